@@ -1,0 +1,1 @@
+//! Recordings: loading cases from a folder or from the packed copies.

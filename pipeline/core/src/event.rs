@@ -1,0 +1,120 @@
+//! One thing that happened to one application.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+
+use crate::Key;
+
+/// `metadata.uid`: the identity of one life of an object.
+pub type Uid = Arc<str>;
+
+/// `metadata.resourceVersion` as a number; comparable within one cluster. 0 means unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Version(pub u64);
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Change {
+    /// The object is there, as in `body`: the JSON text exactly as the API server sent it.
+    Applied {
+        /// The object's JSON, shared and never copied.
+        body: Bytes,
+    },
+    /// The object is gone; `body` is its last state where the watch delivered one, `None` where only its
+    /// absence was noticed.
+    Deleted {
+        /// The last state, if known.
+        body: Option<Bytes>,
+    },
+}
+
+/// Why the event exists; stale redeliveries are dropped only for [`Cause::Watch`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Cause {
+    /// The watch, or a list of it, delivered the object.
+    Watch,
+    /// The key was dirty and its object was read again.
+    Read,
+    /// Something that could not be fetched for the last report is owed; its time has come.
+    Owed,
+}
+
+/// The end of an operation, kept when the event that carried it could not be queued: state may coalesce,
+/// an operation's end may not get lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OperationEnd {
+    /// `status.operationState.phase`.
+    pub phase: String,
+    /// `status.operationState.startedAt`, as written.
+    pub started_at: String,
+    /// `status.operationState.finishedAt`, as written; never empty.
+    pub finished_at: String,
+    /// `status.operationState.syncResult.revision`, possibly empty.
+    pub revision: String,
+    /// At most 1 kB of `status.operationState.message`.
+    pub message: String,
+}
+
+impl OperationEnd {
+    /// Bytes this summary is charged with.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        size_of::<Self>()
+            + self.phase.len()
+            + self.started_at.len()
+            + self.finished_at.len()
+            + self.revision.len()
+            + self.message.len()
+    }
+}
+
+/// One observed change of one application, as it travels from a source through a lane to the enrichment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Event {
+    /// Whose.
+    pub key: Key,
+    /// Which life of it.
+    pub uid: Uid,
+    /// Which state of it.
+    pub version: Version,
+    /// What happened.
+    pub change: Change,
+    /// Why the event exists.
+    pub cause: Cause,
+    /// When the runtime saw it.
+    pub observed: Timestamp,
+    /// The end of the operation that this state shows, if it shows one.
+    pub operation: Option<Arc<OperationEnd>>,
+    /// Ends of operations whose own events were coalesced into this one, oldest first.
+    pub coalesced_ends: Vec<Arc<OperationEnd>>,
+    /// W3C trace id of the event's life.
+    pub trace: u128,
+}
+
+impl Event {
+    /// Whether the object is gone.
+    #[must_use]
+    pub fn is_deleted(&self) -> bool {
+        matches!(self.change, Change::Deleted { .. })
+    }
+
+    /// The JSON text of the object, if there is one.
+    #[must_use]
+    pub fn body(&self) -> Option<&Bytes> {
+        match &self.change {
+            Change::Applied { body } => Some(body),
+            Change::Deleted { body } => body.as_ref(),
+        }
+    }
+
+    /// Bytes the event is charged with in a queue.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        size_of::<Self>()
+            + self.body().map_or(0, Bytes::len)
+            + self.operation.as_ref().map_or(0, |end| end.size())
+            + self.coalesced_ends.iter().map(|end| end.size()).sum::<usize>()
+    }
+}

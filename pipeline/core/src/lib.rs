@@ -1,0 +1,30 @@
+//! The vocabulary every crate of the runtime shares: events, reports, the ledger's record, the stage
+//! contract, errors, and redaction.
+//!
+//! This crate knows no Kubernetes client, no HTTP and no broker. Stages (`stages/*`) and the engine
+//! (`pipeline/engine`) both depend on it and never on each other.
+
+mod digest;
+mod error;
+mod event;
+mod key;
+mod meter;
+mod record;
+pub mod redact;
+mod report;
+mod seen;
+mod stage;
+
+pub use digest::{Digest, Hasher};
+pub use error::{Reason, StageError};
+pub use event::{Cause, Change, Event, OperationEnd, Uid, Version};
+pub use jiff::Timestamp;
+pub use key::{Key, KeyError};
+pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Sample};
+pub use record::{ParentRef, Record, ResourceRow, Sections, Settle, Stub};
+pub use report::{Entity, EntityId, Report, ReportKind};
+pub use secrecy::{ExposeSecret, SecretString};
+pub use seen::Seen;
+pub use stage::{Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn};
+/// Asks a component to stop; cloned to everything that runs.
+pub type Shutdown = tokio_util::sync::CancellationToken;

@@ -1,0 +1,220 @@
+//! What the ledger remembers of one application: enough for every decision, and no object.
+//!
+//! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
+//! pure, so that the engine, the replay and the simulation move records in the same way.
+
+use crate::{Digest, Entity, EntityId, Report, Uid, Version};
+
+/// Digests of the four sections of an application that are compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Sections {
+    /// `spec`, without what does not count.
+    pub spec: Digest,
+    /// `status`, without what does not count.
+    pub status: Digest,
+    /// `operation`.
+    pub operation: Digest,
+    /// `metadata`, without what does not count.
+    pub metadata: Digest,
+}
+
+/// The application that tracks this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParentRef {
+    /// Namespace, empty when the tracking value names none.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// What a deletion that nobody watched can still be reported with.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Stub {
+    /// The report's `repoURL`.
+    pub repo_url: String,
+    /// `spec.destination.server`.
+    pub server: String,
+    /// The parent, for a child application.
+    pub parent: Option<ParentRef>,
+}
+
+/// What is remembered of one resource: 32 bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResourceRow {
+    /// Which resource.
+    pub id: EntityId,
+    /// Of the latest revision, the normalised entry of `status.resources[]`, and the tree's health.
+    pub decision: Digest,
+    /// Of the last acknowledged report.
+    pub content: Digest,
+    /// How many reports of it were acknowledged; never restarts while the application lives.
+    pub counter: u32,
+    /// A fact was missing from the last report: it is to be built again.
+    pub owed: bool,
+    /// It left `status.resources`: only the counter matters.
+    pub gone: bool,
+}
+
+/// What the ledger remembers of one application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The life that was reported.
+    pub uid: Uid,
+    /// Acknowledged resourceVersion.
+    pub version: Version,
+    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole.
+    pub sections: Option<Sections>,
+    /// Last acknowledged health was `Healthy`; moves together with `sections`.
+    pub healthy: bool,
+    /// Of the last acknowledged operation's start, end and phase.
+    pub operation: Digest,
+    /// Of the last acknowledged report of the application itself.
+    pub content: Digest,
+    /// How many reports of the application itself were acknowledged.
+    pub counter: u32,
+    /// A fact was missing from the application's last report.
+    pub owed: bool,
+    /// Its resources, sorted by id.
+    pub resources: Vec<ResourceRow>,
+    /// For a deletion that nobody watched.
+    pub stub: Stub,
+}
+
+/// What moves when every report of a round is acknowledged; the application's decision moves last.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Settle {
+    /// The life.
+    pub uid: Uid,
+    /// The state.
+    pub version: Version,
+    /// Section digests.
+    pub sections: Sections,
+    /// Whether health was `Healthy`.
+    pub healthy: bool,
+    /// Of the operation's start, end and phase.
+    pub operation: Digest,
+    /// Whether the application's own report lacked a fact.
+    pub owed: bool,
+    /// Decisions of resources whose report would have equalled its predecessor and was not sent, with
+    /// whether a fact was missing.
+    pub unsent: Vec<(EntityId, Digest, bool)>,
+    /// Every resource that `status.resources` lists now; others are gone.
+    pub present: Vec<EntityId>,
+    /// The stub.
+    pub stub: Stub,
+}
+
+impl Record {
+    /// A record of which nothing is acknowledged yet.
+    #[must_use]
+    pub fn new(uid: Uid) -> Self {
+        Self {
+            uid,
+            version: Version(0),
+            sections: None,
+            healthy: false,
+            operation: Digest::NONE,
+            content: Digest::NONE,
+            counter: 0,
+            owed: false,
+            resources: Vec::new(),
+            stub: Stub::default(),
+        }
+    }
+
+    /// What is remembered of one resource.
+    #[must_use]
+    pub fn resource(&self, id: EntityId) -> Option<&ResourceRow> {
+        let at = self.resources.binary_search_by_key(&id, |row| row.id).ok()?;
+        self.resources.get(at)
+    }
+
+    /// The acknowledged-report counter of an entity, for its next idempotency key.
+    #[must_use]
+    pub fn counter(&self, entity: Entity) -> u32 {
+        match entity {
+            Entity::Application => self.counter,
+            Entity::Resource(id) => self.resource(id).map_or(0, |row| row.counter),
+        }
+    }
+
+    /// Whether any entity of the application is owed.
+    #[must_use]
+    pub fn is_owed(&self) -> bool {
+        self.owed || self.resources.iter().any(|row| row.owed && !row.gone)
+    }
+
+    /// Moves a record by one acknowledged report: only that report's entity. `None` in means that nothing
+    /// was remembered; `None` out means that nothing is any more.
+    #[must_use]
+    pub fn acknowledge(record: Option<Self>, report: &Report) -> Option<Self> {
+        if report.ends {
+            return record.filter(|record| record.uid != report.uid);
+        }
+        let mut record = match record {
+            Some(record) if record.uid == report.uid => record,
+            _ => Self::new(report.uid.clone()),
+        };
+        match report.entity {
+            Entity::Application => {
+                record.content = report.content;
+                record.counter = record.counter.saturating_add(1);
+                record.owed = report.owed;
+            }
+            Entity::Resource(id) => {
+                let row = record.row(id);
+                row.decision = report.decision;
+                row.content = report.content;
+                row.counter = row.counter.saturating_add(1);
+                row.owed = report.owed;
+                row.gone = false;
+            }
+        }
+        Some(record)
+    }
+
+    /// Moves a record by a round whose reports were all acknowledged (there may have been none).
+    #[must_use]
+    pub fn settle(record: Option<Self>, settle: &Settle) -> Self {
+        let mut record = match record {
+            Some(record) if record.uid == settle.uid => record,
+            _ => Self::new(settle.uid.clone()),
+        };
+        record.version = record.version.max(settle.version);
+        record.sections = Some(settle.sections);
+        record.healthy = settle.healthy;
+        record.operation = settle.operation;
+        record.owed = settle.owed;
+        record.stub = settle.stub.clone();
+        for &(id, decision, owed) in &settle.unsent {
+            let row = record.row(id);
+            row.decision = decision;
+            row.owed = owed;
+        }
+        let mut present = settle.present.clone();
+        present.sort_unstable();
+        for row in &mut record.resources {
+            row.gone = present.binary_search(&row.id).is_err();
+        }
+        record
+    }
+
+    fn row(&mut self, id: EntityId) -> &mut ResourceRow {
+        let at = match self.resources.binary_search_by_key(&id, |row| row.id) {
+            Ok(at) => at,
+            Err(at) => {
+                let row = ResourceRow {
+                    id,
+                    decision: Digest::NONE,
+                    content: Digest::NONE,
+                    counter: 0,
+                    owed: false,
+                    gone: false,
+                };
+                self.resources.insert(at, row);
+                at
+            }
+        };
+        &mut self.resources[at]
+    }
+}

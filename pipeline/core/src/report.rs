@@ -1,0 +1,71 @@
+//! What is sent of one entity.
+
+use bytes::Bytes;
+
+use crate::{Digest, Key, Uid, Version};
+
+/// Identifies one resource of an application: a digest of (group, version, kind, namespace, name).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntityId(pub u64);
+
+/// What a report is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Entity {
+    /// The application itself.
+    Application,
+    /// One resource of it.
+    Resource(EntityId),
+}
+
+/// The kind of a report; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum ReportKind {
+    /// A root application.
+    App,
+    /// A child application, reported as a resource of its parent.
+    ChildApp,
+    /// A resource.
+    Resource,
+}
+
+impl ReportKind {
+    /// All kinds, for metrics that start at zero.
+    pub const ALL: [Self; 3] = [Self::App, Self::ChildApp, Self::Resource];
+
+    /// The label and log value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::ChildApp => "child_app",
+            Self::Resource => "resource",
+        }
+    }
+}
+
+/// One report, redacted and encoded: nothing changes it on its way out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Report {
+    /// The application whose event made it.
+    pub key: Key,
+    /// The life of that application.
+    pub uid: Uid,
+    /// The state of that application.
+    pub version: Version,
+    /// What it is about.
+    pub entity: Entity,
+    /// Its kind, for metrics.
+    pub kind: ReportKind,
+    /// Of the normalised inputs: is it worth a report.
+    pub decision: Digest,
+    /// Of what is sent, without `timestamp` and with values filled with "now" marked out.
+    pub content: Digest,
+    /// Something could not be fetched for it: it is to be built and, if that changes it, sent again.
+    pub owed: bool,
+    /// Its acknowledgement ends the application's record: it reports a deletion.
+    pub ends: bool,
+    /// The payload: the JSON text that stands under `data` in the platform's wire format.
+    pub body: Bytes,
+    /// W3C trace id of the event's life.
+    pub trace: u128,
+}

@@ -1,0 +1,238 @@
+//! The stage contract: what a stage gives and takes. The engine alone acknowledges, retries, orders,
+//! counts, supervises and spawns.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use tokio::sync::mpsc;
+
+use crate::{Digest, Event, Key, Record, Report, Settle, Shutdown, StageError, Uid, Version};
+
+/// Where events come from.
+pub trait Source: Send + Sync + 'static {
+    /// The name in logs, metrics and configuration.
+    const NAME: &'static str;
+
+    /// Watches until `stop`, emitting every change. Returns only on `stop`, or when it can never work.
+    fn run(&self, out: Emitter, stop: Shutdown) -> impl Future<Output = Result<(), StageError>> + Send;
+
+    /// Reads one object again, not older than `not_older_than`. `None` means that it is gone; its event is
+    /// then a deletion of `uid`.
+    fn read(
+        &self,
+        key: &Key,
+        not_older_than: Version,
+    ) -> impl Future<Output = Result<Option<Event>, StageError>> + Send;
+}
+
+/// Turns an event and what is known into reports.
+pub trait Enrich: Send + Sync + 'static {
+    /// The name in logs, metrics and configuration.
+    const NAME: &'static str;
+
+    /// Decides what to report of `event`, fetches what that needs, and builds the reports.
+    fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+    ) -> impl Future<Output = Result<Enriched, StageError>> + Send;
+}
+
+/// Where reports go. One answer per shipment, in their order.
+pub trait Sink: Send + Sync + 'static {
+    /// Ships reports; each answer stands for itself.
+    fn ship(&self, shipments: &[Shipment]) -> impl Future<Output = Vec<Result<(), StageError>>> + Send;
+
+    /// The name in idempotency keys, logs and metrics, e.g. `platform`.
+    fn name(&self) -> &'static str;
+}
+
+/// Something that serves until it is told to stop.
+pub trait Service: Send + 'static {
+    /// The name in logs, metrics and configuration.
+    const NAME: &'static str;
+
+    /// Serves until `stop`.
+    fn serve(self, stop: Shutdown) -> impl Future<Output = Result<(), StageError>> + Send;
+}
+
+/// The circumstances of one try at one event.
+#[derive(Debug, Clone, Copy)]
+pub struct Turn {
+    /// Now: when the event was taken up. The report's `timestamp`, and every other "now".
+    pub now: Timestamp,
+    /// How long since the first try at this event; zero at the first.
+    pub trying_for: Duration,
+}
+
+/// What enrichment made of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Enriched {
+    /// The reports: those of applications first, one after the other, then resources in any order.
+    pub reports: Vec<Report>,
+    /// What moves when all are acknowledged; `None` when the event changes nothing that is remembered
+    /// (filtered), or ends the record.
+    pub settle: Option<Settle>,
+    /// Why there is no report, when there is none.
+    pub filtered: Option<Filtered>,
+    /// Look again after this long: something could not be fetched.
+    pub owed: Option<Duration>,
+}
+
+impl Enriched {
+    /// Nothing to report.
+    #[must_use]
+    pub fn filtered(why: Filtered) -> Self {
+        Self { reports: Vec::new(), settle: None, filtered: Some(why), owed: None }
+    }
+}
+
+/// Why an event brings no report; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Filtered {
+    /// Nothing that counts differs from what was acknowledged.
+    Unchanged,
+    /// Only `status.reconciledAt` moved, and no resource's health did.
+    ReconciledOnly,
+    /// Every report would have equalled its predecessor.
+    SameContent,
+    /// A deletion of something that was never reported.
+    NeverReported,
+    /// A redelivery of a state that is already acknowledged.
+    Stale,
+}
+
+impl Filtered {
+    /// All, for metrics that start at zero.
+    pub const ALL: [Self; 5] =
+        [Self::Unchanged, Self::ReconciledOnly, Self::SameContent, Self::NeverReported, Self::Stale];
+
+    /// The label and log value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Unchanged => "unchanged",
+            Self::ReconciledOnly => "reconciled_only",
+            Self::SameContent => "same_content",
+            Self::NeverReported => "never_reported",
+            Self::Stale => "stale",
+        }
+    }
+}
+
+/// One report on its way out.
+#[derive(Debug, Clone)]
+pub struct Shipment {
+    /// The report.
+    pub report: Report,
+    /// 64 hexadecimal digits: the same for a retry of the same content, another for anything else.
+    pub idempotency_key: Arc<str>,
+}
+
+impl Shipment {
+    /// Gives a report its idempotency key: SHA-256 of the ledger's id, the sink, the uid, the entity, its
+    /// acknowledged-report counter, and the content digest.
+    #[must_use]
+    pub fn new(report: Report, ledger: &str, sink: &str, counter: u32) -> Self {
+        use sha2::Digest as _;
+        let mut hasher = sha2::Sha256::new();
+        let entity = match report.entity {
+            crate::Entity::Application => "application".to_owned(),
+            crate::Entity::Resource(id) => format!("resource:{:016x}", id.0),
+        };
+        let Digest(content) = report.content;
+        for part in [ledger, sink, &report.uid, &entity, &counter.to_string(), &format!("{content:016x}")] {
+            hasher.update((part.len() as u64).to_be_bytes());
+            hasher.update(part.as_bytes());
+        }
+        let key: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+        Self { report, idempotency_key: key.into() }
+    }
+}
+
+/// What a source tells beside its events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Note {
+    /// A list has begun.
+    Listing,
+    /// One page of `objects` has been read.
+    Page {
+        /// Objects in the page.
+        objects: usize,
+    },
+    /// A list is complete: `objects` are there.
+    Listed {
+        /// Objects in the list.
+        objects: usize,
+    },
+    /// The watch moved: an event, a bookmark, or a connection that stands.
+    Alive,
+    /// One object could not be read and was skipped.
+    Malformed,
+    /// The watch broke and is being restarted.
+    Broken(crate::Reason),
+}
+
+type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
+type TakeNote = dyn Fn(Note) + Send + Sync;
+
+/// What a source emits into: routes each event to the shard that owns its key.
+///
+/// Awaiting it never waits for a peer: a shard takes events in at once, and marks a key dirty when its
+/// queue is full.
+#[derive(Clone)]
+pub struct Emitter {
+    shards: Arc<[mpsc::Sender<Event>]>,
+    place: Arc<Place>,
+    note: Arc<TakeNote>,
+    known: Arc<[(Key, Uid)]>,
+}
+
+impl Emitter {
+    /// `place` names the index in `shards` that owns a key, or `None` when another process does; `known`
+    /// lists what the ledger knows, so that the first list finds what vanished before the process started.
+    pub fn new(
+        shards: Arc<[mpsc::Sender<Event>]>,
+        place: impl Fn(&Key) -> Option<usize> + Send + Sync + 'static,
+        note: impl Fn(Note) + Send + Sync + 'static,
+        known: Arc<[(Key, Uid)]>,
+    ) -> Self {
+        Self { shards, place: Arc::new(place), note: Arc::new(note), known }
+    }
+
+    /// Whether this process owns `key`; events of other keys are not even built.
+    #[must_use]
+    pub fn wants(&self, key: &Key) -> bool {
+        (self.place)(key).is_some()
+    }
+
+    /// Hands one event to the shard that owns its key. Returns `false` when the shard is gone: the process
+    /// is stopping.
+    pub async fn emit(&self, event: Event) -> bool {
+        match (self.place)(&event.key).and_then(|index| self.shards.get(index)) {
+            Some(shard) => shard.send(event).await.is_ok(),
+            None => true,
+        }
+    }
+
+    /// Tells something beside events.
+    pub fn note(&self, note: Note) {
+        (self.note)(note);
+    }
+
+    /// What the ledger knew when the process started.
+    #[must_use]
+    pub fn known(&self) -> &[(Key, Uid)] {
+        &self.known
+    }
+}
+
+impl fmt::Debug for Emitter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Emitter").field("shards", &self.shards.len()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,2 @@
+//! The `gitops-runtime` binary.
+fn main() {}

@@ -1,0 +1,144 @@
+//! Names that say secret, and names that only sound like it.
+
+use super::*;
+
+#[test]
+fn names_that_say_secret() {
+    for name in [
+        "password",
+        "Password",
+        "PASSWORD",
+        "dbPassword",
+        "db_password",
+        "DB-PASSWORD",
+        "db.password",
+        "mysqlRootPassword",
+        "dbpassword",
+        "passwd",
+        "pwd",
+        "DB_PWD",
+        "secret",
+        "clientSecret",
+        "client_secret",
+        "token",
+        "authToken",
+        "GITHUB_TOKEN",
+        "x-auth-token",
+        "apikey",
+        "apiKey",
+        "API_KEY",
+        "api-key",
+        "APIKey",
+        "accesskey",
+        "accessKeyId",
+        "AWS_SECRET_ACCESS_KEY",
+        "privatekey",
+        "private_key",
+        "signingKey",
+        "credential",
+        "credentials",
+        "gitCredentials",
+        "connectionString",
+        "dsn",
+        "SENTRY_DSN",
+        "bearer",
+        "passphrase",
+        "tls.key",
+        "server-key.pem",
+        "id_rsa",
+        "ssh_host_rsa_key",
+        "client-key-data",
+        "JWT_SECRET",
+        "secret_id",
+        "password1",
+        "PASSWORD_2",
+        "TOKEN_PROD",
+        "tokenValue",
+        ".dockerconfigjson",
+        "global.redis.password",
+        "users[0].password",
+        "adminPass",
+        "passwordHash",
+        "licenseKey",
+        "Tokens",
+        "spring.datasource.password",
+        "oauth2ClientSecret",
+        "_authToken",
+        "encryption_key",
+    ] {
+        assert!(matches!(classify(name), Class::Secret | Class::Scalar), "{name} is not seen as secret");
+    }
+    for name in ["auth", "authorization", "Authorization", "proxy-authorization", "cookie"] {
+        assert_eq!(classify(name), Class::Header, "{name}");
+    }
+}
+
+#[test]
+fn names_that_only_sound_like_it() {
+    for name in [
+        "secretName",
+        "secretRef",
+        "secretKeyRef",
+        "secretname",
+        "tokenExpirationSeconds",
+        "automountServiceAccountToken",
+        "passwordPolicy",
+        "imagePullSecrets",
+        "existingSecret",
+        "existingSecretPasswordKey",
+        "argocd.argoproj.io/secret-type",
+        "tokenUrl",
+        "TOKEN_URL",
+        "passwordFile",
+        "secretStoreRef",
+        "tokenizer",
+        "tokenizerName",
+        "maxTokens",
+        "max_tokens",
+        "secretary",
+        "publicKey",
+        "key",
+        "topologyKey",
+        "labelKey",
+        "partitionKey",
+        "valuesKey",
+        "passThrough",
+        "bypass",
+        "compass",
+        "author",
+        "authors",
+        "secretProviderClass",
+        "token-service",
+        "SECRET_NAME",
+        "keyboard",
+        "monkey",
+        "sealedSecrets",
+        "image.pullSecrets[0].name",
+        "clientSecretRef",
+        "tokenReviews",
+        "signature",
+        "name",
+        "data",
+        "config",
+        "hostKeyAlgorithm",
+        "service-account-issuer",
+        "kubernetes.io/metadata.name",
+        "",
+    ] {
+        assert_eq!(classify(name), Class::Plain, "{name} is seen as secret");
+    }
+}
+
+#[test]
+fn words_are_cut_where_people_cut_them() {
+    for (name, cut) in [
+        ("dbPassword", "db password"),
+        ("APIKey", "api key"),
+        ("API_KEY", "api key"),
+        ("oauth2Token", "oauth2 token"),
+        ("a.b-c_d", "a b c d"),
+        ("", ""),
+    ] {
+        assert_eq!(words(name).join(" "), cut);
+    }
+}

@@ -1,0 +1,256 @@
+//! What holds of every text: no panic, no canary, stable results.
+
+use pipeline_core::redact::{PREFIX, Redactor};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::canary::{FIRST, assert_absent};
+
+const SECRET_NAMES: [&str; 24] = [
+    "password",
+    "dbPassword",
+    "DB_PASSWORD",
+    "db-passwd",
+    "secret",
+    "clientSecret",
+    "client_secret",
+    "token",
+    "AUTH_TOKEN",
+    "x.auth.token",
+    "apiKey",
+    "api_key",
+    "APIKEY",
+    "api-key",
+    "accessKey",
+    "privateKey",
+    "credential",
+    "credentials",
+    "connectionString",
+    "passphrase",
+    "signingKey",
+    "stringData",
+    "encryption_key",
+    "secretKey",
+];
+const PLAIN_NAMES: [&str; 12] = [
+    "a",
+    "spec",
+    "data",
+    "metadata",
+    "annotations",
+    "items",
+    "env",
+    "name",
+    "value",
+    "helm",
+    "status",
+    "x-y",
+];
+
+fn redactor() -> Redactor {
+    Redactor::new(b"the key of the properties")
+}
+
+/// A value with the canary at its one leaf, in objects and arrays under plain names.
+fn nest(leaf: Value, path: &[(bool, usize)]) -> Value {
+    path.iter().fold(leaf, |inner, (array, name)| match array {
+        true => json!([1, inner, null]),
+        false => {
+            let mut object = serde_json::Map::new();
+            object.insert(PLAIN_NAMES[name % PLAIN_NAMES.len()].to_owned(), inner);
+            Value::Object(object)
+        }
+    })
+}
+
+fn path(most: usize) -> impl Strategy<Value = Vec<(bool, usize)>> {
+    proptest::collection::vec((any::<bool>(), 0..PLAIN_NAMES.len()), 0..most)
+}
+
+fn yaml_like() -> impl Strategy<Value = String> {
+    proptest::collection::vec(
+        prop_oneof![
+            Just("kind: Secret\n"),
+            Just("---\n"),
+            Just("data:\n"),
+            Just("  a: b\n"),
+            Just("password"),
+            Just(": "),
+            Just("="),
+            Just("\""),
+            Just("'"),
+            Just("\\"),
+            Just("://"),
+            Just("u:p@"),
+            Just("eyJ"),
+            Just("."),
+            Just("&a "),
+            Just("*a\n"),
+            Just("<<: "),
+            Just("{"),
+            Just("}"),
+            Just("["),
+            Just("]"),
+            Just("-----BEGIN PRIVATE KEY-----"),
+            Just("-----END"),
+            Just("Bearer "),
+            Just("--token "),
+            Just("é"),
+            Just("\n"),
+            Just("|\n"),
+            Just("<password>"),
+            Just(";"),
+            Just("value"),
+            Just("name"),
+            Just("@tcp("),
+            Just("\u{feff}"),
+            Just("#"),
+            Just("?"),
+            Just("ghp_"),
+            Just("aaaaaaaaaaaaaaaaaaaaaaaa"),
+        ],
+        0..24,
+    )
+    .prop_map(|parts| parts.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(192))]
+
+    #[test]
+    fn no_text_makes_it_panic(text in prop_oneof![any::<String>(), yaml_like()]) {
+        let redactor = redactor();
+        let _ = redactor.manifest(&text);
+        let _ = redactor.raw(&text);
+        let once = redactor.text(&text).into_owned();
+        prop_assert_eq!(once.contains(PREFIX), once != text || text.contains(PREFIX));
+    }
+
+    #[test]
+    fn a_canary_under_a_secret_name_never_survives(
+        name in proptest::sample::select(&SECRET_NAMES[..]),
+        above in path(12),
+        below in path(6),
+    ) {
+        let mut object = serde_json::Map::new();
+        object.insert(name.to_owned(), nest(json!(FIRST.text), &below));
+        let manifest = nest(Value::Object(object), &above);
+        if manifest.is_object() || manifest.is_array() {
+            let text = manifest.to_string();
+            assert_absent(name, &redactor().manifest(&text), &FIRST);
+            assert_absent(name, &redactor().raw(&text), &FIRST);
+            let yaml = serde_saphyr::to_string(&manifest).unwrap();
+            assert_absent(name, &redactor().raw(&yaml), &FIRST);
+            let nested = json!({"kind": "ConfigMap", "data": {"a.json": text, "a.yaml": yaml}}).to_string();
+            assert_absent(name, &redactor().manifest(&nested), &FIRST);
+        }
+    }
+
+    #[test]
+    fn a_canary_in_a_secret_never_survives(above in path(12), below in path(6), member in 0..3_usize) {
+        let member = ["data", "stringData", "extra"][member];
+        let secret = json!({"kind": "Secret", "metadata": {"name": "x"}, member: {"a": nest(json!(FIRST.text), &below)}});
+        let text = nest(secret, &above).to_string();
+        assert_absent(member, &redactor().manifest(&text), &FIRST);
+    }
+
+    #[test]
+    fn a_canary_in_a_pair_never_survives(
+        name in proptest::sample::select(&SECRET_NAMES[..]),
+        above in path(12),
+        label in proptest::sample::select(&["name", "key"][..]),
+    ) {
+        prop_assume!(name != "stringData");
+        let text = nest(json!([{label: name, "value": FIRST.text}]), &above).to_string();
+        assert_absent(name, &redactor().manifest(&text), &FIRST);
+    }
+
+    #[test]
+    fn a_canary_in_an_assignment_never_survives(
+        name in proptest::sample::select(&SECRET_NAMES[..]),
+        before in "[a-z ]{0,12}",
+        quote in proptest::sample::select(&["", "\"", "'"][..]),
+        delimiter in proptest::sample::select(&["=", " = ", ": ", "=\t"][..]),
+    ) {
+        prop_assume!(name != "stringData");
+        let text = format!("{before} {name}{delimiter}{quote}{}{quote} after", FIRST.text);
+        assert_absent(name, &redactor().text(&text), &FIRST);
+        let text = format!("{before} --{name} {quote}{}{quote} after", FIRST.text);
+        assert_absent(name, &redactor().text(&text), &FIRST);
+    }
+
+    #[test]
+    fn redacted_json_stays_as_it_is(name in proptest::sample::select(&SECRET_NAMES[..]), below in path(6)) {
+        let text = json!({name: nest(json!(FIRST.text), &below)}).to_string();
+        let once = redactor().manifest(&text).into_owned();
+        prop_assert_eq!(redactor().manifest(&once), once.as_str());
+    }
+}
+
+#[test]
+fn the_data_of_a_secret_equals_its_string_data() {
+    let redactor = redactor();
+    let digest = |text: &str| {
+        let redacted: Value = serde_json::from_str(&redactor.manifest(text)).unwrap();
+        redacted
+            .pointer("/data/a")
+            .or(redacted.pointer("/stringData/a"))
+            .unwrap()
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let data = digest(r#"{"kind":"Secret","data":{"a":"aHVudGVyMg=="}}"#);
+    assert_eq!(data, digest(r#"{"kind":"Secret","stringData":{"a":"hunter2"}}"#));
+    assert_eq!(data, redactor.digest(b"hunter2"));
+    assert_eq!(data.len(), PREFIX.len() + 32);
+    assert_ne!(data, Redactor::new(b"another key").digest(b"hunter2"));
+}
+
+#[test]
+fn what_cannot_be_read_is_withheld_with_a_digest() {
+    let redactor = redactor();
+    assert_eq!(
+        redactor.manifest("{"),
+        format!(r#"{{"digest":"{}","withheld":"unparsable manifest"}}"#, redactor.digest(b"{"))
+    );
+    assert_eq!(
+        redactor.raw("a: : ["),
+        format!("# withheld: unparsable manifest ({})\n", redactor.digest(b"a: : ["))
+    );
+}
+
+#[test]
+fn an_object_nested_beyond_every_reader_does_not_overflow() {
+    let mut value = json!({"password": FIRST.text});
+    for _ in 0..1_000 {
+        value = json!([value]);
+    }
+    assert!(redactor().value(&mut value));
+    let mut levels = 0;
+    let mut at = &value;
+    while let Value::Array(items) = at {
+        at = &items[0];
+        levels += 1;
+    }
+    assert_eq!((levels, at.as_str()), (161, Some("unparsable manifest")));
+}
+
+#[test]
+fn the_key_does_not_show() {
+    assert_eq!(format!("{:?}", Redactor::new(b"secret")), "Redactor { .. }");
+}
+
+#[test]
+fn megabytes_are_scanned_in_one_pass() {
+    let redactor = redactor();
+    let long = "https://x.example/a?b=c;".repeat(100_000);
+    let start = std::time::Instant::now();
+    assert_eq!(redactor.text(&long), long);
+    let many = format!("x{}", " password=a b;c".repeat(100_000));
+    assert!(!redactor.text(&many).contains("=a"));
+    let names = "token".repeat(400_000);
+    assert_eq!(redactor.text(&names), names);
+    // Quadratic work would take minutes here.
+    assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
+}

@@ -1,1 +1,14 @@
-//! engine.
+//! The engine: shards and lanes, retry, supervision, ledger, health and metrics. It alone acknowledges,
+//! retries, orders, counts and spawns; stages say only "here is the result", "retry", or "reject".
+
+pub mod circuit;
+pub mod health;
+pub mod lane;
+pub mod ledger;
+pub mod limit;
+pub mod metrics;
+pub mod run;
+pub mod serve;
+mod shard;
+pub mod sharding;
+pub mod supervise;

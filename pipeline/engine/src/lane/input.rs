@@ -1,0 +1,234 @@
+//! What goes into a lane, and what it asks for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{
+    Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid, Version,
+};
+
+/// Something that happened to a lane.
+#[derive(Debug, Clone)]
+pub enum Input {
+    /// A source saw a change.
+    Event(Arc<Event>),
+    /// A turn that [`Action::Start`] asked for is over.
+    Turned {
+        /// Whose turn.
+        key: Key,
+        /// How it ended.
+        outcome: Outcome,
+        /// Chooses the jitter of a retry.
+        seed: u64,
+    },
+    /// A read that [`Action::Read`] asked for is over.
+    Read {
+        /// What was read.
+        key: Key,
+        /// What came of it.
+        result: ReadResult,
+        /// Chooses the jitter of a retry.
+        seed: u64,
+    },
+    /// The key is to be read again: a parked one is to be tried once more, or someone asks for a replay.
+    Replay {
+        /// Which.
+        key: Key,
+        /// The life that the ledger knows, to be reported as deleted should the object be gone.
+        uid: Option<Uid>,
+    },
+    /// A person gives up a parked key.
+    Discard {
+        /// Which.
+        key: Key,
+    },
+    /// The sink's circuit opened: start nothing.
+    Pause,
+    /// The sink's circuit closed: what waits because of the sink may go at once.
+    Resume,
+    /// Start one turn (or the read that leads to one) although paused.
+    Probe,
+    /// The process is stopping: start nothing, for good.
+    Stop,
+    /// Time has passed.
+    Tick,
+}
+
+/// How a turn ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    /// Every report was acknowledged, and there was at least one.
+    Acked {
+        /// Look again after this long: something could not be fetched.
+        owed: Option<Duration>,
+    },
+    /// There was nothing to report.
+    Filtered {
+        /// Why.
+        why: Filtered,
+        /// As in [`Outcome::Acked`].
+        owed: Option<Duration>,
+    },
+    /// To be tried again.
+    Retry {
+        /// Why.
+        reason: Reason,
+        /// Not before this much time has passed, when the peer said so.
+        after: Option<Duration>,
+        /// Who failed.
+        blame: Blame,
+        /// Reports that were refused for good in this turn or an earlier one of the same event; they are
+        /// handed to the next turn, which does not send them again.
+        refused: Refused,
+    },
+    /// Refused for good: parked.
+    Reject {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// Entities and contents that the sink refused for good, and why.
+pub type Refused = Arc<[(Entity, Digest, Reason)]>;
+
+/// Who made a retry necessary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Blame {
+    /// The object could not be read again.
+    Source,
+    /// Enrichment failed, or a turn panicked.
+    Enrich,
+    /// The sink did not take a report. Such retries are due at once when the circuit closes.
+    Sink,
+}
+
+/// What came of reading a dirty key.
+#[derive(Debug, Clone)]
+pub enum ReadResult {
+    /// The object is there.
+    Found(Arc<Event>),
+    /// The object is gone.
+    Gone {
+        /// The life that the ledger knows, for a mark that knows none.
+        uid: Option<Uid>,
+        /// When that was noticed.
+        observed: Timestamp,
+    },
+    /// Could not be read now.
+    Failed {
+        /// Why.
+        reason: Reason,
+        /// Not before this much time has passed, when the peer said so.
+        after: Option<Duration>,
+    },
+    /// Cannot be read at all: parked.
+    Refused {
+        /// Why.
+        reason: Reason,
+    },
+}
+
+/// What the lane's owner is to do.
+#[derive(Debug, Clone)]
+pub enum Action {
+    /// Run one turn and answer with [`Input::Turned`].
+    Start(Start),
+    /// Read one object again and answer with [`Input::Read`].
+    Read {
+        /// Which.
+        key: Key,
+        /// Older states are of no use.
+        not_older_than: Version,
+        /// Whether it stands for the circuit's one probe.
+        probe: bool,
+    },
+    /// Tell whoever listens.
+    Tell(Trace),
+}
+
+/// One turn.
+#[derive(Debug, Clone)]
+pub struct Start {
+    /// The event.
+    pub event: Arc<Event>,
+    /// How often it was tried before.
+    pub attempt: u32,
+    /// How long since it was first tried.
+    pub trying_for: Duration,
+    /// What the sink refused for good in earlier turns of it.
+    pub refused: Refused,
+    /// Whether it is the circuit's one probe.
+    pub probe: bool,
+}
+
+/// One step in the life of an event, for whoever looks on. Holds no body and no error text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trace {
+    /// Which application.
+    pub key: Key,
+    /// Which state of it.
+    pub version: Version,
+    /// W3C trace id of the event's life.
+    pub trace: u128,
+    /// What happened.
+    pub step: Step,
+}
+
+/// What happened to an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It was taken in.
+    Observed,
+    /// Its state was folded into a newer one, which is read or sent in its stead.
+    Coalesced,
+    /// It brought no report.
+    Filtered(Filtered),
+    /// The rate limit delays it by this much.
+    Limited(Duration),
+    /// Its turn began.
+    Started {
+        /// How often it was tried before.
+        attempt: u32,
+    },
+    /// One of its reports was acknowledged.
+    Reported {
+        /// About what.
+        kind: ReportKind,
+    },
+    /// Every one of its reports was acknowledged.
+    Acked {
+        /// How long after it was taken in; for a read, after the first change that it stands for.
+        after: Duration,
+    },
+    /// It will be tried again.
+    Retried {
+        /// Why.
+        reason: Reason,
+        /// In how long.
+        after: Duration,
+    },
+    /// It was refused for good.
+    Parked(Reason),
+    /// The object is being read again.
+    Reading,
+    /// Something is owed: the object will be looked at again in this long.
+    Owed(Duration),
+}
+
+/// One key that was refused for good. No body is kept: replaying it reads the object again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parked {
+    /// Why.
+    pub reason: Reason,
+    /// When, since the engine started.
+    pub at: Duration,
+    /// Which state was refused; 0 when it could not even be read.
+    pub version: Version,
+    /// Which life.
+    pub uid: Option<Uid>,
+}
+
+/// Whether two summaries describe the same end of the same operation.
+pub(crate) fn same_end(a: &OperationEnd, b: &OperationEnd) -> bool {
+    a.started_at == b.started_at && a.finished_at == b.finished_at && a.phase == b.phase
+}

@@ -1,0 +1,321 @@
+//! The lane: a pure state machine that orders, limits, retries, folds and parks the events of one shard.
+//!
+//! takes: what happened ([`Input`]) and what time it is - gives: what to do ([`Action`])
+//! calls: nothing; no clock, no randomness, no I/O, so that a simulation drives the same code
+//!
+//! Per key strictly in order, one turn at a time; across keys up to [`Config::concurrency`]. A key that must
+//! be retried waits with its later events behind it, and the others go on. A full queue drops nothing: the
+//! key becomes dirty and its object is read again on its turn. State may be folded into a newer state;
+//! deletions and ends of operations are kept in the key's mark.
+//!
+//! Every event leaves by exactly one exit; see [`LaneCounts`].
+
+mod backoff;
+mod counts;
+mod input;
+mod mark;
+mod read;
+mod slot;
+mod take;
+mod turn;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::BuildHasherDefault;
+use std::time::Duration;
+
+use pipeline_core::{Cause, Event, Key, Reason};
+use seahash::SeaHasher;
+
+pub use backoff::Backoff;
+pub use counts::LaneCounts;
+pub use input::{Action, Blame, Input, Outcome, Parked, ReadResult, Refused, Start, Step, Trace};
+
+use crate::limit::{Limiter, RateLimit};
+use mark::Mark;
+use slot::{Slot, State};
+
+/// Bounds of one lane.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Events that may be queued or waiting.
+    pub queue_events: usize,
+    /// Of these, events of one key: one busy application cannot take the place of all others.
+    pub queue_events_per_key: usize,
+    /// Bytes of all events held.
+    pub queue_bytes: u64,
+    /// Bytes of all summaries of operation ends.
+    pub summary_bytes: u64,
+    /// Turns and reads that may run at a time.
+    pub concurrency: u64,
+    /// Of these, reads.
+    pub reads: u64,
+    /// Between tries.
+    pub backoff: Backoff,
+    /// Keys remembered as refused for good.
+    pub parked: usize,
+    /// Per application.
+    pub rate_limit: Option<RateLimit>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            queue_events: 1000,
+            queue_events_per_key: 1000,
+            queue_bytes: 32 << 20,
+            summary_bytes: 16 << 20,
+            concurrency: 16,
+            reads: 16,
+            backoff: Backoff::default(),
+            parked: 10_000,
+            rate_limit: None,
+        }
+    }
+}
+
+/// One shard's state machine.
+#[derive(Debug)]
+pub struct Lane {
+    config: Config,
+    /// Hashed without a seed, so that the same inputs always give the same actions.
+    keys: HashMap<Key, Slot, BuildHasherDefault<SeaHasher>>,
+    /// Keys in line for a turn, with the ticket that orders them against `reads`.
+    turns: VecDeque<(u64, Key)>,
+    /// Keys in line for a read.
+    reads: VecDeque<(u64, Key)>,
+    ticket: u64,
+    timers: BTreeSet<(Duration, Key)>,
+    parked: BTreeMap<Key, Parked>,
+    limiter: Option<Limiter>,
+    counts: LaneCounts,
+    stopped: bool,
+}
+
+impl Lane {
+    /// An empty lane.
+    #[must_use]
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            keys: HashMap::default(),
+            turns: VecDeque::new(),
+            reads: VecDeque::new(),
+            ticket: 0,
+            timers: BTreeSet::new(),
+            parked: BTreeMap::new(),
+            limiter: config.rate_limit.and_then(Limiter::new),
+            counts: LaneCounts::default(),
+            stopped: false,
+        }
+    }
+
+    /// Takes one input at `now` (time since the engine started, never going back) and appends what is to
+    /// be done to `out`.
+    pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
+        self.wake(now);
+        match input {
+            Input::Event(event) => self.take(event, now, out),
+            Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
+            Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
+            Input::Replay { key, uid } => self.replay(&key, uid, now),
+            Input::Discard { key } => {
+                self.parked.remove(&key);
+            }
+            Input::Pause => self.counts.paused = true,
+            Input::Resume => self.resume(now),
+            Input::Probe => self.probe(now, out),
+            Input::Stop => self.stopped = true,
+            Input::Tick => {}
+        }
+        while !self.stopped && !self.counts.paused && self.has_place() {
+            let Some(key) = self.pick() else { break };
+            self.begin(&key, false, now, out);
+        }
+    }
+
+    /// When the lane wants an [`Input::Tick`], if nothing else happens before.
+    #[must_use]
+    pub fn next_deadline(&self) -> Option<Duration> {
+        self.timers.first().map(|(at, _)| *at)
+    }
+
+    /// The counters and gauges at `now`, from one moment.
+    #[must_use]
+    pub fn counts(&self, now: Duration) -> LaneCounts {
+        let since = self.keys.values().filter_map(Slot::since).min();
+        LaneCounts {
+            oldest: since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            parked_keys: self.parked.len() as u64,
+            ..self.counts
+        }
+    }
+
+    /// Whether no turn and no read is under way.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        self.counts.in_flight == 0 && self.counts.reading == 0
+    }
+
+    /// Whether there is anything that [`Input::Probe`] could start.
+    #[must_use]
+    pub fn has_probe(&self) -> bool {
+        !self.stopped
+            && (!self.turns.is_empty() || !self.reads.is_empty() || self.waiting_for_sink().is_some())
+    }
+
+    /// Keys that were refused for good, in order of their names.
+    pub fn parked(&self) -> impl Iterator<Item = (&Key, &Parked)> {
+        self.parked.iter()
+    }
+
+    fn has_place(&self) -> bool {
+        self.counts.in_flight + self.counts.reading < self.config.concurrency
+    }
+
+    fn may_read(&self) -> bool {
+        self.counts.reading < self.config.reads
+            && (self.counts.bytes < self.config.queue_bytes || self.counts.in_flight == 0)
+    }
+
+    /// The key that has been in line longest, reads and turns taken together.
+    fn pick(&mut self) -> Option<Key> {
+        let turn = self.turns.front().map(|(ticket, _)| *ticket);
+        let read = self.reads.front().map(|(ticket, _)| *ticket).filter(|_| self.may_read());
+        let line = match (turn, read) {
+            (Some(turn), Some(read)) if read < turn => &mut self.reads,
+            (None, Some(_)) => &mut self.reads,
+            _ => &mut self.turns,
+        };
+        line.pop_front().map(|(_, key)| key)
+    }
+
+    fn wake(&mut self, now: Duration) {
+        while let Some((at, key)) = self.timers.pop_first() {
+            if at > now {
+                self.timers.insert((at, key));
+                return;
+            }
+            if let Some(slot) = self.keys.get_mut(&key) {
+                slot.timer = None;
+            }
+            self.schedule(&key, now);
+        }
+    }
+
+    /// Puts a key that is not busy where it belongs: in line, asleep until its time, or away.
+    fn schedule(&mut self, key: &Key, now: Duration) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        if !matches!(slot.state, State::Idle | State::Waiting) {
+            return;
+        }
+        if let Some(at) = slot.timer.take() {
+            self.timers.remove(&(at, key.clone()));
+        }
+        if slot.limited.is_some_and(|until| until <= now) {
+            slot.limited = None;
+        }
+        if slot.queue.is_empty() && slot.mark.is_none() {
+            slot.retry = None;
+            if slot.owed.is_some_and(|at| at <= now) {
+                slot.owed = None;
+                self.counts.owed -= 1;
+                let mut mark = Mark::new(Cause::Owed, now);
+                if let Some((uid, version)) = &slot.newest {
+                    mark.uid = Some(uid.clone());
+                    mark.version = *version;
+                }
+                slot.mark = Some(Box::new(mark));
+                self.counts.dirty += 1;
+            }
+        }
+        let has_work = !slot.queue.is_empty() || slot.mark.is_some();
+        let due = slot.due();
+        let (state, timer) = match (has_work, slot.owed) {
+            (true, _) if due > now => (State::Waiting, Some(due)),
+            (true, _) if slot.queue.is_empty() => (State::Read, None),
+            (true, _) => (State::Turn, None),
+            (false, owed) => (State::Idle, owed),
+        };
+        slot.state = state;
+        let waits = state == State::Waiting && !slot.queue.is_empty();
+        if waits && !slot.head_waits {
+            self.counts.queued -= 1;
+            self.counts.waiting += 1;
+        } else if !waits && slot.head_waits {
+            self.counts.waiting -= 1;
+            self.counts.queued += 1;
+        }
+        slot.head_waits = waits;
+        slot.timer = timer;
+        if let Some(at) = timer {
+            self.timers.insert((at, key.clone()));
+        }
+        match state {
+            State::Turn => self.turns.push_back((self.ticket, key.clone())),
+            State::Read => self.reads.push_back((self.ticket, key.clone())),
+            State::Idle if timer.is_none() && !slot.is_ahead() => {
+                self.keys.remove(key);
+            }
+            _ => {}
+        }
+        self.ticket += 1;
+    }
+
+    fn resume(&mut self, now: Duration) {
+        self.counts.paused = false;
+        let waiting =
+            self.timers.iter().filter(|(_, key)| self.keys.get(key).is_some_and(Slot::waits_for_sink));
+        let keys: Vec<Key> = waiting.map(|(_, key)| key.clone()).collect();
+        for key in keys {
+            self.hasten(&key, now);
+        }
+    }
+
+    /// Makes a retry due now.
+    fn hasten(&mut self, key: &Key, now: Duration) {
+        if let Some(retry) = self.keys.get_mut(key).and_then(|slot| slot.retry.as_mut()) {
+            retry.due = retry.due.min(now);
+        }
+        self.schedule(key, now);
+    }
+
+    fn waiting_for_sink(&self) -> Option<&Key> {
+        let mut waiting = self.timers.iter().map(|(_, key)| key);
+        waiting.find(|key| self.keys.get(key).is_some_and(Slot::waits_for_sink))
+    }
+
+    fn probe(&mut self, now: Duration, out: &mut Vec<Action>) {
+        while !self.stopped {
+            if self.turns.is_empty()
+                && self.reads.is_empty()
+                && let Some(key) = self.waiting_for_sink().cloned()
+            {
+                self.hasten(&key, now);
+            }
+            // A probe may read although other reads are under way: it is one.
+            let line = if self.turns.is_empty() { &mut self.reads } else { &mut self.turns };
+            let Some((_, key)) = line.pop_front() else { return };
+            if self.begin(&key, true, now, out) {
+                return;
+            }
+        }
+    }
+
+    fn park(&mut self, key: &Key, event: Option<&Event>, reason: Reason, now: Duration) {
+        self.counts.parked += 1;
+        if self.parked.len() >= self.config.parked && !self.parked.contains_key(key) {
+            self.counts.parked_dropped += 1;
+            return;
+        }
+        let version = event.map(|event| event.version).unwrap_or_default();
+        let uid = event.map(|event| event.uid.clone());
+        self.parked.insert(key.clone(), Parked { reason, at: now, version, uid });
+    }
+}
+
+fn tell(event: &Event, step: Step) -> Action {
+    Action::Tell(Trace { key: event.key.clone(), version: event.version, trace: event.trace, step })
+}

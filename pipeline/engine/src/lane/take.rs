@@ -1,0 +1,147 @@
+//! Taking events in: queued while there is room, else folded into the key's mark.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Cause, Event, Filtered, Key, OperationEnd, Uid};
+
+use super::input::{Action, Step, same_end};
+use super::mark::{Load, Mark};
+use super::slot::{Held, Slot};
+use super::{Config, Lane, LaneCounts, tell};
+
+/// What an event is, measured by what the lane already knows of its key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Age {
+    New,
+    /// The watch delivered it, or something newer of that life, before.
+    Stale,
+    /// Not delivered before, but a read already showed a newer state of that life.
+    Overtaken,
+    /// A state of a life that is over.
+    Former,
+}
+
+impl Lane {
+    pub(super) fn take(&mut self, event: Arc<Event>, now: Duration, out: &mut Vec<Action>) {
+        self.counts.observed += 1;
+        out.push(tell(&event, Step::Observed));
+        let key = event.key.clone();
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let age = slot.age(&event);
+        if matches!(age, Age::Stale | Age::Overtaken) {
+            slot.watched = slot.watched.max(event.version);
+        }
+        let counts = &mut self.counts;
+        match age {
+            Age::Stale => {
+                counts.filtered += 1;
+                counts.stale += 1;
+                out.push(tell(&event, Step::Filtered(Filtered::Stale)));
+            }
+            Age::Former => {
+                counts.coalesced += 1;
+                out.push(tell(&event, Step::Coalesced));
+            }
+            Age::Overtaken => {
+                let shown = slot.shown.clone();
+                let hides =
+                    |end: &Arc<OperationEnd>| !shown.as_ref().is_some_and(|shown| same_end(shown, end));
+                if event.operation.as_ref().is_some_and(hides) || slot.mark.is_some() {
+                    fold(slot, &event, now, &self.config, counts);
+                } else {
+                    counts.coalesced += 1;
+                }
+                out.push(tell(&event, Step::Coalesced));
+            }
+            Age::New => {
+                let dirty = slot.is_dirty() || slot.limited.is_some();
+                if !dirty && has_room(slot, &event, &self.config, counts) {
+                    slot.saw(&event);
+                    slot.shown.clone_from(&event.operation);
+                    counts.queued += 1;
+                    let held = Held::new(event, now, false);
+                    counts.bytes += held.size;
+                    slot.queue.push_back(held);
+                } else {
+                    counts.overflowed += u64::from(!dirty);
+                    fold(slot, &event, now, &self.config, counts);
+                    slot.saw(&event);
+                    out.push(tell(&event, Step::Coalesced));
+                }
+            }
+        }
+        self.schedule(&key, now);
+    }
+
+    pub(super) fn replay(&mut self, key: &Key, uid: Option<Uid>, now: Duration) {
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let was = slot.is_dirty();
+        let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, now)));
+        mark.cause = Cause::Read;
+        if mark.uid.is_none() {
+            (mark.uid, mark.version) = match &slot.newest {
+                Some((uid, version)) => (Some(uid.clone()), *version),
+                None => (uid, mark.version),
+            };
+        }
+        self.counts.dirty += u64::from(!was);
+        self.schedule(key, now);
+    }
+}
+
+impl Slot {
+    fn age(&self, event: &Event) -> Age {
+        if event.cause != Cause::Watch || event.version.0 == 0 {
+            return Age::New;
+        }
+        match &self.newest {
+            // A read showed a later life, and with it the end of this one.
+            Some((uid, newest)) if *uid != event.uid && event.version < *newest => Age::Former,
+            // A deletion is never a redelivery: whoever knows better finds nothing to report.
+            _ if event.is_deleted() => Age::New,
+            Some((uid, newest)) if *uid == event.uid && event.version <= *newest => {
+                if event.version <= self.watched { Age::Stale } else { Age::Overtaken }
+            }
+            _ => Age::New,
+        }
+    }
+}
+
+fn has_room(slot: &Slot, event: &Event, config: &Config, counts: &LaneCounts) -> bool {
+    let events = (counts.queued + counts.waiting) as usize;
+    let bytes = counts.bytes + event.size() as u64;
+    events < config.queue_events
+        && slot.queue.len() < config.queue_events_per_key
+        && (bytes <= config.queue_bytes || counts.bytes == 0)
+}
+
+/// Folds an event into the key's mark; it leaves as coalesced.
+pub(super) fn fold(
+    slot: &mut Slot,
+    event: &Event,
+    since: Duration,
+    config: &Config,
+    counts: &mut LaneCounts,
+) {
+    counts.coalesced += 1;
+    counts.dirty += u64::from(!slot.is_dirty());
+    let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, since)));
+    mark.since = mark.since.min(since);
+    let before = mark.load();
+    let spare = config.summary_bytes.saturating_sub(counts.summary_bytes);
+    counts.summaries_dropped += mark.note(event, slot.shown.as_deref(), spare);
+    if let Some((uid, newest)) = &slot.newest
+        && *uid == event.uid
+    {
+        // A read may have been ahead of the event: what is read next must not fall behind it.
+        mark.version = mark.version.max(*newest);
+    }
+    charge(counts, before, mark.load());
+}
+
+/// Replaces one load by another in the lane's sums.
+pub(super) fn charge(counts: &mut LaneCounts, before: Load, after: Load) {
+    counts.summaries = counts.summaries + after.ends - before.ends;
+    counts.summary_bytes = counts.summary_bytes + after.bytes - before.bytes;
+}

@@ -1,0 +1,154 @@
+mod acts;
+mod dirty;
+mod flow;
+mod model;
+mod order;
+
+use std::collections::VecDeque;
+use std::num::NonZeroU32;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::{Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Version};
+
+use super::*;
+
+const ACKED: Outcome = Outcome::Acked { owed: None };
+
+fn retry(blame: Blame) -> Outcome {
+    Outcome::Retry { reason: Reason::Unreachable, after: None, blame, refused: Arc::new([]) }
+}
+
+fn key(name: &str) -> Key {
+    Key::new("ns", name).unwrap()
+}
+
+/// A state of application `name`, life `a`.
+fn state(name: &str, version: u64) -> Event {
+    Event {
+        key: key(name),
+        uid: "a".into(),
+        version: Version(version),
+        change: Change::Applied { body: Bytes::from_static(b"0123456789") },
+        cause: Cause::Watch,
+        observed: Timestamp::UNIX_EPOCH,
+        operation: None,
+        coalesced_ends: Vec::new(),
+        trace: u128::from(version),
+    }
+}
+
+fn of(uid: &str, event: Event) -> Event {
+    Event { uid: uid.into(), ..event }
+}
+
+fn deleted(name: &str, version: u64) -> Event {
+    Event { change: Change::Deleted { body: Some(Bytes::from_static(b"{}")) }, ..state(name, version) }
+}
+
+/// The state with the end of operation `number`.
+fn ending(number: u64, event: Event) -> Event {
+    Event { operation: Some(end(number)), ..event }
+}
+
+fn end(number: u64) -> Arc<OperationEnd> {
+    Arc::new(OperationEnd {
+        phase: "Succeeded".to_owned(),
+        started_at: format!("start {number}"),
+        finished_at: format!("end {number}"),
+        revision: "abc".to_owned(),
+        message: "done".to_owned(),
+    })
+}
+
+/// A lane, its time, and what it asked for.
+struct Bench {
+    lane: Lane,
+    now: Duration,
+    starts: VecDeque<Start>,
+    reads: VecDeque<(Key, Version)>,
+    traces: Vec<Trace>,
+}
+
+impl Bench {
+    fn new(config: Config) -> Self {
+        let now = Duration::from_secs(10);
+        Self {
+            lane: Lane::new(config),
+            now,
+            starts: VecDeque::new(),
+            reads: VecDeque::new(),
+            traces: Vec::new(),
+        }
+    }
+
+    fn step(&mut self, input: Input) {
+        let mut out = Vec::new();
+        self.lane.step(input, self.now, &mut out);
+        for action in out {
+            match action {
+                Action::Start(start) => self.starts.push_back(start),
+                Action::Read { key, not_older_than, .. } => self.reads.push_back((key, not_older_than)),
+                Action::Tell(trace) => self.traces.push(trace),
+            }
+        }
+        assert_eq!(self.lane.counts(self.now).balance(), 0, "{:?}", self.lane.counts(self.now));
+    }
+
+    fn take(&mut self, event: Event) {
+        self.step(Input::Event(Arc::new(event)));
+    }
+
+    /// Ends the turn of `name` and takes it off the list of starts.
+    fn end(&mut self, name: &str, outcome: Outcome) {
+        let at = self.starts.iter().position(|start| start.event.key.name() == name).expect("is running");
+        let key = self.starts.remove(at).expect("was found").event.key.clone();
+        self.step(Input::Turned { key, outcome, seed: 0 });
+    }
+
+    /// Ends the read of `name`.
+    fn read(&mut self, name: &str, result: ReadResult) {
+        let at = self.reads.iter().position(|(key, _)| key.name() == name).expect("is being read");
+        let (key, _) = self.reads.remove(at).expect("was found");
+        self.step(Input::Read { key, result, seed: 0 });
+    }
+
+    fn found(&mut self, name: &str, event: Event) {
+        self.read(name, ReadResult::Found(Arc::new(event)));
+    }
+
+    fn pass(&mut self, time: Duration) {
+        self.now += time;
+        self.step(Input::Tick);
+    }
+
+    /// What is running, as `name@version`, in the order in which it began.
+    fn running(&self) -> Vec<String> {
+        self.starts.iter().map(|start| show(&start.event)).collect()
+    }
+
+    fn reading(&self) -> Vec<String> {
+        self.reads.iter().map(|(key, version)| format!("{}>={}", key.name(), version.0)).collect()
+    }
+
+    fn counts(&self) -> LaneCounts {
+        self.lane.counts(self.now)
+    }
+
+    /// The ends that the running turn of `name` carries from coalesced events.
+    fn carried(&self, name: &str) -> Vec<String> {
+        let start = self.starts.iter().find(|start| start.event.key.name() == name).expect("is running");
+        start.event.coalesced_ends.iter().map(|end| end.finished_at.clone()).collect()
+    }
+}
+
+fn show(event: &Event) -> String {
+    let gone = if event.is_deleted() { "-" } else { "" };
+    let uid = if &*event.uid == "a" { String::new() } else { format!("/{}", event.uid) };
+    format!("{gone}{}{uid}@{}", event.key.name(), event.version.0)
+}
+
+fn small() -> Config {
+    Config { queue_events: 2, concurrency: 1, ..Config::default() }
+}

@@ -1,0 +1,225 @@
+//! Turns: how they begin, and what their ends do.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Change, Filtered, Key, Reason};
+
+use super::input::{Action, Blame, Outcome, Refused, Start, Step};
+use super::slot::{Held, Retry, Slot, State};
+use super::take::{charge, fold};
+use super::{Lane, tell};
+
+impl Lane {
+    /// Begins the turn or the read of a key that was in line. `false` when the rate limit delays it.
+    pub(super) fn begin(&mut self, key: &Key, probe: bool, now: Duration, out: &mut Vec<Action>) -> bool {
+        let Some(slot) = self.keys.get(key) else { return false };
+        let paid = slot.retry.is_some() || slot.queue.front().is_some_and(|head| head.paid);
+        if !paid && let Some(wait) = self.limit(key, now) {
+            self.delay(key, wait, now, out);
+            return false;
+        }
+        let Some(slot) = self.keys.get_mut(key) else { return false };
+        slot.probe = probe;
+        slot.begun = now;
+        if let Some(held) = slot.queue.pop_front() {
+            self.counts.queued -= 1;
+            self.counts.in_flight += 1;
+            slot.state = State::Running;
+            let retry = slot.retry.as_deref();
+            let start = Start {
+                event: held.event.clone(),
+                attempt: retry.map_or(0, |retry| retry.failures),
+                trying_for: retry.map_or(Duration::ZERO, |retry| now.saturating_sub(retry.first)),
+                refused: retry.map(|retry| retry.refused.clone()).unwrap_or_default(),
+                probe,
+            };
+            out.push(tell(&held.event, Step::Started { attempt: start.attempt }));
+            out.push(Action::Start(start));
+            slot.running = Some(held);
+        } else if let Some(mark) = slot.mark.take() {
+            self.counts.reading += 1;
+            self.counts.reads += 1;
+            slot.state = State::Reading;
+            out.push(Action::Tell(mark.tell(key, Step::Reading)));
+            out.push(Action::Read { key: key.clone(), not_older_than: mark.version, probe });
+            slot.asked = Some(mark);
+        }
+        true
+    }
+
+    fn limit(&mut self, key: &Key, now: Duration) -> Option<Duration> {
+        let limiter = self.limiter.as_mut()?;
+        let wait = limiter.take(key, now).err()?;
+        if limiter.learning() {
+            self.counts.limited_learning += 1;
+            return None;
+        }
+        self.counts.limited += 1;
+        Some(wait)
+    }
+
+    /// Delays a key; what stands behind its head is folded, since only the newest state will be of use.
+    fn delay(&mut self, key: &Key, wait: Duration, now: Duration, out: &mut Vec<Action>) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        slot.limited = Some(now + wait);
+        slot.state = State::Idle;
+        match slot.queue.front_mut() {
+            Some(head) => {
+                head.paid = false;
+                slot.shown.clone_from(&head.event.operation);
+                out.push(tell(&head.event, Step::Limited(wait)));
+            }
+            None => {
+                out.extend(slot.mark.as_ref().map(|mark| Action::Tell(mark.tell(key, Step::Limited(wait)))));
+            }
+        }
+        for held in slot.queue.drain(1.min(slot.queue.len())..).collect::<Vec<_>>() {
+            self.counts.queued -= 1;
+            self.counts.bytes -= held.size;
+            fold(slot, &held.event, held.since, &self.config, &mut self.counts);
+            out.push(tell(&held.event, Step::Coalesced));
+        }
+        self.schedule(key, now);
+    }
+
+    pub(super) fn turned(
+        &mut self,
+        key: &Key,
+        outcome: Outcome,
+        seed: u64,
+        now: Duration,
+        out: &mut Vec<Action>,
+    ) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        let Some(held) = slot.running.take() else { return };
+        slot.state = State::Idle;
+        slot.probe = false;
+        self.counts.in_flight -= 1;
+        let step = match outcome {
+            Outcome::Acked { owed } => {
+                self.counts.acked += 1;
+                set_owed(slot, owed.map(|after| now + after), &mut self.counts.owed);
+                self.parked.remove(key);
+                Step::Acked { after: now.saturating_sub(held.since) }
+            }
+            Outcome::Filtered { why, owed } => {
+                self.counts.filtered += 1;
+                if owed.is_some() {
+                    set_owed(slot, owed.map(|after| now + after), &mut self.counts.owed);
+                }
+                if why != Filtered::Stale {
+                    self.parked.remove(key);
+                }
+                Step::Filtered(why)
+            }
+            Outcome::Reject { reason } => {
+                self.park(key, Some(&held.event), reason, now);
+                Step::Parked(reason)
+            }
+            Outcome::Retry { reason, after, blame, refused } => {
+                let wait = self.config.backoff.wait(slot.failures() + 1, after, seed);
+                slot.fail(now + wait, blame, refused);
+                self.counts.retried += 1;
+                out.push(tell(&held.event, Step::Retried { reason, after: wait }));
+                self.put_back(key, held, now, out);
+                return;
+            }
+        };
+        out.push(tell(&held.event, step));
+        if let Outcome::Acked { owed: Some(after) } | Outcome::Filtered { owed: Some(after), .. } = outcome {
+            out.push(tell(&held.event, Step::Owed(after)));
+        }
+        self.counts.bytes -= held.size;
+        if let Some(slot) = self.keys.get_mut(key) {
+            slot.retry = None;
+        }
+        self.schedule(key, now);
+    }
+
+    /// Puts an event that must be retried back at the head of its key, or, when the lane holds too much,
+    /// lets its state go: it is shown by the next event, or is read again.
+    fn put_back(&mut self, key: &Key, mut held: Held, now: Duration, out: &mut Vec<Action>) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        held.paid = true;
+        let held_events = (self.counts.queued + self.counts.waiting) as usize;
+        let full = held_events >= self.config.queue_events || self.counts.bytes > self.config.queue_bytes;
+        let heir = slot.queue.front().is_some_and(|next| next.event.uid == held.event.uid);
+        if full && held.event.is_deleted() {
+            self.counts.bytes -= held.size;
+            Arc::make_mut(&mut held.event).change = Change::Deleted { body: None };
+            held = Held::new(held.event, held.since, true);
+            self.counts.bytes += held.size;
+        } else if full && (heir || slot.queue.is_empty()) {
+            self.counts.bytes -= held.size;
+            out.push(tell(&held.event, Step::Coalesced));
+            match slot.queue.front_mut() {
+                Some(next) => {
+                    self.counts.coalesced += 1;
+                    self.counts.bytes -= next.size;
+                    inherit(next, &held);
+                    self.counts.bytes += next.size;
+                }
+                None => {
+                    slot.shown = None;
+                    fold(slot, &held.event, held.since, &self.config, &mut self.counts);
+                }
+            }
+            self.schedule(key, now);
+            return;
+        }
+        slot.queue.push_front(held);
+        self.counts.queued += 1;
+        self.schedule(key, now);
+    }
+
+    pub(super) fn refuse(&mut self, key: &Key, reason: Reason, now: Duration) {
+        let Some(slot) = self.keys.get_mut(key) else { return };
+        slot.retry = None;
+        if let Some(mark) = slot.asked.take() {
+            let load = mark.load();
+            charge(&mut self.counts, load, Default::default());
+            self.counts.summaries_dropped += load.ends + mark.deletions();
+            self.counts.dirty -= u64::from(slot.mark.is_none());
+        }
+        self.counts.observed += 1;
+        self.park(key, None, reason, now);
+    }
+}
+
+impl Slot {
+    pub(super) fn failures(&self) -> u32 {
+        self.retry.as_ref().map_or(0, |retry| retry.failures)
+    }
+
+    /// Notes a failed try.
+    pub(super) fn fail(&mut self, due: Duration, blame: Blame, refused: Refused) {
+        let first = self.retry.as_ref().map_or(self.begun, |retry| retry.first);
+        let failures = self.failures().saturating_add(1);
+        self.retry = Some(Box::new(Retry { failures, first, due, blame, refused }));
+    }
+}
+
+/// Folds `former` into the event that comes after it in the same life: it leaves as coalesced by `next`.
+fn inherit(next: &mut Held, former: &Held) {
+    let event = Arc::make_mut(&mut next.event);
+    let shown = event.operation.clone();
+    let known = |end: &Arc<_>| shown.as_ref().is_some_and(|shown| super::input::same_end(shown, end));
+    let mut ends: Vec<_> = former
+        .event
+        .coalesced_ends
+        .iter()
+        .chain(&former.event.operation)
+        .filter(|end| !known(end))
+        .cloned()
+        .collect();
+    ends.append(&mut event.coalesced_ends);
+    ends.dedup_by(|a, b| super::input::same_end(a, b));
+    event.coalesced_ends = ends;
+    *next = Held::new(next.event.clone(), former.since, true);
+}
+
+fn set_owed(slot: &mut Slot, owed: Option<Duration>, gauge: &mut u64) {
+    *gauge = *gauge + u64::from(owed.is_some()) - u64::from(slot.owed.is_some());
+    slot.owed = owed;
+}

@@ -1,0 +1,94 @@
+//! Processes that die, and processes that meet: children of the test, told what to do by the environment.
+
+use std::collections::HashSet;
+use std::io::{BufRead as _, BufReader};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use super::tests::{counted, key, open, slow};
+use super::{Ledger, Origin};
+
+/// What a child process is to do with the ledger named in `LEDGER_CHILD`; run by the tests below alone.
+#[test]
+fn child() {
+    let Some(path) = std::env::var_os("LEDGER_CHILD") else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+    let ledger = open(Path::new(&path));
+    for n in 1..u32::MAX {
+        for at in 0..8 {
+            ledger.update(&key(at), |_| Some(counted(n)));
+        }
+        runtime.block_on(ledger.flush()).unwrap();
+        println!("durable {n}");
+        if std::env::var_os("LEDGER_ABORT").is_some() && n == 20 {
+            (0..4).for_each(|at| ledger.update(&key(at), |_| Some(counted(n + 1))));
+            std::process::abort();
+        }
+    }
+}
+
+fn spawn_child(path: &Path, abort: bool) -> std::process::Child {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "ledger::crash_tests::child", "--nocapture"]).env("LEDGER_CHILD", path);
+    if abort {
+        command.env("LEDGER_ABORT", "1");
+    }
+    command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap()
+}
+
+#[test]
+fn an_abort_loses_at_most_the_last_group() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let status = spawn_child(&path, true).wait().unwrap();
+    assert!(!status.success());
+    let ledger = open(&path);
+    assert_eq!(ledger.origin(), &Origin::Existing);
+    let counters: Vec<u32> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+    assert!(counters.iter().all(|counter| *counter == 20) || counters == [21, 21, 21, 21, 20, 20, 20, 20]);
+}
+
+#[test]
+fn a_kill_at_any_moment_keeps_what_was_flushed_and_groups_whole() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let (mut id, mut reached) = (None, 0);
+    for round in 0..10_u32 {
+        let mut child = spawn_child(&path, false);
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let durable = lines
+            .filter_map(|line| line.rsplit_once("durable ").and_then(|(_, n)| n.parse::<u32>().ok()))
+            .nth(2 + round as usize)
+            .unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ledger = open(&path);
+        assert_eq!(ledger.id(), id.get_or_insert_with(|| ledger.id().to_owned()));
+        let counters: HashSet<u32> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+        assert_eq!(counters.len(), 1, "a group was torn: {counters:?}");
+        let counter = counters.into_iter().next().unwrap();
+        assert!(counter >= durable, "{durable} was flushed, {counter} is there");
+        reached += counter;
+    }
+    assert!(reached >= 10 * 3);
+}
+
+#[test]
+fn a_second_process_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let mut child = spawn_child(&path, false);
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+    assert!(lines.any(|line| line.contains("durable 1")));
+    let error = Ledger::open(&path, slow()).err();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    assert_eq!(
+        error.unwrap().to_string(),
+        format!(
+            "another process holds the ledger file {}: one process writes a ledger, so stop the other one or give \
+             this one a file of its own",
+            path.display()
+        )
+    );
+}

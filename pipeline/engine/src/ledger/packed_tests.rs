@@ -1,0 +1,178 @@
+//! The packed form: it loses nothing, takes any bytes, and does not change unnoticed.
+
+use proptest::prelude::*;
+
+use super::*;
+
+prop_compose! {
+    fn row()(id in any::<u64>(), decision in any::<u64>(), content in any::<u64>(), counter in any::<u32>(),
+             owed in any::<bool>(), gone in any::<bool>()) -> ResourceRow {
+        ResourceRow { id: EntityId(id), decision: Digest(decision), content: Digest(content), counter, owed, gone }
+    }
+}
+
+fn a_uid() -> impl Strategy<Value = Uid> {
+    prop_oneof![
+        any::<u128>().prop_map(uuid_text),
+        any::<u128>().prop_map(|value| uuid_text(value).to_uppercase().into()),
+        ".{0,40}".prop_map(Uid::from),
+        "[0-9a-f-]{36}".prop_map(Uid::from),
+    ]
+}
+
+prop_compose! {
+    fn sections()(all in any::<[u64; 4]>()) -> Sections {
+        let [spec, status, operation, metadata] = all.map(Digest);
+        Sections { spec, status, operation, metadata }
+    }
+}
+
+prop_compose! {
+    fn stub()(repo_url in ".{0,200}", server in ".{0,40}",
+              parent in prop::option::of((".{0,10}", ".{1,10}"))) -> Stub {
+        let parent = parent.map(|(namespace, name)| ParentRef { namespace, name });
+        Stub { repo_url, server, parent }
+    }
+}
+
+prop_compose! {
+    pub(in crate::ledger) fn record()(
+        uid in a_uid(),
+        numbers in any::<(u64, u64, u64, u32)>(),
+        sections in prop::option::of(sections()),
+        bits in any::<(bool, bool)>(),
+        rows in prop::collection::vec(row(), 0..40),
+        stub in stub(),
+    ) -> Record {
+        let (version, operation, content, counter) = numbers;
+        let mut resources = rows;
+        resources.sort_by_key(|row| row.id);
+        resources.dedup_by_key(|row| row.id);
+        Record {
+            uid, version: Version(version), sections, healthy: bits.0, operation: Digest(operation),
+            content: Digest(content), counter, owed: bits.1, resources, stub,
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn every_record_comes_back(record in record()) {
+        let packed = encode(&record);
+        prop_assert_eq!(uid(&packed), Ok(record.uid.clone()));
+        prop_assert_eq!(decode(&packed), Ok(record));
+    }
+
+    #[test]
+    fn any_bytes_are_taken(bytes in prop::collection::vec(any::<u8>(), 0..400), headed in any::<bool>()) {
+        let mut bytes = bytes;
+        if headed && bytes.len() > 1 {
+            bytes[0] = FORMAT;
+            bytes[1] &= 0x1f;
+        }
+        // What decodes is a record: it has one packed form, and that decodes to itself.
+        if let Ok(record) = decode(&bytes) {
+            prop_assert_eq!(decode(&encode(&record)), Ok(record));
+        }
+        let _ = uid(&bytes);
+        let _ = unseal("ns/app", &bytes);
+    }
+
+    #[test]
+    fn a_shortened_record_is_no_record(record in record(), at in any::<prop::sample::Index>()) {
+        let packed = encode(&record);
+        let short = &packed[..at.index(packed.len())];
+        prop_assert!(decode(short).is_err());
+    }
+
+    #[test]
+    fn a_flipped_bit_does_not_match_the_checksum(record in record(), at in any::<prop::sample::Index>(), bit in 0..8_u8) {
+        let mut sealed = seal("ns/app", &encode(&record));
+        let at = at.index(sealed.len());
+        sealed[at] ^= 1_u8 << bit;
+        prop_assert_eq!(unseal("ns/app", &sealed), Err(PackedError::Checksum));
+    }
+}
+
+fn sample() -> Record {
+    let mut record = Record::new("01234567-89ab-cdef-0123-456789abcdef".into());
+    record.version = Version(0x0102);
+    record.healthy = true;
+    record.counter = 3;
+    record.stub.repo_url = "u".to_owned();
+    record.resources.push(ResourceRow {
+        id: EntityId(7),
+        decision: Digest(8),
+        content: Digest(9),
+        counter: 10,
+        owed: true,
+        gone: true,
+    });
+    record
+}
+
+#[test]
+fn the_format_on_disk_is_this_one() {
+    let hex: String = encode(&sample()).iter().map(|byte| format!("{byte:02x}")).collect();
+    let expected = concat!(
+        "01",
+        "0a",
+        "0123456789abcdef0123456789abcdef",
+        "0201000000000000",
+        "0000000000000000",
+        "0000000000000000",
+        "03000000",
+        "0175",
+        "00",
+        "01",
+        "0700000000000000",
+        "0800000000000000",
+        "0900000000000000",
+        "0a000000",
+        "03",
+    );
+    assert_eq!(hex, expected);
+}
+
+#[test]
+fn a_resource_takes_at_most_32_bytes() {
+    let mut record = sample();
+    let row = record.resources[0];
+    let one = encode(&record).len();
+    record.resources = (0..1001).map(|id| ResourceRow { id: EntityId(id), ..row }).collect();
+    assert!(encode(&record).len() - one <= 32 * 1000);
+}
+
+#[test]
+fn a_record_of_another_format_is_named() {
+    let mut packed = encode(&sample());
+    packed[0] = 2;
+    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 2, not 1");
+    packed[0] = FORMAT;
+    packed[1] |= 0x80;
+    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record is damaged");
+}
+
+#[test]
+fn rows_out_of_order_are_put_in_order_and_never_read() {
+    let mut record = sample();
+    let row = record.resources[0];
+    record.resources = [5, 3, 5].map(|id| ResourceRow { id: EntityId(id), ..row }).to_vec();
+    let ids = |record: &Record| record.resources.iter().map(|row| row.id.0).collect::<Vec<_>>();
+    let mut packed = encode(&record);
+    assert_eq!(ids(&decode(&packed).unwrap()), [3, 5]);
+    let last = packed.len() - ROW;
+    packed[last] = 2;
+    assert_eq!(decode(&packed), Err(PackedError::Damaged));
+}
+
+#[test]
+fn a_record_under_another_key_does_not_match() {
+    let sealed = seal("a/b", &encode(&sample()));
+    assert!(unseal("a/b", &sealed).is_ok());
+    assert_eq!(
+        unseal("a/c", &sealed).unwrap_err().to_string(),
+        "a ledger record does not match its checksum"
+    );
+    assert_eq!(unseal("a/b", &sealed[..7]), Err(PackedError::Damaged));
+}

@@ -1,0 +1,164 @@
+//! The compatibility family: names and labels of Codefresh's event reporter, for dashboards that read them.
+//!
+//! Its `application` label makes a dozen series an application, which is why it is off by default and bounded:
+//! applications beyond the bound are counted together as `other`.
+
+use std::collections::HashSet;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use pipeline_core::Key;
+use prometheus::{HistogramVec, IntCounterVec, IntGaugeVec};
+
+use super::families::{Families, show};
+
+const BUCKETS: [f64; 7] = [0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0];
+
+/// `metric_event_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum EventType {
+    /// A root application.
+    App,
+    /// The parent of a child application.
+    ParentApp,
+    /// A child application.
+    ChildApp,
+    /// A resource.
+    Resource,
+}
+
+impl EventType {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::App => "app",
+            Self::ParentApp => "parent_app",
+            Self::ChildApp => "child_app",
+            Self::Resource => "resource",
+        }
+    }
+}
+
+/// `error_type`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ErrorType {
+    /// The report could not be delivered.
+    Delivery,
+    /// The report could not be built.
+    GetPayload,
+    /// Anything else.
+    Unknown,
+}
+
+impl ErrorType {
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Delivery => "delivery",
+            Self::GetPayload => "get_payload",
+            Self::Unknown => "unknown",
+        }
+    }
+}
+
+/// The family; there only when it is switched on. Its `application` is the application's name.
+pub struct Compat {
+    queue_size: IntGaugeVec,
+    enqueued: IntCounterVec,
+    dropped: IntCounterVec,
+    errored: IntCounterVec,
+    ignored: IntCounterVec,
+    duration: HistogramVec,
+    names: Mutex<HashSet<Box<str>>>,
+    limit: usize,
+}
+
+impl Compat {
+    pub(super) fn new(families: &Families, limit: usize) -> Self {
+        let name = |rest: &str| format!("codefresh_event_reporter_{rest}");
+        let queued = ["reporter_shard", "application", "error_in_learning_mode"];
+        Self {
+            queue_size: families.gauges(
+                &name("queue_size"),
+                "Size of application events queue of a particular shard.",
+                ["reporter_shard"],
+            ),
+            enqueued: families.counters(
+                &name("enqueued_events_total"),
+                "Application events taken in.",
+                queued,
+            ),
+            dropped: families.counters(
+                &name("dropped_events_total"),
+                "Application events that the rate limit holds back; none is dropped.",
+                queued,
+            ),
+            errored: families.counters(
+                &name("errored_events_total"),
+                "Application events whose report failed, each try.",
+                ["reporter_shard", "metric_event_type", "error_type", "application"],
+            ),
+            ignored: families.counters(
+                &name("cached_ignored_events"),
+                "Application events that bring nothing new.",
+                ["reporter_shard", "metric_event_type", "application"],
+            ),
+            duration: families.histograms(
+                &name("event_processing_duration"),
+                "Seconds from taking an event up to its acknowledgement.",
+                ["reporter_shard", "application", "metric_event_type"],
+                &BUCKETS,
+            ),
+            names: Mutex::default(),
+            limit,
+        }
+    }
+
+    /// An event was taken in; `learning` when the rate limit would have held it back.
+    pub fn enqueued(&self, shard: u32, key: &Key, learning: bool) {
+        let labels = [&shard.to_string(), self.application(key), flag(learning)];
+        self.enqueued.with_label_values(&labels).inc();
+    }
+
+    /// The rate limit held an event back, or would have (`learning`).
+    pub fn dropped(&self, shard: u32, key: &Key, learning: bool) {
+        let labels = [&shard.to_string(), self.application(key), flag(learning)];
+        self.dropped.with_label_values(&labels).inc();
+    }
+
+    /// A report failed.
+    pub fn errored(&self, shard: u32, event: EventType, error: ErrorType, key: &Key) {
+        let labels = [&shard.to_string(), event.as_str(), error.as_str(), self.application(key)];
+        self.errored.with_label_values(&labels).inc();
+    }
+
+    /// An event brought nothing new.
+    pub fn ignored(&self, shard: u32, event: EventType, key: &Key) {
+        let labels = [&shard.to_string(), event.as_str(), self.application(key)];
+        self.ignored.with_label_values(&labels).inc();
+    }
+
+    /// An event was done with after `took`.
+    pub fn processed(&self, shard: u32, key: &Key, event: EventType, took: Duration) {
+        let labels = [&shard.to_string(), self.application(key), event.as_str()];
+        self.duration.with_label_values(&labels).observe(took.as_secs_f64());
+    }
+
+    pub(super) fn queue_size(&self, shard: u32, size: u64) {
+        show(&self.queue_size.with_label_values(&[&shard.to_string()]), size);
+    }
+
+    fn application<'a>(&self, key: &'a Key) -> &'a str {
+        let mut names = self.names.lock().unwrap_or_else(PoisonError::into_inner);
+        if names.contains(key.name()) {
+            key.name()
+        } else if names.len() < self.limit {
+            names.insert(key.name().into());
+            key.name()
+        } else {
+            "other"
+        }
+    }
+}
+
+const fn flag(set: bool) -> &'static str {
+    if set { "true" } else { "false" }
+}

@@ -1,0 +1,380 @@
+//! What the process counts of itself, in Prometheus' text form.
+//!
+//! takes: one typed call for each thing that happened - gives: [`Metrics::render`]
+//! calls: nothing but `/proc/self/status` while rendering - fails: never
+//!
+//! Labels come from closed sets (shard, peer, call, kind, reason, check): never a name, a URL or an error's text,
+//! so that the number of series is known before the first event: under 300 a process, all of them there from
+//! the start. The compatibility family is the one exception, and is off unless it is asked for.
+
+mod compat;
+mod families;
+mod lanes;
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use pipeline_core::{Call, Filtered, Meter, Note, Outcome, Peer, Reason, ReportKind, Sample};
+use prometheus::{
+    Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
+};
+
+pub use compat::{Compat, ErrorType, EventType};
+use families::{Families, say, show};
+use lanes::{Lanes, seconds};
+
+use crate::circuit;
+use crate::health::{Check, HealthReport};
+use crate::lane::LaneCounts;
+use crate::ledger::LedgerStatus;
+
+/// From 5 ms, a fast answer of a near peer, to the 30 s after which calls are given up.
+const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+/// From a report that met no queue to one that met an outage.
+const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
+
+/// Every call that stages make; another combination is counted as call `other` of its peer.
+const CALLS: [(Peer, &[Call]); 3] = [
+    (Peer::Kubernetes, &[Call::List, Call::Watch, Call::Get]),
+    (
+        Peer::ArgoCd,
+        &[
+            Call::ManagedResources,
+            Call::ResourceTree,
+            Call::Resource,
+            Call::Manifests,
+            Call::RevisionMetadata,
+            Call::Application,
+            Call::Settings,
+        ],
+    ),
+    (Peer::Platform, &[Call::Report]),
+];
+
+/// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// The shards this process owns.
+    pub owned: Vec<u32>,
+    /// The program's version, for `build_info`.
+    pub version: &'static str,
+    /// Whether the compatibility family is there.
+    pub compat: bool,
+    /// Applications that the compatibility family names; the others are `other`.
+    pub compat_applications: usize,
+}
+
+impl MetricsConfig {
+    /// The defaults, for the shards this process owns.
+    #[must_use]
+    pub fn new(owned: impl IntoIterator<Item = u32>, version: &'static str) -> Self {
+        Self { owned: owned.into_iter().collect(), version, compat: false, compat_applications: 10_000 }
+    }
+}
+
+/// How one try at sending a report ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReportResult {
+    /// The receiver acknowledged it.
+    Acknowledged,
+    /// It is tried again.
+    Retried,
+    /// It was refused for good.
+    Rejected,
+}
+
+impl ReportResult {
+    /// All, so that each starts at zero.
+    pub const ALL: [Self; 3] = [Self::Acknowledged, Self::Retried, Self::Rejected];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledged",
+            Self::Retried => "retried",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// Counts; cloning shares. No call blocks longer than it takes to add one.
+#[derive(Clone)]
+pub struct Metrics {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: Registry,
+    started: Instant,
+    lanes: Mutex<Lanes>,
+    moved: Mutex<Instant>,
+    filtered: IntCounterVec,
+    reports: IntCounterVec,
+    retries: IntCounterVec,
+    parked: IntCounterVec,
+    latency: Histogram,
+    calls: IntCounterVec,
+    call_failures: IntCounterVec,
+    call_duration: HistogramVec,
+    malformed: IntCounter,
+    watch_restarts: IntCounter,
+    lists: IntCounter,
+    listed: IntGauge,
+    watch_silent: Gauge,
+    ledger: LedgerSeries,
+    circuit: IntGauge,
+    ready: IntGauge,
+    health: IntGaugeVec,
+    uptime: Gauge,
+    resident: IntGauge,
+    compat: Option<Compat>,
+}
+
+struct LedgerSeries {
+    records: IntGauge,
+    bytes: IntGauge,
+    waiting: IntGauge,
+    failing: IntGauge,
+    commits: IntCounter,
+    errors: IntCounter,
+    age: Gauge,
+}
+
+impl Metrics {
+    /// Every series at zero.
+    #[must_use]
+    pub fn new(config: &MetricsConfig) -> Self {
+        let now = Instant::now();
+        let make = Families::new();
+        let compat = config.compat.then(|| Compat::new(&make, config.compat_applications));
+        make.gauges("build_info", "The program's version; always 1.", ["version"])
+            .with_label_values(&[config.version])
+            .set(1);
+        let inner = Inner {
+            started: now,
+            lanes: Mutex::new(Lanes::new(&make, &config.owned, now)),
+            moved: Mutex::new(now),
+            filtered: make.counters("filtered_total", "Events without a report, by why.", ["reason"]),
+            reports: make.counters("reports_total", "Tries at sending a report.", ["kind", "result"]),
+            retries: make.counters("retries_total", "Tries that are repeated, by why.", ["reason"]),
+            parked: make.counters("parked_total", "Events refused for good, by why.", ["reason"]),
+            latency: make.histogram(
+                "report_latency_seconds",
+                "From the watch to the receiver's acknowledgement of all reports of an event.",
+                &LATENCY_BUCKETS,
+            ),
+            calls: make.counters("calls_total", "Calls of peers.", ["peer", "call", "outcome"]),
+            call_failures: make.counters("call_failures_total", "Failed calls, by why.", ["peer", "reason"]),
+            call_duration: make.histograms(
+                "call_duration_seconds",
+                "How long calls take.",
+                ["peer"],
+                &CALL_BUCKETS,
+            ),
+            malformed: make.counter("malformed_objects_total", "Objects that could not be read."),
+            watch_restarts: make.counter("watch_restarts_total", "Watches that broke and were begun again."),
+            lists: make.counter("lists_total", "Lists that were completed."),
+            listed: make.gauge("listed_objects", "Objects in the last complete list."),
+            watch_silent: make.measure("watch_silent_seconds", "How long the watch has not moved."),
+            ledger: LedgerSeries {
+                records: make.gauge("ledger_records", "Applications that the ledger remembers."),
+                bytes: make.gauge("ledger_bytes", "Bytes of the ledger in memory."),
+                waiting: make.gauge("ledger_waiting", "Records newer in memory than in the file."),
+                failing: make.gauge("ledger_failing", "1 while the ledger cannot be written."),
+                commits: make.counter("ledger_commits_total", "Commits of the ledger."),
+                errors: make.counter("ledger_errors_total", "Commits of the ledger that failed."),
+                age: make.measure("ledger_commit_age_seconds", "How long ago the ledger was written last."),
+            },
+            circuit: make.gauge("circuit_state", "Of the sink: 0 closed, 1 probing, 2 open."),
+            ready: make.gauge("ready", "1 when the first list is complete and every shard runs."),
+            health: make.gauges("health_state", "0 ok, 1 degraded, 2 failing.", ["check"]),
+            uptime: make.measure("uptime_seconds", "How long the process has been running."),
+            resident: make.gauge("process_resident_memory_bytes", "Resident memory of the process."),
+            registry: make.done(),
+            compat,
+        };
+        inner.start_at_zero();
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// One shard's newest snapshot, whole.
+    pub fn lane(&self, shard: u32, counts: &LaneCounts) {
+        self.lanes().take(shard, counts, Instant::now());
+    }
+
+    /// An event brought no report.
+    pub fn filtered(&self, why: Filtered) {
+        self.inner.filtered.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// A try at sending a report ended.
+    pub fn report(&self, kind: ReportKind, result: ReportResult) {
+        self.inner.reports.with_label_values(&[kind.as_str(), result.as_str()]).inc();
+    }
+
+    /// A turn or a read is repeated later.
+    pub fn retried(&self, why: Reason) {
+        self.inner.retries.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// An event was refused for good.
+    pub fn parked(&self, why: Reason) {
+        self.inner.parked.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// All reports of an event were acknowledged, `latency` after the watch saw it.
+    pub fn acknowledged(&self, latency: Duration) {
+        self.inner.latency.observe(latency.as_secs_f64());
+    }
+
+    /// What the source tells.
+    pub fn note(&self, note: &Note) {
+        let inner = &*self.inner;
+        match note {
+            Note::Listing => {}
+            Note::Malformed => inner.malformed.inc(),
+            Note::Broken(_) => inner.watch_restarts.inc(),
+            Note::Listed { objects } => {
+                inner.lists.inc();
+                show(&inner.listed, *objects as u64);
+            }
+            Note::Page { .. } | Note::Alive => {}
+        }
+        if matches!(note, Note::Page { .. } | Note::Listed { .. } | Note::Alive) {
+            *inner.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+
+    /// The ledger's figures.
+    pub fn ledger(&self, status: &LedgerStatus) {
+        let series = &self.inner.ledger;
+        show(&series.records, status.records as u64);
+        show(&series.bytes, status.bytes as u64);
+        show(&series.waiting, status.waiting as u64);
+        show(&series.failing, u64::from(status.failing));
+        say(&series.commits, status.commits);
+        say(&series.errors, status.errors);
+        seconds(&series.age, status.last_commit_age.unwrap_or_default());
+    }
+
+    /// The sink's circuit.
+    pub fn circuit(&self, state: circuit::State) {
+        self.inner.circuit.set(match state {
+            circuit::State::Closed => 0,
+            circuit::State::Probing { .. } => 1,
+            circuit::State::Open { .. } => 2,
+        });
+    }
+
+    /// What health says.
+    pub fn health(&self, report: &HealthReport) {
+        self.inner.ready.set(i64::from(report.ready));
+        for finding in &report.checks {
+            self.inner.health.with_label_values(&[finding.check.as_str()]).set(finding.state as i64);
+        }
+    }
+
+    /// The compatibility family, when it is switched on.
+    #[must_use]
+    pub fn compat(&self) -> Option<&Compat> {
+        self.inner.compat.as_ref()
+    }
+
+    /// Everything, in Prometheus' text form (version 0.0.4). Reads `/proc`: not for a runtime's thread.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let inner = &*self.inner;
+        let now = Instant::now();
+        seconds(&inner.uptime, now.saturating_duration_since(inner.started));
+        let moved = *inner.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        seconds(&inner.watch_silent, now.saturating_duration_since(moved));
+        if let Some(resident) = resident_bytes() {
+            show(&inner.resident, resident);
+        }
+        // Held until the text is made: another scrape would put newer snapshots between its lines.
+        let lanes = self.lanes();
+        lanes.show(now);
+        if let Some(compat) = &inner.compat {
+            lanes.queued().for_each(|(shard, size)| compat.queue_size(shard, size));
+        }
+        let mut text = String::new();
+        if let Err(error) = TextEncoder::new().encode_utf8(&inner.registry.gather(), &mut text) {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot render the metrics");
+        }
+        text
+    }
+
+    fn lanes(&self) -> std::sync::MutexGuard<'_, Lanes> {
+        self.inner.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter for Metrics {
+    fn record(&self, sample: Sample) {
+        let inner = &*self.inner;
+        let peer = sample.peer.as_str();
+        let expected = CALLS.iter().any(|(of, calls)| *of == sample.peer && calls.contains(&sample.call));
+        let call = if expected { sample.call.as_str() } else { "other" };
+        let outcome = match sample.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Cached => "cached",
+            Outcome::Failed(reason) => {
+                inner.call_failures.with_label_values(&[peer, reason.as_str()]).inc();
+                "failed"
+            }
+        };
+        inner.calls.with_label_values(&[peer, call, outcome]).inc();
+        if sample.outcome != Outcome::Cached {
+            inner.call_duration.with_label_values(&[peer]).observe(sample.took.as_secs_f64());
+        }
+    }
+}
+
+impl Inner {
+    fn start_at_zero(&self) {
+        for why in Filtered::ALL {
+            self.filtered.with_label_values(&[why.as_str()]);
+        }
+        for kind in ReportKind::ALL {
+            for result in ReportResult::ALL {
+                self.reports.with_label_values(&[kind.as_str(), result.as_str()]);
+            }
+        }
+        for reason in Reason::ALL {
+            self.retries.with_label_values(&[reason.as_str()]);
+            self.parked.with_label_values(&[reason.as_str()]);
+        }
+        for (peer, calls) in CALLS {
+            self.call_duration.with_label_values(&[peer.as_str()]);
+            // A call is never given up for want of disk space, nor because the process stops.
+            let of_calls = |reason: &Reason| !matches!(reason, Reason::Io | Reason::Stopping);
+            for reason in Reason::ALL.into_iter().filter(of_calls) {
+                self.call_failures.with_label_values(&[peer.as_str(), reason.as_str()]);
+            }
+            let outcomes: &[&str] = match peer {
+                Peer::ArgoCd => &["ok", "cached", "failed"],
+                Peer::Kubernetes | Peer::Platform => &["ok", "failed"],
+            };
+            for call in calls {
+                for outcome in outcomes {
+                    self.calls.with_label_values(&[peer.as_str(), call.as_str(), outcome]);
+                }
+            }
+        }
+        for check in Check::ALL {
+            self.health.with_label_values(&[check.as_str()]);
+        }
+    }
+}
+
+/// From `/proc`; `None` where there is none.
+fn resident_bytes() -> Option<u64> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kib * 1024)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,75 @@
+//! `/status`: the engine at one moment, as JSON.
+//!
+//! ```json
+//! {"ready": true, "health": "ok", "ledger": {...}, "uptime_seconds": 12.5, "circuit": {"state": "open", "reason":
+//!  "timeout"}, "total": {...}, "shards": [{"shard": 0, "observed": 7, ..., "oldest_unreported_seconds": 0.5}]}
+//! ```
+//! The names of a shard's figures are those of [`LaneCounts`]; `balance` is 0 at any moment.
+
+use serde_json::{Value, json};
+
+use crate::circuit::State;
+use crate::health::HealthReport;
+use crate::lane::LaneCounts;
+use crate::ledger::LedgerStatus;
+use crate::run::Status;
+
+pub(super) fn status(engine: &Status, ledger: &LedgerStatus, health: &HealthReport) -> Value {
+    let shards: Vec<Value> = engine
+        .shards
+        .iter()
+        .map(|(shard, counts)| {
+            let mut figures = figures(counts);
+            figures["shard"] = json!(shard);
+            figures
+        })
+        .collect();
+    json!({
+        "ready": health.ready,
+        "health": health.line(),
+        "ledger": ledger,
+        "uptime_seconds": engine.uptime.as_secs_f64(),
+        "circuit": circuit(engine.circuit),
+        "total": figures(&engine.total()),
+        "shards": shards,
+    })
+}
+
+fn circuit(state: State) -> Value {
+    match state {
+        State::Closed => json!({ "state": "closed" }),
+        State::Open { reason, .. } => json!({ "state": "open", "reason": reason.as_str() }),
+        State::Probing { reason, .. } => json!({ "state": "probing", "reason": reason.as_str() }),
+    }
+}
+
+fn figures(counts: &LaneCounts) -> Value {
+    json!({
+        "observed": counts.observed,
+        "acked": counts.acked,
+        "coalesced": counts.coalesced,
+        "filtered": counts.filtered,
+        "parked": counts.parked,
+        "queued": counts.queued,
+        "waiting": counts.waiting,
+        "in_flight": counts.in_flight,
+        "balance": counts.balance(),
+        "dirty": counts.dirty,
+        "reading": counts.reading,
+        "owed": counts.owed,
+        "parked_keys": counts.parked_keys,
+        "bytes": counts.bytes,
+        "summaries": counts.summaries,
+        "summary_bytes": counts.summary_bytes,
+        "overflowed": counts.overflowed,
+        "stale": counts.stale,
+        "retried": counts.retried,
+        "reads": counts.reads,
+        "limited": counts.limited,
+        "limited_learning": counts.limited_learning,
+        "summaries_dropped": counts.summaries_dropped,
+        "parked_dropped": counts.parked_dropped,
+        "paused": counts.paused,
+        "oldest_unreported_seconds": counts.oldest.as_secs_f64(),
+    })
+}

@@ -1,0 +1,165 @@
+//! One round of reports: which may be sent now, and what it all comes to.
+//!
+//! Pure. Reports of applications go strictly one after the other, then those of resources, some at a time.
+//! Each acknowledgement moves its own report's digests; what the whole round moves ([`Settle`]) moves only
+//! when every report was acknowledged, so that a later try finds what is missing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle};
+
+use crate::circuit::Verdict;
+use crate::lane::{Blame, Outcome, Refused};
+
+/// A round under way.
+#[derive(Debug)]
+pub(crate) struct Round {
+    /// Reports of applications not sent yet, in order.
+    applications: VecDeque<Report>,
+    /// Reports of resources not sent yet.
+    resources: VecDeque<Report>,
+    /// What the ledger holds, moved by each acknowledgement: numbers the next report of an entity.
+    record: Option<Record>,
+    settle: Option<Settle>,
+    filtered: Option<Filtered>,
+    owed: Option<Duration>,
+    /// Reports of resources that may be on their way at a time.
+    limit: usize,
+    /// Reports on their way.
+    flying: usize,
+    application_flies: bool,
+    acked: usize,
+    failed: Option<(Reason, Option<Duration>)>,
+    refused: Vec<(Entity, Digest, Reason)>,
+    rejected: Option<Reason>,
+}
+
+/// What a round came to.
+#[derive(Debug)]
+pub(crate) struct End {
+    /// What moves now in the ledger.
+    pub(crate) settle: Option<Settle>,
+    /// How the turn ended.
+    pub(crate) outcome: Outcome,
+}
+
+impl Round {
+    /// Begins a round. What `refused` lists is not sent again.
+    pub(crate) fn new(enriched: Enriched, known: Option<Record>, refused: &Refused, limit: usize) -> Self {
+        let earlier = |report: &Report| {
+            let same = |(entity, content, _): &&(Entity, Digest, Reason)| {
+                *entity == report.entity && *content == report.content
+            };
+            refused.iter().find(same).copied()
+        };
+        let mut round = Self {
+            applications: VecDeque::new(),
+            resources: VecDeque::new(),
+            record: known,
+            settle: enriched.settle,
+            filtered: enriched.filtered,
+            owed: enriched.owed,
+            limit: limit.max(1),
+            flying: 0,
+            application_flies: false,
+            acked: 0,
+            failed: None,
+            refused: Vec::new(),
+            rejected: None,
+        };
+        for report in enriched.reports {
+            if let Some(refusal) = earlier(&report) {
+                round.rejected = Some(refusal.2);
+                round.refused.push(refusal);
+            } else if report.entity == Entity::Application {
+                round.applications.push_back(report);
+            } else {
+                round.resources.push_back(report);
+            }
+        }
+        round
+    }
+
+    /// The next report to send now, and how many reports of its entity were acknowledged before.
+    pub(crate) fn next(&mut self) -> Option<(Report, u32)> {
+        if self.application_flies || self.flying >= self.limit {
+            return None;
+        }
+        let report = match self.applications.pop_front() {
+            Some(report) => {
+                self.application_flies = true;
+                report
+            }
+            None => self.resources.pop_front()?,
+        };
+        self.flying += 1;
+        let known = self.record.as_ref().filter(|record| record.uid == report.uid);
+        let counter = known.map_or(0, |record| record.counter(report.entity));
+        Some((report, counter))
+    }
+
+    /// Notes the verdict on a report that [`Round::next`] gave.
+    pub(crate) fn settled(
+        &mut self,
+        report: &Report,
+        verdict: Verdict,
+        reason: Reason,
+        after: Option<Duration>,
+    ) {
+        self.flying -= 1;
+        if report.entity == Entity::Application {
+            self.application_flies = false;
+        }
+        match verdict {
+            Verdict::Acked => {
+                self.acked += 1;
+                self.record = Record::acknowledge(self.record.take(), report);
+            }
+            Verdict::Reject => {
+                self.rejected = Some(reason);
+                self.refused.push((report.entity, report.content, reason));
+            }
+            Verdict::Retry => {
+                let longest = self.failed.and_then(|(_, known)| known).max(after);
+                self.failed = Some((reason, longest));
+                if report.entity == Entity::Application {
+                    // Nothing may overtake the application's own report.
+                    self.applications.clear();
+                    self.resources.clear();
+                }
+            }
+        }
+    }
+
+    /// Sends no more: the sink's circuit is open. What is on its way still settles.
+    pub(crate) fn halt(&mut self, reason: Reason) {
+        self.applications.clear();
+        self.resources.clear();
+        self.failed.get_or_insert((reason, None));
+    }
+
+    /// What the round came to, once nothing is on its way and nothing is left to send.
+    pub(crate) fn end(self) -> End {
+        if let Some((reason, after)) = self.failed {
+            let refused = self.refused.into();
+            return End {
+                settle: None,
+                outcome: Outcome::Retry { reason, after, blame: Blame::Sink, refused },
+            };
+        }
+        if let Some(reason) = self.rejected {
+            return End { settle: None, outcome: Outcome::Reject { reason } };
+        }
+        let owed = self.owed;
+        let outcome = if self.acked > 0 {
+            Outcome::Acked { owed }
+        } else {
+            Outcome::Filtered { why: self.filtered.unwrap_or(Filtered::Unchanged), owed }
+        };
+        End { settle: self.settle, outcome }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,198 @@
+use std::sync::Arc;
+
+use pipeline_core::{EntityId, Key, ReportKind, Sections, Stub, Version};
+
+use super::*;
+
+fn report(entity: Entity, content: u64) -> Report {
+    Report {
+        key: Key::new("ns", "app").unwrap(),
+        uid: "uid".into(),
+        version: Version(7),
+        entity,
+        kind: ReportKind::App,
+        decision: Digest(content),
+        content: Digest(content),
+        owed: false,
+        ends: false,
+        body: bytes::Bytes::from_static(b"{}"),
+        trace: 1,
+    }
+}
+
+fn resource(number: u64) -> Report {
+    report(Entity::Resource(EntityId(number)), number)
+}
+
+fn enriched(reports: Vec<Report>) -> Enriched {
+    let settle = Settle {
+        uid: "uid".into(),
+        version: Version(7),
+        sections: Sections::default(),
+        healthy: true,
+        operation: Digest::NONE,
+        owed: false,
+        unsent: Vec::new(),
+        present: Vec::new(),
+        stub: Stub::default(),
+    };
+    Enriched { reports, settle: Some(settle), filtered: None, owed: None }
+}
+
+fn eleven() -> Enriched {
+    let resources = (1..=10).map(resource);
+    enriched([report(Entity::Application, 100)].into_iter().chain(resources).collect())
+}
+
+fn none() -> Refused {
+    Arc::new([])
+}
+
+/// Runs a round to its end; returns what was sent, in order.
+fn run(mut round: Round, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec<Report>, End) {
+    let (mut sent, mut flying) = (Vec::new(), VecDeque::new());
+    loop {
+        while let Some((report, _)) = round.next() {
+            sent.push(report.clone());
+            flying.push_back(report);
+        }
+        let Some(report) = flying.pop_front() else { break };
+        let (verdict, reason) = verdict(&report);
+        round.settled(&report, verdict, reason, None);
+    }
+    (sent, round.end())
+}
+
+#[test]
+fn the_application_goes_alone_then_resources_up_to_the_limit() {
+    let mut round = Round::new(eleven(), None, &none(), 4);
+    let (application, _) = round.next().unwrap();
+    assert_eq!(application.entity, Entity::Application);
+    assert_eq!(round.next(), None, "resources wait for the application's answer");
+    round.settled(&application, Verdict::Acked, Reason::Refused, None);
+    let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
+    assert_eq!(flying.len(), 4);
+    round.settled(&flying[0].0, Verdict::Acked, Reason::Refused, None);
+    assert!(round.next().is_some());
+    assert_eq!(round.next(), None);
+}
+
+#[test]
+fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_rise() {
+    let known = Record { counter: 5, ..Record::new("uid".into()) };
+    let reports = vec![report(Entity::Application, 1), report(Entity::Application, 2), resource(3)];
+    let mut round = Round::new(enriched(reports), Some(known), &none(), 4);
+    for counter in [5, 6] {
+        let (report, at) = round.next().unwrap();
+        assert_eq!((report.entity, at), (Entity::Application, counter));
+        assert_eq!(round.next(), None);
+        round.settled(&report, Verdict::Acked, Reason::Refused, None);
+    }
+    assert_eq!(round.next().unwrap().1, 0);
+}
+
+#[test]
+fn another_lifes_counter_is_not_taken() {
+    let known = Record { counter: 5, ..Record::new("earlier".into()) };
+    let mut round = Round::new(eleven(), Some(known), &none(), 4);
+    assert_eq!(round.next().unwrap().1, 0);
+}
+
+#[test]
+fn all_acknowledged_settles() {
+    let enriched = Enriched { owed: Some(Duration::from_secs(60)), ..eleven() };
+    let (sent, end) = run(Round::new(enriched, None, &none(), 4), |_| (Verdict::Acked, Reason::Refused));
+    assert_eq!(sent.len(), 11);
+    assert!(end.settle.is_some());
+    assert_eq!(end.outcome, Outcome::Acked { owed: Some(Duration::from_secs(60)) });
+}
+
+#[test]
+fn nothing_to_send_is_filtered_and_still_settles() {
+    let same = Enriched { filtered: Some(Filtered::SameContent), ..enriched(Vec::new()) };
+    let (_, end) = run(Round::new(same, None, &none(), 4), |_| unreachable!());
+    assert!(end.settle.is_some());
+    assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, owed: None });
+}
+
+#[test]
+fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
+    let fails = |report: &Report| match report.entity {
+        Entity::Resource(EntityId(1 | 4 | 9)) => (Verdict::Retry, Reason::ServerError),
+        _ => (Verdict::Acked, Reason::Refused),
+    };
+    let (sent, end) = run(Round::new(eleven(), None, &none(), 2), fails);
+    assert_eq!(sent.len(), 11);
+    assert!(end.settle.is_none());
+    let retry =
+        Outcome::Retry { reason: Reason::ServerError, after: None, blame: Blame::Sink, refused: none() };
+    assert_eq!(end.outcome, retry);
+}
+
+#[test]
+fn an_application_that_failed_holds_its_resources_up() {
+    let (sent, end) = run(Round::new(eleven(), None, &none(), 4), |_| (Verdict::Retry, Reason::Unreachable));
+    assert_eq!(sent.len(), 1);
+    assert!(matches!(end.outcome, Outcome::Retry { reason: Reason::Unreachable, .. }));
+}
+
+#[test]
+fn the_longest_retry_after_counts() {
+    let mut round = Round::new(enriched((1..=3).map(resource).collect()), None, &none(), 4);
+    let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
+    for ((report, _), after) in flying.iter().zip([Some(5), Some(9), None]) {
+        round.settled(report, Verdict::Retry, Reason::RateLimited, after.map(Duration::from_secs));
+    }
+    let Outcome::Retry { after, .. } = round.end().outcome else { panic!("not a retry") };
+    assert_eq!(after, Some(Duration::from_secs(9)));
+}
+
+#[test]
+fn a_refused_resource_parks_and_the_others_go_on() {
+    let refuses = |report: &Report| match report.entity {
+        Entity::Resource(EntityId(1)) => (Verdict::Reject, Reason::TooLarge),
+        _ => (Verdict::Acked, Reason::Refused),
+    };
+    let (sent, end) = run(Round::new(eleven(), None, &none(), 1), refuses);
+    assert_eq!(sent.len(), 11);
+    assert!(end.settle.is_none(), "the application's decision does not move");
+    assert_eq!(end.outcome, Outcome::Reject { reason: Reason::TooLarge });
+}
+
+#[test]
+fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
+    let verdicts = |report: &Report| match report.entity {
+        Entity::Resource(EntityId(1)) => (Verdict::Reject, Reason::TooLarge),
+        Entity::Resource(EntityId(2)) => (Verdict::Retry, Reason::Timeout),
+        _ => (Verdict::Acked, Reason::Refused),
+    };
+    let two = || enriched(vec![resource(1), resource(2)]);
+    let (_, end) = run(Round::new(two(), None, &none(), 4), verdicts);
+    let Outcome::Retry { refused, .. } = end.outcome else { panic!("not a retry") };
+    assert_eq!(*refused, [(Entity::Resource(EntityId(1)), Digest(1), Reason::TooLarge)]);
+
+    let (sent, end) = run(Round::new(two(), None, &refused, 4), verdicts);
+    assert_eq!(sent, [resource(2)]);
+    let Outcome::Retry { refused, .. } = end.outcome else { panic!("not a retry") };
+    assert_eq!(refused.len(), 1, "the refusal is remembered from try to try");
+
+    let (sent, end) = run(Round::new(two(), None, &refused, 4), |_| (Verdict::Acked, Reason::Refused));
+    assert_eq!(sent, [resource(2)]);
+    assert_eq!(end.outcome, Outcome::Reject { reason: Reason::TooLarge });
+
+    let changed = enriched(vec![report(Entity::Resource(EntityId(1)), 99)]);
+    let (sent, end) = run(Round::new(changed, None, &refused, 4), |_| (Verdict::Acked, Reason::Refused));
+    assert_eq!(sent.len(), 1, "another content is another report");
+    assert_eq!(end.outcome, Outcome::Acked { owed: None });
+}
+
+#[test]
+fn an_open_circuit_halts_the_round() {
+    let mut round = Round::new(eleven(), None, &none(), 4);
+    let (application, _) = round.next().unwrap();
+    round.settled(&application, Verdict::Acked, Reason::Refused, None);
+    round.next().unwrap();
+    round.halt(Reason::Unauthorized);
+    assert_eq!(round.next(), None);
+    assert!(matches!(round.end().outcome, Outcome::Retry { reason: Reason::Unauthorized, .. }));
+}

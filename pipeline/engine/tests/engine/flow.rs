@@ -1,0 +1,86 @@
+//! Starting, breaking and stopping.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use pipeline_engine::run::Config;
+use tokio::time::Instant;
+
+use crate::fakes::{Cluster, Enricher, Failure, Receiver, key};
+use crate::running::{one_shard, start};
+
+#[tokio::test(start_paused = true)]
+async fn stopping_finishes_what_is_in_flight_and_begins_nothing() {
+    let (cluster, receiver) = (Cluster::new(), Receiver::new());
+    receiver.gate.forget_permits(usize::MAX);
+    for number in 0..100 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    let engine = start(one_shard(), cluster, Enricher::default(), receiver);
+    engine.until("all places are taken", |counts| counts.in_flight == 16 && counts.observed == 100).await;
+    engine.stop.cancel();
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    engine.receiver.gate.add_permits(1000);
+    let began = Instant::now();
+    engine.task.await.unwrap().unwrap();
+    assert!(began.elapsed() < Duration::from_secs(1));
+    assert_eq!(engine.receiver.came().len(), 16);
+    assert_eq!(engine.ledger.known().len(), 16, "each acknowledgement is kept");
+    let counts = engine.handle.status().total();
+    assert_eq!((counts.acked, counts.in_flight, counts.balance()), (16, 0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn stopping_gives_up_after_the_grace_period() {
+    let (cluster, receiver) = (Cluster::new(), Receiver::new());
+    receiver.gate.forget_permits(usize::MAX);
+    cluster.put("app", 1);
+    let config = Config { grace: Duration::from_secs(5), ..one_shard() };
+    let engine = start(config, cluster, Enricher::default(), receiver);
+    engine.until("in flight", |counts| counts.in_flight == 1).await;
+    engine.stop.cancel();
+    let began = Instant::now();
+    engine.task.await.unwrap().unwrap();
+    assert!((5..6).contains(&began.elapsed().as_secs()), "{:?}", began.elapsed());
+    assert_eq!(engine.ledger.known(), [], "nothing was acknowledged");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_ends_is_started_again() {
+    let cluster = Cluster::new();
+    cluster.put("app", 1);
+    *cluster.failures.lock().unwrap() = vec![Failure::Error, Failure::Panic, Failure::Return];
+    let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
+    engine.until("reported", |counts| counts.acked == 1).await;
+    assert_eq!(engine.cluster.runs.load(Ordering::SeqCst), 4);
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_that_panics_is_tried_again_and_holds_no_other_up() {
+    let (cluster, enricher) = (Cluster::new(), Enricher::default());
+    for number in 0..20 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    enricher.panics.lock().unwrap().insert(key("app-3"), 2);
+    let engine = start(one_shard(), cluster, enricher, Receiver::new());
+    let counts = engine.until("reported", |counts| counts.acked == 20).await;
+    assert_eq!((counts.retried, engine.receiver.newest().len()), (2, 20));
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_source_that_lists_again_brings_nothing_that_is_acknowledged() {
+    let cluster = Cluster::new();
+    for number in 0..50 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
+    engine.until_idle(50).await;
+    for number in 0..50 {
+        engine.cluster.repeat(&format!("app-{number}"));
+    }
+    let counts = engine.until_idle(100).await;
+    assert_eq!((counts.filtered, engine.receiver.came().len()), (50, 50));
+    engine.end().await;
+}

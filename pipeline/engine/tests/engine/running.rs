@@ -1,0 +1,82 @@
+//! An engine that runs, and what tests ask of it.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use pipeline_core::Shutdown;
+use pipeline_engine::health::{Health, HealthLimits};
+use pipeline_engine::lane::LaneCounts;
+use pipeline_engine::ledger::Ledger;
+use pipeline_engine::metrics::{Metrics, MetricsConfig};
+use pipeline_engine::run::{Config, Engine, EngineError, Handle, Parts};
+use pipeline_engine::sharding::Sharding;
+use tokio::task::JoinHandle;
+
+use crate::fakes::{Cluster, Enricher, Receiver};
+
+/// An engine that runs.
+pub(crate) struct Running {
+    pub(crate) cluster: Cluster,
+    pub(crate) receiver: Receiver,
+    pub(crate) enricher: Enricher,
+    pub(crate) ledger: Ledger,
+    pub(crate) health: Health,
+    pub(crate) handle: Handle,
+    pub(crate) stop: Shutdown,
+    pub(crate) task: JoinHandle<Result<(), EngineError>>,
+}
+
+pub(crate) fn one_shard() -> Config {
+    Config { sharding: Sharding::Jump { shards: NonZeroU32::MIN }, ..Config::default() }
+}
+
+pub(crate) fn start(config: Config, cluster: Cluster, enricher: Enricher, receiver: Receiver) -> Running {
+    let ledger = Ledger::memory();
+    let owned = config.owned.shards(config.sharding);
+    let health = Health::new(HealthLimits::default(), owned.clone(), std::time::Instant::now());
+    let parts = Parts {
+        source: cluster.clone(),
+        enrich: enricher.clone(),
+        sink: receiver.clone(),
+        ledger: ledger.clone(),
+        metrics: Metrics::new(&MetricsConfig::new(owned, "test")),
+        health: health.clone(),
+    };
+    let engine = Engine::new(config, parts);
+    let handle = engine.handle();
+    let stop = Shutdown::new();
+    let task = tokio::spawn(engine.run(stop.clone()));
+    Running { cluster, receiver, enricher, ledger, health, handle, stop, task }
+}
+
+impl Running {
+    /// Waits until `done`, looking every 10 ms; every look checks that nothing is missing.
+    pub(crate) async fn until(&self, what: &str, done: impl Fn(&LaneCounts) -> bool) -> LaneCounts {
+        for _ in 0..200_000 {
+            let status = self.handle.status();
+            for (shard, counts) in &status.shards {
+                assert_eq!(counts.balance(), 0, "shard {shard}: {counts:?}");
+            }
+            let total = status.total();
+            if done(&total) {
+                return total;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        panic!("never {what}: {:?}", self.handle.status());
+    }
+
+    /// Waits until nothing is held any more and `observed` events were taken in.
+    pub(crate) async fn until_idle(&self, observed: u64) -> LaneCounts {
+        let idle = |counts: &LaneCounts| {
+            counts.observed >= observed
+                && counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.owed == 0
+        };
+        self.until("idle", idle).await
+    }
+
+    pub(crate) async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}

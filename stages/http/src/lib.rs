@@ -1,1 +1,32 @@
-//! http.
+//! HTTP plumbing shared by the stages that call a peer (Argo CD, the platform).
+//!
+//! takes: a [`Target`], a [`Config`], a [`Token`] - gives: a [`Client`] whose answers are bounded and whose
+//! errors carry a [`pipeline_core::Reason`] - calls: what it is told to - fails: with [`HttpError`], which
+//! names the act and the host and never a path, a query, a body or a token.
+//!
+//! It decides nothing: whether a failure is retried, and when, is the caller's business.
+
+mod client;
+mod error;
+mod retry_after;
+mod target;
+mod token;
+
+pub use client::{BuildError, Client, Config, Reply};
+pub use error::{Fault, HttpError, reason_of_status};
+pub use reqwest::{Method, RequestBuilder, Url, header};
+pub use retry_after::{MAX_RETRY_AFTER, retry_after};
+pub use target::{Target, TargetError};
+pub use token::{Token, TokenError};
+
+/// Makes ring the TLS provider of the process. May be called any number of times, and after somebody else
+/// installed a provider, which then stays.
+///
+/// One provider for every client of the process, because two that are both compiled in and neither chosen
+/// make the first TLS connection panic.
+pub fn install_crypto() {
+    if rustls::crypto::CryptoProvider::get_default().is_none() {
+        // An error means that another thread was faster: then there is a provider, which is what is wanted.
+        drop(rustls::crypto::ring::default_provider().install_default());
+    }
+}

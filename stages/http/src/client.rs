@@ -1,0 +1,356 @@
+//! The client of one peer: connections that are kept, time limits, bounded answers, no redirects.
+//!
+//! takes: requests to one [`Target`] - gives: a [`Reply`] of any status - fails: with [`HttpError`] when
+//! there is no whole answer. The environment's proxy settings hold. Never retries.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::Timestamp;
+use reqwest::header::{LOCATION, RETRY_AFTER};
+use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
+
+use crate::error::{of_body, of_request};
+use crate::target::authority;
+use crate::{Fault, HttpError, Target, Token, install_crypto, retry_after};
+
+/// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
+const ERROR_BODY: usize = 64 * 1024;
+
+/// How a peer is called.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// PEM file of certificate authorities that are trusted beside those of the system.
+    pub ca_file: Option<PathBuf>,
+    /// Trust any certificate. For a peer inside a cluster that has a self-signed one and no better way.
+    pub insecure_skip_verify: bool,
+    /// Limit of connecting, TLS included.
+    pub connect_timeout: Duration,
+    /// Limit of a whole call, from connecting to the last byte.
+    pub timeout: Duration,
+    /// Bytes of a 2xx body after decompression; a larger one is an error.
+    pub max_body: usize,
+    /// Idle connections that are kept for the next call.
+    pub max_idle: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            ca_file: None,
+            insecure_skip_verify: false,
+            connect_timeout: Duration::from_secs(10),
+            timeout: Duration::from_secs(30),
+            max_body: 64 * 1024 * 1024,
+            max_idle: 64,
+        }
+    }
+}
+
+/// Calls one peer. Cloning shares its connections.
+#[derive(Debug, Clone)]
+pub struct Client {
+    http: reqwest::Client,
+    target: Target,
+    max_body: usize,
+}
+
+/// A client that cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// The file of certificate authorities cannot be read.
+    #[error("cannot read the certificate authorities of {}", path.display())]
+    CaFile {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+    /// The file of certificate authorities holds none.
+    #[error("{} holds no certificate in PEM", path.display())]
+    NoCertificate {
+        /// Which file.
+        path: PathBuf,
+    },
+    /// The file of certificate authorities holds something else than certificates.
+    #[error("{} holds a certificate that cannot be read", path.display())]
+    BadCertificate {
+        /// Which file.
+        path: PathBuf,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// Nothing to verify an `https` peer with.
+    #[error("this machine has no certificate authorities to verify {host} with: name a file that holds them")]
+    NoAuthorities {
+        /// Which peer.
+        host: Arc<str>,
+    },
+    /// Anything else.
+    #[error("cannot build the HTTP client of {host}")]
+    Client {
+        /// Which peer.
+        host: Arc<str>,
+        /// Why.
+        source: reqwest::Error,
+    },
+    /// The thread that built it is gone: the process is stopping.
+    #[error("the HTTP client was not built: the process is stopping")]
+    Stopping,
+}
+
+impl Config {
+    /// Builds the client of `target`. Reads the system's certificate authorities and `ca_file` once, on a
+    /// thread that may block.
+    ///
+    /// # Errors
+    /// [`BuildError`] as its variants say.
+    pub async fn build(self, target: Target) -> Result<Client, BuildError> {
+        tokio::task::spawn_blocking(move || self.build_blocking(target))
+            .await
+            .unwrap_or(Err(BuildError::Stopping))
+    }
+
+    fn build_blocking(self, target: Target) -> Result<Client, BuildError> {
+        install_crypto();
+        let http = match &self.ca_file {
+            Some(path) => {
+                let extra = authorities(path)?;
+                self.builder()
+                    .tls_certs_merge(extra)
+                    .build()
+                    .map_err(|source| BuildError::BadCertificate { path: path.clone(), source })?
+            }
+            None => match self.builder().build() {
+                Ok(http) => http,
+                // The verifier refuses to exist without a single authority, which a slim container has none
+                // of. Plain HTTP does not need one: then none is given, and no certificate ever verifies.
+                Err(source) => match self.builder().tls_certs_only([]).build() {
+                    Ok(_) if target.is_https() => {
+                        return Err(BuildError::NoAuthorities { host: target.host().clone() });
+                    }
+                    Ok(http) => http,
+                    Err(_) => return Err(BuildError::Client { host: target.host().clone(), source }),
+                },
+            },
+        };
+        Ok(Client { http, target, max_body: self.max_body })
+    }
+
+    fn builder(&self) -> reqwest::ClientBuilder {
+        reqwest::Client::builder()
+            .user_agent(concat!("gitops-runtime/", env!("CARGO_PKG_VERSION")))
+            .redirect(reqwest::redirect::Policy::none())
+            .referer(false)
+            .connect_timeout(self.connect_timeout)
+            .timeout(self.timeout)
+            .pool_max_idle_per_host(self.max_idle)
+            .tcp_nodelay(true)
+            .tls_danger_accept_invalid_certs(self.insecure_skip_verify)
+    }
+}
+
+impl Client {
+    /// Begins a request to the path made of `segments` below the target's base.
+    ///
+    /// # Errors
+    /// A segment that cannot be addressed.
+    pub fn request(
+        &self,
+        act: &'static str,
+        method: Method,
+        segments: &[&str],
+    ) -> Result<RequestBuilder, HttpError> {
+        let url = self.target.url(segments).map_err(|error| self.error(act, Fault::Address(error)))?;
+        Ok(self.http.request(method, url))
+    }
+
+    /// Begins a request to `path` below the target's base; `path` and its query are escaped already.
+    ///
+    /// # Errors
+    /// A path that cannot be addressed.
+    pub fn request_escaped(
+        &self,
+        act: &'static str,
+        method: Method,
+        path: &str,
+    ) -> Result<RequestBuilder, HttpError> {
+        let url = self.target.escaped(path).map_err(|error| self.error(act, Fault::Address(error)))?;
+        Ok(self.http.request(method, url))
+    }
+
+    /// Adds the `Authorization` header `prefix` + token.
+    ///
+    /// # Errors
+    /// A token that cannot be used.
+    pub async fn authorize(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+        token: &Token,
+        prefix: &str,
+    ) -> Result<RequestBuilder, HttpError> {
+        let value = token.header(prefix).await.map_err(|error| self.error(act, Fault::Token(error)))?;
+        Ok(request.header(reqwest::header::AUTHORIZATION, value))
+    }
+
+    /// Sends a request and reads its answer, whatever its status. `act` completes "cannot ..." in errors.
+    ///
+    /// # Errors
+    /// No answer, or a 2xx answer that is too large, cut short, or not what its encoding says.
+    pub async fn send(&self, act: &'static str, request: RequestBuilder) -> Result<Reply, HttpError> {
+        self.exchange(act, request, Some(self.max_body)).await
+    }
+
+    /// Sends a request of whose answer only the status matters: a 2xx stands, whatever becomes of its body.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn deliver(&self, act: &'static str, request: RequestBuilder) -> Result<Reply, HttpError> {
+        self.exchange(act, request, None).await
+    }
+
+    /// The peer's host, for messages and logs.
+    #[must_use]
+    pub fn host(&self) -> &Arc<str> {
+        self.target.host()
+    }
+
+    /// An error of this peer.
+    #[must_use]
+    pub fn error(&self, act: &'static str, fault: Fault) -> HttpError {
+        HttpError::new(act, self.target.host().clone(), fault)
+    }
+
+    async fn exchange(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+        limit: Option<usize>,
+    ) -> Result<Reply, HttpError> {
+        let mut response = request.send().await.map_err(|error| self.error(act, of_request(error)))?;
+        let status = response.status().as_u16();
+        let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
+        let after = text(RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
+        let location = text(LOCATION)
+            .filter(|_| (300..400).contains(&status))
+            .and_then(|location| response.url().join(location).ok())
+            .and_then(|url: Url| authority(&url));
+        let body = match limit.filter(|_| (200..300).contains(&status)) {
+            Some(limit) => whole(&mut response, limit).await.map_err(|fault| self.error(act, fault))?,
+            None => beginning(&mut response).await,
+        };
+        Ok(Reply { act, host: self.target.host().clone(), status, after, location, body })
+    }
+}
+
+/// An answer.
+pub struct Reply {
+    act: &'static str,
+    host: Arc<str>,
+    status: u16,
+    after: Option<Duration>,
+    location: Option<String>,
+    body: Bytes,
+}
+
+impl Reply {
+    /// Its status.
+    #[must_use]
+    pub fn status(&self) -> u16 {
+        self.status
+    }
+
+    /// Its body; of an answer that is not 2xx at most the first 64 KiB. Never to be logged.
+    #[must_use]
+    pub fn body(&self) -> &Bytes {
+        &self.body
+    }
+
+    /// How long the peer asks to wait.
+    #[must_use]
+    pub fn after(&self) -> Option<Duration> {
+        self.after
+    }
+
+    /// The error that this answer is for a reason of its own, e.g. because it is not the JSON expected.
+    #[must_use]
+    pub fn into_error(self, fault: Fault) -> HttpError {
+        HttpError::new(self.act, self.host, fault).with_after(self.after)
+    }
+
+    /// The answer itself if it is a 2xx.
+    ///
+    /// # Errors
+    /// Any other status.
+    pub fn checked(self) -> Result<Self, HttpError> {
+        match self.status {
+            200..=299 => Ok(self),
+            status @ 300..=399 => {
+                let host = self.location.clone();
+                Err(self.into_error(Fault::Redirect { status, host }))
+            }
+            status => Err(self.into_error(Fault::Status(status))),
+        }
+    }
+
+    /// The body of a 2xx.
+    ///
+    /// # Errors
+    /// Any other status.
+    pub fn into_body(self) -> Result<Bytes, HttpError> {
+        self.checked().map(|reply| reply.body)
+    }
+}
+
+impl std::fmt::Debug for Reply {
+    /// Without the body, which may hold anything.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
+    }
+}
+
+fn authorities(path: &PathBuf) -> Result<Vec<Certificate>, BuildError> {
+    let pem = std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.clone(), source })?;
+    let found = Certificate::from_pem_bundle(&pem)
+        .map_err(|source| BuildError::BadCertificate { path: path.clone(), source })?;
+    if found.is_empty() {
+        return Err(BuildError::NoCertificate { path: path.clone() });
+    }
+    Ok(found)
+}
+
+/// The whole body, or why there is none. Counts decoded bytes, so that a small archive cannot become a
+/// large answer.
+async fn whole(response: &mut Response, limit: usize) -> Result<Bytes, Fault> {
+    let announced = usize::try_from(response.content_length().unwrap_or(0)).unwrap_or(usize::MAX);
+    if announced > limit {
+        return Err(Fault::TooLarge { limit });
+    }
+    // What is announced may never come: room is made ahead for an ordinary answer only.
+    let mut body = Vec::with_capacity(announced.min(1024 * 1024));
+    while let Some(chunk) = response.chunk().await.map_err(of_body)? {
+        if body.len() + chunk.len() > limit {
+            return Err(Fault::TooLarge { limit });
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body.into())
+}
+
+/// The beginning of a body that may be as long and as broken as it likes: the status has said enough.
+async fn beginning(response: &mut Response) -> Bytes {
+    let mut body = Vec::new();
+    while let Ok(Some(chunk)) = response.chunk().await {
+        let room = ERROR_BODY - body.len();
+        if chunk.len() >= room {
+            body.extend(chunk.iter().take(room));
+            break;
+        }
+        body.extend_from_slice(&chunk);
+    }
+    body.into()
+}

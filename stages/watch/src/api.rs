@@ -1,0 +1,367 @@
+//! Three requests to the API server, their answers within bounds, and how they fail.
+//!
+//! Requests are built and authenticated by [`kube`]; answers are read here, so that no body is larger than
+//! its limit, none is logged, and the objects in it stay the text they are.
+
+use std::error::Error;
+use std::io;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::{Bytes, BytesMut};
+use http::Response;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http_body_util::BodyExt as _;
+use kube::api::{GetParams, ListParams, WatchParams};
+use kube::client::Body;
+use kube::core::Request;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use pipeline_core::{Call, Key, Meter, Outcome, Peer, Reason, Sample, StageError, Version};
+use serde::Deserialize;
+
+use crate::Config;
+use crate::lines::{Line, Lines};
+use crate::token::TokenFile;
+
+const GROUP_VERSION: &str = "/apis/argoproj.io/v1alpha1";
+/// A peer's wish to be left alone is granted for this long at most.
+const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(300);
+/// Layers of an error that are looked through; more would be a circle.
+const LAYERS: usize = 16;
+const PLURAL: &str = "applications";
+/// What stays as it is in a segment of a path (RFC 3986, unreserved).
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Why a request brought no result. Holds nothing of an answer: neither a body nor what a parser says of it,
+/// which quotes it.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Failure {
+    #[error("{act}: the api server answered {code}")]
+    Status { act: &'static str, code: u16, after: Option<Duration> },
+    #[error("{act}: the api server did not answer in time")]
+    Timeout { act: &'static str },
+    #[error("{act}: nothing came for {limit:?}, not even a bookmark")]
+    Silent { act: &'static str, limit: Duration },
+    #[error("{act}: the connection failed")]
+    Transport { act: &'static str, reason: Reason, source: Box<dyn Error + Send + Sync> },
+    #[error("{act}: the answer ended before its end")]
+    CutShort { act: &'static str },
+    #[error("{act}: the answer is larger than {limit} bytes")]
+    TooLarge { act: &'static str, limit: usize },
+    #[error("{act}: the token file cannot be used")]
+    Token { act: &'static str, source: io::Error },
+    #[error("{act}: {what}")]
+    Malformed { act: &'static str, what: &'static str },
+}
+
+impl Failure {
+    pub(crate) fn reason(&self) -> Reason {
+        match self {
+            Self::Status { code, .. } => of_status(*code),
+            Self::Timeout { .. } | Self::Silent { .. } => Reason::Timeout,
+            Self::Transport { reason, .. } => *reason,
+            Self::CutShort { .. } => Reason::CutShort,
+            Self::Token { .. } => Reason::Unauthorized,
+            Self::TooLarge { .. } => Reason::TooLarge,
+            Self::Malformed { .. } => Reason::Malformed,
+        }
+    }
+
+    /// Whether what was asked for is no longer held by the server: a continue token or a version that is too
+    /// old. Only a new list helps.
+    pub(crate) fn is_gone(&self) -> bool {
+        matches!(self, Self::Status { code: 410, .. })
+    }
+
+    /// The peer's `Retry-After`.
+    pub(crate) fn after(&self) -> Option<Duration> {
+        match self {
+            Self::Status { after, .. } => *after,
+            _ => None,
+        }
+    }
+
+    /// Whether the same request may succeed later, without anybody changing the request.
+    fn is_passing(&self) -> bool {
+        !matches!(self.reason(), Reason::Refused | Reason::Redirect | Reason::TooLarge)
+    }
+}
+
+impl From<Failure> for StageError {
+    fn from(failure: Failure) -> Self {
+        let (reason, after) = (failure.reason(), failure.after());
+        if failure.is_passing() {
+            Self::Retry { reason, source: failure.into(), after }
+        } else {
+            Self::reject(reason, failure)
+        }
+    }
+}
+
+fn of_status(code: u16) -> Reason {
+    match code {
+        300..=399 => Reason::Redirect,
+        401 => Reason::Unauthorized,
+        403 => Reason::Forbidden,
+        404 | 405 => Reason::NotFound,
+        408 | 504 => Reason::Timeout,
+        429 => Reason::RateLimited,
+        400..=499 => Reason::Refused,
+        _ => Reason::ServerError,
+    }
+}
+
+/// Asks for applications of one namespace, or of all.
+pub(crate) struct Api {
+    client: kube::Client,
+    token: Option<TokenFile>,
+    collection: String,
+    call_timeout: Duration,
+    idle_limit: Duration,
+    max_body: usize,
+    meter: Arc<dyn Meter>,
+}
+
+impl Api {
+    pub(crate) fn new(
+        (client, token): (kube::Client, Option<TokenFile>),
+        namespace: Option<&str>,
+        config: &Config,
+        meter: Arc<dyn Meter>,
+    ) -> Self {
+        Self {
+            client,
+            token,
+            collection: collection(namespace),
+            call_timeout: config.call_timeout,
+            idle_limit: config.idle_limit,
+            max_body: config.max_body,
+            meter,
+        }
+    }
+
+    /// One page of a list, as JSON text.
+    pub(crate) async fn page(&self, limit: u32, token: Option<&str>) -> Result<Bytes, Failure> {
+        const ACT: &str = "list applications";
+        let asked = ListParams {
+            limit: Some(limit),
+            continue_token: token.map(str::to_owned),
+            ..ListParams::default()
+        };
+        let request = Request::new(&self.collection).list(&asked).map_err(|error| unbuilt(ACT, error))?;
+        self.measured(Call::List, ACT, async {
+            let body = ok(ACT, self.send(ACT, request).await?)?;
+            read(ACT, body, self.max_body).await
+        })
+        .await
+    }
+
+    /// Opens a watch of what comes after `resource_version`. Measured until the server answers.
+    pub(crate) async fn watch(&self, resource_version: &str, timeout: Duration) -> Result<Changes, Failure> {
+        const ACT: &str = "watch applications";
+        let seconds = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
+        let asked = WatchParams::default().timeout(seconds);
+        let request = Request::new(&self.collection)
+            .watch(&asked, resource_version)
+            .map_err(|error| unbuilt(ACT, error))?;
+        let body = self.measured(Call::Watch, ACT, async { ok(ACT, self.send(ACT, request).await?) }).await?;
+        Ok(Changes { act: ACT, body, lines: Lines::new(self.max_body), idle_limit: self.idle_limit })
+    }
+
+    /// One object, not older than `version`; `None` when there is no such object.
+    pub(crate) async fn object(&self, key: &Key, version: Version) -> Result<Option<Bytes>, Failure> {
+        const ACT: &str = "get application";
+        let asked = match version {
+            Version(0) => GetParams::default(),
+            Version(known) => GetParams::at(&known.to_string()),
+        };
+        let request = Request::new(collection(Some(key.namespace())))
+            .get(&segment(key.name()), &asked)
+            .map_err(|error| unbuilt(ACT, error))?;
+        self.measured(Call::Get, ACT, async {
+            let response = self.send(ACT, request).await?;
+            if response.status().as_u16() != 404 {
+                let body = ok(ACT, response)?;
+                return read(ACT, body, self.max_body).await.map(Some);
+            }
+            let body = read(ACT, response.into_body(), self.max_body).await?;
+            if says_not_found(&body) {
+                Ok(None)
+            } else {
+                Err(Failure::Status { act: ACT, code: 404, after: None })
+            }
+        })
+        .await
+    }
+
+    async fn send(
+        &self,
+        act: &'static str,
+        request: http::Request<Vec<u8>>,
+    ) -> Result<Response<Body>, Failure> {
+        send(act, &self.client, self.token.as_ref(), request).await
+    }
+
+    async fn measured<T>(
+        &self,
+        call: Call,
+        act: &'static str,
+        answer: impl Future<Output = Result<T, Failure>>,
+    ) -> Result<T, Failure> {
+        let begun = Instant::now();
+        let result = tokio::time::timeout(self.call_timeout, answer)
+            .await
+            .unwrap_or_else(|_| Err(Failure::Timeout { act }));
+        let outcome = match &result {
+            Ok(_) => Outcome::Ok,
+            Err(failure) => Outcome::Failed(failure.reason()),
+        };
+        self.meter.record(Sample { peer: Peer::Kubernetes, call, outcome, took: begun.elapsed() });
+        result
+    }
+}
+
+async fn send(
+    act: &'static str,
+    client: &kube::Client,
+    token: Option<&TokenFile>,
+    request: http::Request<Vec<u8>>,
+) -> Result<Response<Body>, Failure> {
+    let mut request = request.map(Body::from);
+    if let Some(token) = token {
+        let value = token.header().await.map_err(|source| Failure::Token { act, source })?;
+        request.headers_mut().insert(AUTHORIZATION, value);
+    }
+    client.send(request).await.map_err(|error| broken(act, error))
+}
+
+/// One request and its whole answer, of at most `limit` bytes.
+pub(crate) async fn exchange(
+    act: &'static str,
+    client: &kube::Client,
+    token: Option<&TokenFile>,
+    request: http::Request<Vec<u8>>,
+    limit: usize,
+) -> Result<Bytes, Failure> {
+    let body = ok(act, send(act, client, token, request).await?)?;
+    read(act, body, limit).await
+}
+
+/// The lines of one watch connection.
+pub(crate) struct Changes {
+    act: &'static str,
+    body: Body,
+    lines: Lines,
+    idle_limit: Duration,
+}
+
+impl Changes {
+    /// The next line; `None` when the server has ended the watch between two lines.
+    pub(crate) async fn next(&mut self) -> Result<Option<Line>, Failure> {
+        loop {
+            if let Some(line) = self.lines.next() {
+                return Ok(Some(line));
+            }
+            let frame = tokio::time::timeout(self.idle_limit, self.body.frame())
+                .await
+                .map_err(|_| Failure::Silent { act: self.act, limit: self.idle_limit })?;
+            match frame {
+                Some(Ok(frame)) => {
+                    if let Some(chunk) = frame.data_ref() {
+                        self.lines.push(chunk);
+                    }
+                }
+                Some(Err(error)) => return Err(broken(self.act, error)),
+                None if self.lines.unfinished() => return Err(Failure::CutShort { act: self.act }),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+fn collection(namespace: Option<&str>) -> String {
+    match namespace {
+        Some(namespace) => format!("{GROUP_VERSION}/namespaces/{}/{PLURAL}", segment(namespace)),
+        None => format!("{GROUP_VERSION}/{PLURAL}"),
+    }
+}
+
+pub(crate) fn segment(name: &str) -> String {
+    utf8_percent_encode(name, SEGMENT).to_string()
+}
+
+fn unbuilt(act: &'static str, error: kube::core::request::Error) -> Failure {
+    Failure::Transport { act, reason: Reason::Refused, source: error.into() }
+}
+
+/// The body of an answer that says yes; the body of any other is not looked at.
+fn ok(act: &'static str, response: Response<Body>) -> Result<Body, Failure> {
+    if response.status().is_success() {
+        return Ok(response.into_body());
+    }
+    let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
+    Err(Failure::Status {
+        act,
+        code: response.status().as_u16(),
+        after: after.map(|seconds| Duration::from_secs(seconds).min(RETRY_AFTER_LIMIT)),
+    })
+}
+
+async fn read(act: &'static str, mut body: Body, limit: usize) -> Result<Bytes, Failure> {
+    let mut all = BytesMut::new();
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(|error| broken(act, error))?;
+        let Some(chunk) = frame.data_ref() else { continue };
+        if chunk.len() > limit - all.len() {
+            return Err(Failure::TooLarge { act, limit });
+        }
+        all.extend_from_slice(chunk);
+    }
+    Ok(all.freeze())
+}
+
+/// Whether a 404 speaks of the object. A server that does not know the whole resource, or a proxy in
+/// between, says 404 too, and that must not be taken for a deletion.
+fn says_not_found(body: &[u8]) -> bool {
+    #[derive(Deserialize)]
+    struct Said<'a> {
+        kind: &'a str,
+    }
+    serde_json::from_slice(body).is_ok_and(|said: Said<'_>| said.kind == "Status")
+}
+
+fn broken(act: &'static str, error: kube::Error) -> Failure {
+    let reason = match &error {
+        kube::Error::Auth(_) => Reason::Unauthorized,
+        error => cause(error),
+    };
+    match reason {
+        Reason::CutShort => Failure::CutShort { act },
+        Reason::Timeout => Failure::Timeout { act },
+        reason => Failure::Transport { act, reason, source: error.into() },
+    }
+}
+
+/// Looks through the layers of a client's error for what happened on the wire.
+fn cause(error: &(dyn Error + 'static)) -> Reason {
+    let mut layer = Some(error);
+    for _ in 0..LAYERS {
+        let Some(error) = layer else { break };
+        if error.is::<rustls::Error>() {
+            return Reason::Tls;
+        }
+        layer = error.source();
+        let Some(error) = error.downcast_ref::<io::Error>() else { continue };
+        match error.kind() {
+            io::ErrorKind::UnexpectedEof => return Reason::CutShort,
+            io::ErrorKind::TimedOut => return Reason::Timeout,
+            // An io error's source is the source of what it wraps; what it wraps itself is asked for so.
+            _ => layer = error.get_ref().map(|inner| inner as &(dyn Error + 'static)).or(layer),
+        }
+    }
+    Reason::Unreachable
+}
+
+#[cfg(test)]
+#[path = "api_tests.rs"]
+mod tests;

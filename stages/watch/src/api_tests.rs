@@ -1,0 +1,42 @@
+use super::*;
+
+#[test]
+fn segments_are_escaped() {
+    assert_eq!(collection(None), "/apis/argoproj.io/v1alpha1/applications");
+    assert_eq!(
+        collection(Some("a b?c#d")),
+        "/apis/argoproj.io/v1alpha1/namespaces/a%20b%3Fc%23d/applications"
+    );
+    assert_eq!(segment("store-1.x_y~z%"), "store-1.x_y~z%25");
+}
+
+#[test]
+fn only_a_status_speaks_of_the_object() {
+    assert!(says_not_found(br#"{"kind":"Status","reason":"NotFound","code":404}"#));
+    assert!(!says_not_found(b"404 page not found"));
+    assert!(!says_not_found(br#"{"message":"no route"}"#));
+}
+
+#[test]
+fn what_may_pass_is_retried_and_what_cannot_is_rejected() {
+    let of = |code| StageError::from(Failure::Status { act: "get application", code, after: None });
+    for code in [401, 403, 404, 408, 410, 429, 500, 503, 504] {
+        let retried = of(code).is_retry();
+        assert_eq!(retried, code != 410, "{code}");
+    }
+    assert!(!of(400).is_retry());
+    assert!(!of(307).is_retry());
+    assert_eq!(of(403).to_string(), "get application: the api server answered 403");
+    assert_eq!(of(504).reason(), Reason::Timeout);
+}
+
+#[test]
+fn the_cause_is_found_under_layers() {
+    let wrapped = |error: io::Error| kube::Error::Service(Box::new(io::Error::other(error)));
+    let tls = io::Error::other(rustls::Error::HandshakeNotComplete);
+    assert_eq!(broken("x", wrapped(tls)).reason(), Reason::Tls);
+    let cut = io::Error::from(io::ErrorKind::UnexpectedEof);
+    assert_eq!(broken("x", wrapped(cut)).reason(), Reason::CutShort);
+    let refused = io::Error::from(io::ErrorKind::ConnectionRefused);
+    assert_eq!(broken("x", wrapped(refused)).reason(), Reason::Unreachable);
+}

@@ -1,0 +1,288 @@
+//! Watches Argo CD applications.
+//!
+//! takes: nothing - gives: an event for every application that was added, changed or deleted
+//! calls: `GET /apis/argoproj.io/v1alpha1/[namespaces/{ns}/]applications` as a list in pages and as a watch,
+//! `GET .../applications/{name}` for one - fails: never for good; whatever breaks is said, counted and begun
+//! anew after a growing wait: a watch from the last version seen, a list from its start
+//!
+//! What vanished while nobody watched is found when a list is complete: what was known (seen by this
+//! process, or in the ledger when it started) and is not in the list is deleted. A list that failed half
+//! way says nothing about what it did not reach. No object is kept: keys, uids and versions are.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use pipeline_core::{
+    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Version,
+};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use tracing::warn;
+
+use crate::api::{Api, Failure};
+use crate::lines::Line;
+use crate::namespaces::Namespaces;
+use crate::object::{self, Head, Unreadable};
+use crate::trouble::Trouble;
+use crate::{Config, Right};
+
+const WATCH: &str = "watch applications";
+/// A watch that the server ends sooner than this, without having sent anything, counts as a failure.
+const SHORTEST_WATCH: Duration = Duration::from_millis(500);
+/// A server takes 0 seconds for no limit.
+const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
+/// After so many failures in a row the watch is begun anew with a list: its version may be the cause.
+const RESUMES: u32 = 3;
+
+/// What the watch is given beside its configuration.
+#[derive(Clone)]
+pub struct Deps {
+    /// Where every application that is there is noted, whoever owns its shard.
+    pub seen: Seen,
+    /// Takes a sample of every request.
+    pub meter: Arc<dyn Meter>,
+}
+
+/// The source of application events.
+pub struct ApplicationWatch {
+    pub(crate) config: Config,
+    pub(crate) namespaces: Namespaces,
+    pub(crate) api: Api,
+    pub(crate) seen: Seen,
+}
+
+impl std::fmt::Debug for ApplicationWatch {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApplicationWatch").field("config", &self.config).finish_non_exhaustive()
+    }
+}
+
+/// Where a run stands.
+#[derive(Debug, Default)]
+pub(crate) struct Position {
+    /// The version a watch goes on from; `None` when a list has to come first.
+    pub(crate) at: Option<String>,
+    /// A list has been completed by this run.
+    pub(crate) listed: bool,
+    /// Since the last failure something came over a watch.
+    pub(crate) moved: bool,
+    /// A line of the watch could not be read: a list has to find what it said.
+    pub(crate) lost: bool,
+}
+
+pub(crate) enum Stopped {
+    Failed(Failure),
+    /// Nobody takes events any more: the process is stopping.
+    NobodyListens,
+}
+
+impl From<Failure> for Stopped {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+/// One line of a watch; `kind` is ADDED, MODIFIED, DELETED, BOOKMARK or ERROR.
+#[derive(Deserialize)]
+struct Change<'a> {
+    #[serde(borrow, rename = "type")]
+    kind: Cow<'a, str>,
+    #[serde(borrow)]
+    object: &'a RawValue,
+}
+
+/// What an ERROR line carries.
+#[derive(Deserialize)]
+struct Status {
+    #[serde(default)]
+    code: u16,
+}
+
+impl Source for ApplicationWatch {
+    const NAME: &'static str = "applications";
+
+    async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
+        // Wherever it waits it may be dropped: what was not handed over is listed again at the next start.
+        stop.run_until_cancelled(Box::pin(self.watch(&out))).await;
+        Ok(())
+    }
+
+    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
+        let Some(body) = self.api.object(key, not_older_than).await? else { return Ok(None) };
+        let malformed = |what| Failure::Malformed { act: "get application", what };
+        let text = String::from_utf8_lossy(&body);
+        if serde_json::from_str::<&RawValue>(&text).is_err() {
+            return Err(malformed("the answer is not json").into());
+        }
+        match object::head(&text) {
+            Ok(head) if head.key == *key => Ok(Some(self.event(&head, false, Cause::Read))),
+            Ok(_) => Err(StageError::reject(Reason::Malformed, malformed("the answer is another object"))),
+            Err(_) => Err(StageError::reject(Reason::Malformed, malformed("the object has no identity"))),
+        }
+    }
+}
+
+impl ApplicationWatch {
+    pub(crate) fn new(config: Config, namespaces: Namespaces, api: Api, seen: Seen) -> Self {
+        Self { config, namespaces, api, seen }
+    }
+
+    /// What the watch needs to be allowed.
+    #[must_use]
+    pub fn rights(&self) -> Vec<Right> {
+        self.config.rights()
+    }
+
+    /// Lists and follows until nobody listens any more.
+    async fn watch(&self, out: &Emitter) {
+        let mut position = Position::default();
+        let mut trouble = Trouble::default();
+        loop {
+            position.moved = false;
+            let listing = position.at.is_none();
+            let result = if listing {
+                self.list(out, &mut position).await
+            } else {
+                self.follow(out, &mut position, &mut trouble).await
+            };
+            if position.moved || (!listing && result.is_ok()) {
+                trouble.over();
+            }
+            if !listing && std::mem::take(&mut position.lost) {
+                position.at = None;
+            }
+            match result {
+                Ok(()) => {}
+                Err(Stopped::NobodyListens) => return,
+                Err(Stopped::Failed(failure)) => {
+                    out.note(Note::Broken(failure.reason()));
+                    trouble.add(&failure, &self.config);
+                    if failure.is_gone() || trouble.failures.is_multiple_of(RESUMES) {
+                        position.at = None;
+                    }
+                    tokio::time::sleep(trouble.wait(&failure, &self.config, fastrand::f64())).await;
+                }
+            }
+        }
+    }
+
+    /// Follows one watch connection to its end. Trouble is over with the first thing that comes, not when the
+    /// connection ends minutes later.
+    async fn follow(
+        &self,
+        out: &Emitter,
+        position: &mut Position,
+        trouble: &mut Trouble,
+    ) -> Result<(), Stopped> {
+        let at = position.at.clone().unwrap_or_default();
+        // Not all replicas shall come back at the same moment.
+        let timeout = self.config.watch_timeout.mul_f64(0.8 + fastrand::f64() / 5.0);
+        let mut changes = self.api.watch(&at, timeout.max(SHORTEST_TIMEOUT)).await?;
+        out.note(Note::Alive);
+        let begun = Instant::now();
+        while let Some(line) = changes.next().await? {
+            match line {
+                Line::Whole(line) => self.take_line(out, &line, position).await?,
+                Line::TooLong => {
+                    malformed(out, "line");
+                    position.lost = true;
+                }
+            }
+            if position.moved {
+                trouble.over();
+            }
+        }
+        if !position.moved && begun.elapsed() < SHORTEST_WATCH {
+            return Err(Failure::CutShort { act: WATCH }.into());
+        }
+        Ok(())
+    }
+
+    async fn take_line(&self, out: &Emitter, line: &[u8], position: &mut Position) -> Result<(), Stopped> {
+        let text = String::from_utf8_lossy(line);
+        if text.trim().is_empty() {
+            return Ok(());
+        }
+        let Ok(change) = serde_json::from_str::<Change<'_>>(&text) else {
+            malformed(out, "line");
+            position.lost = true;
+            return Ok(());
+        };
+        let object = change.object.get();
+        let deleted = match &*change.kind {
+            "ADDED" | "MODIFIED" => false,
+            "DELETED" => true,
+            "BOOKMARK" => {
+                position.go_on_from(object::resource_version(object));
+                position.moved = true;
+                out.note(Note::Alive);
+                return Ok(());
+            }
+            "ERROR" => {
+                let code = serde_json::from_str(object).map_or(0, |status: Status| status.code);
+                return Err(Failure::Status { act: WATCH, code, after: None }.into());
+            }
+            _ => {
+                malformed(out, "type");
+                position.lost = true;
+                return Ok(());
+            }
+        };
+        out.note(Note::Alive);
+        match object::head(object) {
+            Ok(head) => {
+                position.go_on_from(Some(head.resource_version.clone()));
+                if !self.namespaces.contains(head.key.namespace()) {
+                    return Ok(());
+                }
+                if !deleted {
+                    self.seen.note(&head.key, &head.uid, head.version);
+                } else if self.seen.get(&head.key).is_none_or(|(uid, _)| uid == head.uid) {
+                    self.seen.forget(&head.key);
+                }
+                self.emit(out, &head, deleted).await
+            }
+            Err(Unreadable { part, resource_version, .. }) => {
+                malformed(out, part);
+                position.go_on_from(resource_version);
+                // Whose end it was is not known: the next list shows it.
+                position.lost |= deleted;
+                Ok(())
+            }
+        }
+    }
+
+    pub(crate) async fn emit(&self, out: &Emitter, head: &Head<'_>, deleted: bool) -> Result<(), Stopped> {
+        if !out.wants(&head.key) || out.emit(self.event(head, deleted, Cause::Watch)).await {
+            Ok(())
+        } else {
+            Err(Stopped::NobodyListens)
+        }
+    }
+
+    fn event(&self, head: &Head<'_>, deleted: bool, cause: Cause) -> Event {
+        object::event(head, deleted, cause, Timestamp::now(), trace())
+    }
+}
+
+impl Position {
+    /// A watch is resumed from here from now on. A version that could not be read changes nothing, and one
+    /// that is known already is no progress: a server that repeats itself must not be asked without pause.
+    fn go_on_from(&mut self, resource_version: Option<String>) {
+        if resource_version.is_some() && resource_version != self.at {
+            self.at = resource_version;
+            self.moved = true;
+        }
+    }
+}
+
+pub(crate) fn malformed(out: &Emitter, part: &'static str) {
+    out.note(Note::Malformed);
+    warn!(part, "something in the application watch cannot be read and was skipped");
+}
+
+/// A W3C trace id: any but zero.
+pub(crate) fn trace() -> u128 {
+    fastrand::u128(1..)
+}

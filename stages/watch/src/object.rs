@@ -1,0 +1,201 @@
+//! Reads as little of an object as a watch needs, and fails on as little.
+//!
+//! Only the identity has to be there: name, namespace, uid and resourceVersion, as strings. Everything else
+//! may have any type, or be missing: the object is passed on as the text that the API server sent. So one
+//! object that another program wrote badly stops neither a page nor a watch.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
+
+/// Bytes that are kept of each text of an operation's end.
+const TEXT_LIMIT: usize = 1024;
+
+#[derive(Deserialize)]
+struct Top<'a> {
+    #[serde(borrow)]
+    metadata: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow)]
+    name: Option<&'a RawValue>,
+    #[serde(borrow)]
+    namespace: Option<&'a RawValue>,
+    #[serde(borrow)]
+    uid: Option<&'a RawValue>,
+    #[serde(borrow, rename = "resourceVersion")]
+    resource_version: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct Status<'a> {
+    #[serde(borrow, rename = "operationState")]
+    operation_state: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct OperationState<'a> {
+    #[serde(borrow)]
+    phase: Option<&'a RawValue>,
+    #[serde(borrow, rename = "startedAt")]
+    started_at: Option<&'a RawValue>,
+    #[serde(borrow, rename = "finishedAt")]
+    finished_at: Option<&'a RawValue>,
+    #[serde(borrow)]
+    message: Option<&'a RawValue>,
+    #[serde(borrow, rename = "syncResult")]
+    sync_result: Option<&'a RawValue>,
+}
+
+#[derive(Deserialize)]
+struct SyncResult<'a> {
+    #[serde(borrow)]
+    revision: Option<&'a RawValue>,
+}
+
+/// The identity of one state of an object, and where the rest of it stands.
+#[derive(Debug, Clone)]
+pub(crate) struct Head<'a> {
+    pub(crate) key: Key,
+    pub(crate) uid: Uid,
+    /// As written: what a watch is resumed from.
+    pub(crate) resource_version: String,
+    pub(crate) version: Version,
+    text: &'a str,
+    status: Option<&'a RawValue>,
+}
+
+/// An object without a usable identity, and what of it could be read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Unreadable {
+    /// The first part that is missing, from a closed set: it is logged.
+    pub(crate) part: &'static str,
+    /// Whose object it is, if that much could be read: it is there, and must not be taken for deleted.
+    pub(crate) key: Option<Key>,
+    /// What a watch is resumed from.
+    pub(crate) resource_version: Option<String>,
+}
+
+/// Reads the identity out of an object's JSON text.
+pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
+    let unreadable = |part| Unreadable { part, key: None, resource_version: None };
+    let top: Top<'_> = serde_json::from_str(text).map_err(|_| unreadable("object"))?;
+    let metadata: Metadata<'_> =
+        top.metadata.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(unreadable("metadata"))?;
+    let resource_version = non_empty(metadata.resource_version);
+    let (key, part) = match (non_empty(metadata.namespace), non_empty(metadata.name)) {
+        (Some(namespace), Some(name)) => (Key::new(&namespace, &name).ok(), "name"),
+        (None, _) => (None, "namespace"),
+        (_, None) => (None, "name"),
+    };
+    let Some(key) = key else {
+        return Err(Unreadable { part, key: None, resource_version });
+    };
+    match (non_empty(metadata.uid), resource_version) {
+        (Some(uid), Some(resource_version)) => Ok(Head {
+            key,
+            uid: uid.into(),
+            version: version(&resource_version),
+            resource_version,
+            text,
+            status: top.status,
+        }),
+        (None, resource_version) => Err(Unreadable { part: "uid", key: Some(key), resource_version }),
+        (_, None) => Err(Unreadable { part: "resourceVersion", key: Some(key), resource_version: None }),
+    }
+}
+
+/// `metadata.resourceVersion` alone: all that a bookmark has.
+pub(crate) fn resource_version(text: &str) -> Option<String> {
+    let top: Top<'_> = serde_json::from_str(text).ok()?;
+    let metadata: Metadata<'_> = serde_json::from_str(top.metadata?.get()).ok()?;
+    non_empty(metadata.resource_version)
+}
+
+/// A resourceVersion as a number; unknown when it is none.
+pub(crate) fn version(resource_version: &str) -> Version {
+    Version(resource_version.parse().unwrap_or(0))
+}
+
+/// One state of an object as an event. The text is copied, so that an event that waits in a queue holds its
+/// own bytes and not the page or the connection's buffer it came in.
+pub(crate) fn event(head: &Head<'_>, deleted: bool, cause: Cause, observed: Timestamp, trace: u128) -> Event {
+    let body = Bytes::copy_from_slice(head.text.as_bytes());
+    let change = if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } };
+    Event {
+        key: head.key.clone(),
+        uid: head.uid.clone(),
+        version: head.version,
+        change,
+        cause,
+        observed,
+        operation: head.status.and_then(operation_end).map(Arc::new),
+        coalesced_ends: Vec::new(),
+        trace,
+    }
+}
+
+/// The deletion of an object that was not there any more at `version` of the whole list.
+pub(crate) fn vanished(key: Key, uid: Uid, version: Version, observed: Timestamp, trace: u128) -> Event {
+    Event {
+        key,
+        uid,
+        version,
+        change: Change::Deleted { body: None },
+        cause: Cause::Watch,
+        observed,
+        operation: None,
+        coalesced_ends: Vec::new(),
+        trace,
+    }
+}
+
+fn operation_end(status: &RawValue) -> Option<OperationEnd> {
+    let status: Status<'_> = lenient(status)?;
+    let state: OperationState<'_> = lenient(status.operation_state?)?;
+    let finished_at = non_empty(state.finished_at)?;
+    let revision =
+        state.sync_result.and_then(lenient).and_then(|result: SyncResult<'_>| text(result.revision));
+    Some(OperationEnd {
+        phase: bounded(text(state.phase)),
+        started_at: bounded(text(state.started_at)),
+        finished_at: bounded(Some(finished_at)),
+        revision: bounded(revision),
+        message: bounded(text(state.message)),
+    })
+}
+
+fn lenient<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn owned<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
+    serde_json::from_str(raw.get()).ok()
+}
+
+fn text(raw: Option<&RawValue>) -> Option<String> {
+    raw.and_then(owned)
+}
+
+fn non_empty(raw: Option<&RawValue>) -> Option<String> {
+    text(raw).filter(|text| !text.is_empty())
+}
+
+fn bounded(text: Option<String>) -> String {
+    let mut text = text.unwrap_or_default();
+    text.truncate(text.floor_char_boundary(TEXT_LIMIT));
+    text.shrink_to_fit();
+    text
+}
+
+#[cfg(test)]
+#[path = "object_tests.rs"]
+mod tests;

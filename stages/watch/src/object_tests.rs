@@ -1,0 +1,112 @@
+use super::*;
+
+const WHOLE: &str = r#"{"apiVersion":"argoproj.io/v1alpha1","metadata":{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42"}}"#;
+
+fn read(text: &str) -> Event {
+    event(&head(text).unwrap(), false, Cause::Watch, Timestamp::UNIX_EPOCH, 7)
+}
+
+fn with_metadata(metadata: &str) -> String {
+    format!(r#"{{"metadata":{metadata},"spec":{{}}}}"#)
+}
+
+fn with_operation(state: &str) -> Option<Arc<OperationEnd>> {
+    let identity = r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42"}"#;
+    read(&format!(r#"{{"metadata":{identity},"status":{{"operationState":{state}}}}}"#)).operation
+}
+
+#[test]
+fn the_body_is_the_text_to_the_byte() {
+    let text = r#"{ "metadata": {"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42"},  "spec":{"x":1e999} }"#;
+    let event = read(text);
+    assert_eq!(event.body().unwrap(), text.as_bytes());
+    assert_eq!((event.key.as_str(), &*event.uid, event.version), ("argocd/a", "u1", Version(42)));
+    assert_eq!((event.cause, event.observed, event.trace), (Cause::Watch, Timestamp::UNIX_EPOCH, 7));
+    assert_eq!(event.operation, None);
+}
+
+#[test]
+fn a_deletion_carries_the_last_state() {
+    let event = event(&head(WHOLE).unwrap(), true, Cause::Read, Timestamp::UNIX_EPOCH, 7);
+    assert_eq!(event.change, Change::Deleted { body: Some(Bytes::from_static(WHOLE.as_bytes())) });
+    assert_eq!(event.cause, Cause::Read);
+}
+
+#[test]
+fn wrong_types_beside_the_identity_do_not_matter() {
+    for metadata in [
+        r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42","labels":{"n":1},"annotations":[]}"#,
+        r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42","creationTimestamp":"yesterday"}"#,
+        r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42","generation":"x","finalizers":7}"#,
+    ] {
+        assert_eq!(read(&with_metadata(metadata)).version, Version(42), "{metadata}");
+    }
+    assert_eq!(read(&WHOLE.replace("{\"apiVersion\"", "{\"status\":5,\"apiVersion\"")).operation, None);
+}
+
+#[test]
+fn a_version_that_is_no_number_is_unknown_and_kept_as_written() {
+    let text = WHOLE.replace("\"42\"", "\"abc\"");
+    let head = head(&text).unwrap();
+    assert_eq!((head.version, head.resource_version.as_str()), (Version(0), "abc"));
+}
+
+#[test]
+fn a_missing_identity_is_named() {
+    let key = || Key::parse("argocd/a").ok();
+    let rv = || Some("42".to_owned());
+    for (text, part, key, resource_version) in [
+        ("5".to_owned(), "object", None, None),
+        ("{\"metadata\":".to_owned(), "object", None, None),
+        ("{}".to_owned(), "metadata", None, None),
+        (with_metadata("[1]"), "metadata", None, None),
+        (with_metadata(r#"{"namespace":"argocd","uid":"u1","resourceVersion":"42"}"#), "name", None, rv()),
+        (with_metadata(r#"{"name":"a/b","namespace":"argocd","resourceVersion":"42"}"#), "name", None, rv()),
+        (with_metadata(r#"{"name":"a","namespace":7,"resourceVersion":"42"}"#), "namespace", None, rv()),
+        (with_metadata(r#"{"name":"a","namespace":"argocd","resourceVersion":"42"}"#), "uid", key(), rv()),
+        (
+            with_metadata(r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":42}"#),
+            "resourceVersion",
+            key(),
+            None,
+        ),
+    ] {
+        assert_eq!(head(&text).unwrap_err(), Unreadable { part, key, resource_version }, "{text}");
+    }
+}
+
+#[test]
+fn an_operation_has_ended_when_it_says_when() {
+    let end = with_operation(
+        r#"{"phase":"Failed","startedAt":"2026-11-21T12:00:00Z","finishedAt":"2026-11-21T12:00:09Z",
+            "message":"no","syncResult":{"revision":"abc","resources":null}}"#,
+    );
+    let expected = OperationEnd {
+        phase: "Failed".to_owned(),
+        started_at: "2026-11-21T12:00:00Z".to_owned(),
+        finished_at: "2026-11-21T12:00:09Z".to_owned(),
+        revision: "abc".to_owned(),
+        message: "no".to_owned(),
+    };
+    assert_eq!(end.as_deref(), Some(&expected));
+    for running in [r#"{"phase":"Running"}"#, r#"{"finishedAt":""}"#, r#"{"finishedAt":null}"#, "7", "[]"] {
+        assert_eq!(with_operation(running), None, "{running}");
+    }
+    let sparse = with_operation(r#"{"finishedAt":"t","phase":1,"message":{},"syncResult":"x"}"#).unwrap();
+    assert_eq!((sparse.phase.as_str(), sparse.message.as_str(), sparse.revision.as_str()), ("", "", ""));
+}
+
+#[test]
+fn a_long_message_is_cut_between_characters() {
+    let end = with_operation(&format!(r#"{{"finishedAt":"t","message":"x{}"}}"#, "ü".repeat(600))).unwrap();
+    assert_eq!(end.message.len(), 1023);
+    assert!(end.message.ends_with('ü'));
+}
+
+#[test]
+fn a_bookmark_has_a_version_alone() {
+    let bookmark = r#"{"kind":"Application","metadata":{"resourceVersion":"99","creationTimestamp":null}}"#;
+    assert_eq!(resource_version(bookmark).as_deref(), Some("99"));
+    assert_eq!(resource_version(r#"{"metadata":{"resourceVersion":""}}"#), None);
+    assert_eq!(resource_version("[]"), None);
+}

@@ -1,0 +1,113 @@
+//! A token that stands in a Secret, read once at the start.
+//!
+//! takes: the name of a Secret and a key in it - gives: the text under that key
+//! calls: `GET /api/v1/namespaces/{namespace}/secrets/{name}` - fails: with what is missing; nothing of the
+//! answer stands in an error. Only a process that is told to needs the right to this one Secret.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use kube::api::GetParams;
+use kube::core::Request;
+use pipeline_core::SecretString;
+use serde::Deserialize;
+
+use crate::api::{Failure, exchange, segment};
+use crate::{Config, ConfigError};
+
+/// A Secret is at most 1 MiB; base64 and its metadata are on top of that.
+const LARGEST: usize = 4 << 20;
+
+/// Why the token cannot be had.
+#[derive(Debug, thiserror::Error)]
+pub enum SecretError {
+    /// The API server cannot be asked.
+    #[error("cannot ask for the secret `{name}`")]
+    Config {
+        /// The Secret.
+        name: String,
+        /// Why.
+        source: ConfigError,
+    },
+    /// The API server did not give it.
+    #[error(
+        "cannot read the secret `{name}` in `{namespace}`: it must exist, and the service account needs `get` on it"
+    )]
+    Read {
+        /// The Secret.
+        name: String,
+        /// Its namespace.
+        namespace: String,
+        /// Why; without anything of the answer.
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// It is there, and holds no such text.
+    #[error("the secret `{name}` in `{namespace}` holds no text under the key `{key}`")]
+    Key {
+        /// The Secret.
+        name: String,
+        /// Its namespace.
+        namespace: String,
+        /// The key.
+        key: String,
+    },
+}
+
+#[derive(Deserialize)]
+struct Secret {
+    #[serde(default)]
+    data: std::collections::HashMap<String, String>,
+}
+
+impl Config {
+    /// Reads the token under `key` of the Secret `name` in the runtime's namespace.
+    ///
+    /// # Errors
+    /// [`SecretError`] names what is missing.
+    pub async fn secret(&self, name: &str, key: &str) -> Result<SecretString, SecretError> {
+        let config = |source| SecretError::Config { name: name.to_owned(), source };
+        let read = |source: Box<dyn std::error::Error + Send + Sync>| SecretError::Read {
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+            source,
+        };
+        let (client, token) = self.cluster.client().await.map_err(config)?;
+        let path = format!("/api/v1/namespaces/{}/secrets", segment(&self.namespace));
+        let request =
+            Request::new(path).get(&segment(name), &GetParams::default()).map_err(|e| read(e.into()))?;
+        let answer = exchange("get secret", &client, token.as_ref(), request, LARGEST);
+        let answer = tokio::time::timeout(self.call_timeout, answer)
+            .await
+            .unwrap_or(Err(Failure::Timeout { act: "get secret" }));
+        let body = answer.map_err(|failure| read(failure.into()))?;
+        text(&body, key).ok_or_else(|| SecretError::Key {
+            name: name.to_owned(),
+            namespace: self.namespace.clone(),
+            key: key.to_owned(),
+        })
+    }
+}
+
+fn text(body: &[u8], key: &str) -> Option<SecretString> {
+    let secret: Secret = serde_json::from_slice(body).ok()?;
+    let decoded = STANDARD.decode(secret.data.get(key)?).ok()?;
+    let text = String::from_utf8(decoded).ok()?;
+    let text = text.trim();
+    (!text.is_empty()).then(|| SecretString::from(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_core::ExposeSecret as _;
+
+    use super::*;
+
+    #[test]
+    fn the_text_under_a_key_is_decoded_and_trimmed() {
+        let body = br#"{"kind":"Secret","data":{"token":"YWJjCg==","empty":"","bad":"%"}}"#;
+        assert_eq!(text(body, "token").unwrap().expose_secret(), "abc");
+        for key in ["empty", "bad", "missing"] {
+            assert!(text(body, key).is_none(), "{key}");
+        }
+        assert!(text(b"no json", "token").is_none());
+    }
+}

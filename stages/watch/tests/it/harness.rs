@@ -1,0 +1,137 @@
+//! Runs the watch against the fake and collects what it gives.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pipeline_core::{Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid};
+use stages_watch::{ApplicationWatch, Cluster, Config, Deps};
+use tokio::sync::mpsc;
+use tokio::task::JoinHandle;
+
+/// Nothing in these tests takes that long unless it hangs.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+#[derive(Clone, Default)]
+pub(crate) struct Samples(pub(crate) Arc<Mutex<Vec<Sample>>>);
+
+impl Meter for Samples {
+    fn record(&self, sample: Sample) {
+        self.0.lock().unwrap().push(sample);
+    }
+}
+
+pub(crate) fn config(address: std::net::SocketAddr) -> Config {
+    Config {
+        cluster: Cluster::Server {
+            url: format!("http://{address}"),
+            token: None,
+            token_file: None,
+            ca_file: None,
+        },
+        backoff_min: Duration::from_millis(5),
+        backoff_max: Duration::from_millis(20),
+        ..Config::default()
+    }
+}
+
+pub(crate) async fn build(config: Config) -> (ApplicationWatch, Seen, Samples) {
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let (seen, samples) = (Seen::default(), Samples::default());
+    let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()) };
+    (config.build(deps).await.unwrap(), seen, samples)
+}
+
+pub(crate) struct Run {
+    pub(crate) seen: Seen,
+    pub(crate) samples: Samples,
+    pub(crate) stop: Shutdown,
+    events: mpsc::Receiver<Event>,
+    notes: mpsc::UnboundedReceiver<Note>,
+    task: JoinHandle<Result<(), StageError>>,
+}
+
+impl Run {
+    pub(crate) async fn start(config: Config) -> Self {
+        Self::with(config, &[], |_| true).await
+    }
+
+    /// `known` is what the ledger knew; `wants` what this process owns.
+    pub(crate) async fn with(
+        config: Config,
+        known: &[(&str, &str)],
+        wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
+    ) -> Self {
+        let (watch, seen, samples) = build(config).await;
+        let (to_shard, events) = mpsc::channel(10_000);
+        let (to_notes, notes) = mpsc::unbounded_channel();
+        let known: Vec<(Key, Uid)> =
+            known.iter().map(|(key, uid)| (Key::parse(key).unwrap(), Uid::from(*uid))).collect();
+        let out = Emitter::new(
+            Arc::from([to_shard]),
+            move |key| wants(key).then_some(0),
+            move |note| {
+                let _ = to_notes.send(note);
+            },
+            known.into(),
+        );
+        let stop = Shutdown::new();
+        let stopped = stop.clone();
+        let task = tokio::spawn(async move { watch.run(out, stopped).await });
+        Self { seen, samples, stop, events, notes, task }
+    }
+
+    pub(crate) async fn event(&mut self) -> Event {
+        tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an event in time").expect("an event")
+    }
+
+    /// The next event as `ns/name uid version`, `-` before a deletion, `(gone)` after one without a body.
+    pub(crate) async fn next(&mut self) -> String {
+        brief(&self.event().await)
+    }
+
+    /// The events that are there already.
+    pub(crate) fn waiting(&mut self) -> Vec<String> {
+        std::iter::from_fn(|| self.events.try_recv().ok()).map(|event| brief(&event)).collect()
+    }
+
+    /// Waits for a note, and returns it and all before it.
+    pub(crate) async fn until(&mut self, wanted: impl Fn(Note) -> bool) -> Vec<Note> {
+        let mut passed = Vec::new();
+        loop {
+            let note = tokio::time::timeout(PATIENCE, self.notes.recv()).await;
+            let note = note.unwrap_or_else(|_| panic!("no such note after {passed:?}")).expect("a note");
+            passed.push(note);
+            if wanted(note) {
+                return passed;
+            }
+        }
+    }
+
+    pub(crate) async fn listed(&mut self) -> usize {
+        match self.until(|note| matches!(note, Note::Listed { .. })).await.pop() {
+            Some(Note::Listed { objects }) => objects,
+            _ => unreachable!(),
+        }
+    }
+
+    /// Stops the watch and waits for its end.
+    pub(crate) async fn finish(self) -> Result<(), StageError> {
+        self.stop.cancel();
+        tokio::time::timeout(Duration::from_secs(2), self.task).await.expect("it stops quickly").unwrap()
+    }
+
+    /// Lets everything that takes events go, as a process that stops does.
+    pub(crate) async fn nobody_listens(self) -> Result<(), StageError> {
+        drop(self.events);
+        tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
+    }
+}
+
+pub(crate) fn brief(event: &Event) -> String {
+    let (before, after) = match (event.is_deleted(), event.body().is_some()) {
+        (false, _) => ("", ""),
+        (true, true) => ("-", ""),
+        (true, false) => ("-", " (gone)"),
+    };
+    format!("{before}{} {} {}{after}", event.key, event.uid, event.version.0)
+}

@@ -1,0 +1,11 @@
+//! The watch against an API server over real HTTP.
+
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod fake;
+mod follow;
+mod harness;
+mod listing;
+mod reach;
+mod read;
+mod said;

@@ -1,1 +1,16 @@
-//! enrich.
+//! Turns watch events of Argo CD applications into reports: decides what is new, fetches live and desired
+//! state, and builds the payload.
+//!
+//! [`round`] is pure: it owns no I/O and no clock, and is what a replay of recorded traffic runs.
+
+mod answers;
+mod application;
+mod canonical;
+pub mod client;
+mod faults;
+pub mod fetch;
+mod object;
+mod payload;
+pub mod round;
+pub mod settings;
+pub mod stage;

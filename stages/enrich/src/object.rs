@@ -1,0 +1,218 @@
+//! Texts of reported objects.
+
+use std::io;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter};
+use serde_json::{Map, Value, json};
+
+use crate::answers::Commit;
+use crate::application::{Application, child};
+use crate::payload::{self, ObjectText};
+use crate::round::ResourceRef;
+
+const REVISIONS_ANNOTATION: &str = "app.meta.revisions-metadata";
+
+/// A revision and, where it is a commit that could be looked up, who made it.
+pub(crate) type Revision = (String, Option<Commit>);
+
+/// The commits that an application's object is marked with.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Marks {
+    /// `None` where a look-up failed, or there is none.
+    pub(crate) synced: Option<Vec<Revision>>,
+    /// As `synced`.
+    pub(crate) changed: Option<Vec<Revision>>,
+    /// Which of `synced` the labels tell of.
+    pub(crate) first: usize,
+}
+
+impl Marks {
+    /// The commit of the first source that has manifests.
+    pub(crate) fn commit(&self) -> Option<&Commit> {
+        self.synced.as_ref()?.get(self.first)?.1.as_ref()
+    }
+
+    /// The members in the order that receivers know.
+    fn annotation(&self) -> String {
+        let list = |revisions: &Option<Vec<Revision>>| {
+            revisions.as_ref().map(|revisions| revisions.iter().map(Mark::of).collect())
+        };
+        text(&Annotation { sync_revisions: list(&self.synced), change_revisions: list(&self.changed) })
+    }
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Annotation {
+    sync_revisions: Option<Vec<Mark>>,
+    change_revisions: Option<Vec<Mark>>,
+}
+
+#[derive(Serialize)]
+struct Mark {
+    revision: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    metadata: Option<MarkMetadata>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct MarkMetadata {
+    #[serde(skip_serializing_if = "String::is_empty")]
+    author: String,
+    date: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    tags: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    message: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    signature_info: String,
+}
+
+impl Mark {
+    fn of((revision, commit): &Revision) -> Self {
+        let metadata = commit.as_ref().map(|commit| MarkMetadata {
+            author: commit.author.clone(),
+            date: payload::time(&commit.date),
+            tags: commit.tags.clone(),
+            message: commit.message.clone(),
+            signature_info: commit.signature.clone(),
+        });
+        Self { revision: revision.clone(), metadata }
+    }
+}
+
+/// The application as watched, with the members that always stand. `gone`: its deletion is marked as of now
+/// if no finalizer marked it before.
+pub(crate) fn application(app: &Application, marks: Option<&Marks>, gone: Option<Timestamp>) -> ObjectText {
+    let mut object = app.object.clone();
+    complete(&mut object);
+    if let Some(marks) = marks {
+        add_marks(&mut object, marks);
+    }
+    match gone.filter(|_| !app.deleting) {
+        None => text_of_application(&object).into(),
+        Some(now) => {
+            let mut dated = |at: String| {
+                child(&mut object, "metadata").insert("deletionTimestamp".to_owned(), at.into());
+                text_of_application(&object)
+            };
+            let timeless = Some(dated(String::new()));
+            ObjectText { text: dated(payload::seconds(now)), timeless }
+        }
+    }
+}
+
+/// Struct members of the wire format stand even where the object has none.
+fn complete(object: &mut Map<String, Value>) {
+    object.insert("kind".to_owned(), "Application".into());
+    object.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
+    let spec = child(object, "spec");
+    child(spec, "destination");
+    spec.entry("project").or_insert_with(|| "".into());
+    let status = child(object, "status");
+    child(status, "health");
+    child(status, "summary");
+    let sync = child(status, "sync");
+    sync.entry("status").or_insert_with(|| "".into());
+    let compared = child(sync, "comparedTo");
+    child(compared, "source").entry("repoURL").or_insert_with(|| "".into());
+    child(compared, "destination");
+}
+
+fn add_marks(object: &mut Map<String, Value>, marks: &Marks) {
+    let metadata = child(object, "metadata");
+    child(metadata, "annotations").insert(REVISIONS_ANNOTATION.to_owned(), marks.annotation().into());
+    if let Some(commit) = marks.commit() {
+        let labels = child(metadata, "labels");
+        if let Some(date) = payload::time(&commit.date) {
+            let date = format!("{}.000Z", date.trim_end_matches('Z'));
+            labels.insert("app.meta.commit-date".to_owned(), date.into());
+        }
+        labels.insert("app.meta.commit-author".to_owned(), commit.author.clone().into());
+        labels.insert("app.meta.commit-message".to_owned(), commit.message.clone().into());
+    }
+}
+
+/// The object of a resource that has no live state: the desired one in the resource's namespace.
+pub(crate) fn desired(json: &str, resource: &ResourceRef) -> Option<String> {
+    let mut value: Value = serde_json::from_str(json).ok()?;
+    let object = value.as_object_mut()?;
+    if !resource.namespace.is_empty() {
+        let namespace = resource.namespace.clone().into();
+        child(object, "metadata").insert("namespace".to_owned(), namespace);
+    }
+    Some(text(&value) + "\n")
+}
+
+/// The object of a resource of which no state is known.
+pub(crate) fn stub(resource: &ResourceRef) -> String {
+    let api_version = match resource.group.as_str() {
+        "" => resource.version.clone(),
+        group => format!("{group}/{}", resource.version),
+    };
+    let mut metadata = Map::new();
+    metadata.insert("name".to_owned(), resource.name.clone().into());
+    if !resource.namespace.is_empty() {
+        metadata.insert("namespace".to_owned(), resource.namespace.clone().into());
+    }
+    text(&json!({"apiVersion": api_version, "kind": resource.kind, "metadata": metadata})) + "\n"
+}
+
+/// Members in the order in which an Application is declared; maps below are sorted.
+fn text_of_application(object: &Map<String, Value>) -> String {
+    const ORDER: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "operation"];
+    let mut out = String::with_capacity(4096);
+    let others = object.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
+    let ordered = ORDER.iter().filter_map(|&name| object.get_key_value(name));
+    for (name, value) in ordered.chain(others) {
+        out.push(if out.is_empty() { '{' } else { ',' });
+        out.push_str(&text(&Value::String(name.clone())));
+        out.push(':');
+        out.push_str(&text(value));
+    }
+    out.push('}');
+    out
+}
+
+/// JSON text with the escapes that receivers of Go's encoder know.
+pub(crate) fn text<T: Serialize + ?Sized>(value: &T) -> String {
+    let mut out = Vec::with_capacity(1024);
+    // A value always makes JSON, and memory takes it.
+    let _ = value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, HtmlSafe));
+    String::from_utf8(out).unwrap_or_default()
+}
+
+/// Escapes `<`, `>`, `&` and the two line separators of JavaScript.
+struct HtmlSafe;
+
+impl Formatter for HtmlSafe {
+    fn write_string_fragment<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        fragment: &str,
+    ) -> io::Result<()> {
+        let special = |c: char| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
+        let mut rest = fragment;
+        while let Some(at) = rest.find(special) {
+            let (before, after) = rest.split_at(at);
+            writer.write_all(before.as_bytes())?;
+            let mut chars = after.chars();
+            if let Some(c) = chars.next() {
+                write!(writer, "\\u{:04x}", u32::from(c))?;
+            }
+            rest = chars.as_str();
+        }
+        writer.write_all(rest.as_bytes())
+    }
+
+    fn write_char_escape<W: ?Sized + io::Write>(
+        &mut self,
+        writer: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        serde_json::ser::CompactFormatter.write_char_escape(writer, escape)
+    }
+}

@@ -1,0 +1,303 @@
+//! The reports of a round, and what is remembered of them.
+
+use bytes::Bytes;
+use pipeline_core::{
+    Digest, Enriched, Entity, EntityId, Event, Filtered, Hasher, Record, Report, ReportKind, Sections,
+    Settle, Stub, Timestamp, Turn, Version,
+};
+use serde_json::{Map, Value, json};
+
+use super::{Got, OWED_AFTER, PACE, Round, Settings, Which};
+use crate::answers::Tree;
+use crate::application::{Application, Health};
+use crate::faults;
+use crate::object;
+use crate::payload::{Moment, Payload, Source};
+
+/// A report, before it is known whether its content is new.
+pub(super) struct Draft {
+    pub(super) entity: Entity,
+    pub(super) kind: ReportKind,
+    pub(super) decision: Digest,
+    pub(super) owed: bool,
+    pub(super) payload: Payload,
+}
+
+impl Round<'_> {
+    pub(super) fn build(self) -> Enriched {
+        let mut reports: Vec<Report> = Vec::new();
+        if let Some(earlier) = self.earlier {
+            reports.push(stub(self.event, earlier, self.turn, self.settings));
+        }
+        let mut unsent = Vec::new();
+        let mut owed = false;
+        if self.scope.application {
+            for end in self.ends() {
+                let draft = self.application(&self.app.with_operation_end(end), None);
+                reports.push(self.report(&draft, draft.payload.content(), false));
+            }
+            let gone = self.event.is_deleted();
+            let draft = self.application(&self.app, gone.then_some(self.turn.now));
+            owed = draft.owed;
+            // An operation's end reported just before is the predecessor then, and never equal.
+            let known = if reports.iter().any(|report| report.uid == self.event.uid) {
+                Digest::NONE
+            } else {
+                self.known.map_or(Digest::NONE, |known| known.content)
+            };
+            let content = draft.payload.content();
+            if gone || content != known {
+                reports.push(self.report(&draft, content, gone));
+            }
+        }
+        if self.event.is_deleted() {
+            return Enriched { reports, settle: None, filtered: None, owed: None };
+        }
+        let mut missing = owed;
+        for (entry, health) in self.changed() {
+            let row = self.known.and_then(|known| known.resource(entry.id)).filter(|row| !row.gone);
+            let Some(draft) = self.resource(entry, health) else {
+                missing = true;
+                unsent.push((entry.id, row.map_or(Digest::NONE, |row| row.decision), true));
+                continue;
+            };
+            missing |= draft.owed;
+            let content = draft.payload.content();
+            if row.is_some_and(|row| row.content == content) {
+                unsent.push((entry.id, draft.decision, draft.owed));
+            } else {
+                reports.push(self.report(&draft, content, false));
+            }
+        }
+        let skipped = matches!(self.tree_answer(), Some(Got::Skipped));
+        missing |= matches!(self.tree_answer(), Some(Got::Failed(_)));
+        let after = if skipped { PACE } else { OWED_AFTER };
+        let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
+        Enriched {
+            filtered,
+            settle: Some(self.settle(owed, unsent)),
+            reports,
+            owed: (missing || skipped).then_some(after),
+        }
+    }
+
+    fn why_filtered(&self, same_content: bool) -> Filtered {
+        if self.scope.application || same_content { Filtered::SameContent } else { Filtered::ReconciledOnly }
+    }
+
+    fn settle(&self, owed: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Settle {
+        let app = &self.app;
+        // What was not looked at stays as it is remembered.
+        let owed = if self.scope.application { owed } else { self.known.is_some_and(|known| known.owed) };
+        Settle {
+            uid: self.event.uid.clone(),
+            version: self.event.version,
+            sections: self.sections,
+            healthy: app.health.is_healthy(),
+            operation: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
+            owed,
+            unsent,
+            present: app.entries.iter().map(|entry| entry.id).collect(),
+            stub: Stub {
+                repo_url: app.repo_url().to_owned(),
+                server: app.server.clone(),
+                parent: self.parent.clone(),
+            },
+        }
+    }
+
+    fn report(&self, draft: &Draft, content: Digest, ends: bool) -> Report {
+        Report {
+            key: self.event.key.clone(),
+            uid: self.event.uid.clone(),
+            version: self.event.version,
+            entity: draft.entity,
+            kind: draft.kind,
+            decision: draft.decision,
+            content,
+            owed: draft.owed,
+            ends,
+            body: draft.payload.body(self.turn.now),
+            trace: self.event.trace,
+        }
+    }
+
+    /// The report of the application itself: of `app`, which is its newest state but perhaps for the
+    /// operation. `gone`: when its deletion was seen, if it was.
+    fn application(&self, app: &Application, gone: Option<Timestamp>) -> Draft {
+        let marks = self.marks(app);
+        let versions = self.versions();
+        let failed = |got: Option<&Got>| matches!(got, Some(Got::Failed(_)));
+        let owed = !self.event.is_deleted()
+            && (failed(versions) || failed(self.tree_answer()) || self.lacks_commits(app));
+        let versions = versions.and_then(Got::manifests).and_then(|manifests| manifests.versions.as_ref());
+        let versions = versions.map_or_else(|| json!({}), |versions| self.app_versions(versions));
+        let decision = decision(&self.sections);
+        let (kind, payload, parent_owed) = match self.parent_app() {
+            Some(parent) => {
+                let (payload, owed) = self.child(app, parent, &marks, gone, versions);
+                (ReportKind::ChildApp, payload, owed)
+            }
+            None => {
+                let payload = self.root(app, &marks, gone, versions);
+                (ReportKind::App, payload, self.in_want().is_some())
+            }
+        };
+        let payload = self.redacted(payload);
+        Draft { entity: Entity::Application, kind, decision, owed: owed || parent_owed, payload }
+    }
+
+    /// `appVersions`: the texts of the chart's files; absent parts stay absent.
+    fn app_versions(&self, versions: &Value) -> Value {
+        let file = |of: &Value, name: &str| {
+            let text = self.redactor.raw(of.get(name)?.as_str()?).into_owned();
+            Some((name.to_owned(), Value::String(text)))
+        };
+        let mut out = Map::new();
+        if let Some(version) = versions.get("appVersion").and_then(Value::as_str) {
+            out.insert("appVersion".to_owned(), self.redactor.text(version).into());
+        }
+        if let Some(files) = versions.get("dependencies").filter(|files| files.is_object()) {
+            let names = ["deps", "lock", "requirements"];
+            let files: Map<String, Value> = names.iter().filter_map(|name| file(files, name)).collect();
+            out.insert("dependencies".to_owned(), files.into());
+        }
+        out.into()
+    }
+
+    /// Free texts may name what nobody should read; manifests were redacted where they came in.
+    pub(super) fn redacted(&self, mut payload: Payload) -> Payload {
+        let source = &mut payload.source;
+        let messages = payload.errors.iter_mut().map(|fault| &mut fault.message);
+        let health = source.health.as_mut().map(|(_, message)| message);
+        for text in messages.chain(health).chain([&mut source.repo_url]) {
+            if let std::borrow::Cow::Owned(redacted) = self.redactor.text(text) {
+                *text = redacted;
+            }
+        }
+        payload
+    }
+
+    fn root(
+        &self,
+        app: &Application,
+        marks: &object::Marks,
+        gone: Option<Timestamp>,
+        app_versions: Value,
+    ) -> Payload {
+        let object = object::application(app, Some(marks), gone);
+        let actual = if app.deleting || gone.is_some() { String::new() } else { object.text.clone() };
+        let mut errors = faults::of_conditions(app);
+        errors.extend(self.faults_below(app));
+        let health = (app.health.status.clone(), app.health.message.clone());
+        let mut source = root_source(self.settings, app.repo_url(), &app.server);
+        source.actual_manifest = actual;
+        source.sync_status.clone_from(&app.sync_status);
+        source.health = Some(health);
+        if let Some(operation) = &app.operation {
+            source.sync_started_at = Moment::or_now(&operation.started_at);
+            source.sync_finished_at = crate::payload::time(&operation.finished_at).map(Moment::At);
+        }
+        Payload { object, source, errors, app_versions }
+    }
+
+    /// What is degraded below the application's unhealthy resources.
+    pub(super) fn faults_below(&self, app: &Application) -> Vec<crate::payload::Fault> {
+        let none = Tree::default();
+        let tree = self.tree().unwrap_or(&none);
+        let entries = app.entries.iter().map(|entry| (entry, self.health_or_none(entry)));
+        faults::of_resources(entries, tree, self.redactor)
+    }
+
+    /// Health as far as it is known; where there is nothing to look it up in, nothing is unhealthy.
+    fn health_or_none(&self, entry: &crate::application::Entry) -> Option<Health> {
+        if self.scope.resources == Which::None { None } else { self.health(entry) }
+    }
+}
+
+fn decision(sections: &Sections) -> Digest {
+    let mut hasher = Hasher::default();
+    for Digest(section) in [sections.spec, sections.status, sections.operation, sections.metadata] {
+        hasher.write(&section.to_be_bytes());
+    }
+    hasher.finish()
+}
+
+/// The `source` of a root application, before its state is filled in.
+fn root_source(settings: &Settings, repo_url: &str, cluster: &str) -> Source {
+    Source {
+        desired_manifest: String::new(),
+        actual_manifest: String::new(),
+        git_manifest: String::new(),
+        repo_url: repo_url.to_owned(),
+        path: String::new(),
+        revision: String::new(),
+        commit_message: String::new(),
+        commit_author: String::new(),
+        commit_date: None,
+        app_name: String::new(),
+        app_labels: Some(Map::new()),
+        sync_status: String::new(),
+        sync_started_at: Moment::Now,
+        sync_finished_at: None,
+        health: Some((String::new(), String::new())),
+        cluster: cluster.to_owned(),
+        history_id: 0,
+        operation_sync_revision: String::new(),
+        app_uid: String::new(),
+        app_namespace: String::new(),
+        app_instance_label_key: settings.instance_label_key.clone(),
+        tracking_method: settings.tracking_method.as_str(),
+    }
+}
+
+/// The report of a deletion of which nothing but the record is left.
+pub(super) fn stub(event: &Event, record: &Record, turn: &Turn, settings: &Settings) -> Report {
+    let object = |deleted: &str| {
+        json!({
+            "kind": "Application",
+            "apiVersion": "argoproj.io/v1alpha1",
+            "metadata": {
+                "name": event.key.name(),
+                "namespace": event.key.namespace(),
+                "uid": &*record.uid,
+                "deletionTimestamp": deleted,
+            },
+            "spec": {
+                "source": {"repoURL": record.stub.repo_url},
+                "destination": {"server": record.stub.server},
+                "project": "",
+            },
+        })
+    };
+    let text = |deleted: &str| {
+        let app = Application::of_value(object(deleted));
+        app.map(|app| object::application(&app, Some(&object::Marks::default()), None).text)
+    };
+    let object = crate::payload::ObjectText {
+        text: text(&crate::payload::seconds(turn.now)).unwrap_or_default(),
+        timeless: text("").ok(),
+    };
+    let payload = Payload {
+        object,
+        source: root_source(settings, &record.stub.repo_url, &record.stub.server),
+        errors: Vec::new(),
+        app_versions: json!({}),
+    };
+    // Of another life the event's version says nothing.
+    let version = if record.uid == event.uid { event.version } else { Version(0) };
+    let body: Bytes = payload.body(turn.now);
+    Report {
+        key: event.key.clone(),
+        uid: record.uid.clone(),
+        version,
+        entity: Entity::Application,
+        kind: ReportKind::App,
+        decision: Digest::of(b"gone"),
+        content: payload.content(),
+        owed: false,
+        ends: true,
+        body,
+        trace: event.trace,
+    }
+}

@@ -1,0 +1,256 @@
+//! One watch event on its way to reports: what must be fetched, and what is reported of it. Owns no I/O and
+//! no clock.
+//!
+//! takes: an event, what the ledger remembers, and answers - gives: reports, and what to remember of them
+//! calls: none; it says what to call as [`Ask`]s - fails: rejects what is no Application; retries while
+//! `managed-resources` or the parent cannot be had
+
+mod ask;
+mod build;
+mod needs;
+mod resource;
+mod settings;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pipeline_core::redact::Redactor;
+use pipeline_core::{
+    Cause, Change, Digest, Enriched, Event, Filtered, OperationEnd, ParentRef, Reason, Record, Sections,
+    StageError, Turn,
+};
+
+use crate::answers::{self, Commit, Managed, Manifests, Tree};
+use crate::application::{Application, operation_digest};
+use crate::canonical;
+
+pub use ask::{Answer, AppRef, Ask, ManifestsKey, Purpose, ResourceRef};
+pub use settings::{RawManifests, Settings, TrackingMethod};
+
+/// How long an event waits for what reports cannot do without.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// After how long a fact that could not be had is asked for again.
+const OWED_AFTER: Duration = Duration::from_secs(60);
+/// After how long a tree is read that was not, because it had been read just before.
+const PACE: Duration = Duration::from_secs(10);
+
+/// What became of an event at first sight.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, and never kept")]
+pub enum Begun<'a> {
+    /// Nothing is to be fetched: filtered, or a stub.
+    Done(Enriched),
+    /// Answer [`Round::asks`] until there are none, then [`Round::finish`].
+    Go(Box<Round<'a>>),
+}
+
+/// One event being turned into reports.
+#[derive(Debug)]
+pub struct Round<'a> {
+    event: &'a Event,
+    /// What is remembered of this life of the application.
+    known: Option<&'a Record>,
+    /// What is remembered of an earlier life, whose deletion nobody saw.
+    earlier: Option<&'a Record>,
+    turn: &'a Turn,
+    settings: &'a Settings,
+    redactor: &'a Redactor,
+    app: Application,
+    sections: Sections,
+    parent: Option<ParentRef>,
+    scope: Scope,
+    answers: HashMap<Ask, Got>,
+    learned: Option<RawManifests>,
+}
+
+/// What of an application is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Scope {
+    /// The application itself is reported.
+    application: bool,
+    resources: Which,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Which {
+    None,
+    Changed,
+    All,
+}
+
+/// An answer, read.
+#[derive(Debug)]
+enum Got {
+    Managed(Managed),
+    Tree(Tree),
+    Manifests(Manifests),
+    Live(String),
+    Commit(Commit),
+    Parent(Box<Application>),
+    NotFound,
+    GenerationError,
+    Failed(Reason),
+    Skipped,
+}
+
+impl<'a> Round<'a> {
+    /// Decides what of `event` is worth reporting.
+    ///
+    /// # Errors
+    /// [`StageError::Reject`] when the object is not a JSON object with a name.
+    pub fn begin(
+        event: &'a Event,
+        known: Option<&'a Record>,
+        turn: &'a Turn,
+        settings: &'a Settings,
+        redactor: &'a Redactor,
+    ) -> Result<Begun<'a>, StageError> {
+        let (known, earlier) = match known {
+            Some(record) if record.uid == event.uid => (Some(record), None),
+            other => (None, other),
+        };
+        let gone = || {
+            let remembered = earlier.or(known);
+            let reports: Vec<_> =
+                remembered.map(|record| build::stub(event, record, turn, settings)).into_iter().collect();
+            let filtered = reports.is_empty().then_some(Filtered::NeverReported);
+            Ok(Begun::Done(Enriched { reports, settle: None, filtered, owed: None }))
+        };
+        let Some(body) = event.body() else { return gone() };
+        let app = match Application::read(body, redactor) {
+            Ok(app) => app,
+            // That it is gone is certain, whatever it was.
+            Err(_) if event.is_deleted() => return gone(),
+            Err(malformed) => return Err(StageError::reject(Reason::Malformed, malformed)),
+        };
+        let sections = canonical::sections(&app.object);
+        let parent = app.parent(settings.tracking_method, &settings.instance_label_key);
+        let scope = Scope { application: false, resources: Which::None };
+        let (answers, learned) = (HashMap::new(), None);
+        let mut round = Self {
+            event,
+            known,
+            earlier,
+            turn,
+            settings,
+            redactor,
+            app,
+            sections,
+            parent,
+            scope,
+            answers,
+            learned,
+        };
+        match round.decide() {
+            Ok(scope) => {
+                round.scope = scope;
+                Ok(Begun::Go(Box::new(round)))
+            }
+            Err(filtered) => Ok(Begun::Done(Enriched::filtered(filtered))),
+        }
+    }
+
+    /// What is to be looked at: deleted, first seen, became healthy, changed, owed, in this order.
+    fn decide(&self) -> Result<Scope, Filtered> {
+        let scope = |application, resources| Ok(Scope { application, resources });
+        if matches!(self.event.change, Change::Deleted { .. }) {
+            return scope(true, Which::None);
+        }
+        let Some((known, sections)) = self.known.and_then(|known| Some((known, known.sections?))) else {
+            return scope(true, Which::Changed);
+        };
+        if self.event.cause == Cause::Watch && self.event.version < known.version {
+            return Err(Filtered::Stale);
+        }
+        if self.app.health.is_healthy() && !known.healthy {
+            return scope(true, Which::All);
+        }
+        if sections != self.sections || self.ends().next().is_some() {
+            return scope(true, Which::Changed);
+        }
+        if self.event.cause == Cause::Owed && (known.is_owed() || self.app.health_in_tree) {
+            return scope(known.owed, Which::Changed);
+        }
+        if self.app.health_in_tree { scope(false, Which::Changed) } else { Err(Filtered::Unchanged) }
+    }
+
+    /// Ends of operations that were coalesced away and that neither the last report nor the newest state
+    /// shows, oldest first.
+    fn ends(&self) -> impl Iterator<Item = &OperationEnd> {
+        let shown = self.app.operation.as_ref().map(|operation| operation.digest());
+        let known = self.known.map_or(Digest::NONE, |known| known.operation);
+        self.event.coalesced_ends.iter().map(AsRef::as_ref).filter(move |end| {
+            let digest = operation_digest(&end.started_at, &end.finished_at, &end.phase);
+            digest != known && Some(digest) != shown
+        })
+    }
+
+    /// What must still be fetched; those of one answer may be fetched at the same time. Empty: ready.
+    #[must_use]
+    pub fn asks(&self) -> Vec<Ask> {
+        let mut asks = self.needs();
+        let mut seen = std::collections::HashSet::new();
+        asks.retain(|ask| !self.answers.contains_key(ask) && seen.insert(ask.clone()));
+        asks
+    }
+
+    /// Takes what came of one ask. Answers may come in any order; one that was not asked for changes nothing.
+    pub fn answer(&mut self, ask: &Ask, answer: Answer) {
+        let got = match answer {
+            Answer::Body(body) => self.read(ask, &body).unwrap_or(Got::Failed(Reason::Malformed)),
+            Answer::NotFound => Got::NotFound,
+            Answer::GenerationError => Got::GenerationError,
+            Answer::Failed(reason) => Got::Failed(reason),
+            Answer::Skipped => Got::Skipped,
+        };
+        if let Got::Manifests(manifests) = &got {
+            self.learned = self.learned.or(manifests.shape);
+        }
+        self.answers.insert(ask.clone(), got);
+    }
+
+    fn read(&self, ask: &Ask, body: &[u8]) -> Result<Got, answers::NotReadable> {
+        Ok(match ask {
+            Ask::ManagedResources { .. } => {
+                let changed = self.changed();
+                Got::Managed(Managed::read(body, changed.iter().map(|(entry, _)| &entry.resource))?)
+            }
+            Ask::ResourceTree { .. } => Got::Tree(Tree::read(body)?),
+            Ask::Manifests { .. } => Got::Manifests(Manifests::read(body)?),
+            Ask::Resource { .. } => Got::Live(answers::live(body)?),
+            Ask::RevisionMetadata { .. } => {
+                let commit = Commit::read(body)?;
+                Got::Commit(Commit {
+                    author: self.redactor.text(&commit.author).into_owned(),
+                    message: self.redactor.text(&commit.message).into_owned(),
+                    ..commit
+                })
+            }
+            Ask::Parent { .. } => Got::Parent(Box::new(
+                Application::read(body, self.redactor).map_err(|_| answers::NotReadable)?,
+            )),
+        })
+    }
+
+    /// What this round's answers told of `manifests`, if anything: to be kept in [`Settings`].
+    #[must_use]
+    pub fn learned(&self) -> Option<RawManifests> {
+        self.learned
+    }
+
+    /// Builds the reports, and what is remembered when they are acknowledged.
+    ///
+    /// # Errors
+    /// [`StageError::Retry`] when `managed-resources` or the parent failed and the event has been tried for
+    /// less than 5 minutes.
+    pub fn finish(self) -> Result<Enriched, StageError> {
+        if let Some((act, reason)) = self.in_want()
+            && self.turn.trying_for < PATIENCE
+        {
+            return Err(StageError::retry(reason, act));
+        }
+        Ok(self.build())
+    }
+}

@@ -1,0 +1,293 @@
+//! Which calls a round needs, in the order of need.
+
+use pipeline_core::{Cause, Digest, Hasher, Reason};
+
+use super::{AppRef, Ask, Got, ManifestsKey, PATIENCE, Purpose, RawManifests, Round, Which};
+use crate::answers::{Commit, Manifests, Tree};
+use crate::application::{Application, Entry, Health};
+use crate::object::{Marks, Revision};
+
+/// What stands in the way of a report that must not be made without it.
+type Want = (&'static str, Reason);
+
+impl Round<'_> {
+    /// Every call that the answers so far show to be needed, answered or not.
+    pub(super) fn needs(&self) -> Vec<Ask> {
+        if self.in_want().is_some() && self.turn.trying_for < PATIENCE {
+            return Vec::new();
+        }
+        let mut asks = Vec::new();
+        asks.extend(self.parent_ask().filter(|_| self.scope.application));
+        if let Some(parent) = self.parent_app().filter(|_| self.scope.application) {
+            asks.push(desired_ask(parent));
+            asks.extend(commit_asks(parent, &parent.reported_revisions()));
+        }
+        asks.extend(self.tree_ask());
+        let changed = self.changed();
+        self.need_states(&changed, &mut asks);
+        let commits = !self.event.is_deleted() && (self.scope.application || !changed.is_empty());
+        if commits {
+            asks.extend(commit_asks(&self.app, &self.app.reported_revisions()));
+            asks.extend(commit_asks(&self.app, &self.app.change_revisions()));
+        }
+        // The first answer of `manifests` may tell that there are no versions to ask for.
+        let untold = self.raw_manifests() == RawManifests::Unknown
+            && asks.iter().any(|ask| matches!(ask, Ask::Manifests { .. }) && !self.answers.contains_key(ask));
+        if !untold {
+            asks.extend(self.versions_ask());
+        }
+        asks
+    }
+
+    fn need_states(&self, changed: &[(&Entry, Option<Health>)], asks: &mut Vec<Ask>) {
+        if changed.is_empty() {
+            return;
+        }
+        let app = self.app.api_name();
+        let hooks = changed.iter().any(|(entry, _)| entry.hook);
+        if changed.iter().any(|(entry, _)| !entry.hook) {
+            asks.push(Ask::ManagedResources { app });
+        }
+        if self.raw_manifests() != RawManifests::Absent || hooks {
+            asks.push(desired_ask(&self.app));
+        }
+        let lacking = changed.iter().filter(|(entry, _)| entry.hook || self.is_unmanaged(entry));
+        asks.extend(lacking.map(|(entry, _)| self.resource_ask(entry)));
+    }
+
+    /// `managed-resources` was answered, and lacks the entry.
+    fn is_unmanaged(&self, entry: &Entry) -> bool {
+        let ask = Ask::ManagedResources { app: self.app.api_name() };
+        matches!(self.answers.get(&ask), Some(Got::Managed(managed)) if managed.get(&entry.resource).is_none())
+    }
+
+    pub(super) fn resource_ask(&self, entry: &Entry) -> Ask {
+        Ask::Resource { app: self.app.api_name(), resource: entry.resource.clone() }
+    }
+
+    fn parent_ask(&self) -> Option<Ask> {
+        let parent = self.parent.as_ref()?;
+        Some(Ask::Parent { namespace: parent.namespace.clone(), name: parent.name.clone() })
+    }
+
+    /// The parent, where it could be read.
+    pub(super) fn parent_app(&self) -> Option<&Application> {
+        match self.answers.get(&self.parent_ask()?)? {
+            Got::Parent(parent) => Some(parent),
+            _ => None,
+        }
+    }
+
+    /// What could not be had, though reports must wait for it.
+    pub(super) fn in_want(&self) -> Option<Want> {
+        let managed = Ask::ManagedResources { app: self.app.api_name() };
+        if let Some(&Got::Failed(reason)) = self.answers.get(&managed) {
+            return Some(("read managed resources", reason));
+        }
+        match self.answers.get(&self.parent_ask()?)? {
+            &Got::Failed(reason) => Some(("read parent application", reason)),
+            _ => None,
+        }
+    }
+
+    /// Where health stands in the tree, always; else for what is degraded below an unhealthy resource.
+    fn tree_ask(&self) -> Option<Ask> {
+        if self.scope.resources == Which::None {
+            return None;
+        }
+        let unhealthy =
+            || self.app.entries.iter().filter_map(health_of_entry).any(|health| !health.is_healthy());
+        (self.app.health_in_tree || unhealthy()).then(|| Ask::ResourceTree {
+            app: self.app.api_name(),
+            paced: !self.scope.application && self.event.cause != Cause::Owed,
+        })
+    }
+
+    pub(super) fn tree(&self) -> Option<&Tree> {
+        match self.tree_answer()? {
+            Got::Tree(tree) => Some(tree),
+            _ => None,
+        }
+    }
+
+    pub(super) fn tree_answer(&self) -> Option<&Got> {
+        self.answers.get(&self.tree_ask()?)
+    }
+
+    /// The health of an entry; `None` where it has none.
+    ///
+    /// With health in the tree, a node without health is healthy once its entry is synced (it has none to
+    /// have), and an entry without a node is unknown.
+    pub(super) fn health(&self, entry: &Entry) -> Option<Health> {
+        if !self.app.health_in_tree {
+            return health_of_entry(entry);
+        }
+        let Some(node) = self.tree().and_then(|tree| tree.get(&entry.resource)) else {
+            return Some(Health::of("Unknown"));
+        };
+        match &node.health {
+            Some(health) => Some(Health {
+                status: health.status.clone(),
+                message: self.redactor.text(&health.message).into_owned(),
+            }),
+            None => (entry.status == "Synced").then(|| Health::of("Healthy")),
+        }
+    }
+
+    /// Of what decides whether a resource is worth a report.
+    pub(super) fn decision(&self, entry: &Entry, health: Option<&Health>) -> Digest {
+        let mut hasher = Hasher::default();
+        hasher.write(self.app.latest_revision().as_bytes());
+        hasher.write(&entry.digest.0.to_be_bytes());
+        for part in health.iter().flat_map(|health| [&health.status, &health.message]) {
+            hasher.write(part.as_bytes());
+        }
+        hasher.finish()
+    }
+
+    /// The entries that are to be reported, with their health; none while the tree is still out.
+    pub(super) fn changed(&self) -> Vec<(&Entry, Option<Health>)> {
+        if self.scope.resources == Which::None {
+            return Vec::new();
+        }
+        if self.app.health_in_tree {
+            match self.tree_answer() {
+                None | Some(Got::Skipped) => return Vec::new(),
+                // Nothing tells that a health moved.
+                Some(Got::Failed(_)) if !self.scope.application => return Vec::new(),
+                Some(_) => {}
+            }
+        }
+        let entries = self.app.entries.iter().filter(|entry| !entry.is_application());
+        let with_health = entries.map(|entry| (entry, self.health(entry)));
+        with_health.filter(|(entry, health)| self.is_changed(entry, health.as_ref())).collect()
+    }
+
+    fn is_changed(&self, entry: &Entry, health: Option<&Health>) -> bool {
+        let row = self.known.and_then(|known| known.resource(entry.id)).filter(|row| !row.gone);
+        match row {
+            _ if self.scope.resources == Which::All => true,
+            None => true,
+            Some(row) => {
+                (row.owed && self.event.cause == Cause::Owed) || row.decision != self.decision(entry, health)
+            }
+        }
+    }
+
+    pub(super) fn raw_manifests(&self) -> RawManifests {
+        self.learned.unwrap_or(self.settings.raw_manifests)
+    }
+
+    fn versions_ask(&self) -> Option<Ask> {
+        let wanted = self.scope.application && !self.event.is_deleted();
+        if !wanted || self.raw_manifests() == RawManifests::Absent {
+            return None;
+        }
+        let revision = self.app.operation.as_ref()?.result_revision.clone()?;
+        let single = !self.app.multi_source && !revision.is_empty();
+        let revisions = if single { vec![revision.clone()] } else { self.app.compared_revisions() };
+        Some(Ask::Manifests {
+            app: self.app.api_name(),
+            revision: single.then_some(revision),
+            purpose: Purpose::Versions,
+            cache: manifests_key(&self.app, revisions),
+            fresh: self.app.refresh_hard,
+        })
+    }
+
+    /// What `manifests` said of versions.
+    pub(super) fn versions(&self) -> Option<&Got> {
+        self.answers.get(&self.versions_ask()?)
+    }
+
+    /// What `manifests` said of the desired state of an application's resources.
+    pub(super) fn desired(&self, app: &Application) -> Option<&Got> {
+        self.answers.get(&desired_ask(app))
+    }
+
+    /// The commits of an application; all or none.
+    pub(super) fn marks(&self, app: &Application) -> Marks {
+        Marks {
+            synced: self.commits(app, &app.reported_revisions()),
+            changed: self.commits(app, &app.change_revisions()),
+            first: app.first_source(),
+        }
+    }
+
+    fn commits(&self, app: &Application, revisions: &[String]) -> Option<Vec<Revision>> {
+        if revisions.is_empty() {
+            return None;
+        }
+        let commit = |(index, revision): (usize, &String)| match commit_ask(app, index, revision) {
+            None => is_chart(app, index).then(|| (revision.clone(), None)),
+            Some(ask) => match self.answers.get(&ask)? {
+                Got::Commit(commit) => Some((revision.clone(), Some(Commit::clone(commit)))),
+                _ => None,
+            },
+        };
+        revisions.iter().enumerate().map(commit).collect()
+    }
+
+    /// Whether a look-up of a commit failed, so that it is to be tried again.
+    pub(super) fn lacks_commits(&self, app: &Application) -> bool {
+        let revisions = app.reported_revisions().into_iter().enumerate();
+        let all = revisions.chain(app.change_revisions().into_iter().enumerate());
+        all.filter_map(|(index, revision)| commit_ask(app, index, &revision))
+            .any(|ask| matches!(self.answers.get(&ask), Some(Got::Failed(_))))
+    }
+}
+
+impl Got {
+    pub(super) fn manifests(&self) -> Option<&Manifests> {
+        match self {
+            Self::Manifests(manifests) => Some(manifests),
+            _ => None,
+        }
+    }
+}
+
+fn health_of_entry(entry: &Entry) -> Option<Health> {
+    entry.health.clone().or_else(|| (entry.status == "Synced").then(|| Health::of("Healthy")))
+}
+
+fn desired_ask(app: &Application) -> Ask {
+    let revisions = app.compared_revisions();
+    let revision = if app.multi_source { None } else { revisions.first().cloned() };
+    Ask::Manifests {
+        app: app.api_name(),
+        revision,
+        purpose: Purpose::Desired,
+        cache: manifests_key(app, revisions),
+        fresh: app.refresh_hard,
+    }
+}
+
+fn manifests_key(app: &Application, revisions: Vec<String>) -> Option<ManifestsKey> {
+    (!revisions.is_empty() && !app.uid.is_empty()).then(|| ManifestsKey {
+        uid: app.uid.clone(),
+        sources: app.sources_digest(),
+        revisions,
+    })
+}
+
+fn is_chart(app: &Application, index: usize) -> bool {
+    app.sources.get(index).or(app.sources.first()).is_some_and(|source| source.is_chart)
+}
+
+fn commit_asks(app: &Application, revisions: &[String]) -> Vec<Ask> {
+    revisions.iter().enumerate().filter_map(|(index, revision)| commit_ask(app, index, revision)).collect()
+}
+
+/// Charts have no commits, and an empty revision names none.
+fn commit_ask(app: &Application, index: usize, revision: &str) -> Option<Ask> {
+    if revision.is_empty() || is_chart(app, index) {
+        return None;
+    }
+    let source = app.sources.get(index).or(app.sources.first());
+    Some(Ask::RevisionMetadata {
+        app: AppRef { ..app.api_name() },
+        repo_url: source.map_or_else(String::new, |source| source.repo_url.clone()),
+        revision: revision.to_owned(),
+        source_index: index,
+    })
+}

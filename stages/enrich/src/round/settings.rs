@@ -1,0 +1,68 @@
+//! What holds for every round until it is changed.
+
+/// How Argo CD marks what belongs to an application (`application.resourceTrackingMethod`).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum TrackingMethod {
+    /// By label alone.
+    Label,
+    /// By annotation; Argo CD 3's default.
+    #[default]
+    Annotation,
+    /// By annotation, with the label beside it.
+    AnnotationAndLabel,
+}
+
+impl TrackingMethod {
+    /// Reads the value of `argocd-cm` or of the settings call; an unknown or empty one is the default.
+    #[must_use]
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "label" => Self::Label,
+            "annotation+label" => Self::AnnotationAndLabel,
+            _ => Self::Annotation,
+        }
+    }
+
+    /// The text that reports carry.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Label => "label",
+            Self::Annotation => "annotation",
+            Self::AnnotationAndLabel => "annotation+label",
+        }
+    }
+}
+
+/// Whether `manifests` of this Argo CD gives raw manifests, paths and versions (a fork does).
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum RawManifests {
+    /// No answer has told yet: `manifests` is asked.
+    #[default]
+    Unknown,
+    /// It gives them.
+    Served,
+    /// Plain texts: `manifests` is asked only for the desired state of hooks.
+    Absent,
+}
+
+/// What holds for every round until it is changed.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// `application.resourceTrackingMethod`.
+    pub tracking_method: TrackingMethod,
+    /// `application.instanceLabelKey`; `app.kubernetes.io/instance` unless set.
+    pub instance_label_key: String,
+    /// What is known of this Argo CD's `manifests`; see [`Round::learned`](super::Round::learned).
+    pub raw_manifests: RawManifests,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            tracking_method: TrackingMethod::default(),
+            instance_label_key: "app.kubernetes.io/instance".to_owned(),
+            raw_manifests: RawManifests::default(),
+        }
+    }
+}

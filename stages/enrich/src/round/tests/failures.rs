@@ -1,0 +1,124 @@
+//! What failed calls do to a round.
+
+use pipeline_core::{Cause, Event, Reason};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn failing(which: &'static str) -> impl FnMut(&Ask) -> Answer {
+    move |ask| if ask.call().as_str() == which { Answer::Failed(Reason::Timeout) } else { healthy(ask) }
+}
+
+#[test]
+fn managed_resources_are_waited_for_and_then_done_without() {
+    let event = event(&store());
+    let upstream = settings(RawManifests::Absent);
+    let run_for = |seconds| {
+        let trying = Duration::from_secs(seconds);
+        run_with(&event, None, &upstream, trying, failing("managed_resources")).0
+    };
+    let error = run_for(0).unwrap_err();
+    assert!(error.is_retry());
+    assert_eq!((error.to_string().as_str(), error.reason()), ("read managed resources", Reason::Timeout));
+    let enriched = run_for(300).unwrap();
+    assert_eq!(kinds(&enriched), ["Application"]);
+    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    // The resources are owed: looked at again though nothing changed.
+    let known = remember(None, &enriched).unwrap();
+    assert!(known.is_owed());
+    let owed = Event { cause: Cause::Owed, ..event };
+    let (later, _) = run(&owed, Some(&known), healthy);
+    assert_eq!(kinds(&later), ["Service", "Deployment"]);
+    assert!(!remember(Some(known), &later).unwrap().is_owed());
+}
+
+#[test]
+fn a_missing_commit_is_owed_and_made_up_for() {
+    let event = event(&store());
+    let (enriched, _) = run(&event, None, failing("revision_metadata"));
+    assert_eq!(kinds(&enriched).len(), 3);
+    assert!(enriched.reports.iter().all(|report| report.owed));
+    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    let known = remember(None, &enriched).unwrap();
+    let owed = Event { cause: Cause::Owed, ..event };
+    let (later, _) = run(&owed, Some(&known), healthy);
+    assert_eq!(kinds(&later), ["Application", "Service", "Deployment"]);
+    assert_eq!(payload(&later, "Service")["source"]["commitMessage"], "Add web");
+    assert_eq!(later.owed, None);
+    let known = remember(Some(known), &later).unwrap();
+    assert!(!known.is_owed());
+    // Still missing, and nothing else to say: nothing is sent.
+    let again = remember(None, &enriched).unwrap();
+    let (same, _) = run(&owed, Some(&again), failing("revision_metadata"));
+    assert!(same.reports.is_empty() && same.owed.is_some());
+    assert!(remember(Some(again), &same).unwrap().is_owed());
+}
+
+#[test]
+fn a_resource_that_cannot_be_read_is_left_out_and_not_remembered() {
+    let mut app = store();
+    app["status"]["resources"] = json!([{"group": "batch", "version": "v1", "kind": "Job",
+        "namespace": "store", "name": "hook", "hook": true}]);
+    let event = event(&app);
+    let (enriched, _) = run(&event, None, failing("resource"));
+    assert_eq!(kinds(&enriched), ["Application"]);
+    assert!(enriched.owed.is_some());
+    let known = remember(None, &enriched).unwrap();
+    let owed = Event { cause: Cause::Owed, ..event };
+    assert_eq!(kinds(&run(&owed, Some(&known), healthy).0), ["Job"]);
+}
+
+#[test]
+fn manifests_that_fail_fall_back_to_the_target_state() {
+    let event = event(&store());
+    let fork = settings(RawManifests::Served);
+    let (result, _) = run_with(&event, None, &fork, Duration::ZERO, failing("manifests"));
+    let enriched = result.unwrap();
+    let service = payload(&enriched, "Service");
+    let desired: Value =
+        serde_json::from_str(service["source"]["desiredManifest"].as_str().unwrap()).unwrap();
+    assert_eq!(desired["spec"]["state"], "desired");
+    assert!(enriched.owed.is_some());
+}
+
+#[test]
+fn not_found_is_an_answer() {
+    let event = event(&store());
+    let (enriched, asked) = run(&event, None, |_| Answer::NotFound);
+    assert_eq!(kinds(&enriched), ["Application", "Service", "Deployment"]);
+    assert_eq!(enriched.owed, None);
+    assert!(!calls(&asked).contains(&"resource"), "an application that is gone has no resources to ask for");
+}
+
+#[test]
+fn a_body_that_is_not_what_it_should_be_is_a_failed_call() {
+    let nonsense = |ask: &Ask| match ask {
+        Ask::RevisionMetadata { .. } => Answer::Body("<html>".into()),
+        ask => healthy(ask),
+    };
+    let (enriched, _) = run(&event(&store()), None, nonsense);
+    assert!(enriched.owed.is_some());
+}
+
+#[test]
+fn what_manifests_are_like_is_learned() {
+    let answers = [
+        (json!({"manifests": ["{}"]}), Some(RawManifests::Absent)),
+        (json!({"manifests": [{"compiledManifest": "{}"}]}), Some(RawManifests::Served)),
+        (json!({"manifests": [], "applicationVersions": {}}), Some(RawManifests::Served)),
+        (json!({"manifests": []}), None),
+        (json!({}), None),
+    ];
+    for (answer, learned) in answers {
+        let (settings, redactor) = (Settings::default(), Redactor::new(b"test"));
+        let (store, turn) = (store(), turn(Duration::ZERO));
+        let event = event(&store);
+        let Ok(Begun::Go(mut round)) = Round::begin(&event, None, &turn, &settings, &redactor) else {
+            panic!("a first report is begun");
+        };
+        let asks = round.asks();
+        let ask = asks.iter().find(|ask| matches!(ask, Ask::Manifests { .. })).unwrap();
+        round.answer(ask, body(answer.clone()));
+        assert_eq!(round.learned(), learned, "{answer}");
+    }
+}

@@ -1,0 +1,147 @@
+//! Health from the tree, and what is degraded below a resource.
+
+use pipeline_core::{Cause, Filtered};
+use serde_json::{Value, json};
+
+use super::*;
+
+fn tree(service: &Value, deployment: &str) -> Answer {
+    let mut nodes =
+        vec![json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "store",
+        "name": "web", "health": {"status": deployment}})];
+    if *service != json!("gone") {
+        nodes.push(json!({"version": "v1", "kind": "Service", "namespace": "store", "name": "web",
+            "health": service}));
+    }
+    body(json!({"nodes": nodes}))
+}
+
+fn answers(service: Value, deployment: &str) -> impl FnMut(&Ask) -> Answer {
+    move |ask| match ask {
+        Ask::ResourceTree { .. } => tree(&service, deployment),
+        ask => healthy(ask),
+    }
+}
+
+fn health(enriched: &Enriched, kind: &str) -> Value {
+    payload(enriched, kind)["source"].get("healthStatus").cloned().unwrap_or_default()
+}
+
+#[test]
+fn health_is_that_of_the_node() {
+    let store = store_with_health_in_tree();
+    let event = event(&store);
+    let (enriched, _) = run(&event, None, answers(json!({"status": "Degraded"}), "Progressing"));
+    assert_eq!(health(&enriched, "Service"), "Degraded");
+    assert_eq!(health(&enriched, "Deployment"), "Progressing");
+    // A node that has no health to have is healthy once it is synced.
+    let (enriched, _) = run(&event, None, answers(Value::Null, "Healthy"));
+    assert_eq!(health(&enriched, "Service"), "Healthy");
+    // What is not in the tree is unknown, never healthy; likewise without a tree.
+    let (enriched, _) = run(&event, None, answers(json!("gone"), "Healthy"));
+    assert_eq!(health(&enriched, "Service"), "Unknown");
+    let broken = |ask: &Ask| match ask {
+        Ask::ResourceTree { .. } => Answer::Failed(pipeline_core::Reason::Timeout),
+        ask => healthy(ask),
+    };
+    let (enriched, _) = run(&event, None, broken);
+    assert_eq!(health(&enriched, "Service"), "Unknown");
+    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    assert!(enriched.reports.iter().all(|report| report.owed));
+}
+
+#[test]
+fn a_node_without_health_whose_entry_is_not_synced_has_none() {
+    let mut store = store_with_health_in_tree();
+    store["status"]["resources"][0]["status"] = json!("OutOfSync");
+    let (enriched, _) = run(&event(&store), None, answers(Value::Null, "Healthy"));
+    assert_eq!(health(&enriched, "Service"), Value::Null);
+}
+
+#[test]
+fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
+    let store = store_with_health_in_tree();
+    let healthy_service = || json!({"status": "Healthy"});
+    let (enriched, _) = run(&event(&store), None, answers(healthy_service(), "Progressing"));
+    let known = remember(None, &enriched).unwrap();
+    let mut later = store;
+    later["metadata"]["resourceVersion"] = json!("11");
+    later["status"]["reconciledAt"] = json!("2026-11-21T12:30:00Z");
+    let later = event(&later);
+    let (same, asked) = run(&later, Some(&known), answers(healthy_service(), "Progressing"));
+    assert_eq!(same.filtered, Some(Filtered::ReconciledOnly));
+    assert!(matches!(asked.as_slice(), [Ask::ResourceTree { paced: true, .. }]), "{asked:?}");
+    let (moved, asked) = run(&later, Some(&known), answers(healthy_service(), "Healthy"));
+    assert_eq!(kinds(&moved), ["Deployment"]);
+    assert_eq!(calls(&asked), ["resource_tree", "managed_resources", "revision_metadata"]);
+    assert_eq!(remember(Some(known.clone()), &moved).unwrap().version.0, 11);
+    // A tree that was not read, or not got, tells of no health that moved.
+    for answer in [Answer::Skipped, Answer::Failed(pipeline_core::Reason::Timeout)] {
+        let seconds = if answer == Answer::Skipped { 10 } else { 60 };
+        let (none, _) = run(&later, Some(&known), |_| answer.clone());
+        assert_eq!(none.filtered, Some(Filtered::ReconciledOnly));
+        assert_eq!(none.owed, Some(Duration::from_secs(seconds)));
+    }
+    let owed = pipeline_core::Event { cause: Cause::Owed, ..later };
+    let (_, asked) = run(&owed, Some(&known), answers(healthy_service(), "Progressing"));
+    assert!(matches!(asked.as_slice(), [Ask::ResourceTree { paced: false, .. }]), "{asked:?}");
+}
+
+#[test]
+fn a_healthy_change_costs_two_calls() {
+    let store = store_with_health_in_tree();
+    let (enriched, _) = run(&event(&store), None, answers(json!({"status": "Healthy"}), "Progressing"));
+    let known = remember(None, &enriched).unwrap();
+    let mut later = store;
+    later["metadata"]["resourceVersion"] = json!("11");
+    later["status"]["health"] = json!({"status": "Healthy"});
+    let (enriched, asked) =
+        run(&event(&later), Some(&known), answers(json!({"status": "Healthy"}), "Healthy"));
+    assert_eq!(kinds(&enriched), ["Application", "Deployment"]);
+    // Commits are kept for ever, so they cost nothing here.
+    let calls: Vec<_> = calls(&asked).into_iter().filter(|call| *call != "revision_metadata").collect();
+    assert_eq!(calls, ["resource_tree", "managed_resources"]);
+}
+
+#[test]
+fn degraded_descendants_are_errors_in_the_order_of_the_tree() {
+    let node = |kind: &str, name: &str, parent: Value, status: &str| {
+        json!({"version": "v1", "kind": kind, "namespace": "store", "name": name, "parentRefs": [parent],
+            "health": {"status": status, "message": format!("{name} says")}, "createdAt": "2026-11-21T09:00:00Z"})
+    };
+    let of = |group: &str, kind: &str, name: &str| json!({"group": group, "kind": kind, "namespace": "store", "name": name});
+    let nodes = json!({"nodes": [
+        node("Pod", "pod-2", of("", "ReplicaSet", "rs"), "Degraded"),
+        node("ReplicaSet", "rs", of("apps", "Deployment", "web"), "Progressing"),
+        node("Pod", "pod-1", of("", "ReplicaSet", "rs"), "Degraded"),
+        node("Pod", "other", of("", "Service", "web"), "Degraded"),
+        node("Pod", "fine", of("", "ReplicaSet", "rs"), "Healthy"),
+        {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "store", "name": "web",
+            "health": {"status": "Degraded", "message": "itself"}},
+    ]});
+    let answer = |ask: &Ask| match ask {
+        Ask::ResourceTree { .. } => body(nodes.clone()),
+        ask => healthy(ask),
+    };
+    let (enriched, _) = run(&event(&store()), None, answer);
+    let error = |name: &str| {
+        json!({"type": "health", "level": "error", "message": format!("{name} says"),
+            "lastSeen": "2026-11-21T09:00:00Z"})
+    };
+    assert_eq!(payload(&enriched, "Deployment")["errors"], json!([error("pod-2"), error("pod-1")]));
+    assert_eq!(payload(&enriched, "Service").get("errors"), None);
+    let mut with_reference = [error("pod-2"), error("pod-1")];
+    for error in &mut with_reference {
+        error["sourceReference"] = json!({"group": "apps", "version": "v1", "kind": "Deployment",
+            "name": "web", "namespace": "store"});
+    }
+    assert_eq!(payload(&enriched, "Application")["errors"], json!(with_reference));
+}
+
+#[test]
+fn the_tree_is_not_read_where_everything_is_healthy_by_its_entries() {
+    let mut store = store();
+    store["status"]["resources"][1]["health"] = json!({"status": "Healthy"});
+    let (_, asked) = run(&event(&store), None, healthy);
+    assert!(!calls(&asked).contains(&"resource_tree"));
+}

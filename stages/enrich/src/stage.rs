@@ -1,0 +1,242 @@
+//! Turns one event into reports, with what Argo CD says of its application.
+//!
+//! takes: an event and what the ledger knows - gives: [`Enriched`] - calls: what the event's [`Round`] asks,
+//! at the same time where it may - fails: as the round says; retries while Argo CD's settings are not known.
+//!
+//! The round decides and builds; this only fetches for it, and bounds the time and the bytes of an event.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use moka::future::Cache;
+use pipeline_core::redact::Redactor;
+use pipeline_core::{Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn, Uid};
+use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::time::{Instant, timeout_at};
+
+use crate::client::{self, ArgoCd, ConfigError, Trip};
+use crate::fetch::{self, Fetcher};
+use crate::round::{Answer, Ask, Begun, Round};
+use crate::settings::{self, Current, Known, SettingsWatch};
+
+/// How events are enriched.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// How Argo CD is called.
+    pub argocd: client::Config,
+    /// What is kept of its answers.
+    pub fetch: fetch::Config,
+    /// Where its settings come from.
+    pub settings: settings::Config,
+    /// All calls of one event end within this time.
+    pub event_timeout: Duration,
+    /// How long an event waits for the settings before it is put off.
+    pub settings_wait: Duration,
+    /// Calls of one event that are under way at the same time.
+    pub parallel: usize,
+    /// Bytes of answers of all events that are being enriched, by what their applications needed last time.
+    pub held_bytes: usize,
+    /// Bytes of all answers for one event; what comes after them is too large.
+    pub event_bytes: usize,
+}
+
+impl Config {
+    /// The defaults for one Argo CD.
+    #[must_use]
+    pub fn new(argocd: client::Config) -> Self {
+        Self {
+            argocd,
+            fetch: fetch::Config::default(),
+            settings: settings::Config::default(),
+            event_timeout: Duration::from_secs(120),
+            settings_wait: Duration::from_secs(5),
+            parallel: 8,
+            held_bytes: 32 * 1024 * 1024,
+            event_bytes: 128 * 1024 * 1024,
+        }
+    }
+
+    /// Builds the stage, and the watch of Argo CD's settings, which must be served beside it.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when Argo CD's address is none, or the certificates cannot be read.
+    pub async fn build(
+        self,
+        seen: Seen,
+        redactor: Redactor,
+        meter: Arc<dyn Meter>,
+    ) -> Result<(ArgoCdEnrichment, SettingsWatch), ConfigError> {
+        let argocd = Arc::new(self.argocd.build(meter).await?);
+        let (watch, current) = self.settings.build(argocd.clone());
+        let budget = kibibytes(self.held_bytes);
+        let enrichment = Inner {
+            fetcher: self.fetch.build(argocd.clone(), seen),
+            argocd,
+            current,
+            redactor,
+            event_timeout: self.event_timeout,
+            settings_wait: self.settings_wait,
+            parallel: self.parallel.max(1),
+            event_bytes: self.event_bytes,
+            held: Semaphore::new(budget as usize),
+            budget,
+            needed: Cache::new(100_000),
+        };
+        Ok((ArgoCdEnrichment { inner: Arc::new(enrichment) }, watch))
+    }
+}
+
+/// Enriches events from one Argo CD. Cloning shares everything.
+#[derive(Debug, Clone)]
+pub struct ArgoCdEnrichment {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    argocd: Arc<ArgoCd>,
+    fetcher: Fetcher,
+    current: Current,
+    redactor: Redactor,
+    event_timeout: Duration,
+    settings_wait: Duration,
+    parallel: usize,
+    event_bytes: usize,
+    /// KiB of answers that may be held.
+    held: Semaphore,
+    budget: u32,
+    /// KiB of answers that an application's last event needed.
+    needed: Cache<Uid, u32>,
+}
+
+/// What is known of Argo CD's health.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Health {
+    /// Whether its settings are known; without them nothing is enriched.
+    pub settings_known: bool,
+    /// When a call last brought an answer that could be used.
+    pub last_success: Option<Timestamp>,
+}
+
+/// Why no event is enriched yet.
+#[derive(Debug, thiserror::Error)]
+#[error("the settings of argo cd are not known yet")]
+struct SettingsUnknown;
+
+/// A round that asks the same again and again.
+#[derive(Debug, thiserror::Error)]
+#[error("the event asked argo cd more than {MOST_TURNS} times in a row")]
+struct Endless;
+
+/// Answers bring new asks at most a few times (parent, then its manifests); more is a defect, which must not
+/// keep a lane busy for ever.
+const MOST_TURNS: usize = 16;
+
+/// KiB that an application's first event is taken to need.
+const FIRST_GUESS: u32 = 256;
+
+impl ArgoCdEnrichment {
+    /// What is known of Argo CD's health.
+    #[must_use]
+    pub fn health(&self) -> Health {
+        Health {
+            settings_known: self.inner.current.borrow().is_some(),
+            last_success: self.inner.argocd.last_success(),
+        }
+    }
+}
+
+impl Enrich for ArgoCdEnrichment {
+    const NAME: &'static str = "argocd";
+
+    async fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+    ) -> Result<Enriched, StageError> {
+        let inner = &*self.inner;
+        let argocd = inner.settings().await?;
+        let settings = argocd.settings();
+        let mut round = match Round::begin(event, known, turn, &settings, &inner.redactor)? {
+            Begun::Done(enriched) => return Ok(enriched),
+            Begun::Go(round) => round,
+        };
+        let trip = Trip::until(Instant::now() + inner.event_timeout);
+        // Held until the reports are built: the round holds the answers as long.
+        let _room = inner.room(event, &trip).await;
+        let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
+        inner.needed.insert(event.uid.clone(), kibibytes(bytes)).await;
+        if let Some(raw_manifests) = round.learned() {
+            argocd.learn(raw_manifests);
+        }
+        round.finish().map_err(|error| put_off(error, &trip))
+    }
+}
+
+impl Inner {
+    async fn settings(&self) -> Result<Arc<Known>, StageError> {
+        let mut current = self.current.clone();
+        let known = timeout_at(Instant::now() + self.settings_wait, current.wait_for(Option::is_some)).await;
+        // Neither in time, nor ever: the watch of the settings has ended with the process.
+        let known = known.ok().and_then(Result::ok).and_then(|known| known.clone());
+        known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
+    }
+
+    /// Answers whatever the round asks, until it asks nothing more. Gives the bytes that it was given.
+    async fn answer(&self, round: &mut Round<'_>, trip: &Trip, namespace: &str) -> Result<usize, StageError> {
+        let mut bytes = 0;
+        for _ in 0..MOST_TURNS {
+            let asks = round.asks();
+            if asks.is_empty() {
+                return Ok(bytes);
+            }
+            let mut answers = futures::stream::iter(asks)
+                .map(|ask| self.fetch(ask, trip, namespace))
+                .buffer_unordered(self.parallel);
+            while let Some((ask, answer)) = answers.next().await {
+                round.answer(&ask, self.within_bounds(answer, &mut bytes));
+            }
+        }
+        Err(StageError::retry(Reason::Malformed, Endless))
+    }
+
+    async fn fetch(&self, ask: Ask, trip: &Trip, namespace: &str) -> (Ask, Answer) {
+        let answer = self.fetcher.fetch(&ask, trip, namespace).await;
+        (ask, answer)
+    }
+
+    /// Waits until there is room for the answers of an event: for as many bytes as its application needed
+    /// last time. One wait for all of an event, so that two events never wait for each other.
+    /// `None` when the event's time is over; then its calls fail at once.
+    async fn room(&self, event: &Event, trip: &Trip) -> Option<SemaphorePermit<'_>> {
+        let needed = self.needed.get(&event.uid).await.unwrap_or(FIRST_GUESS);
+        let room = self.held.acquire_many(needed.clamp(1, self.budget));
+        timeout_at(trip.deadline, room).await.ok()?.ok()
+    }
+
+    fn within_bounds(&self, answer: Answer, bytes: &mut usize) -> Answer {
+        let Answer::Body(body) = &answer else { return answer };
+        let total = bytes.saturating_add(body.len());
+        if total > self.event_bytes {
+            return Answer::Failed(Reason::TooLarge);
+        }
+        *bytes = total;
+        answer
+    }
+}
+
+/// Not before the time that Argo CD asked for.
+fn put_off(error: StageError, trip: &Trip) -> StageError {
+    match error {
+        StageError::Retry { reason, source, after } => {
+            StageError::Retry { reason, source, after: after.max(trip.after()) }
+        }
+        reject @ StageError::Reject { .. } => reject,
+    }
+}
+
+fn kibibytes(bytes: usize) -> u32 {
+    u32::try_from(bytes.div_ceil(1024)).unwrap_or(u32::MAX).clamp(1, u32::MAX >> 4)
+}

@@ -1,0 +1,8 @@
+//! The Argo CD side of enrichment against real servers on loopback.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod answers;
+mod events;
+mod kept;
+mod known;
+mod support;

@@ -1,0 +1,51 @@
+//! What stands around a payload: the platform's body, a line, a trace header. The payload itself is copied
+//! as it is and never parsed: nothing changes a report on its way out.
+
+use std::io::{self, Write as _};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use pipeline_core::Shipment;
+
+const OPEN: &[u8] = b"{\"data\":";
+const CLOSE: &[u8] = b"}";
+
+/// `{"data": <payload>}`, gzipped at `level` (0 to 9).
+pub(crate) fn gzipped(payload: &[u8], level: Compression) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::with_capacity(payload.len() / 4 + 64), level);
+    for part in [OPEN, payload, CLOSE] {
+        encoder.write_all(part)?;
+    }
+    encoder.finish()
+}
+
+/// W3C `traceparent` of a shipment: its event's trace, and a span that is the same for a retry of the same
+/// content. `None` without a trace, for which the format has no form.
+#[must_use]
+pub fn traceparent(shipment: &Shipment) -> Option<String> {
+    let trace = shipment.report.trace;
+    let span =
+        shipment.idempotency_key.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
+    (trace != 0).then(|| format!("00-{trace:032x}-{:016x}-01", span.max(1)))
+}
+
+/// One line: `{"idempotencyKey":"...","traceparent":"...","application":"namespace/name","kind":"app",
+/// "data":<payload>}` and a newline. `data` is what stands under `data` in the platform's body;
+/// `traceparent` is absent without a trace.
+pub(crate) fn line(out: &mut Vec<u8>, shipment: &Shipment) {
+    let text = |text: &str| serde_json::Value::from(text).to_string();
+    let report = &shipment.report;
+    out.extend_from_slice(b"{\"idempotencyKey\":");
+    out.extend_from_slice(text(&shipment.idempotency_key).as_bytes());
+    if let Some(trace) = traceparent(shipment) {
+        out.extend_from_slice(format!(",\"traceparent\":\"{trace}\"").as_bytes());
+    }
+    let application = text(report.key.as_str());
+    out.extend_from_slice(
+        format!(",\"application\":{application},\"kind\":\"{}\",", report.kind.as_str()).as_bytes(),
+    );
+    out.extend_from_slice(b"\"data\":");
+    // In JSON a line break can only stand between tokens, where a space means the same.
+    out.extend(report.body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
+    out.extend_from_slice(b"}\n");
+}

@@ -1,0 +1,202 @@
+//! Posts reports to the platform.
+//!
+//! takes: shipments - gives: an answer for each - calls: `POST {platform}/2.0/api/events` with
+//! `{"data": <payload>}`, gzipped, `Authorization: <token>` without a scheme, `Idempotency-Key` and
+//! `traceparent` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
+//! retry; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
+//! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use bytes::Bytes;
+use flate2::Compression;
+use futures::StreamExt as _;
+use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Shipment, StageError};
+use stages_http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use stages_http::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
+
+use crate::envelope;
+
+const ACT: &str = "send a report";
+/// A payload from this many bytes on is compressed on a thread that may block.
+const LARGE: usize = 64 * 1024;
+
+/// The platform and how it is called.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Its address, e.g. `https://platform.example`.
+    pub address: String,
+    /// Where events are taken, below the address.
+    pub path: String,
+    /// Sent as it is in `Authorization`.
+    pub token: Token,
+    /// Time limits, certificate authorities, connections.
+    pub http: stages_http::Config,
+    /// gzip level, 0 (none) to 9 (smallest).
+    pub gzip_level: u32,
+    /// Posts at once within one call of `ship`, at least 1.
+    pub concurrency: usize,
+}
+
+impl Config {
+    /// The platform at `address` with all else by default.
+    #[must_use]
+    pub fn new(address: impl Into<String>, token: Token) -> Self {
+        Self {
+            address: address.into(),
+            path: "/2.0/api/events".to_owned(),
+            token,
+            http: stages_http::Config::default(),
+            gzip_level: 4,
+            concurrency: 16,
+        }
+    }
+
+    /// Builds the sink; calls nobody.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address, the level or the certificate authorities cannot be used.
+    pub async fn build(self, meter: Arc<dyn Meter>) -> Result<Platform, ConfigError> {
+        if self.gzip_level > 9 {
+            return Err(ConfigError::Level(self.gzip_level));
+        }
+        let target = Target::new(&self.address, "").map_err(ConfigError::Address)?;
+        target.escaped(&self.path).map_err(ConfigError::Path)?;
+        let client = self.http.build(target).await.map_err(ConfigError::Client)?;
+        Ok(Platform {
+            client,
+            path: self.path,
+            token: self.token,
+            level: Compression::new(self.gzip_level),
+            concurrency: self.concurrency.max(1),
+            succeeded: AtomicBool::new(false),
+            meter,
+        })
+    }
+}
+
+/// A platform that cannot be called as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The address is none.
+    #[error("the platform's address: {0}")]
+    Address(#[source] TargetError),
+    /// The path is none.
+    #[error("the platform's path of events: {0}")]
+    Path(#[source] TargetError),
+    /// The gzip level is none.
+    #[error("the gzip level {0} is not one of 0 to 9")]
+    Level(u32),
+    /// The client cannot be built.
+    #[error("the platform's client: {0}")]
+    Client(#[source] BuildError),
+}
+
+/// The sink that posts to the platform.
+pub struct Platform {
+    client: Client,
+    path: String,
+    token: Token,
+    level: Compression,
+    concurrency: usize,
+    succeeded: AtomicBool,
+    meter: Arc<dyn Meter>,
+}
+
+impl fmt::Debug for Platform {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Platform").field("host", self.client.host()).finish_non_exhaustive()
+    }
+}
+
+impl pipeline_core::Sink for Platform {
+    async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
+        // Collected first: a stream over borrowed items would not be `Send` for every lifetime.
+        let posts: Vec<_> = shipments.iter().map(|shipment| self.post(shipment)).collect();
+        futures::stream::iter(posts).buffered(self.concurrency).collect().await
+    }
+
+    fn name(&self) -> &'static str {
+        "platform"
+    }
+}
+
+impl Platform {
+    async fn post(&self, shipment: &Shipment) -> Result<(), StageError> {
+        let start = Instant::now();
+        let answer = self.send(shipment).await;
+        let outcome = match &answer {
+            Ok(()) => Outcome::Ok,
+            Err(error) => Outcome::Failed(error.reason()),
+        };
+        self.meter.record(Sample {
+            peer: Peer::Platform,
+            call: Call::Report,
+            outcome,
+            took: start.elapsed(),
+        });
+        answer
+    }
+
+    async fn send(&self, shipment: &Shipment) -> Result<(), StageError> {
+        let body = self.encode(&shipment.report.body).await?;
+        let post = async {
+            let mut request = self
+                .client
+                .request_escaped(ACT, Method::POST, &self.path)?
+                .header(CONTENT_TYPE, "application/json")
+                .header(CONTENT_ENCODING, "gzip")
+                .header("idempotency-key", &*shipment.idempotency_key)
+                .body(body);
+            if let Some(trace) = envelope::traceparent(shipment) {
+                request = request.header("traceparent", trace);
+            }
+            let request = self.client.authorize(ACT, request, &self.token, "").await?;
+            self.client.deliver(ACT, request).await?.checked()
+        };
+        match post.await {
+            Ok(_) => {
+                self.succeeded.store(true, Ordering::Relaxed);
+                Ok(())
+            }
+            Err(error) => Err(classify(error, self.succeeded.load(Ordering::Relaxed))),
+        }
+    }
+
+    async fn encode(&self, payload: &Bytes) -> Result<Bytes, StageError> {
+        let level = self.level;
+        let encoded = if payload.len() < LARGE {
+            envelope::gzipped(payload, level)
+        } else {
+            let payload = payload.clone();
+            match tokio::task::spawn_blocking(move || envelope::gzipped(&payload, level)).await {
+                Ok(encoded) => encoded,
+                Err(_) => return Err(StageError::retry(Reason::Stopping, EncodeError::Stopping)),
+            }
+        };
+        encoded.map(Bytes::from).map_err(|error| StageError::retry(Reason::Io, EncodeError::Gzip(error)))
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+enum EncodeError {
+    #[error("cannot compress a report")]
+    Gzip(#[source] io::Error),
+    #[error("cannot compress a report: the process is stopping")]
+    Stopping,
+}
+
+/// What becomes of a report that was not taken. `succeeded`: whether the platform ever took one.
+fn classify(error: HttpError, succeeded: bool) -> StageError {
+    let reject = match (error.status(), error.fault()) {
+        (Some(401 | 403 | 408 | 425 | 429), _) => false,
+        (Some(404 | 405), _) => succeeded,
+        (Some(400..=499), _) | (None, Fault::Request(_)) => true,
+        _ => false,
+    };
+    if reject { error.into_reject() } else { error.into_retry() }
+}

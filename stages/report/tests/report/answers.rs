@@ -1,0 +1,193 @@
+//! What becomes of a report by what the platform answers, or does not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse as _;
+use axum::routing::post;
+use pipeline_core::{Reason, StageError};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use crate::support::{host, platform, serve, ship};
+
+/// A platform that answers with whatever status stands there.
+async fn answering(status: u16) -> (String, Arc<AtomicU16>) {
+    let status = Arc::new(AtomicU16::new(status));
+    let now = status.clone();
+    let answer = move || async move {
+        // A body that a careless client would log or keep.
+        (StatusCode::from_u16(now.load(Ordering::Relaxed)).unwrap(), "canary-of-the-platform".repeat(10_000))
+    };
+    (serve(Router::new().route("/2.0/api/events", post(answer))).await, status)
+}
+
+fn shown(error: &StageError) -> (bool, Reason, String) {
+    (error.is_retry(), error.reason(), error.to_string())
+}
+
+#[tokio::test]
+async fn every_success_is_one() {
+    for status in [200, 201, 202, 204, 207] {
+        let (address, _) = answering(status).await;
+        ship(&platform(&address, |_| {}).await).await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn statuses_retry_or_reject() {
+    for (status, retry, reason) in [
+        (400, false, Reason::Refused),
+        (401, true, Reason::Unauthorized),
+        (402, false, Reason::Refused),
+        (403, true, Reason::Forbidden),
+        (404, true, Reason::NotFound),
+        (405, true, Reason::NotFound),
+        (408, true, Reason::Timeout),
+        (409, false, Reason::Refused),
+        (410, false, Reason::Refused),
+        (413, false, Reason::Refused),
+        (415, false, Reason::Refused),
+        (422, false, Reason::Refused),
+        (425, true, Reason::RateLimited),
+        (429, true, Reason::RateLimited),
+        (500, true, Reason::ServerError),
+        (501, true, Reason::ServerError),
+        (502, true, Reason::ServerError),
+        (503, true, Reason::ServerError),
+        (504, true, Reason::ServerError),
+    ] {
+        let (address, _) = answering(status).await;
+        let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
+        let host = host(&address);
+        let message = format!("cannot send a report at {host}: it answered {status}");
+        assert_eq!(shown(&error), (retry, reason, message));
+    }
+}
+
+#[tokio::test]
+async fn not_found_means_the_address_until_a_first_success() {
+    for missing in [404, 405] {
+        let (address, status) = answering(missing).await;
+        let sink = platform(&address, |_| {}).await;
+        assert!(ship(&sink).await.unwrap_err().is_retry());
+        status.store(503, Ordering::Relaxed);
+        assert!(ship(&sink).await.unwrap_err().is_retry());
+        status.store(missing, Ordering::Relaxed);
+        assert!(ship(&sink).await.unwrap_err().is_retry(), "a failure is no success");
+        status.store(200, Ordering::Relaxed);
+        ship(&sink).await.unwrap();
+        status.store(missing, Ordering::Relaxed);
+        let error = ship(&sink).await.unwrap_err();
+        assert_eq!((error.is_retry(), error.reason()), (false, Reason::NotFound));
+    }
+}
+
+#[tokio::test]
+async fn the_time_to_wait_is_passed_on() {
+    let answer = || async { (StatusCode::TOO_MANY_REQUESTS, [(header::RETRY_AFTER, "17")]) };
+    let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
+    let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
+    assert!(
+        matches!(error, StageError::Retry { after: Some(after), reason: Reason::RateLimited, .. } if after == Duration::from_secs(17)),
+        "{error:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let (elsewhere, _) = answering(200).await;
+    let to = format!("{elsewhere}/2.0/api/events");
+    let answer = move || async move { (StatusCode::TEMPORARY_REDIRECT, [(header::LOCATION, to)]) };
+    let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
+    let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
+    let message = format!(
+        "cannot send a report at {}: it answered 307, a redirect to {}, which is not followed",
+        host(&address),
+        host(&elsewhere)
+    );
+    assert_eq!(shown(&error), (true, Reason::Redirect, message));
+}
+
+#[tokio::test]
+async fn an_answer_that_does_not_come_retries() {
+    let answer = || async {
+        std::future::pending::<()>().await;
+        StatusCode::OK
+    };
+    let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
+    let sink = platform(&address, |config| config.http.timeout = Duration::from_millis(100)).await;
+    let error = ship(&sink).await.unwrap_err();
+    let message = format!("cannot send a report at {}: no answer in time", host(&address));
+    assert_eq!(shown(&error), (true, Reason::Timeout, message));
+}
+
+#[tokio::test]
+async fn a_success_stands_whatever_becomes_of_its_body() {
+    let endless = || async {
+        Body::from_stream(futures::stream::repeat_with(|| Ok::<_, std::io::Error>("x".repeat(9_999))))
+    };
+    let address =
+        serve(Router::new().route("/2.0/api/events", post(async move || endless().await.into_response())))
+            .await;
+    ship(&platform(&address, |_| {}).await).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_that_is_cut_or_refused_retries() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let sink = platform(&address, |_| {}).await;
+    let cut = tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut some = [0; 64];
+        let _read = stream.read(&mut some).await.unwrap();
+        stream.write_all(b"HTTP/1.1 20").await.unwrap();
+    });
+    let message = format!("cannot send a report at {}: the connection failed", host(&address));
+    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unreachable, message.clone()));
+    cut.await.unwrap();
+    // Nobody listens any more.
+    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unreachable, message));
+}
+
+#[tokio::test]
+async fn a_certificate_that_does_not_verify_retries() {
+    stages_http::install_crypto();
+    let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+    let config = ServerConfig::builder()
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("https://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            drop(TlsAcceptor::from(Arc::new(config.clone())).accept(stream).await);
+        }
+    });
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    std::fs::write(&path, other.cert.pem()).unwrap();
+    let error = ship(&platform(&address, |config| config.http.ca_file = Some(path)).await).await.unwrap_err();
+    let message = format!("cannot send a report at {}: its certificate does not verify", host(&address));
+    assert_eq!(shown(&error), (true, Reason::Tls, message));
+}
+
+#[tokio::test]
+async fn a_token_that_cannot_be_read_retries() {
+    let (address, _) = answering(200).await;
+    let sink = platform(&address, |config| config.token = stages_http::Token::file("/no/such/token")).await;
+    let message =
+        format!("cannot send a report at {}: cannot read the token file /no/such/token", host(&address));
+    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unauthorized, message));
+}

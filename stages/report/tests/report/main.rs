@@ -1,0 +1,8 @@
+//! The sinks against real servers on loopback, real files and real pipes.
+#![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+mod answers;
+mod file;
+mod platform;
+mod stdout;
+mod support;

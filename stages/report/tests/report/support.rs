@@ -1,0 +1,80 @@
+//! Shipments, servers on loopback that end with the test, and a meter that remembers.
+
+use std::io::Read as _;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::HeaderMap;
+use flate2::read::GzDecoder;
+use pipeline_core::{
+    Digest, Entity, Key, Meter, NoMeter, Report, ReportKind, Sample, Shipment, Sink as _, StageError, Version,
+};
+use stages_http::Token;
+use stages_report::platform::{Config, Platform};
+use tokio::net::TcpListener;
+
+/// A report of `body` on its way out.
+pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
+    let report = Report {
+        key: Key::new("argocd", "store").unwrap(),
+        uid: "uid-1".into(),
+        version: Version(7),
+        entity: Entity::Application,
+        kind: ReportKind::App,
+        decision: Digest(1),
+        content: Digest::of(body.as_bytes()),
+        owed: false,
+        ends: false,
+        body: Bytes::copy_from_slice(body.as_bytes()),
+        trace: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
+    };
+    Shipment::new(report, "ledger", "platform", counter)
+}
+
+/// Serves `router`; gives its base address.
+pub(crate) async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+/// The sink for `address`, changed by `change`.
+pub(crate) async fn platform(address: &str, change: impl FnOnce(&mut Config)) -> Platform {
+    let mut config = Config::new(address, Token::literal("token-of-the-runtime"));
+    change(&mut config);
+    config.build(Arc::new(NoMeter)).await.unwrap()
+}
+
+/// Ships one report.
+pub(crate) async fn ship(sink: &Platform) -> Result<(), StageError> {
+    let mut answers = sink.ship(&[shipment("{}", 0)]).await;
+    assert_eq!(answers.len(), 1);
+    answers.remove(0)
+}
+
+/// Requests as they came.
+pub(crate) type Requests = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
+
+/// What a gzipped body holds.
+pub(crate) fn unzipped(body: &[u8]) -> String {
+    let mut text = String::new();
+    GzDecoder::new(body).read_to_string(&mut text).unwrap();
+    text
+}
+
+/// Host and port of a base address.
+pub(crate) fn host(address: &str) -> &str {
+    address.split_once("://").unwrap().1
+}
+
+/// Remembers samples.
+#[derive(Default)]
+pub(crate) struct Remembering(pub(crate) Mutex<Vec<Sample>>);
+
+impl Meter for Remembering {
+    fn record(&self, sample: Sample) {
+        self.0.lock().unwrap().push(sample);
+    }
+}

@@ -1,0 +1,204 @@
+//! From the settings to what each crate takes.
+
+use std::num::NonZeroU32;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use pipeline_core::redact::{RedactionKey, Redactor};
+use pipeline_core::{ExposeSecret as _, Meter, Shutdown};
+use pipeline_engine::lane::Backoff;
+use pipeline_engine::ledger::{Ledger, LedgerOptions};
+use pipeline_engine::limit::RateLimit;
+use pipeline_engine::run;
+use pipeline_engine::sharding::{Owned, Sharding};
+use stages_enrich::round::TrackingMethod;
+use stages_report::Sink;
+
+use crate::config::{self, Algorithm, Config, Token};
+
+/// The engine's bounds.
+pub(super) fn engine(config: &Config) -> run::Config {
+    let reporter = &config.reporter;
+    let shards = at_least_one(reporter.shards);
+    let count = |number: usize| at_least_one(u32::try_from(number).unwrap_or(u32::MAX));
+    run::Config {
+        sharding: match reporter.algorithm {
+            Algorithm::Jump => Sharding::Jump { shards },
+            Algorithm::FnvModulo => Sharding::FnvModulo { replicas: shards },
+        },
+        owned: reporter.shard.map_or(Owned::All, Owned::One),
+        queue_events: reporter.queue_events,
+        queue_bytes: reporter.queue_bytes as u64,
+        concurrency: count(reporter.concurrency),
+        reads: count(reporter.reads),
+        reports_per_key: count(reporter.report_concurrency),
+        retry: Backoff { min: reporter.retry_min, max: reporter.retry_max },
+        grace: config.grace,
+        rate_limit: reporter.rate_limit.map(|limit| RateLimit {
+            events: limit.bucket,
+            window: limit.window,
+            learning: limit.learning,
+        }),
+        ..run::Config::default()
+    }
+}
+
+/// The ledger and the redaction key: what outlives a restart.
+pub(super) async fn memory(config: &Config) -> anyhow::Result<(Ledger, Redactor)> {
+    let state = config.state.clone();
+    let options = LedgerOptions::new(sink_name(config));
+    tokio::task::spawn_blocking(move || {
+        let places = state.open()?;
+        let key = match &places.key {
+            Some(path) if places.make_key || path.exists() => RedactionKey::load_or_create(path)?,
+            Some(path) => anyhow::bail!(
+                "the redaction key {} does not exist; write one with `openssl rand -hex 32`, or leave \
+                 redaction.keyFile empty to have one made beside the ledger",
+                path.display()
+            ),
+            None => RedactionKey::generate().context("make a redaction key")?,
+        };
+        let ledger = match &places.ledger {
+            Some(path) => {
+                let ledger = Ledger::open(path, options)?;
+                tracing::info!(path = %path.display(), origin = ?ledger.origin(), "ledger open");
+                ledger
+            }
+            None => {
+                tracing::info!("the ledger is kept in memory: a restart reports everything again");
+                Ledger::memory()
+            }
+        };
+        Ok((ledger, Redactor::new(key.as_bytes())))
+    })
+    .await
+    .context("open the ledger")?
+}
+
+/// The watch.
+pub(super) fn watch(config: &Config) -> stages_watch::Config {
+    let kubernetes = &config.kubernetes;
+    let path = |file: &Option<std::path::PathBuf>| file.clone();
+    let cluster = match &kubernetes.server {
+        Some(server) => {
+            let (token, token_file) = match &kubernetes.token {
+                Token::Value(token) => (Some(token.clone()), None),
+                Token::File(file) => (None, Some(file.clone())),
+                Token::None | Token::Secret { .. } => (None, None),
+            };
+            stages_watch::Cluster::Server {
+                url: server.to_string(),
+                token,
+                token_file,
+                ca_file: path(&kubernetes.ca_file),
+            }
+        }
+        None if kubernetes.kubeconfig.is_none() && kubernetes.context.is_none() => {
+            stages_watch::Cluster::Infer
+        }
+        None => stages_watch::Cluster::Kubeconfig {
+            path: path(&kubernetes.kubeconfig),
+            context: kubernetes.context.clone(),
+        },
+    };
+    stages_watch::Config {
+        cluster,
+        namespace: kubernetes.namespace.clone(),
+        namespaces: kubernetes.application_namespaces.clone(),
+        page_size: kubernetes.page_size,
+        ..stages_watch::Config::default()
+    }
+}
+
+/// The enrichment.
+pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich::stage::Config> {
+    let argocd = &config.argocd;
+    let mut client = stages_enrich::client::Config::new(argocd.url.as_str());
+    client.root_path.clone_from(&argocd.root_path);
+    client.token = token(config, &argocd.token).await.context("the token of Argo CD")?;
+    client.concurrency = argocd.concurrency;
+    client.tries = argocd.retries;
+    client.http = stages_http::Config {
+        ca_file: argocd.ca_file.clone(),
+        insecure_skip_verify: argocd.insecure,
+        timeout: argocd.timeout,
+        max_body: argocd.max_body,
+        max_idle: argocd.concurrency,
+        ..stages_http::Config::default()
+    };
+    let mut enrichment = stages_enrich::stage::Config::new(client);
+    enrichment.event_timeout = argocd.event_timeout;
+    enrichment.fetch.manifests_bytes = argocd.cache_manifests;
+    enrichment.fetch.revisions_bytes = argocd.cache_revisions;
+    enrichment.fetch.parents_bytes = argocd.cache_parents;
+    enrichment.settings.every = argocd.settings_interval;
+    enrichment.settings.instance_label_key.clone_from(&argocd.instance_label_key);
+    enrichment.settings.namespace = Some(config.kubernetes.namespace.clone());
+    enrichment.settings.tracking_method = match argocd.tracking_method {
+        config::TrackingMethod::Auto => None,
+        config::TrackingMethod::Label => Some(TrackingMethod::Label),
+        config::TrackingMethod::Annotation => Some(TrackingMethod::Annotation),
+        config::TrackingMethod::AnnotationAndLabel => Some(TrackingMethod::AnnotationAndLabel),
+    };
+    Ok(enrichment)
+}
+
+/// The sink.
+pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Sink> {
+    match &config.reporter.sink {
+        config::Sink::Platform { path, gzip_level } => {
+            let platform = &config.platform;
+            let token = token(config, &platform.token).await.context("the token of the platform")?;
+            let token = token.context("no token for the platform: set platform.tokenFile")?;
+            let mut sink = stages_report::platform::Config::new(platform.url.as_str(), token);
+            sink.path.clone_from(path);
+            sink.gzip_level = *gzip_level;
+            sink.http = stages_http::Config {
+                ca_file: platform.ca_file.clone(),
+                insecure_skip_verify: platform.insecure,
+                timeout: platform.timeout,
+                ..sink.http
+            };
+            Ok(Sink::Platform(
+                sink.build(meter).await.context("reach the platform (settings under `platform`)")?,
+            ))
+        }
+        config::Sink::Stdout => {
+            let sink =
+                stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
+            Ok(Sink::Stdout(sink))
+        }
+        config::Sink::File(path) => {
+            let file =
+                stages_report::file::Config { path: path.clone(), fsync: stages_report::file::Fsync::Batch };
+            let file =
+                tokio::task::spawn_blocking(move || file.build()).await.context("open the report file")??;
+            Ok(Sink::File(file))
+        }
+    }
+}
+
+/// The name acknowledgements are remembered under.
+fn sink_name(config: &Config) -> &'static str {
+    match config.reporter.sink {
+        config::Sink::Platform { .. } => "platform",
+        config::Sink::Stdout => "stdout",
+        config::Sink::File(_) => "file",
+    }
+}
+
+async fn token(config: &Config, token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
+    Ok(match token {
+        Token::None => None,
+        Token::Value(value) => Some(stages_http::Token::literal(value.expose_secret())),
+        Token::File(path) => Some(stages_http::Token::file(path)),
+        Token::Secret { name, key } => {
+            let value = watch(config).secret(name, key).await?;
+            Some(stages_http::Token::literal(value.expose_secret()))
+        }
+    })
+}
+
+fn at_least_one(number: u32) -> NonZeroU32 {
+    NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}

@@ -1,0 +1,247 @@
+//! The command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::error::ErrorKind;
+use clap::{Args, CommandFactory as _, Parser, Subcommand};
+
+use crate::config::{Given, Variables, set};
+
+const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
+                     reported completely and in order";
+
+const EXAMPLES: &str = "\
+Examples:
+  Watch a cluster with nothing but a kubeconfig and an Argo CD token, reports on standard output:
+    gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --sink stdout
+  See every setting, its value, and where that comes from:
+    gitops-runtime config print
+  Check a file of settings:
+    gitops-runtime config check settings.yaml";
+
+const REPORTER: &str = "\
+Examples:
+  Reports of the current kubeconfig's cluster on standard output:
+    gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --sink stdout
+  Appended to a file, remembering what was written over restarts:
+    gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --output reports.jsonl
+  To a platform, with everything in a file of settings but one:
+    gitops-runtime reporter --config settings.yaml --set reporter.lanes.concurrency=32
+
+Every setting can be given in a file, as a variable, or with --set: gitops-runtime config print lists them.";
+
+const CONFIG: &str = "\
+Examples:
+  gitops-runtime config print                          every setting, its value, and where that comes from
+  gitops-runtime config check                          what this environment would start with
+  gitops-runtime config check settings.yaml            one file alone
+  gitops-runtime config schema > schema.json           for editors that complete and check YAML";
+
+/// The command line as it was given. Not to be printed: somebody may have put a secret there.
+#[derive(Parser)]
+#[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110, arg_required_else_help = true)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+/// What is to be done.
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Report every change of Argo CD applications and their resources.
+    #[command(after_help = REPORTER, alias = "/usr/local/bin/event-reporter-server")]
+    Reporter(Box<Settings>),
+    /// Print, check or describe the settings.
+    #[command(subcommand, after_help = CONFIG)]
+    Config(ConfigCommand),
+}
+
+/// What is to be done with the settings.
+#[derive(Subcommand)]
+pub(crate) enum ConfigCommand {
+    /// Print every setting as YAML, with the origin of what is not the default; secrets are masked.
+    Print {
+        #[command(flatten)]
+        given: Box<Settings>,
+    },
+    /// Check the settings; exit 1 and tell every problem when something is wrong.
+    Check {
+        /// Check this file alone, without the environment and without missing what that may give.
+        file: Option<PathBuf>,
+        #[command(flatten)]
+        given: Box<Settings>,
+    },
+    /// Print the JSON schema of a file of settings.
+    Schema,
+}
+
+/// The flags of the most used settings, and a way to give any other.
+#[derive(Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Settings {
+    /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any setting, such as reporter.queue.events=500; may be repeated
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Where reports go: platform, stdout or file
+    #[arg(long, value_name = "KIND")]
+    sink: Option<String>,
+    /// The file reports are appended to; chooses the sink file
+    #[arg(long, value_name = "FILE", conflicts_with = "sink")]
+    output: Option<String>,
+    /// The kubeconfig of the cluster
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<String>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+    /// The namespace Argo CD is installed in
+    #[arg(long, value_name = "NAME")]
+    namespace: Option<String>,
+    /// Patterns of further namespaces with Applications, such as team-*,apps
+    #[arg(long, value_name = "PATTERNS")]
+    application_namespaces: Option<String>,
+    /// The address of Argo CD
+    #[arg(long, value_name = "URL")]
+    argocd_url: Option<String>,
+    /// A file that holds a token of Argo CD
+    #[arg(long, value_name = "FILE")]
+    argocd_token_file: Option<String>,
+    /// A PEM file with the authorities that sign Argo CD's certificate
+    #[arg(long, value_name = "FILE")]
+    argocd_ca_file: Option<String>,
+    /// Accept any certificate of Argo CD
+    #[arg(long)]
+    argocd_insecure: bool,
+    /// The address of the platform
+    #[arg(long, value_name = "URL")]
+    platform_url: Option<String>,
+    /// A file that holds the token of the platform
+    #[arg(long, value_name = "FILE")]
+    platform_token_file: Option<String>,
+    /// What remembers the acknowledged: memory, or a file
+    #[arg(long, value_name = "memory|FILE")]
+    ledger: Option<String>,
+    /// The directory of the ledger and the redaction key
+    #[arg(long, value_name = "DIR")]
+    state: Option<String>,
+    /// Where health and metrics are served, such as 127.0.0.1:8088; nothing is served elsewhere
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+    /// The least severe level that is logged: error, warn, info, debug or trace
+    #[arg(long, value_name = "LEVEL")]
+    log_level: Option<String>,
+    /// How lines are logged: text or json
+    #[arg(long, value_name = "FORMAT")]
+    log_format: Option<String>,
+}
+
+impl Cli {
+    /// Reads the command line; with `--help`, or when it is wrong, says so and ends the process. Without any
+    /// argument `BINARY_NAME` names the role, as it does for the incumbent's image.
+    pub(crate) fn read(variables: &Variables) -> Command {
+        let mut arguments: Vec<OsString> = std::env::args_os().collect();
+        if arguments.len() == 1 {
+            match set(variables, "BINARY_NAME") {
+                Some("event-reporter" | "event-reporter-server") => arguments.push("reporter".into()),
+                Some(other) => {
+                    let text =
+                        format!("BINARY_NAME={other} names no role of this binary: event-reporter is one");
+                    Self::command().error(ErrorKind::InvalidValue, text).exit()
+                }
+                None => {}
+            }
+        }
+        Self::parse_from(arguments).command
+    }
+}
+
+impl Settings {
+    /// What the flags say, the general ones first: a flag of its own stands above `--set`.
+    pub(crate) fn given(&self) -> Given {
+        let mut flags: Vec<(String, String, String)> = Vec::new();
+        let mut add = |path: &str, flag: &str, text: &str| {
+            flags.push((path.to_owned(), flag.to_owned(), text.to_owned()));
+        };
+        for (path, text) in &self.set {
+            add(path, "--set", text);
+        }
+        let texts = [
+            ("reporter.sink.kind", "--sink", &self.sink),
+            ("reporter.sink.file.path", "--output", &self.output),
+            ("kubernetes.kubeconfig", "--kubeconfig", &self.kubeconfig),
+            ("kubernetes.context", "--context", &self.context),
+            ("kubernetes.namespace", "--namespace", &self.namespace),
+            ("kubernetes.applicationNamespaces", "--application-namespaces", &self.application_namespaces),
+            ("argocd.url", "--argocd-url", &self.argocd_url),
+            ("argocd.tokenFile", "--argocd-token-file", &self.argocd_token_file),
+            ("argocd.caFile", "--argocd-ca-file", &self.argocd_ca_file),
+            ("platform.url", "--platform-url", &self.platform_url),
+            ("platform.tokenFile", "--platform-token-file", &self.platform_token_file),
+            ("state.directory", "--state", &self.state),
+            ("serve.address", "--listen", &self.listen),
+            ("log.level", "--log-level", &self.log_level),
+            ("log.format", "--log-format", &self.log_format),
+        ];
+        for (path, flag, text) in texts {
+            if let Some(text) = text {
+                add(path, flag, text);
+            }
+        }
+        if self.output.is_some() {
+            add("reporter.sink.kind", "--output", "file");
+        }
+        if self.argocd_insecure {
+            add("argocd.insecure", "--argocd-insecure", "true");
+        }
+        if self.listen.is_some() {
+            add("serve.metricsAddress", "--listen", "");
+        }
+        match self.ledger.as_deref() {
+            Some("memory") => add("reporter.ledger.storage", "--ledger", "memory"),
+            Some(path) => {
+                add("reporter.ledger.storage", "--ledger", "file");
+                add("reporter.ledger.path", "--ledger", path);
+            }
+            None => {}
+        }
+        Given { file: self.config.clone(), flags }
+    }
+}
+
+fn assignment(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
+        _ => Err("must be a setting and its value, such as reporter.queue.events=500".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn every_flag_names_a_setting() {
+        let line = "x reporter --sink stdout --kubeconfig k --context c --namespace n --application-namespaces a \
+                    --argocd-url http://a --argocd-token-file t --argocd-ca-file f --argocd-insecure \
+                    --platform-url http://p --platform-token-file t --ledger l --state s --listen 127.0.0.1:1 \
+                    --log-level info --log-format text";
+        let Command::Reporter(settings) = Cli::parse_from(line.split_whitespace()).command else {
+            panic!("not the reporter");
+        };
+        let known = crate::config::setting_paths();
+        for (path, flag, _) in settings.given().flags {
+            assert!(known.contains(&path), "{flag} sets {path}, which there is not");
+        }
+        let line = ["x", "/usr/local/bin/event-reporter-server"];
+        assert!(matches!(Cli::parse_from(line).command, Command::Reporter(_)));
+    }
+}

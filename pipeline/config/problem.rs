@@ -1,0 +1,130 @@
+//! What is wrong with the settings: all of it at once, each with the path of the setting and what to write
+//! instead.
+
+use std::fmt;
+
+/// Where a value comes from, from the weakest to the strongest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// `config/default.yaml`.
+    Default,
+    /// The file that was given.
+    File(String),
+    /// A variable of the environment.
+    Variable(String),
+    /// A flag of the command line.
+    Flag(String),
+}
+
+impl Origin {
+    /// Which of two stands above the other: ours above the incumbent's variables.
+    pub(crate) fn rank(&self) -> u8 {
+        match self {
+            Self::Default => 0,
+            Self::File(_) => 1,
+            Self::Variable(name) if !name.starts_with(super::environment::PREFIX) => 2,
+            Self::Variable(_) => 3,
+            Self::Flag(_) => 4,
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => f.write_str("the default"),
+            Self::File(path) => f.write_str(path),
+            Self::Variable(name) => write!(f, "environment variable {name}"),
+            Self::Flag(name) => f.write_str(name),
+        }
+    }
+}
+
+/// One thing that is wrong.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Problem {
+    /// The path of the setting, the name of a variable, or of a file.
+    pub(crate) at: String,
+    /// What is wrong, and what would be right. Never holds a secret.
+    pub(crate) text: String,
+    /// Who said so, when it is not the file.
+    pub(crate) from: Option<Origin>,
+    /// Nothing is wrong but that something is not given, which the environment may still give.
+    pub(crate) missing: bool,
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "config: {}: {}", self.at, self.text)?;
+        match &self.from {
+            Some(from @ (Origin::Variable(_) | Origin::Flag(_))) => write!(f, " (from {from})"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Everything that is wrong; as text, a line each.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Problems(Vec<Problem>);
+
+impl Problems {
+    /// Adds one.
+    pub(crate) fn add(&mut self, at: impl Into<String>, text: impl Into<String>, from: Option<Origin>) {
+        self.0.push(Problem { at: at.into(), text: text.into(), from, missing: false });
+    }
+
+    /// Adds one for something that is not given.
+    pub(crate) fn missing(&mut self, at: impl Into<String>, text: impl Into<String>) {
+        self.0.push(Problem { at: at.into(), text: text.into(), from: None, missing: true });
+    }
+
+    /// Leaves out what is only not given.
+    pub(crate) fn without_missing(mut self) -> Self {
+        self.0.retain(|problem| !problem.missing);
+        self
+    }
+
+    /// Whether nothing is wrong.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+}
+
+impl fmt::Display for Problems {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for problem in &self.0 {
+            writeln!(f, "{problem}")?;
+        }
+        let count = match self.0.len() {
+            1 => "1 problem".to_owned(),
+            many => format!("{many} problems"),
+        };
+        write!(f, "config: {count}; gitops-runtime config print shows every setting")
+    }
+}
+
+impl std::error::Error for Problems {}
+
+/// `; did you mean 'x'?` for the candidate that is nearest to `name`, or nothing when none is near.
+pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
+    let lower = name.to_lowercase();
+    let distance = |candidate: &str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
+    candidates
+        .into_iter()
+        .map(|candidate| (distance(candidate), candidate))
+        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
+        .min_by_key(|(distance, _)| *distance)
+        .map_or_else(String::new, |(_, candidate)| format!("; did you mean '{candidate}'?"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_nearest_name_is_offered_and_no_far_one() {
+        assert_eq!(did_you_mean("evnts", ["bytes", "events"]), "; did you mean 'events'?");
+        assert_eq!(did_you_mean("QUEUE", ["queue"]), "; did you mean 'queue'?");
+        assert_eq!(did_you_mean("banana", ["bytes", "events"]), "");
+    }
+}

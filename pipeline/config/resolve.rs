@@ -1,0 +1,259 @@
+//! From the settings as they are written to those that are used: defaults that depend on the host, choices
+//! that exclude each other, and what a choice cannot do without.
+
+use std::num::NonZeroU32;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+use url::Url;
+
+use super::host::Host;
+use super::problem::Problems;
+use super::raw::{self, Raw, SinkKind, Storage};
+use super::state::State;
+use super::units::{self, Shard};
+use super::{Argocd, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
+
+/// The namespace Argo CD is installed in, unless something says otherwise.
+const NAMESPACE: &str = "argocd";
+
+/// Resolves everything; `None` when a problem leaves nothing to resolve.
+pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<Config> {
+    let kind = raw.reporter.sink.kind;
+    let shard = shard(&raw.reporter.sharding, host, problems);
+    let state = state(&raw, shard, host);
+    let kubernetes = kubernetes(raw.kubernetes, host, problems);
+    let argocd = argocd(raw.argocd, problems);
+    let platform = platform(raw.platform, kind, problems);
+    let reporter = reporter(raw.reporter, shard, problems);
+    let (argocd, platform, reporter) = (argocd?, platform?, reporter?);
+    Some(Config {
+        kubernetes,
+        argocd,
+        platform,
+        state,
+        serve: raw.serve.address.0,
+        serve_metrics: raw.serve.metrics_address.0.filter(|other| {
+            let same = raw.serve.address.0 == Some(*other);
+            !same || other.port() == 0
+        }),
+        compat_metrics: raw.metrics.compat,
+        log_level: raw.log.level,
+        log_format: raw.log.format,
+        grace: raw.shutdown.grace.0,
+        reporter,
+    })
+}
+
+fn kubernetes(raw: raw::Kubernetes, host: &Host, problems: &mut Problems) -> Kubernetes {
+    let token = token("kubernetes", raw.token.0, raw.token_file.0, None, problems);
+    if raw.server.0.is_some() {
+        if matches!(token, Token::None) {
+            let next = "not set, and kubernetes.server needs it; set kubernetes.tokenFile, or leave \
+                        kubernetes.server empty to use a kubeconfig";
+            problems.missing("kubernetes.token", next);
+        }
+        if raw.kubeconfig.0.is_some() {
+            problems.add("kubernetes.server", "excludes kubernetes.kubeconfig: give one of them", None);
+        }
+    } else if !matches!(token, Token::None) {
+        problems.add("kubernetes.token", "is for kubernetes.server, which is not set", None);
+    }
+    Kubernetes {
+        kubeconfig: raw.kubeconfig.0,
+        context: raw.context.0,
+        server: raw.server.0,
+        token,
+        ca_file: raw.ca_file.0,
+        namespace: raw.namespace.0.or_else(|| host.namespace.clone()).unwrap_or_else(|| NAMESPACE.to_owned()),
+        application_namespaces: raw.application_namespaces.into_iter().map(|pattern| pattern.0.0).collect(),
+        page_size: raw.page_size,
+    }
+}
+
+fn argocd(raw: raw::Argocd, problems: &mut Problems) -> Option<Argocd> {
+    let secret = raw.token_secret.name.0.map(|name| {
+        let key = raw.token_secret.key.0.unwrap_or_else(|| "token".to_owned());
+        Token::Secret { name, key }
+    });
+    let token = token("argocd", raw.token.0, raw.token_file.0, secret, problems);
+    if matches!(token, Token::None) {
+        let next = "not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
+                    variable ARGOCD_TOKEN to the token of an account that may read applications";
+        problems.missing("argocd.token", next);
+    }
+    positive("argocd.timeout", raw.timeout.0, problems);
+    positive("argocd.eventTimeout", raw.event_timeout.0, problems);
+    positive("argocd.settingsInterval", raw.settings_interval.0, problems);
+    if raw.event_timeout.0 < raw.timeout.0 {
+        problems.add("argocd.eventTimeout", "must not be shorter than argocd.timeout", None);
+    }
+    let max_body = bytes("argocd.maxBody", raw.max_body.0.0, 1 << 10, problems);
+    let url = needed("argocd.url", raw.url.0, problems)?;
+    let (url, root_path) = rooted(url, &raw.root_path.0.0);
+    Some(Argocd {
+        url,
+        root_path,
+        token,
+        ca_file: raw.ca_file.0,
+        insecure: raw.insecure,
+        timeout: raw.timeout.0,
+        event_timeout: raw.event_timeout.0,
+        concurrency: raw.concurrency,
+        retries: raw.retries,
+        max_body,
+        settings_interval: raw.settings_interval.0,
+        tracking_method: raw.tracking_method,
+        instance_label_key: raw.instance_label_key.0,
+        cache_manifests: raw.cache.manifests.0.0,
+        cache_revisions: raw.cache.revisions.0.0,
+        cache_parents: raw.cache.parents.0.0,
+    })
+}
+
+fn platform(raw: raw::Platform, kind: SinkKind, problems: &mut Problems) -> Option<Platform> {
+    let token = token("platform", raw.token.0, raw.token_file.0, None, problems);
+    if kind == SinkKind::Platform && matches!(token, Token::None) {
+        let next = "not set; set platform.tokenFile (--platform-token-file) or the variable CODEFRESH_TOKEN, \
+                    or choose another sink: --sink stdout needs no platform";
+        problems.missing("platform.token", next);
+    }
+    positive("platform.timeout", raw.timeout.0, problems);
+    Some(Platform {
+        url: needed("platform.url", raw.url.0, problems)?,
+        token,
+        ca_file: raw.ca_file.0,
+        insecure: raw.insecure,
+        timeout: raw.timeout.0,
+    })
+}
+
+fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> Option<Reporter> {
+    positive("reporter.lanes.retry.min", raw.lanes.retry.min.0, problems);
+    if raw.lanes.retry.max.0 < raw.lanes.retry.min.0 {
+        problems.add("reporter.lanes.retry.max", "must not be shorter than reporter.lanes.retry.min", None);
+    }
+    positive("reporter.rateLimit.window", raw.rate_limit.window.0, problems);
+    let bucket = NonZeroU32::new(raw.rate_limit.bucket).filter(|_| raw.rate_limit.enabled);
+    let limit =
+        |bucket| RateLimit { bucket, window: raw.rate_limit.window.0, learning: raw.rate_limit.learning };
+    let sink = match (raw.sink.kind, raw.sink.file.path.0) {
+        (SinkKind::Platform, _) => {
+            Sink::Platform { path: raw.sink.platform.path.0.0, gzip_level: raw.sink.platform.gzip_level }
+        }
+        (SinkKind::Stdout, _) => Sink::Stdout,
+        (SinkKind::File, Some(path)) => Sink::File(path),
+        (SinkKind::File, None) => {
+            problems
+                .missing("reporter.sink.file.path", "not set, and the sink file needs it; set --output FILE");
+            return None;
+        }
+    };
+    Some(Reporter {
+        algorithm: raw.sharding.algorithm,
+        shards: raw.sharding.shards,
+        shard,
+        queue_events: raw.queue.events,
+        queue_bytes: bytes("reporter.queue.bytes", raw.queue.bytes.0.0, 1 << 20, problems),
+        concurrency: raw.lanes.concurrency,
+        report_concurrency: raw.lanes.report_concurrency,
+        reads: raw.lanes.reads,
+        retry_min: raw.lanes.retry.min.0,
+        retry_max: raw.lanes.retry.max.0,
+        rate_limit: bucket.map(limit),
+        sink,
+    })
+}
+
+fn state(raw: &Raw, shard: Option<u32>, host: &Host) -> State {
+    let ledger = &raw.reporter.ledger;
+    let keep_ledger = match ledger.storage {
+        Storage::File => true,
+        Storage::Memory => false,
+        Storage::Auto => ledger.path.0.is_some() || raw.reporter.sink.kind != SinkKind::Stdout,
+    };
+    let ledger_name = match shard {
+        Some(shard) => format!("reporter-ledger-{shard}-of-{}.redb", raw.reporter.sharding.shards),
+        None => "reporter-ledger.redb".to_owned(),
+    };
+    State {
+        directories: raw.state.directory.0.clone().map_or_else(|| host.state.clone(), |given| vec![given]),
+        keep_ledger,
+        ledger: ledger.path.0.clone(),
+        ledger_name,
+        key_file: raw.redaction.key_file.0.clone(),
+    }
+}
+
+/// The shard this process owns.
+fn shard(raw: &raw::Sharding, host: &Host, problems: &mut Problems) -> Option<u32> {
+    const AT: &str = "reporter.sharding.shard";
+    let shard = match raw.shard.0 {
+        Shard::All => return None,
+        Shard::Number(number) => number,
+        Shard::Hostname => {
+            let name = host.name.as_deref().unwrap_or_default();
+            let Some(number) = name.rsplit('-').next().and_then(|last| last.parse().ok()) else {
+                let text = format!(
+                    "the host's name '{name}' does not end in - and a number, as those of a StatefulSet do; \
+                     set the number of the shard (EVENT_REPORTER_SHARD), or all"
+                );
+                problems.missing(AT, text);
+                return None;
+            };
+            number
+        }
+    };
+    if shard >= raw.shards {
+        let last = raw.shards.saturating_sub(1);
+        problems.add(AT, format!("{shard} is not one of the {} shards, 0 to {last}", raw.shards), None);
+    }
+    Some(shard)
+}
+
+fn token(
+    group: &str,
+    value: Option<SecretString>,
+    file: Option<PathBuf>,
+    secret: Option<Token>,
+    problems: &mut Problems,
+) -> Token {
+    if value.is_some() && file.is_some() {
+        problems.add(format!("{group}.token"), format!("excludes {group}.tokenFile: give one of them"), None);
+    }
+    value.map(Token::Value).or_else(|| file.map(Token::File)).or(secret).unwrap_or(Token::None)
+}
+
+/// Splits the path off the address of Argo CD. The incumbent's chart gives the root path twice: in the
+/// address, and on its own.
+fn rooted(mut url: Url, root: &str) -> (Url, String) {
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path("");
+    let root = if path.ends_with(root) { path } else { path + root };
+    (url, root)
+}
+
+fn needed(at: &str, url: Option<Url>, problems: &mut Problems) -> Option<Url> {
+    if url.is_none() {
+        problems.missing(at, "not set");
+    }
+    url
+}
+
+fn positive(at: &str, duration: Duration, problems: &mut Problems) {
+    if duration.is_zero() {
+        problems.add(at, "must be longer than 0", None);
+    }
+}
+
+fn bytes(at: &str, size: u64, least: u64, problems: &mut Problems) -> usize {
+    if size < least {
+        problems.add(at, format!("must be at least {}", units::size(least)), None);
+    }
+    usize::try_from(size).unwrap_or(usize::MAX)
+}
+
+#[cfg(test)]
+#[path = "resolve_tests.rs"]
+mod tests;

@@ -1,0 +1,213 @@
+use std::path::Path;
+
+use pipeline_core::ExposeSecret as _;
+
+use super::*;
+use crate::config::catalogue::{Catalogue, Setting};
+use crate::config::layers::Layers;
+use crate::config::problem::Origin;
+
+fn host() -> Host {
+    Host {
+        name: Some("event-reporter-3".to_owned()),
+        namespace: Some("runtime".to_owned()),
+        state: vec!["/state".into()],
+    }
+}
+
+/// The defaults and what nothing starts without, then `flags`.
+fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
+    let mut layers = Layers::default();
+    let needed = [("argocd.tokenFile", "/argocd"), ("platform.tokenFile", "/platform")];
+    for (path, text) in needed.iter().chain(flags) {
+        layers.flag(path, "--set", text);
+    }
+    Config::resolve(&mut layers, host)
+}
+
+/// The first line of what is wrong.
+fn wrong(flags: &[(&str, &str)]) -> String {
+    let problems = resolve(flags, &host()).unwrap_err().to_string();
+    problems.lines().next().unwrap_or_default().trim_start_matches("config: ").to_owned()
+}
+
+#[test]
+fn the_defaults_are_those_of_the_house() {
+    let config = resolve(&[], &host()).unwrap();
+    let reporter = &config.reporter;
+    assert_eq!((reporter.shards, reporter.shard, reporter.queue_events), (5, None, 1_000));
+    assert_eq!((reporter.queue_bytes, reporter.reads, reporter.rate_limit), (32 << 20, 16, None));
+    assert_eq!((config.argocd.retries, config.argocd.max_body), (3, 64 << 20));
+    assert_eq!(config.argocd.timeout, Duration::from_secs(30));
+    assert_eq!(config.argocd.event_timeout, Duration::from_secs(120));
+    assert_eq!(config.serve.unwrap().port(), 8088);
+    assert_eq!(config.serve_metrics.unwrap().port(), 8087);
+    let metrics = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().serve_metrics;
+    assert_eq!(metrics(&[("serve.metricsAddress", "0.0.0.0:8088")]), None);
+    assert_eq!(metrics(&[("serve.metricsAddress", "")]), None);
+    assert_eq!(config.kubernetes.namespace, "runtime");
+    assert_eq!(resolve(&[], &Host::default()).unwrap().kubernetes.namespace, "argocd");
+}
+
+#[test]
+fn the_path_of_argo_cd_may_be_given_in_its_address_or_on_its_own_or_both() {
+    let root = |url: &str, path: &str| {
+        let config = resolve(&[("argocd.url", url), ("argocd.rootPath", path)], &host()).unwrap();
+        (config.argocd.url.to_string(), config.argocd.root_path)
+    };
+    let is = |root: &str| ("http://argocd:80/".replace(":80", ""), root.to_owned());
+    assert_eq!(root("http://argocd:80", ""), is(""));
+    assert_eq!(root("http://argocd:80/", "/"), is(""));
+    assert_eq!(root("http://argocd:80/argo-cd/", ""), is("/argo-cd"));
+    assert_eq!(root("http://argocd:80", "argo-cd"), is("/argo-cd"));
+    assert_eq!(root("http://argocd:80/argo-cd", "/argo-cd"), is("/argo-cd"));
+    assert_eq!(root("http://argocd:80/proxy", "/argo-cd"), is("/proxy/argo-cd"));
+}
+
+#[test]
+fn a_shard_is_a_number_or_that_of_the_host() {
+    let shard = |text: &str, shards: &str| {
+        let flags = [("reporter.sharding.shard", text), ("reporter.sharding.shards", shards)];
+        resolve(&flags, &host()).map(|config| config.reporter.shard)
+    };
+    assert_eq!(shard("all", "5"), Ok(None));
+    assert_eq!(shard("4", "5"), Ok(Some(4)));
+    assert_eq!(shard("hostname", "5"), Ok(Some(3)));
+    assert_eq!(
+        wrong(&[("reporter.sharding.shard", "5")]),
+        "reporter.sharding.shard: 5 is not one of the 5 shards, 0 to 4"
+    );
+    let host = Host { name: Some("reporter-6c9f7d8b5-x2x7k".to_owned()), ..host() };
+    let problems = resolve(&[("reporter.sharding.shard", "hostname")], &host).unwrap_err().to_string();
+    assert_eq!(
+        problems.lines().next(),
+        Some(
+            "config: reporter.sharding.shard: the host's name 'reporter-6c9f7d8b5-x2x7k' does not end in - and a \
+             number, as those of a StatefulSet do; set the number of the shard (EVENT_REPORTER_SHARD), or all"
+        )
+    );
+}
+
+#[test]
+fn the_ledger_is_kept_unless_reports_go_to_standard_output() {
+    let state = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().state;
+    let kept = state(&[]);
+    assert!(kept.keep_ledger);
+    assert_eq!(kept.directories, [Path::new("/state")]);
+    assert_eq!(kept.ledger_name, "reporter-ledger.redb");
+    let stdout = ("reporter.sink.kind", "stdout");
+    assert!(!state(&[stdout]).keep_ledger);
+    assert!(state(&[stdout, ("reporter.ledger.storage", "file")]).keep_ledger);
+    assert!(state(&[stdout, ("reporter.ledger.path", "/l")]).keep_ledger);
+    assert!(!state(&[("reporter.ledger.storage", "memory")]).keep_ledger);
+    assert_eq!(state(&[("state.directory", "/mine")]).directories, [Path::new("/mine")]);
+    assert_eq!(state(&[("reporter.sharding.shard", "2")]).ledger_name, "reporter-ledger-2-of-5.redb");
+}
+
+#[test]
+fn a_rate_limit_needs_a_bucket_and_to_be_enabled() {
+    let limit = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.rate_limit;
+    let enabled = ("reporter.rateLimit.enabled", "true");
+    assert_eq!(limit(&[enabled]), None);
+    assert_eq!(limit(&[("reporter.rateLimit.bucket", "7")]), None);
+    let bucket = NonZeroU32::new(7).unwrap();
+    let window = Duration::from_secs(86_400);
+    let expected = RateLimit { bucket, window, learning: false };
+    assert_eq!(limit(&[enabled, ("reporter.rateLimit.bucket", "7")]), Some(expected));
+}
+
+#[test]
+fn what_excludes_each_other_is_refused_where_it_is_said_at_once() {
+    let mut layers = Layers::default();
+    layers.text(setting("platform.token"), "a", Origin::Variable("CODEFRESH_TOKEN".to_owned()));
+    layers.flag("argocd.tokenFile", "--argocd-token-file", "/a");
+    layers.text(setting("platform.tokenFile"), "/b", Origin::Variable("X".to_owned()));
+    let problems = Config::resolve(&mut layers, &host()).unwrap_err().to_string();
+    assert_eq!(
+        problems.lines().next(),
+        Some("config: platform.token: excludes platform.tokenFile: give one of them")
+    );
+    assert_eq!(
+        wrong(&[("kubernetes.tokenFile", "/t")]),
+        "kubernetes.token: is for kubernetes.server, which is not set"
+    );
+    let both =
+        [("kubernetes.server", "https://k"), ("kubernetes.tokenFile", "/t"), ("kubernetes.kubeconfig", "/k")];
+    assert_eq!(wrong(&both), "kubernetes.server: excludes kubernetes.kubeconfig: give one of them");
+}
+
+#[test]
+fn a_stronger_source_replaces_the_other_ways_to_give_a_token() {
+    let mut layers = Layers::default();
+    layers.text(
+        setting("argocd.tokenSecret.name"),
+        "s",
+        Origin::Variable("ARGO_CD_TOKEN_SECRET_NAME".to_owned()),
+    );
+    layers.text(setting("platform.token"), "t", Origin::Variable("CODEFRESH_TOKEN".to_owned()));
+    let own = "GITOPS_RUNTIME_ARGOCD__TOKEN_FILE".to_owned();
+    layers.text(setting("argocd.tokenFile"), "/own", Origin::Variable(own));
+    layers.flag("platform.tokenFile", "--platform-token-file", "/flag");
+    let config = Config::resolve(&mut layers, &host()).unwrap();
+    assert!(matches!(&config.argocd.token, Token::File(path) if path == Path::new("/own")));
+    assert!(matches!(&config.platform.token, Token::File(path) if path == Path::new("/flag")));
+}
+
+#[test]
+fn a_configuration_that_is_printed_for_debugging_shows_no_token() {
+    let mut layers = Layers::default();
+    for path in ["argocd.token", "platform.token"] {
+        layers.text(setting(path), "canary", Origin::Variable("X".to_owned()));
+    }
+    let config = Config::resolve(&mut layers, &host()).unwrap();
+    assert!(matches!(&config.platform.token, Token::Value(token) if token.expose_secret() == "canary"));
+    assert!(!format!("{config:?}").contains("canary"));
+}
+
+#[test]
+fn what_cannot_be_done_without_is_asked_for_with_the_way_to_give_it() {
+    let missing = |path: &str| {
+        let mut layers = Layers::default();
+        let problems = Config::resolve(&mut layers, &host()).unwrap_err().to_string();
+        let line = problems.lines().find(|line| line.contains(path)).map(str::to_owned);
+        line.unwrap_or_default()
+    };
+    assert_eq!(
+        missing("config: argocd.token:"),
+        "config: argocd.token: not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
+         variable ARGOCD_TOKEN to the token of an account that may read applications"
+    );
+    assert_eq!(
+        missing("config: platform.token:"),
+        "config: platform.token: not set; set platform.tokenFile (--platform-token-file) or the variable \
+         CODEFRESH_TOKEN, or choose another sink: --sink stdout needs no platform"
+    );
+    assert_eq!(
+        wrong(&[("reporter.sink.kind", "file")]),
+        "reporter.sink.file.path: not set, and the sink file needs it; set --output FILE"
+    );
+    assert_eq!(
+        wrong(&[("kubernetes.server", "https://k")]),
+        "kubernetes.token: not set, and kubernetes.server needs it; set kubernetes.tokenFile, or leave \
+         kubernetes.server empty to use a kubeconfig"
+    );
+}
+
+#[test]
+fn limits_that_depend_on_each_other() {
+    assert_eq!(wrong(&[("argocd.timeout", "0s")]), "argocd.timeout: must be longer than 0");
+    assert_eq!(
+        wrong(&[("argocd.timeout", "5m")]),
+        "argocd.eventTimeout: must not be shorter than argocd.timeout"
+    );
+    assert_eq!(
+        wrong(&[("reporter.lanes.retry.min", "10m")]),
+        "reporter.lanes.retry.max: must not be shorter than reporter.lanes.retry.min"
+    );
+    assert_eq!(wrong(&[("reporter.queue.bytes", "1Ki")]), "reporter.queue.bytes: must be at least 1Mi");
+    assert_eq!(wrong(&[("argocd.maxBody", "0")]), "argocd.maxBody: must be at least 1Ki");
+}
+
+fn setting(path: &str) -> &'static Setting {
+    Catalogue::get().setting(path).unwrap()
+}

@@ -1,0 +1,348 @@
+//! How the text of one setting becomes a value: durations, sizes, addresses, secrets.
+//!
+//! takes: text - gives: the typed value, or what the text should have been. A message never repeats a secret
+//! or an address, which may hold one.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use url::Url;
+
+/// What `config print` shows instead of a secret.
+pub(crate) const MASK: &str = "********";
+
+/// A type of setting that is written as text.
+pub(crate) trait Unit: Sized {
+    /// The name of the format in the JSON schema.
+    const FORMAT: &'static str;
+
+    /// Whether the text must never be shown.
+    const SECRET: bool = false;
+
+    /// Whether a bare number may stand in a file where the text is one.
+    const NUMBER: bool = false;
+
+    /// Reads the text; the error says what it should have been.
+    fn read(text: &str) -> Result<Self, String>;
+}
+
+/// A setting of type `T`, as it stands in a file.
+#[derive(Debug)]
+pub(crate) struct As<T>(pub(crate) T);
+
+impl<'de, T: Unit> Deserialize<'de> for As<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        T::read(&text).map(Self).map_err(serde::de::Error::custom)
+    }
+}
+
+impl<T: Unit> JsonSchema for As<T> {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        T::FORMAT.into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        match T::NUMBER {
+            true => json_schema!({ "type": ["string", "integer"], "format": T::FORMAT }),
+            false => json_schema!({ "type": "string", "format": T::FORMAT }),
+        }
+    }
+}
+
+/// A [`Unit`] without its type: what is checked before a setting is placed.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Format {
+    /// The name in the JSON schema.
+    pub(crate) name: &'static str,
+    /// Whether the text must never be shown.
+    pub(crate) secret: bool,
+    /// Whether a bare number may stand for the text.
+    pub(crate) number: bool,
+    /// Whether text is of the format.
+    pub(crate) check: fn(&str) -> Result<(), String>,
+}
+
+impl Format {
+    const fn of<T: Unit>() -> Self {
+        Self { name: T::FORMAT, secret: T::SECRET, number: T::NUMBER, check: |text| T::read(text).map(drop) }
+    }
+
+    /// Every format, by the name in the JSON schema.
+    pub(crate) const ALL: [Self; 10] = [
+        Self::of::<Duration>(),
+        Self::of::<Size>(),
+        Self::of::<Option<Url>>(),
+        Self::of::<Option<SocketAddr>>(),
+        Self::of::<Option<PathBuf>>(),
+        Self::of::<Option<SecretString>>(),
+        Self::of::<Option<String>>(),
+        Self::of::<UrlPath>(),
+        Self::of::<Pattern>(),
+        Self::of::<Shard>(),
+    ];
+}
+
+impl Unit for Duration {
+    const FORMAT: &'static str = "time-span";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a duration such as 500ms, 30s, 2m, 24h or 7d");
+        let mut rest = text.trim();
+        let mut sum = Self::ZERO;
+        if rest == "0" {
+            return Ok(sum);
+        }
+        if rest.is_empty() {
+            return Err(wrong());
+        }
+        while !rest.is_empty() {
+            let (number, after) = split(rest, |c| c.is_ascii_digit() || c == '.');
+            let (unit, after) = split(after, |c| c.is_alphabetic());
+            let seconds = match unit {
+                "d" => 86_400.0,
+                "h" => 3_600.0,
+                "m" => 60.0,
+                "s" => 1.0,
+                "ms" => 1e-3,
+                "us" | "µs" => 1e-6,
+                "ns" => 1e-9,
+                _ => return Err(wrong()),
+            };
+            let number: f64 = number.parse().map_err(|_| wrong())?;
+            let part = Self::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+            sum = sum.checked_add(part).ok_or_else(wrong)?;
+            rest = after.trim_start();
+        }
+        if sum > Self::from_secs(3_650 * 86_400) {
+            return Err(format!("'{text}' is longer than ten years"));
+        }
+        Ok(sum)
+    }
+}
+
+/// Bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Size(pub(crate) u64);
+
+impl Unit for Size {
+    const FORMAT: &'static str = "byte-size";
+    const NUMBER: bool = true;
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = || format!("'{text}' is not a size such as 512, 64Ki, 32Mi or 1Gi");
+        let (number, unit) = split(text.trim(), |c| c.is_ascii_digit());
+        let scale: u64 = match unit {
+            "" => 1,
+            "Ki" => 1 << 10,
+            "Mi" => 1 << 20,
+            "Gi" => 1 << 30,
+            "k" => 1_000,
+            "M" => 1_000_000,
+            "G" => 1_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let number: u64 = number.parse().map_err(|_| wrong())?;
+        number.checked_mul(scale).map(Self).ok_or_else(wrong)
+    }
+}
+
+/// How a number of bytes is written.
+pub(crate) fn size(bytes: u64) -> String {
+    let units = [(30, "Gi"), (20, "Mi"), (10, "Ki")];
+    let fits = units.into_iter().find(|(bits, _)| bytes > 0 && bytes.trailing_zeros() >= *bits);
+    fits.map_or_else(|| bytes.to_string(), |(bits, unit)| format!("{}{unit}", bytes >> bits))
+}
+
+impl Unit for Option<Url> {
+    const FORMAT: &'static str = "http-address";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let wrong = || "must be an address such as https://argocd.example.com".to_owned();
+        let url = Url::parse(text).map_err(|_| wrong())?;
+        if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none_or(str::is_empty) {
+            return Err(wrong());
+        }
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err("must hold no user or password; give a token instead".to_owned());
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err("must end with its path: no ? and no #".to_owned());
+        }
+        Ok(Some(url))
+    }
+}
+
+impl Unit for Option<SocketAddr> {
+    const FORMAT: &'static str = "listen-address";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let text = text.replacen("localhost:", "127.0.0.1:", 1);
+        let wrong = || format!("'{text}' is not an address to listen on such as 0.0.0.0:8088");
+        text.parse().map(Some).map_err(|_| wrong())
+    }
+}
+
+impl Unit for Option<PathBuf> {
+    const FORMAT: &'static str = "file-path";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Ok((!text.is_empty()).then(|| PathBuf::from(text)))
+    }
+}
+
+impl Unit for Option<SecretString> {
+    const FORMAT: &'static str = "secret";
+    const SECRET: bool = true;
+
+    fn read(text: &str) -> Result<Self, String> {
+        let text = text.trim();
+        if text == MASK {
+            return Err("is the mask that config print shows, not a secret".to_owned());
+        }
+        if text.chars().any(|c| c.is_control() || c.is_whitespace()) {
+            return Err("must hold no space and no control character".to_owned());
+        }
+        Ok((!text.is_empty()).then(|| text.into()))
+    }
+}
+
+impl Unit for Option<String> {
+    const FORMAT: &'static str = "plain-text";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Ok((!text.is_empty()).then(|| text.to_owned()))
+    }
+}
+
+/// A path of a URL: empty, or beginning with `/` and not ending with it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct UrlPath(pub(crate) String);
+
+impl Unit for UrlPath {
+    const FORMAT: &'static str = "url-path";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.contains(['?', '#']) || text.contains(char::is_whitespace) {
+            return Err(format!("'{text}' is not a path such as /argo-cd"));
+        }
+        let inner = text.trim_matches('/');
+        Ok(Self(if inner.is_empty() { String::new() } else { format!("/{inner}") }))
+    }
+}
+
+/// A pattern of namespaces: a glob, or a regular expression between slashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pattern(pub(crate) String);
+
+impl Unit for Pattern {
+    const FORMAT: &'static str = "namespace-pattern";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let expression = text.len() > 1 && text.starts_with('/') && text.ends_with('/');
+        let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-*?[]!^{},".contains(c);
+        let plain = !text.is_empty() && text.chars().all(fits);
+        match stages_watch::Namespaces::new("argocd", &[text.to_owned()]) {
+            Ok(_) if expression || plain => Ok(Self(text.to_owned())),
+            _ => Err(format!(
+                "'{text}' is not a pattern of namespaces such as team-*, nor a regular expression such as /^team-/"
+            )),
+        }
+    }
+}
+
+/// Which shard a process owns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shard {
+    /// All of them.
+    All,
+    /// The number after the last `-` of the host's name.
+    Hostname,
+    /// This one.
+    Number(u32),
+}
+
+impl Unit for Shard {
+    const FORMAT: &'static str = "shard";
+    const NUMBER: bool = true;
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "all" => Ok(Self::All),
+            "hostname" => Ok(Self::Hostname),
+            number => number.parse().map(Self::Number).map_err(|_| {
+                format!("'{text}' is not the number of a shard, counted from 0, nor all, nor hostname")
+            }),
+        }
+    }
+}
+
+fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
+    text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations() {
+        let read = |text| <Duration as Unit>::read(text).map(|duration| duration.as_millis());
+        assert_eq!(read("500ms"), Ok(500));
+        assert_eq!(read("1d12h"), Ok(36 * 3_600_000));
+        assert_eq!(read("1.5h"), Ok(5_400_000));
+        assert_eq!(read("1m 30s"), Ok(90_000));
+        assert_eq!(read("0"), Ok(0));
+        for wrong in ["", "5", "s", "5 minutes", "-1s", "1.2.3s", "5sec", "1e9d", "99999999999999999d", "ä"]
+        {
+            let text = read(wrong).unwrap_err();
+            assert_eq!(text, format!("'{wrong}' is not a duration such as 500ms, 30s, 2m, 24h or 7d"));
+        }
+        assert_eq!(read("3651d"), Err("'3651d' is longer than ten years".to_owned()));
+    }
+
+    #[test]
+    fn sizes() {
+        let read = |text| Size::read(text).map(|size| size.0);
+        assert_eq!(read("64Mi"), Ok(64 << 20));
+        assert_eq!(read("512"), Ok(512));
+        assert_eq!(read("1k"), Ok(1_000));
+        for same in ["0", "1", "1000", "3Ki", "1Mi", "64Mi", "2Gi"] {
+            assert_eq!(read(same).map(size), Ok(same.to_owned()));
+        }
+        for wrong in ["", "Mi", "1.5Mi", "-1", "64MB", "64mi", "18446744073709551615Ki"] {
+            let text = read(wrong).unwrap_err();
+            assert_eq!(text, format!("'{wrong}' is not a size such as 512, 64Ki, 32Mi or 1Gi"));
+        }
+    }
+
+    #[test]
+    fn addresses_never_repeat_what_they_hold() {
+        for wrong in
+            ["canary", "ftp://canary", "https://canary:canary@host", "https://host/?canary", "http://"]
+        {
+            let text = <Option<Url> as Unit>::read(wrong).unwrap_err();
+            assert!(!text.contains("canary"), "{text}");
+        }
+    }
+
+    #[test]
+    fn paths_are_normalised() {
+        assert_eq!(UrlPath::read("argo-cd/").unwrap().0, "/argo-cd");
+        assert_eq!(UrlPath::read("/").unwrap().0, "");
+    }
+}

@@ -1,0 +1,92 @@
+//! The arrows between the workspace's crates: a new one is a design change and is argued in its commit.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::process::Command;
+
+/// Crate, then the workspace crates it may depend on (outside of its tests).
+const ARROWS: &[(&str, &[&str])] = &[
+    (
+        "gitops-runtime",
+        &[
+            "pipeline-core",
+            "pipeline-engine",
+            "stages-enrich",
+            "stages-http",
+            "stages-report",
+            "stages-watch",
+        ],
+    ),
+    ("loadtest", &["pipeline-core", "stages-enrich"]),
+    ("pipeline-core", &[]),
+    ("pipeline-engine", &["pipeline-core"]),
+    ("stages-enrich", &["pipeline-core", "stages-http"]),
+    ("stages-http", &["pipeline-core"]),
+    ("stages-report", &["pipeline-core", "stages-http"]),
+    ("stages-watch", &["pipeline-core"]),
+];
+
+/// Workspace crates that may be used by another's tests alone.
+const TEST_ARROWS: &[(&str, &[&str])] = &[("gitops-runtime", &["loadtest"])];
+
+/// Crates from elsewhere that the core must not know: it speaks of events, not of peers.
+const NOT_IN_CORE: &[&str] = &["async-nats", "axum", "hyper", "k8s-openapi", "kube", "reqwest"];
+
+fn metadata() -> serde_json::Value {
+    let output = Command::new(env!("CARGO"))
+        .args(["metadata", "--format-version", "1", "--no-deps", "--offline"])
+        .current_dir(env!("CARGO_MANIFEST_DIR"))
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "cargo metadata: {}", String::from_utf8_lossy(&output.stderr));
+    serde_json::from_slice(&output.stdout).unwrap()
+}
+
+/// Package name, then its dependencies of one kind.
+fn dependencies(dev: bool) -> BTreeMap<String, BTreeSet<String>> {
+    let text = |value: &serde_json::Value| value.as_str().unwrap_or_default().to_owned();
+    metadata()["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|package| {
+            let names = package["dependencies"].as_array().unwrap().iter();
+            let names = names.filter(|dependency| (dependency["kind"] == "dev") == dev);
+            (text(&package["name"]), names.map(|dependency| text(&dependency["name"])).collect())
+        })
+        .collect()
+}
+
+fn check(allowed: &[(&str, &[&str])], found: &BTreeMap<String, BTreeSet<String>>) {
+    let members: BTreeSet<&String> = found.keys().collect();
+    for (name, all) in found {
+        let inside: BTreeSet<&str> =
+            all.iter().filter(|other| members.contains(other)).map(String::as_str).collect();
+        let may: BTreeSet<&str> =
+            allowed.iter().filter(|(of, _)| of == name).flat_map(|(_, to)| to.iter().copied()).collect();
+        let more: Vec<_> = inside.difference(&may).collect();
+        assert!(more.is_empty(), "{name} must not depend on {more:?}");
+    }
+}
+
+#[test]
+fn arrows_point_one_way() {
+    let found = dependencies(false);
+    let listed: BTreeSet<&str> = ARROWS.iter().map(|(name, _)| *name).collect();
+    let members: BTreeSet<&str> = found.keys().map(String::as_str).collect();
+    assert_eq!(listed, members, "every crate of the workspace is listed, and no other");
+    check(ARROWS, &found);
+}
+
+#[test]
+fn tests_add_no_arrows_but_those_listed() {
+    check(TEST_ARROWS, &dependencies(true));
+}
+
+#[test]
+fn the_core_knows_no_peer() {
+    let found = dependencies(false);
+    for name in NOT_IN_CORE {
+        assert!(!found["pipeline-core"].contains(*name), "pipeline-core must not depend on {name}");
+    }
+}

@@ -60,7 +60,8 @@ pub struct ResourceRow {
 pub struct Record {
     /// The life that was reported.
     pub uid: Uid,
-    /// Acknowledged resourceVersion.
+    /// Acknowledged resourceVersion; until a first round has been acknowledged as a whole, the newest one
+    /// that any report carried.
     pub version: Version,
     /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole.
     pub sections: Option<Sections>,
@@ -155,6 +156,10 @@ impl Record {
             Some(record) if record.uid == report.uid => record,
             _ => Self::new(report.uid.clone()),
         };
+        if record.sections.is_none() {
+            // Of two lives the later one is told by its version, also before a first round is settled.
+            record.version = record.version.max(report.version);
+        }
         match report.entity {
             Entity::Application => {
                 record.content = report.content;
@@ -218,3 +223,6 @@ impl Record {
         &mut self.resources[at]
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -153,8 +153,8 @@ fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome
     }
 }
 
-/// Whether a watch only repeats what is acknowledged: a state of which nothing is owed, or the end of a life
-/// before the acknowledged one.
+/// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole and of which
+/// nothing is owed, or the end of a life before the acknowledged one.
 fn is_stale(event: &Event, known: Option<&Record>) -> bool {
     let Some(known) = known.filter(|_| event.cause == Cause::Watch && event.version.0 != 0) else {
         return false;
@@ -162,5 +162,5 @@ fn is_stale(event: &Event, known: Option<&Record>) -> bool {
     if event.is_deleted() {
         return known.uid != event.uid && event.version < known.version;
     }
-    known.uid == event.uid && event.version <= known.version && !known.is_owed()
+    known.uid == event.uid && event.version <= known.version && known.sections.is_some() && !known.is_owed()
 }

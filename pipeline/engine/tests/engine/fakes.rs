@@ -179,7 +179,7 @@ impl Enrich for Enricher {
                 None => Enriched::filtered(Filtered::NeverReported),
             });
         }
-        if !owed && known.is_some_and(|known| known.version >= event.version) {
+        if !owed && known.is_some_and(|known| known.sections.is_some() && known.version >= event.version) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
         let first = std::iter::once(Entity::Application);

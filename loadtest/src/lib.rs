@@ -1,5 +1,12 @@
 //! Simulators of the runtime's peers, recordings, replay, scenarios and benchmarks.
 
+pub mod bench;
+pub mod demo;
+pub mod interrupt;
+pub mod oracle;
+pub mod process;
 pub mod recordings;
 pub mod replay;
+pub mod reporter;
+pub mod screen;
 pub mod sim;

@@ -13,12 +13,27 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Runs the real binary against recorded traffic and shows what it does
+    Demo(loadtest::demo::Args),
+    /// Measures the real binary under generated load, beside the incumbent
+    Bench(loadtest::bench::Args),
+    /// Starts the real binary with more applications than its queues hold
+    Overload(loadtest::bench::overload::Args),
+    /// Runs the simulators of the Kubernetes API, Argo CD and the platform
+    Sim(loadtest::sim::Args),
+    /// Packs and unpacks recordings
+    Recordings(loadtest::recordings::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
 
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
+        Command::Demo(args) => loadtest::demo::run(&args),
+        Command::Bench(args) => loadtest::bench::run(&args),
+        Command::Overload(args) => loadtest::bench::overload::run(&args),
+        Command::Sim(args) => loadtest::sim::run(&args),
+        Command::Recordings(args) => loadtest::recordings::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

@@ -1,13 +1,159 @@
-//! Replays recorded rounds through the product's own decision and payload code.
+//! Replays recorded traffic through the product's own decision and payload code, and compares.
+//!
+//! Where a reporter was recorded, each of its rounds is played with the answers it had then, and the reports
+//! are compared field by field; a deliberate difference is a rule of `replay-rules.yaml`. Where none was, the
+//! reports are compared with what was watched and answered. Fails when a recording cannot be read.
+
+mod compare;
+mod diff;
+mod memory;
+mod observed;
+mod output;
+mod pairing;
+mod play;
+mod predicates;
+mod recorded;
+mod rules;
+#[cfg(test)]
+mod tests;
+mod view;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use crate::recordings::{self, Case, WatchLine};
+use compare::{Ours, Tally};
+use play::Watched;
+use rules::Rules;
 
 /// Arguments of `loadtest replay`.
 #[derive(Debug, clap::Args)]
-pub struct Args {}
+pub struct Args {
+    /// A folder of cases, or one case, in the format of the recordings
+    dir: PathBuf,
+    /// Also writes our reports as reports.jsonl, one folder per case, into this folder
+    #[arg(long, value_name = "DIR")]
+    out: Option<PathBuf>,
+}
+
+/// What a replay found.
+#[derive(Debug, Default)]
+pub struct Summary {
+    /// Reports compared, those that only one side made included.
+    pub reports: usize,
+    /// Equal in every field.
+    pub equal: usize,
+    /// Different where a rule says so.
+    pub on_purpose: usize,
+    /// Different otherwise.
+    pub different: usize,
+    /// Live states taken from `managed-resources` in the second pass, and `resource` answers in all.
+    pub pairs: (usize, usize),
+    /// Rounds whose reports the second pass changed.
+    pub unequal_rounds: usize,
+    /// Events that the recorded reporter filtered and the product would report.
+    pub unfiltered: usize,
+    /// Reports of cases without a recorded reporter, compared with what was watched.
+    pub observed: usize,
+    /// Those that are not what was watched.
+    pub exceptions: usize,
+    /// Every line of the output.
+    pub text: String,
+}
+
+impl Summary {
+    /// Whether everything that was compared is as it should be.
+    #[must_use]
+    pub fn is_good(&self) -> bool {
+        self.different == 0
+            && self.exceptions == 0
+            && self.unequal_rounds == 0
+            && self.reports + self.observed > 0
+    }
+}
 
 /// Runs the command.
 ///
 /// # Errors
-/// When it cannot be run.
-pub fn run(_args: &Args) -> anyhow::Result<std::process::ExitCode> {
-    Ok(std::process::ExitCode::SUCCESS)
+/// When a recording cannot be read or played, or the reports cannot be written.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let cases = recordings::load_dir(&args.dir)?;
+    let summary = replay(&cases, args.out.as_deref())?;
+    output::print(&summary.text)?;
+    Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+/// Replays cases; `out` is where our reports are written.
+///
+/// # Errors
+/// As for [`run`].
+pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
+    let mut rules = Rules::load()?;
+    let mut summary = Summary::default();
+    let mut rows = Vec::new();
+    let mut lines = Vec::new();
+    let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|case| !case.rounds.is_empty());
+    for case in &with {
+        let watched = watched(case)?;
+        let playback = play::play(case, &watched, false);
+        let (tally, ours) = compare::compare(case, &playback, &mut rules);
+        let paired = play::play(case, &watched, true);
+        let unequal = compare::unequal_rounds(&playback, &paired);
+        lines.extend(output::differences(&case.name, &tally));
+        lines.extend(unequal.iter().map(|n| format!("{}: round {n} differs in the second pass", case.name)));
+        add(&mut summary, &tally);
+        summary.unfiltered += playback.unfiltered;
+        summary.unequal_rounds += unequal.len();
+        summary.pairs.0 += paired.pairs.0;
+        summary.pairs.1 += paired.pairs.1;
+        rows.push(output::Row::of(&case.name, &tally, playback.unfiltered));
+        if let Some(out) = out {
+            write(&out.join(&case.name), &ours)?;
+        }
+    }
+    let mut checks = Vec::new();
+    for case in &without {
+        let check = observed::check(case, &watched(case)?)?;
+        summary.observed += check.applications + check.resources;
+        summary.exceptions += check.exceptions.len();
+        lines.extend(check.exceptions.iter().map(|exception| format!("{}: {exception}", case.name)));
+        if let Some(out) = out {
+            write(&out.join(&case.name), &check.reports)?;
+        }
+        checks.push((case.name.clone(), check));
+    }
+    summary.text = output::text(&summary, &rows, &checks, &lines, &rules);
+    Ok(summary)
+}
+
+fn watched(case: &Case) -> anyhow::Result<Vec<Watched>> {
+    let read = |line| Watched::of(line).with_context(|| format!("read the watch of {}", case.name));
+    let is_change = |line: &&WatchLine| matches!(line.kind.as_str(), "ADDED" | "MODIFIED" | "DELETED");
+    case.watch.iter().filter(is_change).map(read).collect()
+}
+
+fn add(summary: &mut Summary, tally: &Tally) {
+    summary.reports += tally.reports();
+    summary.equal += tally.equal;
+    summary.on_purpose += tally.on_purpose;
+    summary.different += tally.different.len();
+}
+
+/// Writes our reports in the recordings' format; what has no recorded counterpart is numbered after the rest.
+fn write(dir: &Path, ours: &[Ours]) -> anyhow::Result<()> {
+    std::fs::create_dir_all(dir).with_context(|| format!("make folder {}", dir.display()))?;
+    let mut next = ours.iter().filter_map(|report| report.n).max().map_or(0, |n| n + 1);
+    let mut text = String::new();
+    for report in ours {
+        let n = report.n.unwrap_or_else(|| {
+            next += 1;
+            next - 1
+        });
+        text.push_str(&serde_json::json!({"n": n, "t": report.t, "data": report.data}).to_string());
+        text.push('\n');
+    }
+    let file = dir.join("reports.jsonl");
+    std::fs::write(&file, text).with_context(|| format!("write {}", file.display()))
 }

@@ -1,0 +1,252 @@
+//! Plays the recorded rounds of a case through the product's own code.
+
+use std::collections::HashMap;
+
+use anyhow::Context as _;
+use bytes::Bytes;
+use jiff::Timestamp;
+use pipeline_core::redact::Redactor;
+use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, Version};
+use serde_json::Value;
+use stages_enrich::round::{Answer, Ask, Begun, RawManifests, Round, Settings, TrackingMethod};
+
+use super::pairing::States;
+use super::recorded::Answers;
+use crate::recordings::{Case, RoundLine, WatchLine};
+
+/// A watch event, read far enough to be found.
+#[derive(Debug, Clone)]
+pub(super) struct Watched {
+    pub(super) t: f64,
+    pub(super) event: Event,
+    /// The object as it was watched.
+    pub(super) object: Value,
+}
+
+impl Watched {
+    /// # Errors
+    /// When the object has no name, namespace or resourceVersion.
+    pub(super) fn of(line: &WatchLine) -> anyhow::Result<Self> {
+        let object: Value = serde_json::from_str(line.object.get()).context("read watched object")?;
+        let metadata = |name: &str| object.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
+        let key = Key::new(metadata("namespace").unwrap_or(""), metadata("name").unwrap_or(""))
+            .context("read watched object's name")?;
+        let body = Bytes::copy_from_slice(line.object.get().as_bytes());
+        let change = if line.kind == "DELETED" {
+            Change::Deleted { body: Some(body) }
+        } else {
+            Change::Applied { body }
+        };
+        let event = Event {
+            key,
+            uid: metadata("uid").unwrap_or("").into(),
+            version: Version(metadata("resourceVersion").unwrap_or("").parse().unwrap_or(0)),
+            change,
+            cause: Cause::Watch,
+            observed: timestamp(line.t),
+            operation: None,
+            coalesced_ends: Vec::new(),
+            trace: 0,
+        };
+        Ok(Self { t: line.t, event, object })
+    }
+
+    /// This state of the application with an earlier state's resources.
+    fn with_resources_of(&self, earlier: &Self) -> Self {
+        let mut object = self.object.clone();
+        let resources = earlier.object.pointer("/status/resources");
+        if let (Some(Value::Object(status)), Some(resources)) = (object.get_mut("status"), resources) {
+            status.insert("resources".to_owned(), resources.clone());
+        }
+        let change = Change::Applied { body: object.to_string().into() };
+        Self { t: self.t, event: Event { change, ..self.event.clone() }, object }
+    }
+}
+
+/// Unix seconds, in whole milliseconds.
+pub(super) fn timestamp(t: f64) -> Timestamp {
+    #[expect(
+        clippy::cast_possible_truncation,
+        reason = "milliseconds of this century fit, and `as` saturates"
+    )]
+    Timestamp::from_millisecond((t * 1000.0).floor() as i64).unwrap_or_default()
+}
+
+/// One round, played.
+#[derive(Debug, Clone)]
+pub(super) struct Played<'a> {
+    pub(super) line: &'a RoundLine,
+    pub(super) watched: &'a Watched,
+    /// What the product reported.
+    pub(super) reports: Vec<Report>,
+    /// How the parent's look-up ended, if the round made one.
+    pub(super) parent_status: Option<u16>,
+    /// What states of the same application, newer than the event, give for its reports: a reporter may have
+    /// taken any of them for a Rollout.
+    pub(super) newer: Vec<Report>,
+}
+
+/// A case, played.
+#[derive(Debug, Default)]
+pub(super) struct Playback<'a> {
+    pub(super) rounds: Vec<Played<'a>>,
+    /// Rounds of events that the recording does not hold.
+    pub(super) lost: Vec<&'a RoundLine>,
+    /// Events that the recorded reporter filtered, and the product would report.
+    pub(super) unfiltered: usize,
+    /// Live states that were taken from `managed-resources`, and `resource` answers in all.
+    pub(super) pairs: (usize, usize),
+}
+
+#[cfg(test)]
+impl<'a> Playback<'a> {
+    /// One round alone.
+    pub(super) fn only(&self, round: usize) -> Playback<'a> {
+        Playback { rounds: vec![self.rounds[round].clone()], ..Playback::default() }
+    }
+}
+
+/// The settings that a case was recorded under.
+pub(super) fn settings(case: &Case, raw_manifests: RawManifests) -> Settings {
+    let meta = &case.meta;
+    let default = Settings::default();
+    Settings {
+        tracking_method: match meta.tracking_method.as_str() {
+            // Unset: by label before Argo CD 3.
+            "" if !meta.server.starts_with("argocd-3") => TrackingMethod::Label,
+            method => TrackingMethod::parse(method),
+        },
+        instance_label_key: match meta.instance_label_key.as_str() {
+            "" => default.instance_label_key,
+            key => key.to_owned(),
+        },
+        raw_manifests,
+    }
+}
+
+/// The key of every replay; what is redacted is the same in each.
+pub(super) fn redactor() -> Redactor {
+    Redactor::new(b"replay")
+}
+
+/// Plays every round of `case` in order. `paired`: live states come from `managed-resources` where an
+/// observer saw the same resourceVersion.
+pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> Playback<'a> {
+    let redactor = redactor();
+    // The fork of Argo CD that was recorded gives raw manifests.
+    let settings = settings(case, RawManifests::Served);
+    let observed = paired.then(|| States::of(case));
+    let mut memory: HashMap<Key, Option<Record>> = HashMap::new();
+    let mut next: HashMap<&str, usize> = HashMap::new();
+    let mut playback = Playback::default();
+    for line in &case.rounds {
+        let from = next.get(line.app.as_str()).copied().unwrap_or(0);
+        let Some(at) = find(watched, line, from) else {
+            playback.lost.push(line);
+            continue;
+        };
+        for filtered in watched[from..at.max(from)].iter().filter(|other| other.event.key.name() == line.app)
+        {
+            let known = memory.get(&filtered.event.key).and_then(Option::as_ref);
+            playback.unfiltered += usize::from(would_report(filtered, known, &settings, &redactor));
+        }
+        next.insert(&line.app, from.max(at + 1));
+        let event = &watched[at];
+        let states = observed.as_ref().and_then(|states| states.answer(case, line, &mut playback.pairs));
+        let known = memory.remove(&event.event.key).flatten();
+        let mut answers = Answers::new(case, &line.calls, states.clone());
+        let enriched = enrich(event, known.as_ref(), line.t, &settings, &redactor, |ask| answers.answer(ask));
+        // Two watches saw the same event; which was told first is chance.
+        let until = last_post(case, line) + 1.0;
+        let mut newer = Vec::new();
+        for later in watched[at + 1..].iter().filter(|later| has_rollout(event) && later.t <= until) {
+            let same = later.event.key == event.event.key && event.event.uid == later.event.uid;
+            if same && !later.event.is_deleted() {
+                let mut answers = Answers::new(case, &line.calls, states.clone());
+                let later = later.with_resources_of(event);
+                let all = enrich(&later, None, line.t, &settings, &redactor, |ask| answers.answer(ask));
+                newer.extend(all.map(|all| all.reports).unwrap_or_default());
+            }
+        }
+        let parent = answers.calls().iter().find(|(target, _)| target.is_application());
+        let parent_status = parent.map(|(_, call)| call.status);
+        // An event that must wait or is refused brings no report, and moves nothing.
+        let (known, reports) = match enriched {
+            Ok(enriched) => (remember(known, &enriched), enriched.reports),
+            Err(_) => (known, Vec::new()),
+        };
+        memory.insert(event.event.key.clone(), known);
+        playback.rounds.push(Played { line, watched: event, reports, parent_status, newer });
+    }
+    for (app, from) in next {
+        for filtered in watched[from..].iter().filter(|other| other.event.key.name() == app) {
+            let known = memory.get(&filtered.event.key).and_then(Option::as_ref);
+            playback.unfiltered += usize::from(would_report(filtered, known, &settings, &redactor));
+        }
+    }
+    playback
+}
+
+fn has_rollout(watched: &Watched) -> bool {
+    let resources = watched.object.pointer("/status/resources").and_then(Value::as_array);
+    resources.into_iter().flatten().any(|entry| entry.get("kind").and_then(Value::as_str) == Some("Rollout"))
+}
+
+/// When the last report of a round was posted.
+fn last_post(case: &Case, line: &RoundLine) -> f64 {
+    let posts = case.reports.iter().filter(|report| line.reports.contains(&report.n));
+    posts.map(|report| report.t).fold(line.t, f64::max)
+}
+
+/// The event that a round names: the next such one, else (it was taken up again) an earlier one.
+fn find(watched: &[Watched], line: &RoundLine, from: usize) -> Option<usize> {
+    let version: u64 = line.resource_version.parse().ok()?;
+    let here = |watched: &Watched| watched.event.key.name() == line.app && watched.event.version.0 == version;
+    let next = watched.iter().skip(from).position(here).map(|at| from + at);
+    next.or_else(|| watched.iter().take(from).rposition(here))
+}
+
+fn would_report(watched: &Watched, known: Option<&Record>, settings: &Settings, redactor: &Redactor) -> bool {
+    let turn = Turn { now: watched.event.observed, trying_for: std::time::Duration::ZERO };
+    match Round::begin(&watched.event, known, &turn, settings, redactor) {
+        Ok(Begun::Done(enriched)) => !enriched.reports.is_empty(),
+        Ok(Begun::Go(_)) | Err(_) => true,
+    }
+}
+
+/// Runs one event through the product.
+///
+/// # Errors
+/// When the product refuses it.
+pub(super) fn enrich(
+    watched: &Watched,
+    known: Option<&Record>,
+    t: f64,
+    settings: &Settings,
+    redactor: &Redactor,
+    mut answer: impl FnMut(&Ask) -> Answer,
+) -> anyhow::Result<Enriched> {
+    let turn = Turn { now: timestamp(t), trying_for: std::time::Duration::ZERO };
+    match Round::begin(&watched.event, known, &turn, settings, redactor)? {
+        Begun::Done(enriched) => Ok(enriched),
+        Begun::Go(mut round) => loop {
+            let asks = round.asks();
+            if asks.is_empty() {
+                return Ok(round.finish()?);
+            }
+            for ask in asks {
+                let answer = answer(&ask);
+                round.answer(&ask, answer);
+            }
+        },
+    }
+}
+
+/// What the ledger remembers when every report was acknowledged.
+pub(super) fn remember(known: Option<Record>, enriched: &Enriched) -> Option<Record> {
+    let record = enriched.reports.iter().fold(known, Record::acknowledge);
+    match &enriched.settle {
+        Some(settle) => Some(Record::settle(record, settle)),
+        None => record,
+    }
+}

@@ -1,0 +1,290 @@
+//! The real binary as a reporter of a simulation: started against the simulators, looked at through the pages
+//! it serves and what the kernel knows of it, and stopped.
+
+mod metrics;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+pub use metrics::Metrics;
+
+use crate::process::{Process, Start};
+use crate::sim::Simulation;
+
+/// How long it may take from the start to the first answer.
+const STARTS_WITHIN: Duration = Duration::from_secs(30);
+/// How often a page is asked for while something is waited for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A running reporter.
+#[derive(Debug)]
+pub struct Reporter {
+    process: Process,
+    url: String,
+    client: reqwest::Client,
+}
+
+/// `/status`, as far as it is read.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Status {
+    /// The first list is complete and every shard runs.
+    pub ready: bool,
+    /// The sink's circuit.
+    pub circuit: Circuit,
+    /// All shards together.
+    pub total: Figures,
+    /// Each shard.
+    pub shards: Vec<Figures>,
+}
+
+/// The sink's circuit.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Circuit {
+    /// `closed`, `open` or `probing`.
+    pub state: String,
+}
+
+/// What a shard did and holds, of one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Which shard; 0 for the sum.
+    pub shard: u32,
+    /// Events taken in, re-reads included.
+    pub observed: u64,
+    /// Events whose reports were all acknowledged.
+    pub acked: u64,
+    /// Events whose state was folded into a newer one.
+    pub coalesced: u64,
+    /// Events that brought no report.
+    pub filtered: u64,
+    /// Events refused for good.
+    pub parked: u64,
+    /// Events that may start.
+    pub queued: u64,
+    /// Events that wait for a retry or the rate limit.
+    pub waiting: u64,
+    /// Events whose turn is running.
+    pub in_flight: u64,
+    /// Applications to be read again.
+    pub dirty: u64,
+    /// Applications being read.
+    pub reading: u64,
+    /// Applications of which something is owed.
+    pub owed: u64,
+    /// Events that a full queue turned into a mark.
+    pub overflowed: u64,
+    /// Turns and reads that are tried again.
+    pub retried: u64,
+    /// Reads of marked applications.
+    pub reads: u64,
+}
+
+impl Figures {
+    /// What is missing (positive) or counted twice (negative) in
+    /// `observed = acked + coalesced + filtered + parked + queued + waiting + in flight`; computed here, not
+    /// taken from the reporter.
+    #[must_use]
+    pub fn balance(&self) -> i64 {
+        let parts = self.acked
+            + self.coalesced
+            + self.filtered
+            + self.parked
+            + self.queued
+            + self.waiting
+            + self.in_flight;
+        self.observed.cast_signed() - parts.cast_signed()
+    }
+
+    /// Nothing is held and nothing is to be read again.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.queued + self.waiting + self.in_flight + self.dirty + self.reading == 0
+    }
+}
+
+/// What the kernel knows of the process.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct Usage {
+    /// Resident memory in bytes.
+    pub resident: u64,
+    /// The most it was since the start, in bytes.
+    pub peak: u64,
+    /// Processor time in seconds, of all threads.
+    pub cpu: f64,
+}
+
+impl Reporter {
+    /// Starts `program` against the simulators; `more` are settings over those of the simulation. Waits until it
+    /// serves.
+    ///
+    /// # Errors
+    /// When it cannot be started, or does not serve within 30 s; the end of its log stands in the error.
+    pub async fn start(program: &Path, simulation: &Simulation, more: &Value) -> anyhow::Result<Self> {
+        let mut settings = json!({
+            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+            "reporter": {"sink": {"kind": "platform"}},
+        });
+        merge(&mut settings, more);
+        // It runs in the simulation's folder.
+        let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
+        let mut process = Process::start(&Start {
+            program,
+            args: vec!["reporter".into()],
+            env: simulation.environment(&settings)?,
+            directory: simulation.directory().to_path_buf(),
+        })?;
+        let address = process.address(STARTS_WITHIN).await?;
+        // Another part of this program was first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let none: [reqwest::Certificate; 0] = [];
+        let client = reqwest::Client::builder()
+            .tls_certs_only(none)
+            .no_proxy()
+            .timeout(Duration::from_secs(20))
+            .build()
+            .context("make a client")?;
+        Ok(Self { process, url: format!("http://{address}"), client })
+    }
+
+    /// Where it serves, as `http://127.0.0.1:1234`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The process itself.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// What it says of itself.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn status(&self) -> anyhow::Result<Status> {
+        let answer = self.get("/status").await?;
+        serde_json::from_str(&answer).context("read /status")
+    }
+
+    /// Its metrics.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub async fn metrics(&self) -> anyhow::Result<Metrics> {
+        Ok(Metrics::read(&self.get("/metrics").await?))
+    }
+
+    /// Waits until the first list is complete and every shard runs.
+    ///
+    /// # Errors
+    /// When that takes longer than `within`, or the process ends.
+    pub async fn ready(&self, within: Duration) -> anyhow::Result<()> {
+        self.wait(within, "the reporter to be ready", |status| status.ready).await.map(drop)
+    }
+
+    /// Waits until `done` says so of its status.
+    ///
+    /// # Errors
+    /// When that takes longer than `within`, or the process ends; tells what was waited for.
+    pub async fn wait(
+        &self,
+        within: Duration,
+        what: &str,
+        done: impl Fn(&Status) -> bool,
+    ) -> anyhow::Result<Status> {
+        let deadline = Instant::now() + within;
+        loop {
+            let status = self.status().await?;
+            if done(&status) {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                bail!("waited {within:?} for {what} in vain: {:?}", status.total);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What the kernel knows of it.
+    ///
+    /// # Errors
+    /// When it has ended.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        let read = || Usage::of(self.process.id()?);
+        read().with_context(|| {
+            let lines = self.process.lines().all();
+            let last = lines.iter().rev().take(8).rev().cloned().collect::<Vec<_>>().join("\n");
+            format!("the reporter has ended; the end of its log:\n{last}")
+        })
+    }
+
+    /// Asks it to stop and waits for its end.
+    ///
+    /// # Errors
+    /// When it does not end within 30 s, or not with success.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let status = self.process.stop(Duration::from_secs(30)).await?;
+        if !status.success() {
+            bail!("the reporter ended with {status}");
+        }
+        Ok(())
+    }
+
+    async fn get(&self, page: &str) -> anyhow::Result<String> {
+        let answer = self.client.get(format!("{}{page}", self.url)).send().await;
+        let text = async { answer?.error_for_status()?.text().await };
+        match text.await {
+            Ok(text) => Ok(text),
+            Err(error) => {
+                // A process that ended says more than a connection that was refused.
+                self.usage()?;
+                Err(error).with_context(|| format!("ask the reporter for {page}"))
+            }
+        }
+    }
+}
+
+impl Usage {
+    /// Reads `/proc`; `None` when the process has ended, or where there is no `/proc`.
+    fn of(id: u32) -> Option<Self> {
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
+        let bytes = |name: &str| {
+            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
+            line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
+        };
+        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
+        // The name before may hold blanks.
+        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
+        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
+        Some(Self { resident: bytes("VmRSS:")?, peak: bytes("VmHWM:")?, cpu: ticks as f64 / TICKS })
+    }
+
+    /// What this process itself has used.
+    #[must_use]
+    pub fn own() -> Self {
+        Self::of(std::process::id()).unwrap_or_default()
+    }
+}
+
+/// Linux counts processor time in hundredths of a second towards programs, whatever its own clock.
+const TICKS: f64 = 100.0;
+
+fn merge(base: &mut Value, more: &Value) {
+    match (base, more) {
+        (Value::Object(base), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(base.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (base, more) => *base = more.clone(),
+    }
+}

@@ -1,0 +1,139 @@
+//! What the platform remembers of the reports it took.
+
+use std::collections::{HashMap, HashSet, VecDeque};
+
+use bytes::Bytes;
+
+use super::wire::{EntityName, Parsed};
+
+/// Counts of everything that came.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Totals {
+    /// Requests of any kind.
+    pub posts: u64,
+    /// Reports that were taken, duplicates not among them.
+    pub taken: u64,
+    /// Of those, reports of applications.
+    pub applications: u64,
+    /// Of those, reports of resources.
+    pub resources: u64,
+    /// Reports whose `Idempotency-Key` had been taken before.
+    pub duplicates: u64,
+    /// Reports that came without an `Idempotency-Key`.
+    pub without_key: u64,
+    /// Reports of an application's older state after a newer one.
+    pub out_of_order: u64,
+    /// Reports of a resource's older state after a newer one.
+    pub resources_out_of_order: u64,
+    /// Requests that were answered with a fault.
+    pub spoilt: u64,
+    /// Requests that are no report: not gzipped JSON by its headers or its bytes, no object.
+    pub malformed: u64,
+    /// Requests without the right token.
+    pub unauthorized: u64,
+    /// Bytes of bodies, zipped.
+    pub bytes: u64,
+}
+
+/// The last report of one entity.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Last {
+    /// How many reports of it were taken.
+    pub reports: u64,
+    /// `metadata.uid` of the object.
+    pub uid: String,
+    /// `metadata.resourceVersion` of the object.
+    pub version: Option<u64>,
+    /// The payload, where bodies are kept.
+    pub payload: Option<Bytes>,
+}
+
+/// One kept report.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Kept {
+    /// Its `Idempotency-Key`.
+    pub key: Option<String>,
+    /// What it is about.
+    pub entity: EntityName,
+    /// The payload: what stood under `data`.
+    pub payload: Bytes,
+}
+
+/// How much of the payloads is kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Keep {
+    /// The last payload of every entity.
+    pub last: bool,
+    /// So many reports in the order they came; older ones go.
+    pub reports: usize,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Tally {
+    pub(super) totals: Totals,
+    pub(super) keep: Keep,
+    pub(super) keys: HashSet<u128>,
+    pub(super) last: HashMap<EntityName, Last>,
+    pub(super) kept: VecDeque<Kept>,
+}
+
+impl Tally {
+    /// Takes a report; whether it is a duplicate.
+    pub(super) fn take(&mut self, parsed: &Parsed, key: Option<&str>, payload: &str) -> bool {
+        if let Some(key) = key {
+            if !self.keys.insert(short(key)) {
+                self.totals.duplicates += 1;
+                return true;
+            }
+        } else {
+            self.totals.without_key += 1;
+        }
+        self.totals.taken += 1;
+        let of_application = parsed.entity.resource.is_none();
+        if of_application {
+            self.totals.applications += 1;
+        } else {
+            self.totals.resources += 1;
+        }
+        let text =
+            (self.keep.last || self.keep.reports > 0).then(|| Bytes::copy_from_slice(payload.as_bytes()));
+        let payload = text.clone().filter(|_| self.keep.last);
+        match self.last.get_mut(&parsed.entity) {
+            Some(last) => {
+                let older = last.uid == parsed.uid
+                    && matches!((last.version, parsed.version), (Some(last), Some(now)) if now < last);
+                if older && of_application {
+                    self.totals.out_of_order += 1;
+                } else if older {
+                    self.totals.resources_out_of_order += 1;
+                }
+                last.reports += 1;
+                if last.uid != parsed.uid {
+                    last.uid.clone_from(&parsed.uid);
+                }
+                last.version = parsed.version;
+                last.payload = payload;
+            }
+            None => {
+                let last = Last { reports: 1, uid: parsed.uid.clone(), version: parsed.version, payload };
+                self.last.insert(parsed.entity.clone(), last);
+            }
+        }
+        if let Some(payload) = text.filter(|_| self.keep.reports > 0) {
+            let key = key.map(str::to_owned);
+            self.kept.push_back(Kept { key, entity: parsed.entity.clone(), payload });
+            while self.kept.len() > self.keep.reports {
+                self.kept.pop_front();
+            }
+        }
+        false
+    }
+}
+
+/// 128 bits of a key: its own first 32 hexadecimal digits, or a digest of anything else.
+fn short(key: &str) -> u128 {
+    match key.get(..32).and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
+        Some(bits) if key.len() == 64 => bits,
+        _ => u128::from(pipeline_core::Digest::of(key.as_bytes()).0),
+    }
+}

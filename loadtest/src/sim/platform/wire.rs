@@ -1,0 +1,142 @@
+//! Reading posts: gunzip, then only what counting needs, borrowed from the text.
+
+use std::borrow::Cow;
+use std::io::Read as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// The largest post that is read.
+const LIMIT: u64 = 256 * 1024 * 1024;
+
+/// What a report is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntityName {
+    /// Namespace of the application; of a child application, its own.
+    pub app_namespace: String,
+    /// Name of the application; of a child application, its own.
+    pub app_name: String,
+    /// `None` for the application itself.
+    pub resource: Option<ResourceKey>,
+}
+
+/// Which resource of the application.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceKey {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// Kind.
+    pub kind: String,
+    /// Namespace, empty if cluster-scoped.
+    pub namespace: String,
+    /// Name.
+    pub name: String,
+}
+
+/// One report, as far as it is read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Parsed {
+    /// What it is about.
+    pub entity: EntityName,
+    /// The application that a child application or a resource belongs to; empty for a root application.
+    pub parent: String,
+    /// `metadata.uid` of the object, empty if it has none.
+    pub uid: String,
+    /// `metadata.resourceVersion` of the object.
+    pub version: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct Post<'a> {
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+#[derive(Deserialize)]
+struct Data<'a> {
+    #[serde(borrow)]
+    object: Cow<'a, str>,
+    #[serde(borrow)]
+    source: Source<'a>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Source<'a> {
+    #[serde(borrow, default)]
+    app_name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    app_namespace: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Object<'a> {
+    #[serde(borrow, default)]
+    api_version: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    metadata: Metadata<'a>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Metadata<'a> {
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    uid: Cow<'a, str>,
+    #[serde(borrow, default)]
+    resource_version: Cow<'a, str>,
+}
+
+/// Unzips a post.
+pub(super) fn unzip(body: &[u8]) -> Option<Vec<u8>> {
+    let mut text = Vec::with_capacity(body.len() * 6);
+    let mut decoder = flate2::read::GzDecoder::new(body).take(LIMIT);
+    decoder.read_to_end(&mut text).ok()?;
+    Some(text)
+}
+
+/// The payload of a post: what stands under `data`.
+pub(super) fn payload(text: &[u8]) -> Option<&str> {
+    serde_json::from_slice::<Post<'_>>(text).ok().map(|post| post.data.get())
+}
+
+/// Reads a payload.
+pub(super) fn parse(payload: &str) -> Option<Parsed> {
+    let data: Data<'_> = serde_json::from_str(payload).ok()?;
+    let object = STANDARD.decode(data.object.as_bytes()).ok()?;
+    let object: Object<'_> = serde_json::from_slice(&object).ok()?;
+    let metadata = object.metadata;
+    let is_application = object.kind == "Application" && object.api_version.starts_with("argoproj.io/");
+    let entity = if is_application {
+        EntityName {
+            app_namespace: metadata.namespace.into_owned(),
+            app_name: metadata.name.into_owned(),
+            resource: None,
+        }
+    } else {
+        EntityName {
+            app_namespace: data.source.app_namespace.into_owned(),
+            app_name: data.source.app_name.clone().into_owned(),
+            resource: Some(ResourceKey {
+                api_version: object.api_version.into_owned(),
+                kind: object.kind.into_owned(),
+                namespace: metadata.namespace.into_owned(),
+                name: metadata.name.into_owned(),
+            }),
+        }
+    };
+    Some(Parsed {
+        entity,
+        parent: data.source.app_name.into_owned(),
+        uid: metadata.uid.into_owned(),
+        version: metadata.resource_version.parse().ok(),
+    })
+}

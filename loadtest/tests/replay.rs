@@ -1,0 +1,60 @@
+//! The recordings inside this program, replayed through the product's own code.
+
+use loadtest::recordings::{Case, packed};
+use loadtest::replay::{Summary, replay};
+
+fn run(set: &str) -> anyhow::Result<(Vec<Case>, Summary)> {
+    let cases = packed(set)?;
+    let summary = replay(&cases, None)?;
+    Ok((cases, summary))
+}
+
+#[test]
+fn every_recorded_report_is_reproduced_or_differs_on_purpose() {
+    let (cases, summary) = run("incumbent-2.12").unwrap();
+    assert_eq!(summary.different, 0, "{}", summary.text);
+    assert_eq!(summary.equal + summary.on_purpose, summary.reports);
+    let recorded: usize = cases.iter().map(|case| case.reports.len()).sum();
+    assert!(summary.reports >= recorded && recorded > 0, "{}", summary.text);
+    assert!(summary.equal > summary.reports / 2, "{}", summary.text);
+    assert_eq!(summary.unfiltered, 0, "what was filtered then is filtered now");
+    assert_eq!((summary.pairs, summary.unequal_rounds), ((160, 163), 0));
+    let last = format!(
+        "replay: {} reports, {} equal, {} different on purpose, 0 different\n",
+        summary.reports, summary.equal, summary.on_purpose
+    );
+    assert!(summary.text.ends_with(&last), "{}", summary.text);
+    assert!(summary.is_good());
+}
+
+#[test]
+fn every_change_of_argo_cd_3_is_reported_with_the_health_of_its_node() {
+    let (_, summary) = run("argocd-3.2").unwrap();
+    assert_eq!(summary.exceptions, 0, "{}", summary.text);
+    assert!(summary.observed > 400, "{}", summary.text);
+    assert!(summary.is_good());
+}
+
+#[test]
+fn nothing_to_compare_is_not_good() {
+    let summary = replay(&[], None).unwrap();
+    assert!(!summary.is_good());
+}
+
+#[test]
+fn our_reports_are_written_in_the_format_of_the_recordings() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut cases = packed("incumbent-2.12").unwrap();
+    cases.retain(|case| case.name == "hooks");
+    replay(&cases, Some(dir.path())).unwrap();
+    let text = std::fs::read_to_string(dir.path().join("hooks/reports.jsonl")).unwrap();
+    let lines: Vec<serde_json::Value> =
+        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(lines.len() > 20);
+    for line in &lines {
+        assert!(line["n"].is_u64() && line["t"].is_f64() && line["data"]["object"].is_string(), "{line}");
+    }
+    // A report that was compared has the number of the one it was compared with.
+    let numbers: Vec<u64> = cases[0].reports.iter().map(|report| report.n).collect();
+    assert!(lines.iter().all(|line| numbers.contains(&line["n"].as_u64().unwrap())));
+}

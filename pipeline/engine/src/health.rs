@@ -345,7 +345,7 @@ fn ended(counts: &LaneCounts) -> u64 {
 /// Whether something is there that needs no more waiting: a lane that waits for a retry is not stuck, and one
 /// whose sink is away cannot start anything.
 fn may_run(counts: &LaneCounts) -> bool {
-    !counts.paused && counts.queued + counts.in_flight + counts.dirty > 0
+    !counts.paused && counts.ready + counts.in_flight + counts.reading > 0
 }
 
 fn holds(counts: &LaneCounts) -> bool {

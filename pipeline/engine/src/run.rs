@@ -30,6 +30,8 @@ const INBOX: usize = 64;
 const TRACES: usize = 4096;
 /// Requests of people that a shard has not taken yet.
 const COMMANDS: usize = 64;
+/// A source is told to stop together with the shards; when those have ended it gets this much longer.
+const SOURCE_END: Duration = Duration::from_secs(1);
 /// How often the ledger's figures are taken.
 const FIGURES: Duration = Duration::from_secs(1);
 
@@ -228,8 +230,8 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
         }
         source_stop.cancel();
         let watching = source.abort_handle();
-        if tokio::time::timeout(config.grace, source).await.is_err() {
-            tracing::warn!("the source did not stop within the grace period");
+        if tokio::time::timeout(SOURCE_END, source).await.is_err() {
+            tracing::warn!("the source did not stop in time");
             watching.abort();
         }
         // It only waits for the same token.

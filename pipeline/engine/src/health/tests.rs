@@ -116,8 +116,8 @@ fn a_lane_in_which_no_turn_ends_is_stuck() {
 fn a_lane_that_waits_or_rests_or_is_paused_is_not_stuck() {
     let now = Instant::now();
     let later = now + 550 * SECOND;
-    let waiting = LaneCounts { observed: 1, waiting: 1, ..LaneCounts::default() };
-    let paused = LaneCounts { observed: 1, queued: 1, paused: true, ..LaneCounts::default() };
+    let waiting = LaneCounts { observed: 2, waiting: 1, queued: 1, dirty: 1, ..LaneCounts::default() };
+    let paused = LaneCounts { observed: 1, queued: 1, ready: 1, paused: true, ..LaneCounts::default() };
     for counts in [LaneCounts::default(), waiting, paused] {
         let health = healthy(now);
         health.lane(0, &counts, now);

@@ -26,6 +26,8 @@ pub struct LaneCounts {
     /// Gauge: events whose turn is running.
     pub in_flight: u64,
 
+    /// Gauge: keys in line for a turn or a read, which nothing holds up but the want of a place.
+    pub ready: u64,
     /// Gauge: keys that are to be read again, those being read included.
     pub dirty: u64,
     /// Gauge: keys being read.
@@ -84,6 +86,7 @@ impl LaneCounts {
             queued: self.queued + other.queued,
             waiting: self.waiting + other.waiting,
             in_flight: self.in_flight + other.in_flight,
+            ready: self.ready + other.ready,
             dirty: self.dirty + other.dirty,
             reading: self.reading + other.reading,
             owed: self.owed + other.owed,

@@ -148,6 +148,7 @@ impl Lane {
         let since = self.keys.values().filter_map(Slot::since).min();
         LaneCounts {
             oldest: since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
+            ready: (self.turns.len() + self.reads.len()) as u64,
             parked_keys: self.parked.len() as u64,
             ..self.counts
         }

@@ -54,6 +54,7 @@ fn figures(counts: &LaneCounts) -> Value {
         "waiting": counts.waiting,
         "in_flight": counts.in_flight,
         "balance": counts.balance(),
+        "ready": counts.ready,
         "dirty": counts.dirty,
         "reading": counts.reading,
         "owed": counts.owed,

@@ -1,0 +1,21 @@
+//! The program itself, end to end: the real binary as a child process, against simulated peers over real HTTP.
+
+#![expect(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::string_slice,
+    clippy::unwrap_used,
+    reason = "a test fails by panicking"
+)]
+
+mod bad_input;
+mod bad_objects;
+mod environment;
+mod overload;
+mod pages;
+mod replay;
+mod runtime;
+mod secrets;
+mod shutdown;
+mod told;
+mod wire;

@@ -9,12 +9,15 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use pipeline_core::{Meter, Seen, Service, Shutdown, Source as _};
+use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
 use pipeline_engine::health::{Health, HealthLimits};
+use pipeline_engine::ledger::Ledger;
 use pipeline_engine::metrics::{Metrics, MetricsConfig};
 use pipeline_engine::run::{Engine, Parts};
 use pipeline_engine::serve::{ServeConfig, Served};
 use stages_enrich::stage::ArgoCdEnrichment;
+use stages_report::Sink;
+use stages_watch::ApplicationWatch;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -26,6 +29,8 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 const SLACK: Duration = Duration::from_secs(180);
 /// Argo CD's settings are asked for every two seconds until they are known; later than this, health tells.
 const SETTINGS_KNOWN_WITHIN: Duration = Duration::from_secs(60);
+/// The last group of acknowledgements is written in this time, or given up: it would be sent again.
+const LEDGER_CLOSED_WITHIN: Duration = Duration::from_secs(10);
 /// How often health looks whether Argo CD's settings are known.
 const LOOK: Duration = Duration::from_secs(1);
 
@@ -44,89 +49,136 @@ pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
     let result = runtime.block_on(report(loaded.config));
     // What still blocks (a slow disk) does not keep the process from ending.
     runtime.shutdown_timeout(Duration::from_secs(2));
-    if let Err(error) = &result {
-        tracing::error!(error = format!("{error:#}"), "the reporter ends");
-    }
     result
 }
 
 async fn report(config: Config) -> anyhow::Result<()> {
     let stop = Shutdown::new();
     let signals = tokio::spawn(stop_on_signal(stop.clone())?);
+    // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
+    let built = tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        built = Reporter::build(&config, &stop) => built?,
+    };
+    let result = built.run(stop).await;
+    signals.abort();
+    tracing::info!("stopped");
+    result
+}
 
-    let engine_config = build::engine(&config);
-    let owned = engine_config.owned.shards(engine_config.sharding);
-    let metrics = Metrics::new(&MetricsConfig {
-        compat: config.compat_metrics,
-        ..MetricsConfig::new(owned.iter().copied(), VERSION)
-    });
-    let meter: Arc<dyn Meter> = Arc::new(metrics.clone());
-    let health = Health::new(
-        HealthLimits {
-            lane_stuck: config.argocd.event_timeout + SLACK,
-            settings: Some(SETTINGS_KNOWN_WITHIN),
-            ..HealthLimits::default()
-        },
-        owned,
-        Instant::now(),
-    );
+/// A reporter that has not begun.
+struct Reporter {
+    engine: Engine<ApplicationWatch, ArgoCdEnrichment, Sink>,
+    services: JoinSet<Result<(), StageError>>,
+    ledger: Ledger,
+}
 
-    let (ledger, redactor) = build::memory(&config).await?;
-    let seen = Seen::default();
-    let watch = build::watch(&config).build(stages_watch::Deps { seen: seen.clone(), meter: meter.clone() });
-    let source =
-        watch.await.context("watch the applications of the cluster (settings under `kubernetes`)")?;
-    let enrichment = build::enrichment(&config).await?;
-    let (enrich, settings) = enrichment
-        .build(seen.clone(), redactor, meter.clone())
-        .await
-        .context("reach Argo CD (settings under `argocd`)")?;
-    let sink = build::sink(&config, meter, &stop).await?;
+impl Reporter {
+    async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
+        let engine_config = build::engine(config);
+        let owned = engine_config.owned.shards(engine_config.sharding);
+        let metrics = Metrics::new(&MetricsConfig {
+            compat: config.compat_metrics,
+            ..MetricsConfig::new(owned.iter().copied(), VERSION)
+        });
+        let meter: Arc<dyn Meter> = Arc::new(metrics.clone());
+        let health = Health::new(
+            HealthLimits {
+                lane_stuck: config.argocd.event_timeout + SLACK,
+                settings: Some(SETTINGS_KNOWN_WITHIN),
+                ..HealthLimits::default()
+            },
+            owned,
+            Instant::now(),
+        );
 
-    let engine = Engine::new(
-        engine_config,
-        Parts {
+        let places = build::places(config).await?;
+        let redactor = build::redactor(&places).await?;
+        let seen = Seen::default();
+        let watch = build::watch(config);
+        let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
+        let ledger = build::ledger(config, &server, places).await?;
+        let deps =
+            stages_watch::Deps { seen: seen.clone(), meter: meter.clone(), redactor: redactor.clone() };
+        let source = watch
+            .build(deps)
+            .await
+            .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+        let (enrich, settings) = build::enrichment(config)
+            .await?
+            .build(seen.clone(), redactor, meter.clone())
+            .await
+            .context("reach Argo CD (settings under `argocd`)")?;
+        let sink = build::sink(config, meter, stop).await?;
+
+        let parts = Parts {
             source,
             enrich: enrich.clone(),
             sink,
             ledger: ledger.clone(),
             metrics: metrics.clone(),
             health: health.clone(),
-        },
-    );
+        };
+        let engine = Engine::new(engine_config, parts);
 
-    let mut services = JoinSet::new();
-    services.spawn(settings.serve(stop.clone()));
-    services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
-    let handle = engine.handle();
-    let served = Served {
-        health,
-        metrics,
-        ledger: ledger.clone(),
-        sharding: engine_config.sharding,
-        keys: Arc::new(move || seen.keys()),
-        engine: Arc::new(move || handle.status()),
-    };
-    let addresses = [(config.serve, "serve.address"), (config.serve_metrics, "serve.metricsAddress")];
-    for (address, setting) in addresses {
-        if let Some(address) = address {
-            let server = ServeConfig::new(address.to_string(), setting).build(served.clone()).await?;
-            services.spawn(server.serve(stop.clone()));
+        let mut services = JoinSet::new();
+        services.spawn(settings.serve(stop.clone()));
+        services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
+        let handle = engine.handle();
+        let served = Served {
+            health,
+            metrics,
+            ledger: ledger.clone(),
+            sharding: engine_config.sharding,
+            keys: Arc::new(move || seen.keys()),
+            engine: Arc::new(move || handle.status()),
+        };
+        let addresses =
+            [(config.serve, "serve.address", false), (config.serve_metrics, "serve.metricsAddress", true)];
+        for (address, setting, metrics_only) in addresses {
+            if let Some(address) = address {
+                let config = ServeConfig { metrics_only, ..ServeConfig::new(address.to_string(), setting) };
+                services.spawn(config.build(served.clone()).await?.serve(stop.clone()));
+            }
         }
+        tracing::info!(
+            source = ApplicationWatch::NAME,
+            shards = engine_config.sharding.shards().get(),
+            "reporting"
+        );
+        Ok(Self { engine, services, ledger })
     }
 
-    tracing::info!(
-        source = stages_watch::ApplicationWatch::NAME,
-        shards = engine_config.sharding.shards().get(),
-        "reporting"
-    );
-    let ran = engine.run(stop.clone()).await.context("run the engine");
-    stop.cancel();
-    while services.join_next().await.is_some() {}
-    signals.abort();
-    let closed = ledger.close().await.context("close the ledger");
-    tracing::info!("stopped");
-    ran.and(closed)
+    async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
+        let Self { engine, mut services, ledger } = self;
+        let mut engine = std::pin::pin!(engine.run(stop.clone()));
+        let ran = tokio::select! {
+            ran = engine.as_mut() => ran.context("run the engine"),
+            // Nothing that is served ends by itself: without it the reporter would be blind, or mute.
+            Some(ended) = services.join_next() => {
+                let asked = stop.is_cancelled();
+                stop.cancel();
+                let ran = engine.await.context("run the engine");
+                if asked { ran } else { ran.and(Err(ended_early(ended))) }
+            }
+        };
+        stop.cancel();
+        while services.join_next().await.is_some() {}
+        let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, ledger.close())
+            .await
+            .context("close the ledger: the disk does not answer")?
+            .context("close the ledger");
+        ran.and(closed)
+    }
+}
+
+fn ended_early(ended: Result<Result<(), StageError>, tokio::task::JoinError>) -> anyhow::Error {
+    match ended {
+        Ok(Err(error)) => anyhow::Error::from(error).context("a service ended"),
+        Ok(Ok(())) => anyhow::anyhow!("a service ended without being asked"),
+        // What it said may quote what it worked on.
+        Err(_) => anyhow::anyhow!("a service panicked"),
+    }
 }
 
 /// Cancels `stop` at the first SIGTERM or SIGINT; the second ends the process at once.
@@ -154,7 +206,7 @@ async fn tell_of_settings(
     enrich: ArgoCdEnrichment,
     health: Health,
     stop: Shutdown,
-) -> Result<(), pipeline_core::StageError> {
+) -> Result<(), StageError> {
     let known = async {
         while !enrich.health().settings_known {
             tokio::time::sleep(LOOK).await;
@@ -163,7 +215,7 @@ async fn tell_of_settings(
     };
     tokio::select! {
         () = stop.cancelled() => {}
-        () = known => {}
+        () = known => stop.cancelled().await,
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ use self::host::Host;
 use self::layers::Layers;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::raw::{Algorithm, LogFormat, LogLevel, TrackingMethod};
-pub(crate) use self::state::State;
+pub(crate) use self::state::{Places, State};
 
 /// Where a token comes from. Its text is never shown.
 #[derive(Debug, Clone)]

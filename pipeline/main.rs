@@ -9,10 +9,6 @@ use std::fmt::Display;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-/// Gives memory back that a burst of large answers needed, where the system's allocator keeps most of it.
-#[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
-
 fn main() -> ExitCode {
     let variables = config::variables();
     match cli::Cli::read(&variables) {

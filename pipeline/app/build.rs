@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use pipeline_core::redact::{RedactionKey, Redactor};
-use pipeline_core::{ExposeSecret as _, Meter, Shutdown};
+use pipeline_core::{ExposeSecret as _, Hasher, Meter, Shutdown};
 use pipeline_engine::lane::Backoff;
 use pipeline_engine::ledger::{Ledger, LedgerOptions};
 use pipeline_engine::limit::RateLimit;
@@ -14,7 +14,7 @@ use pipeline_engine::sharding::{Owned, Sharding};
 use stages_enrich::round::TrackingMethod;
 use stages_report::Sink;
 
-use crate::config::{self, Algorithm, Config, Token};
+use crate::config::{self, Algorithm, Config, Places, Token};
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
@@ -43,12 +43,16 @@ pub(super) fn engine(config: &Config) -> run::Config {
     }
 }
 
-/// The ledger and the redaction key: what outlives a restart.
-pub(super) async fn memory(config: &Config) -> anyhow::Result<(Ledger, Redactor)> {
+/// Where the ledger and the redaction key are.
+pub(super) async fn places(config: &Config) -> anyhow::Result<Places> {
     let state = config.state.clone();
-    let options = LedgerOptions::new(sink_name(config));
+    tokio::task::spawn_blocking(move || state.open()).await.context("find the state directory")?
+}
+
+/// Replaces secrets by digests under the key of this runtime.
+pub(super) async fn redactor(places: &Places) -> anyhow::Result<Redactor> {
+    let places = places.clone();
     tokio::task::spawn_blocking(move || {
-        let places = state.open()?;
         let key = match &places.key {
             Some(path) if places.make_key || path.exists() => RedactionKey::load_or_create(path)?,
             Some(path) => anyhow::bail!(
@@ -58,18 +62,26 @@ pub(super) async fn memory(config: &Config) -> anyhow::Result<(Ledger, Redactor)
             ),
             None => RedactionKey::generate().context("make a redaction key")?,
         };
-        let ledger = match &places.ledger {
-            Some(path) => {
-                let ledger = Ledger::open(path, options)?;
-                tracing::info!(path = %path.display(), origin = ?ledger.origin(), "ledger open");
-                ledger
-            }
-            None => {
-                tracing::info!("the ledger is kept in memory: a restart reports everything again");
-                Ledger::memory()
-            }
-        };
-        Ok((ledger, Redactor::new(key.as_bytes())))
+        Ok(Redactor::new(key.as_bytes()))
+    })
+    .await
+    .context("read the redaction key")?
+}
+
+/// The ledger of what was reported of the cluster at `server` to the configured sink. What was acknowledged
+/// elsewhere, or of another cluster, counts for nothing here.
+pub(super) async fn ledger(config: &Config, server: &str, places: Places) -> anyhow::Result<Ledger> {
+    let options = LedgerOptions::new(acknowledged_by(config, server));
+    tokio::task::spawn_blocking(move || match &places.ledger {
+        Some(path) => {
+            let ledger = Ledger::open(path, options)?;
+            tracing::info!(path = %path.display(), origin = ?ledger.origin(), "ledger open");
+            Ok(ledger)
+        }
+        None => {
+            tracing::info!("the ledger is kept in memory: a restart reports everything again");
+            Ok(Ledger::memory())
+        }
     })
     .await
     .context("open the ledger")?
@@ -178,13 +190,24 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
     }
 }
 
-/// The name acknowledgements are remembered under.
-fn sink_name(config: &Config) -> &'static str {
-    match config.reporter.sink {
-        config::Sink::Platform { .. } => "platform",
+/// The name acknowledgements are remembered under: one for each pair of a cluster and a receiver.
+fn acknowledged_by(config: &Config, server: &str) -> String {
+    let mut parts = Hasher::default();
+    parts.write(server.trim_end_matches('/').as_bytes());
+    let kind = match &config.reporter.sink {
+        config::Sink::Platform { path, .. } => {
+            parts.write(config.platform.url.as_str().as_bytes());
+            parts.write(path.as_bytes());
+            "platform"
+        }
         config::Sink::Stdout => "stdout",
-        config::Sink::File(_) => "file",
-    }
+        config::Sink::File(path) => {
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+            parts.write(absolute.as_os_str().as_encoded_bytes());
+            "file"
+        }
+    };
+    format!("{kind}-{:016x}", parts.finish().0)
 }
 
 async fn token(config: &Config, token: &Token) -> anyhow::Result<Option<stages_http::Token>> {

@@ -14,6 +14,7 @@ const QUIET: [&str; 4] = ["h2", "hyper", "kube_client", "rustls"];
 
 /// Starts logging; a second call changes nothing.
 pub(super) fn start(config: &Config) {
+    std::panic::set_hook(Box::new(panicked));
     let level = match config.log_level {
         LogLevel::Error => Level::ERROR,
         LogLevel::Warn => Level::WARN,
@@ -35,4 +36,49 @@ pub(super) fn start(config: &Config) {
     };
     // Somebody else has started it: then there is a place for log lines, which is what is wanted.
     drop(started);
+}
+
+/// Says where it was, and nothing of what: a panic's text may quote the manifest that was being worked on.
+fn panicked(info: &std::panic::PanicHookInfo<'_>) {
+    let (file, line) = info.location().map_or(("", 0), |at| (at.file(), at.line()));
+    tracing::error!(file, line, "a panic: this is a bug, please report the place");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_tells_its_place_and_not_its_text() {
+        let kept = Kept::default();
+        let to = kept.clone();
+        let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
+        let before = std::panic::take_hook();
+        std::panic::set_hook(Box::new(panicked));
+        let ended = tracing::subscriber::with_default(lines, || {
+            std::panic::catch_unwind(|| panic!("kind: Secret, data: canary"))
+        });
+        std::panic::set_hook(before);
+        assert!(ended.is_err());
+        let said = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(said.contains("a panic") && said.contains("pipeline/app/log.rs"), "{said}");
+        assert!(!said.contains("canary"), "{said}");
+    }
 }

@@ -36,7 +36,7 @@ fn the_defaults_are_those_of_the_house() {
     let config = resolve(&[], &host()).unwrap();
     let reporter = &config.reporter;
     assert_eq!((reporter.shards, reporter.shard, reporter.queue_events), (5, None, 1_000));
-    assert_eq!((reporter.queue_bytes, reporter.reads, reporter.rate_limit), (32 << 20, 16, None));
+    assert_eq!((reporter.queue_bytes, reporter.reads, reporter.rate_limit), (8 << 20, 16, None));
     assert_eq!((config.argocd.retries, config.argocd.max_body), (3, 64 << 20));
     assert_eq!(config.argocd.timeout, Duration::from_secs(30));
     assert_eq!(config.argocd.event_timeout, Duration::from_secs(120));

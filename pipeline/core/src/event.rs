@@ -1,5 +1,6 @@
 //! One thing that happened to one application.
 
+use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -15,7 +16,7 @@ pub type Uid = Arc<str>;
 pub struct Version(pub u64);
 
 /// What happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub enum Change {
     /// The object is there, as in `body`: the JSON text exactly as the API server sent it.
     Applied {
@@ -28,6 +29,16 @@ pub enum Change {
         /// The last state, if known.
         body: Option<Bytes>,
     },
+}
+
+/// Without the object: what is printed may end in a log.
+impl fmt::Debug for Change {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Applied { body } => write!(f, "Applied({} bytes)", body.len()),
+            Self::Deleted { body } => write!(f, "Deleted({:?} bytes)", body.as_ref().map(Bytes::len)),
+        }
+    }
 }
 
 /// Why the event exists; stale redeliveries are dropped only for [`Cause::Watch`].
@@ -53,7 +64,7 @@ pub struct OperationEnd {
     pub finished_at: String,
     /// `status.operationState.syncResult.revision`, possibly empty.
     pub revision: String,
-    /// At most 1 kB of `status.operationState.message`.
+    /// At most 1 kB of `status.operationState.message`, redacted before it was cut, as all texts here are.
     pub message: String,
 }
 
@@ -116,5 +127,21 @@ impl Event {
             + self.body().map_or(0, Bytes::len)
             + self.operation.as_ref().map_or(0, |end| end.size())
             + self.coalesced_ends.iter().map(|end| end.size()).sum::<usize>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_printed_of_a_change_holds_nothing_of_the_object() {
+        let body = Bytes::from_static(b"canary");
+        let printed = format!(
+            "{:?} {:?}",
+            Change::Applied { body: body.clone() },
+            Change::Deleted { body: Some(body) }
+        );
+        assert_eq!(printed, "Applied(6 bytes) Deleted(Some(6) bytes)");
     }
 }

@@ -1,5 +1,7 @@
 //! What is sent of one entity.
 
+use std::fmt;
+
 use bytes::Bytes;
 
 use crate::{Digest, Key, Uid, Version};
@@ -44,7 +46,7 @@ impl ReportKind {
 }
 
 /// One report, redacted and encoded: nothing changes it on its way out.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Report {
     /// The application whose event made it.
     pub key: Key,
@@ -68,4 +70,20 @@ pub struct Report {
     pub body: Bytes,
     /// W3C trace id of the event's life.
     pub trace: u128,
+}
+
+/// Without the payload: what is printed may end in a log.
+impl fmt::Debug for Report {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Report")
+            .field("key", &self.key)
+            .field("uid", &self.uid)
+            .field("version", &self.version)
+            .field("entity", &self.entity)
+            .field("content", &self.content)
+            .field("owed", &self.owed)
+            .field("ends", &self.ends)
+            .field("bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
 }

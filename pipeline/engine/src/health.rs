@@ -3,9 +3,9 @@
 //! takes: what the source, the shards, the ledger and the sink tell, each with the time - gives: one finding a
 //! check, each ok, degraded or failing, and since when - fails: never
 //!
-//! *Failing* (`/healthz` answers 503) is what a restart may cure: a watch that has stopped moving, a shard that
-//! ended, a lane in which no turn ends. *Degraded* (200, with a text) is what a restart would only make worse: the
-//! receiver is away, the ledger's disk is full, a change waits long while others get through. Reads no clock.
+//! *Failing* (`/healthz` answers 503) is what a restart may cure: a watch that neither moves nor tries, a shard
+//! that ended, a lane in which no turn ends. *Degraded* (200, with a text) is what a restart would only make
+//! worse: the API server or the receiver is away, a right is missing, the ledger's disk is full, a change waits long while others get through. Reads no clock.
 
 mod report;
 
@@ -25,7 +25,8 @@ pub use report::{Finding, HealthReport};
 /// How long may pass before something shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthLimits {
-    /// Without an event, a bookmark or a page, the watch fails. Bookmarks come about once a minute.
+    /// Without an event, a bookmark, a page or a try that failed, the watch fails. Bookmarks come about once a
+    /// minute, tries after at most three.
     pub watch_silent: Duration,
     /// While something may run and no turn ends, a lane fails. Longer than the longest turn.
     pub lane_stuck: Duration,
@@ -114,14 +115,21 @@ struct Heard {
     started: Instant,
     listed: bool,
     moved: Instant,
-    /// Since when the watch is broken, and why.
-    broken: Option<(Instant, &'static str)>,
+    /// The trouble of the watch, if it is broken.
+    broken: Option<Broken>,
     lanes: Vec<Lane>,
     /// Why it is not closed, and since when it is so.
     circuit: (Option<&'static str>, Instant),
     ledger: Option<LedgerStatus>,
     settings: bool,
     seen: [(State, Instant); Check::ALL.len()],
+}
+
+struct Broken {
+    since: Instant,
+    reason: &'static str,
+    /// When a try last failed.
+    tried: Instant,
 }
 
 struct Lane {
@@ -159,8 +167,8 @@ impl Health {
         match note {
             Note::Listing | Note::Malformed => {}
             Note::Broken(reason) => {
-                let since = heard.broken.map_or(now, |(since, _)| since);
-                heard.broken = Some((since, reason.as_str()));
+                let since = heard.broken.as_ref().map_or(now, |broken| broken.since);
+                heard.broken = Some(Broken { since, reason: reason.as_str(), tried: now });
             }
             Note::Page { .. } | Note::Alive | Note::Listed { .. } => {
                 heard.moved = now;
@@ -267,14 +275,16 @@ impl Heard {
     }
 
     fn source(&self, limits: &HealthLimits, now: Instant) -> (State, String) {
-        let silent = now.saturating_duration_since(self.moved);
         let doing = if self.listed { "watching" } else { "listing" };
-        if silent > limits.watch_silent {
-            return (State::Failing, format!("{doing}: nothing has moved for {} s", silent.as_secs()));
+        // A server that is away or a right that is missing is no fault of a watch that goes on trying.
+        let sign = self.broken.as_ref().map_or(self.moved, |broken| broken.tried.max(self.moved));
+        if now.saturating_duration_since(sign) > limits.watch_silent {
+            let silent = now.saturating_duration_since(self.moved).as_secs();
+            return (State::Failing, format!("{doing}: nothing has moved for {silent} s"));
         }
-        match self.broken {
-            Some((since, reason)) => {
-                let lasting = now.saturating_duration_since(since).as_secs();
+        match &self.broken {
+            Some(Broken { since, reason, .. }) => {
+                let lasting = now.saturating_duration_since(*since).as_secs();
                 (State::Degraded, format!("{doing}: broken for {lasting} s ({reason}), begun again"))
             }
             None => (State::Ok, doing.to_owned()),

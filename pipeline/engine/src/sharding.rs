@@ -52,7 +52,8 @@ impl Sharding {
         }
     }
 
-    /// Reads the name of a sharding; without a number it has as many shards as `self`. `default` is `self`.
+    /// Reads the name of a sharding; without a number it has as many shards as `self`, and a number alone is
+    /// the way of `self` with so many. `default` is `self`.
     ///
     /// # Errors
     /// [`ShardingError`] for any other name.
@@ -64,6 +65,13 @@ impl Sharding {
         };
         match way {
             "default" if !name.contains(':') => Ok(self),
+            number if !name.contains(':') && number.starts_with(|digit: char| digit.is_ascii_digit()) => {
+                let count = NonZeroU32::from_str(number).map_err(|_| unknown())?;
+                Ok(match self {
+                    Self::Jump { .. } => Self::Jump { shards: count },
+                    Self::FnvModulo { .. } => Self::FnvModulo { replicas: count },
+                })
+            }
             "jump" => Ok(Self::Jump { shards: count }),
             "fnv-modulo" => Ok(Self::FnvModulo { replicas: count }),
             _ => Err(unknown()),
@@ -263,7 +271,7 @@ mod tests {
     #[test]
     fn unknown_shardings_are_refused() {
         let current = Sharding::Jump { shards: count(5) };
-        for name in ["modulo", "jump:0", "jump:x", "default:3", "jump:"] {
+        for name in ["modulo", "jump:0", "jump:x", "default:3", "jump:", "0", "7x"] {
             assert_eq!(
                 distributions(name, current, &[]).unwrap_err().to_string(),
                 format!(
@@ -272,6 +280,7 @@ mod tests {
                 )
             );
         }
+        assert_eq!(current.named("7"), Ok(Sharding::Jump { shards: count(7) }));
         assert_eq!(current.named("fnv-modulo"), Ok(Sharding::FnvModulo { replicas: count(5) }));
         assert_eq!(current.to_string(), "jump:5");
     }

@@ -2,6 +2,7 @@
 
 mod read;
 
+use pipeline_core::redact::Redactor;
 use pipeline_core::{Digest, EntityId, Hasher, OperationEnd, ParentRef};
 use serde_json::{Map, Value};
 
@@ -168,8 +169,10 @@ pub(crate) struct Application {
 }
 
 impl Application {
-    /// The same application with another operation's end in place of its own.
-    pub(crate) fn with_operation_end(&self, end: &OperationEnd) -> Self {
+    /// The same application with another operation's end in place of its own. The object is redacted, so what
+    /// is put into it is redacted too, wherever it comes from.
+    pub(crate) fn with_operation_end(&self, end: &OperationEnd, redactor: &Redactor) -> Self {
+        let text = |text: &str| Value::String(redactor.text(text).into_owned());
         let mut object = self.object.clone();
         let state = child(child(&mut object, "status"), "operationState");
         for (name, value) in [
@@ -178,9 +181,9 @@ impl Application {
             ("finishedAt", &end.finished_at),
             ("message", &end.message),
         ] {
-            state.insert(name.to_owned(), Value::String(value.clone()));
+            state.insert(name.to_owned(), text(value));
         }
-        child(state, "syncResult").insert("revision".to_owned(), Value::String(end.revision.clone()));
+        child(state, "syncResult").insert("revision".to_owned(), text(&end.revision));
         // Its name did not change, so it is still an application.
         Self::of(object).unwrap_or_else(|_| self.clone())
     }

@@ -52,6 +52,9 @@ impl Default for Config {
     }
 }
 
+/// Applications whose last tree is remembered; of one that is forgotten a tree is read once more.
+const TREES: u64 = 4096;
+
 /// What an answer of `manifests` is kept under: the revision that was asked for belongs to it.
 type ManifestsCall = (ManifestsKey, Option<String>);
 /// Repository and revision.
@@ -95,7 +98,7 @@ impl Config {
                 .max_capacity(self.parents_bytes)
                 .weigher(|(key, uid, _): &Parent, answer| weight(key.as_str().len() + uid.len(), answer))
                 .build(),
-            trees: Cache::builder().max_capacity(100_000).time_to_live(self.tree_every).build(),
+            trees: Cache::builder().max_capacity(TREES).time_to_live(self.tree_every).build(),
         }
     }
 }
@@ -266,8 +269,9 @@ fn judge(ask: &Ask, reply: Reply, seen: &Seen) -> Result<Answer, HttpError> {
     if is_manifests && status == 500 && (is_unknown || says("manifest generation error")) {
         return Ok(Answer::GenerationError);
     }
-    // What stands before Argo CD, or what Argo CD stands on, may be what is not found: that passes.
-    let is_passing = matches!(status, 429 | 502 | 503 | 504);
+    // What stands before Argo CD, what Argo CD stands on, or the account that asks may be what is not found:
+    // that passes, or is put right.
+    let is_passing = matches!(status, 300..=399 | 401 | 429 | 502 | 503 | 504);
     if says("not found") && !is_passing {
         return Ok(Answer::NotFound);
     }

@@ -140,9 +140,11 @@ fn add_marks(object: &mut Map<String, Value>, marks: &Marks) {
 pub(crate) fn desired(json: &str, resource: &ResourceRef) -> Option<String> {
     let mut value: Value = serde_json::from_str(json).ok()?;
     let object = value.as_object_mut()?;
-    if !resource.namespace.is_empty() {
-        let namespace = resource.namespace.clone().into();
-        child(object, "metadata").insert("namespace".to_owned(), namespace);
+    let metadata = child(object, "metadata");
+    if resource.namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".to_owned(), resource.namespace.clone().into());
     }
     Some(text(&value) + "\n")
 }

@@ -6,6 +6,7 @@
 //! The round decides and builds; this only fetches for it, and bounds the time and the bytes of an event.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -52,7 +53,7 @@ impl Config {
             event_timeout: Duration::from_secs(120),
             settings_wait: Duration::from_secs(5),
             parallel: 8,
-            held_bytes: 32 * 1024 * 1024,
+            held_bytes: 8 * 1024 * 1024,
             event_bytes: 128 * 1024 * 1024,
         }
     }
@@ -81,7 +82,8 @@ impl Config {
             event_bytes: self.event_bytes,
             held: Semaphore::new(budget as usize),
             budget,
-            needed: Cache::new(100_000),
+            needed: Cache::new(10_000),
+            typical: AtomicU32::new(FIRST_GUESS),
         };
         Ok((ArgoCdEnrichment { inner: Arc::new(enrichment) }, watch))
     }
@@ -106,8 +108,10 @@ struct Inner {
     /// KiB of answers that may be held.
     held: Semaphore,
     budget: u32,
-    /// KiB of answers that an application's last event needed.
+    /// KiB of answers that an application's last event needed, of applications that need far more than most.
     needed: Cache<Uid, u32>,
+    /// KiB that events have needed lately: what any other is taken to need.
+    typical: AtomicU32,
 }
 
 /// What is known of Argo CD's health.
@@ -133,7 +137,7 @@ struct Endless;
 /// keep a lane busy for ever.
 const MOST_TURNS: usize = 16;
 
-/// KiB that an application's first event is taken to need.
+/// KiB that an event is taken to need before any other has told.
 const FIRST_GUESS: u32 = 256;
 
 impl ArgoCdEnrichment {
@@ -167,7 +171,7 @@ impl Enrich for ArgoCdEnrichment {
         // Held until the reports are built: the round holds the answers as long.
         let _room = inner.room(event, &trip).await;
         let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
-        inner.needed.insert(event.uid.clone(), kibibytes(bytes)).await;
+        inner.note_need(&event.uid, kibibytes(bytes)).await;
         if let Some(raw_manifests) = round.learned() {
             argocd.learn(raw_manifests);
         }
@@ -211,9 +215,23 @@ impl Inner {
     /// last time. One wait for all of an event, so that two events never wait for each other.
     /// `None` when the event's time is over; then its calls fail at once.
     async fn room(&self, event: &Event, trip: &Trip) -> Option<SemaphorePermit<'_>> {
-        let needed = self.needed.get(&event.uid).await.unwrap_or(FIRST_GUESS);
+        let known = self.needed.get(&event.uid).await;
+        let needed = known.unwrap_or_else(|| self.typical.load(Ordering::Relaxed).saturating_mul(2));
         let room = self.held.acquire_many(needed.clamp(1, self.budget));
         timeout_at(trip.deadline, room).await.ok()?.ok()
+    }
+
+    /// Remembers what an event needed, of an application that is not like most: a large one counts at once,
+    /// small ones little by little.
+    async fn note_need(&self, uid: &Uid, needed: u32) {
+        let typical = self.typical.load(Ordering::Relaxed);
+        if needed <= typical.saturating_mul(2) {
+            // Two that do this at once lose one of their two notes, which the next one makes good.
+            self.typical.store((typical / 8 * 7).saturating_add(needed / 8).max(1), Ordering::Relaxed);
+            self.needed.invalidate(uid).await;
+        } else {
+            self.needed.insert(uid.clone(), needed).await;
+        }
     }
 
     fn within_bounds(&self, answer: Answer, bytes: &mut usize) -> Answer {

@@ -20,14 +20,16 @@ use pipeline_core::{Call, Key, Meter, Outcome, Peer, Reason, Sample, StageError,
 use serde::Deserialize;
 
 use crate::Config;
+use crate::credentials;
 use crate::lines::{Line, Lines};
 use crate::token::TokenFile;
 
 const GROUP_VERSION: &str = "/apis/argoproj.io/v1alpha1";
-/// A peer's wish to be left alone is granted for this long at most.
-const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(300);
+/// A peer's wish to be left alone is granted for this long at most: less than the silence after which health
+/// takes the watch for stuck.
+const RETRY_AFTER_LIMIT: Duration = Duration::from_secs(180);
 /// Layers of an error that are looked through; more would be a circle.
-const LAYERS: usize = 16;
+pub(crate) const LAYERS: usize = 16;
 const PLURAL: &str = "applications";
 /// What stays as it is in a segment of a path (RFC 3986, unreserved).
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
@@ -48,6 +50,8 @@ pub(crate) enum Failure {
     CutShort { act: &'static str },
     #[error("{act}: the answer is larger than {limit} bytes")]
     TooLarge { act: &'static str, limit: usize },
+    #[error("{act}: the credentials cannot be had: {what}")]
+    Credentials { act: &'static str, what: &'static str },
     #[error("{act}: the token file cannot be used")]
     Token { act: &'static str, source: io::Error },
     #[error("{act}: {what}")]
@@ -61,7 +65,7 @@ impl Failure {
             Self::Timeout { .. } | Self::Silent { .. } => Reason::Timeout,
             Self::Transport { reason, .. } => *reason,
             Self::CutShort { .. } => Reason::CutShort,
-            Self::Token { .. } => Reason::Unauthorized,
+            Self::Credentials { .. } | Self::Token { .. } => Reason::Unauthorized,
             Self::TooLarge { .. } => Reason::TooLarge,
             Self::Malformed { .. } => Reason::Malformed,
         }
@@ -331,11 +335,10 @@ fn says_not_found(body: &[u8]) -> bool {
 }
 
 fn broken(act: &'static str, error: kube::Error) -> Failure {
-    let reason = match &error {
-        kube::Error::Auth(_) => Reason::Unauthorized,
-        error => cause(error),
-    };
-    match reason {
+    if let Some(what) = credentials::refused(&error) {
+        return Failure::Credentials { act, what };
+    }
+    match cause(&error) {
         Reason::CutShort => Failure::CutShort { act },
         Reason::Timeout => Failure::Timeout { act },
         reason => Failure::Transport { act, reason, source: error.into() },

@@ -13,6 +13,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use pipeline_core::redact::Redactor;
 use pipeline_core::{
     Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Version,
 };
@@ -42,6 +43,8 @@ pub struct Deps {
     pub seen: Seen,
     /// Takes a sample of every request.
     pub meter: Arc<dyn Meter>,
+    /// Takes what is secret out of the texts that are kept of an operation's end.
+    pub redactor: Redactor,
 }
 
 /// The source of application events.
@@ -50,6 +53,7 @@ pub struct ApplicationWatch {
     pub(crate) namespaces: Namespaces,
     pub(crate) api: Api,
     pub(crate) seen: Seen,
+    redactor: Redactor,
 }
 
 impl std::fmt::Debug for ApplicationWatch {
@@ -124,8 +128,13 @@ impl Source for ApplicationWatch {
 }
 
 impl ApplicationWatch {
-    pub(crate) fn new(config: Config, namespaces: Namespaces, api: Api, seen: Seen) -> Self {
-        Self { config, namespaces, api, seen }
+    pub(crate) fn new(
+        config: Config,
+        namespaces: Namespaces,
+        api: Api,
+        (seen, redactor): (Seen, Redactor),
+    ) -> Self {
+        Self { config, namespaces, api, seen, redactor }
     }
 
     /// What the watch needs to be allowed.
@@ -262,7 +271,7 @@ impl ApplicationWatch {
     }
 
     fn event(&self, head: &Head<'_>, deleted: bool, cause: Cause) -> Event {
-        object::event(head, deleted, cause, Timestamp::now(), trace())
+        object::event(head, deleted, cause, (Timestamp::now(), trace()), &self.redactor)
     }
 }
 

@@ -9,6 +9,7 @@ use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject as _;
 
 use crate::api::Api;
+use crate::credentials;
 use crate::namespaces::{Namespaces, PatternError};
 use crate::rights::{self, Right, Scope};
 use crate::token::TokenFile;
@@ -128,7 +129,14 @@ pub enum ConfigError {
         /// What is wrong with it.
         source: std::io::Error,
     },
-    /// The client cannot be built: TLS, exec plug-in.
+    /// The credentials cannot be had. What an exec plug-in said and what it was given are left out: both hold
+    /// tokens and keys.
+    #[error("kubernetes credentials cannot be had: {what}")]
+    Credentials {
+        /// What is wrong with them, from a closed set.
+        what: &'static str,
+    },
+    /// The client cannot be built: TLS.
     #[error("kubernetes client cannot be built")]
     Client(#[source] Box<kube::Error>),
 }
@@ -156,7 +164,16 @@ impl Config {
         let client = self.cluster.client().await?;
         let scope = if namespaces.everywhere() { None } else { Some(self.namespace.as_str()) };
         let api = Api::new(client, scope, &self, deps.meter);
-        Ok(ApplicationWatch::new(self, namespaces, api, deps.seen))
+        Ok(ApplicationWatch::new(self, namespaces, api, (deps.seen, deps.redactor)))
+    }
+
+    /// The address of the API server: the identity of the cluster whose applications are watched.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the file that cannot be used.
+    pub async fn server(&self) -> Result<String, ConfigError> {
+        let (config, _) = self.cluster.found().await?;
+        Ok(config.cluster_url.to_string())
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -189,6 +206,15 @@ impl Config {
 
 impl Cluster {
     pub(crate) async fn client(&self) -> Result<(kube::Client, Option<TokenFile>), ConfigError> {
+        let (config, own_token) = self.found().await?;
+        let client = kube::Client::try_from(config).map_err(|error| match credentials::refused(&error) {
+            Some(what) => ConfigError::Credentials { what },
+            None => ConfigError::Client(Box::new(error)),
+        })?;
+        Ok((client, own_token))
+    }
+
+    async fn found(&self) -> Result<(kube::Config, Option<TokenFile>), ConfigError> {
         let mut own_token = None;
         let mut config = match self {
             Self::Infer => match kubeconfig(None, None).await {
@@ -225,8 +251,7 @@ impl Cluster {
         };
         // The engine alone retries: a retry in here would be neither seen nor counted.
         config.default_retry = false;
-        let client = kube::Client::try_from(config).map_err(|error| ConfigError::Client(Box::new(error)))?;
-        Ok((client, own_token))
+        Ok((config, own_token))
     }
 }
 

@@ -9,6 +9,7 @@
 mod api;
 mod application;
 mod config;
+mod credentials;
 mod lines;
 mod list;
 mod namespaces;

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use pipeline_core::redact::Redactor;
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -126,8 +127,15 @@ pub(crate) fn version(resource_version: &str) -> Version {
 }
 
 /// One state of an object as an event. The text is copied, so that an event that waits in a queue holds its
-/// own bytes and not the page or the connection's buffer it came in.
-pub(crate) fn event(head: &Head<'_>, deleted: bool, cause: Cause, observed: Timestamp, trace: u128) -> Event {
+/// own bytes and not the page or the connection's buffer it came in. The summary of an operation's end is
+/// redacted: it outlives the body, and is put into an object that is redacted already.
+pub(crate) fn event(
+    head: &Head<'_>,
+    deleted: bool,
+    cause: Cause,
+    (observed, trace): (Timestamp, u128),
+    redactor: &Redactor,
+) -> Event {
     let body = Bytes::copy_from_slice(head.text.as_bytes());
     let change = if deleted { Change::Deleted { body: Some(body) } } else { Change::Applied { body } };
     Event {
@@ -137,7 +145,7 @@ pub(crate) fn event(head: &Head<'_>, deleted: bool, cause: Cause, observed: Time
         change,
         cause,
         observed,
-        operation: head.status.and_then(operation_end).map(Arc::new),
+        operation: head.status.and_then(|status| operation_end(status, redactor)).map(Arc::new),
         coalesced_ends: Vec::new(),
         trace,
     }
@@ -158,18 +166,18 @@ pub(crate) fn vanished(key: Key, uid: Uid, version: Version, observed: Timestamp
     }
 }
 
-fn operation_end(status: &RawValue) -> Option<OperationEnd> {
+fn operation_end(status: &RawValue, redactor: &Redactor) -> Option<OperationEnd> {
     let status: Status<'_> = lenient(status)?;
     let state: OperationState<'_> = lenient(status.operation_state?)?;
     let finished_at = non_empty(state.finished_at)?;
     let revision =
         state.sync_result.and_then(lenient).and_then(|result: SyncResult<'_>| text(result.revision));
     Some(OperationEnd {
-        phase: bounded(text(state.phase)),
-        started_at: bounded(text(state.started_at)),
-        finished_at: bounded(Some(finished_at)),
-        revision: bounded(revision),
-        message: bounded(text(state.message)),
+        phase: bounded(text(state.phase), redactor),
+        started_at: bounded(text(state.started_at), redactor),
+        finished_at: bounded(Some(finished_at), redactor),
+        revision: bounded(revision, redactor),
+        message: bounded(text(state.message), redactor),
     })
 }
 
@@ -189,8 +197,11 @@ fn non_empty(raw: Option<&RawValue>) -> Option<String> {
     text(raw).filter(|text| !text.is_empty())
 }
 
-fn bounded(text: Option<String>) -> String {
-    let mut text = text.unwrap_or_default();
+/// Redacted, then cut. The whole text is looked at: what shows that it quotes a Secret may stand behind the
+/// Secret's data.
+fn bounded(text: Option<String>, redactor: &Redactor) -> String {
+    let text = text.unwrap_or_default();
+    let mut text = redactor.text(&text).into_owned();
     text.truncate(text.floor_char_boundary(TEXT_LIMIT));
     text.shrink_to_fit();
     text

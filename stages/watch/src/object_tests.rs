@@ -3,7 +3,7 @@ use super::*;
 const WHOLE: &str = r#"{"apiVersion":"argoproj.io/v1alpha1","metadata":{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42"}}"#;
 
 fn read(text: &str) -> Event {
-    event(&head(text).unwrap(), false, Cause::Watch, Timestamp::UNIX_EPOCH, 7)
+    event(&head(text).unwrap(), false, Cause::Watch, (Timestamp::UNIX_EPOCH, 7), &Redactor::new(b"test"))
 }
 
 fn with_metadata(metadata: &str) -> String {
@@ -27,7 +27,8 @@ fn the_body_is_the_text_to_the_byte() {
 
 #[test]
 fn a_deletion_carries_the_last_state() {
-    let event = event(&head(WHOLE).unwrap(), true, Cause::Read, Timestamp::UNIX_EPOCH, 7);
+    let redactor = Redactor::new(b"test");
+    let event = event(&head(WHOLE).unwrap(), true, Cause::Read, (Timestamp::UNIX_EPOCH, 7), &redactor);
     assert_eq!(event.change, Change::Deleted { body: Some(Bytes::from_static(WHOLE.as_bytes())) });
     assert_eq!(event.cause, Cause::Read);
 }
@@ -101,6 +102,41 @@ fn a_long_message_is_cut_between_characters() {
     let end = with_operation(&format!(r#"{{"finishedAt":"t","message":"x{}"}}"#, "ü".repeat(600))).unwrap();
     assert_eq!(end.message.len(), 1023);
     assert!(end.message.ends_with('ü'));
+}
+
+#[test]
+fn a_secret_that_a_message_quotes_is_withheld_even_where_its_kind_is_cut_off() {
+    let data: serde_json::Map<String, serde_json::Value> =
+        (0..90).map(|n| (format!("entry{n}"), "aHVudGVyMi1odW50ZXIyLWh1bnRlcjI=".into())).collect();
+    let secret = serde_json::json!({"apiVersion": "v1", "data": data, "kind": "Secret"}).to_string();
+    assert!(secret.find("\"kind\"").is_some_and(|at| at > TEXT_LIMIT));
+    let message = format!("one or more objects failed to apply: invalid object: {secret}");
+    let state = serde_json::json!({"finishedAt": "t", "message": message}).to_string();
+    let end = with_operation(&state).unwrap();
+    assert!(!end.message.contains("aHVudGVy") && !end.message.is_empty(), "{}", end.message);
+    assert!(end.message.len() <= TEXT_LIMIT);
+}
+
+#[test]
+fn every_kept_text_of_an_operations_end_is_redacted_and_what_is_harmless_stays() {
+    let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+    let end = with_operation(&format!(
+        r#"{{"finishedAt":"t","phase":"{token}","message":"git fetch https://me:hunter2@git.example.com/x: no",
+            "syncResult":{{"revision":"{token}"}}}}"#
+    ))
+    .unwrap();
+    let kept = format!("{end:?}");
+    assert!(!kept.contains("hunter2") && !kept.contains(token), "{kept}");
+    assert!(end.message.contains("git.example.com/x: no"), "{kept}");
+    let (revision, time) = ("b7c4e1f0a9d8c7b6a5948372615049382716afbe", "2026-11-21T12:00:09Z");
+    let end = with_operation(&format!(
+        r#"{{"finishedAt":"{time}","startedAt":"{time}","phase":"Succeeded","syncResult":{{"revision":"{revision}"}}}}"#
+    ))
+    .unwrap();
+    assert_eq!(
+        [&*end.finished_at, &end.started_at, &end.phase, &end.revision],
+        [time, time, "Succeeded", revision]
+    );
 }
 
 #[test]

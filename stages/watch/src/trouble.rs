@@ -34,6 +34,9 @@ impl Trouble {
             return;
         }
         match reason {
+            Reason::Unauthorized if matches!(failure, Failure::Credentials { .. }) => {
+                error!(error = why, "there are no credentials to show to the api server");
+            }
             Reason::Unauthorized => {
                 error!(
                     error = why,

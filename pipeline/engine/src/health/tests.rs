@@ -94,6 +94,26 @@ fn a_broken_watch_is_shown_until_it_moves() {
 }
 
 #[test]
+fn a_watch_that_goes_on_trying_never_fails_and_one_that_gives_up_does() {
+    let now = Instant::now();
+    for listed in [true, false] {
+        let health = if listed { healthy(now) } else { Health::new(HealthLimits::default(), [], now) };
+        let doing = if listed { "watching" } else { "listing" };
+        for minute in 1..=60 {
+            health.note(&Note::Listing, now + minute * 60 * SECOND);
+            health.note(&Note::Broken(Reason::Forbidden), now + minute * 60 * SECOND);
+        }
+        let text = format!("degraded: source: {doing}: broken for 3600 s (forbidden), begun again");
+        assert_eq!(check(&health, now + 3660 * SECOND), (State::Degraded, text));
+        assert_eq!(check(&health, now + 3900 * SECOND).0, State::Degraded);
+        let text = format!("failing: source: {doing}: nothing has moved for 3901 s");
+        assert_eq!(check(&health, now + 3901 * SECOND), (State::Failing, text));
+        health.note(&Note::Alive, now + 3902 * SECOND);
+        assert_eq!(check(&health, now + 3902 * SECOND).0, State::Ok);
+    }
+}
+
+#[test]
 fn a_lane_in_which_no_turn_ends_is_stuck() {
     let now = Instant::now();
     let health = healthy(now);

@@ -37,6 +37,9 @@ use crate::limit::{Limiter, RateLimit};
 use mark::Mark;
 use slot::{Slot, State};
 
+/// Room for so many keys is kept, however few are busy.
+const SPARE_KEYS: usize = 512;
+
 /// Bounds of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -259,6 +262,10 @@ impl Lane {
             State::Read => self.reads.push_back((self.ticket, key.clone())),
             State::Idle if timer.is_none() && !slot.is_ahead() => {
                 self.keys.remove(key);
+                if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
+                    // After a burst of all applications few are busy.
+                    self.keys.shrink_to(SPARE_KEYS);
+                }
             }
             _ => {}
         }

@@ -52,6 +52,8 @@ pub struct ServeConfig {
     pub grace: Duration,
     /// Connections at a time; more wait to be accepted.
     pub connections: usize,
+    /// Serve `/metrics` and nothing else.
+    pub metrics_only: bool,
 }
 
 impl ServeConfig {
@@ -66,6 +68,7 @@ impl ServeConfig {
             connection_age: Duration::from_secs(300),
             grace: Duration::from_secs(5),
             connections: 256,
+            metrics_only: false,
         }
     }
 
@@ -78,7 +81,7 @@ impl ServeConfig {
             TcpListener::bind(&self.listen).await.map_err(|source| ServeError::new(&self, source))?;
         let address = listener.local_addr().map_err(|source| ServeError::new(&self, source))?;
         tracing::info!(%address, "listening");
-        let pages = pages::router(Arc::new(served), self.request_timeout);
+        let pages = pages::router(Arc::new(served), self.request_timeout, self.metrics_only);
         Ok(Server { listener, address, pages, config: self })
     }
 }

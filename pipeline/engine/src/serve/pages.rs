@@ -41,16 +41,19 @@ struct Pages {
     placing: Semaphore,
 }
 
-/// All pages, each within `timeout` and without a request body.
-pub(super) fn router(served: Arc<Served>, timeout: Duration) -> Router {
+/// All pages, or `/metrics` alone, each within `timeout` and without a request body.
+pub(super) fn router(served: Arc<Served>, timeout: Duration, metrics_only: bool) -> Router {
     let pages = Arc::new(Pages { served, placing: Semaphore::new(1) });
-    Router::new()
-        .route("/", get(async || INDEX))
-        .route("/healthz", get(healthz))
-        .route("/readyz", get(readyz))
-        .route("/metrics", get(metrics))
-        .route("/status", get(status))
-        .route("/app-distribution", get(app_distribution))
+    let mut router = Router::new().route("/metrics", get(metrics));
+    if !metrics_only {
+        router = router
+            .route("/", get(async || INDEX))
+            .route("/healthz", get(healthz))
+            .route("/readyz", get(readyz))
+            .route("/status", get(status))
+            .route("/app-distribution", get(app_distribution));
+    }
+    router
         .fallback(async || (StatusCode::NOT_FOUND, "no such page: / lists them\n"))
         .with_state(pages)
         .layer(from_fn(move |request, next| bounded(request, next, timeout)))

@@ -102,6 +102,15 @@ fn text(status: u16, text: &str) -> (u16, String) {
 }
 
 #[tokio::test]
+async fn an_address_for_metrics_alone_serves_nothing_else() {
+    let running = run(ServeConfig { metrics_only: true, ..config() }).await;
+    assert_eq!(running.get("/metrics").await.0, 200);
+    for path in ["/", "/healthz", "/readyz", "/status", "/app-distribution"] {
+        assert_eq!(running.get(path).await.0, 404, "{path}");
+    }
+}
+
+#[tokio::test]
 async fn health_is_a_line_or_all_checks() {
     let running = run(config()).await;
     assert_eq!(running.get("/healthz").await, text(200, "ok\n"));

@@ -144,7 +144,8 @@ fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome
     let reason = error.reason();
     let cause: &dyn std::error::Error = error;
     let key = &event.key;
-    tracing::warn!(%key, reason = reason.as_str(), error = cause, "cannot enrich an event");
+    // Said for each event only where people look for the one: whoever calls a peer says once that it is away.
+    tracing::debug!(%key, reason = reason.as_str(), error = cause, "cannot enrich an event");
     match error {
         StageError::Retry { after, .. } => {
             Outcome::Retry { reason, after: *after, blame: Blame::Enrich, refused: refused.clone() }

@@ -33,7 +33,7 @@ impl Round<'_> {
         let mut owed = false;
         if self.scope.application {
             for end in self.ends() {
-                let draft = self.application(&self.app.with_operation_end(end), None);
+                let draft = self.application(&self.app.with_operation_end(end, self.redactor), None);
                 reports.push(self.report(&draft, draft.payload.content(), false));
             }
             let gone = self.event.is_deleted();
@@ -150,11 +150,12 @@ impl Round<'_> {
     /// `appVersions`: the texts of the chart's files; absent parts stay absent.
     fn app_versions(&self, versions: &Value) -> Value {
         let file = |of: &Value, name: &str| {
-            let text = self.redactor.raw(of.get(name)?.as_str()?).into_owned();
-            Some((name.to_owned(), Value::String(text)))
+            let text = of.get(name)?.as_str().filter(|text| !text.is_empty())?;
+            Some((name.to_owned(), Value::String(self.redactor.raw(text).into_owned())))
         };
         let mut out = Map::new();
-        if let Some(version) = versions.get("appVersion").and_then(Value::as_str) {
+        let version = versions.get("appVersion").and_then(Value::as_str);
+        if let Some(version) = version.filter(|version| !version.is_empty()) {
             out.insert("appVersion".to_owned(), self.redactor.text(version).into());
         }
         if let Some(files) = versions.get("dependencies").filter(|files| files.is_object()) {

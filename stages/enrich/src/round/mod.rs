@@ -19,7 +19,7 @@ use std::time::Duration;
 use pipeline_core::redact::Redactor;
 use pipeline_core::{
     Cause, Change, Digest, Enriched, Event, Filtered, OperationEnd, ParentRef, Reason, Record, Sections,
-    StageError, Turn,
+    StageError, Turn, Version,
 };
 
 use crate::answers::{self, Commit, Managed, Manifests, Tree};
@@ -63,6 +63,11 @@ pub struct Round<'a> {
     scope: Scope,
     answers: HashMap<Ask, Got>,
     learned: Option<RawManifests>,
+}
+
+/// Whether one state came before another; of an unknown version nothing is known.
+fn is_older(version: Version, than: Version) -> bool {
+    version != Version(0) && version < than
 }
 
 /// What of an application is looked at.
@@ -111,10 +116,17 @@ impl<'a> Round<'a> {
             Some(record) if record.uid == event.uid => (Some(record), None),
             other => (None, other),
         };
+        if event.is_deleted() && earlier.is_some_and(|later| is_older(event.version, later.version)) {
+            // The record is of a later life, which the end of an earlier one does not end. What is there is
+            // there, whatever its version: a cluster that was built anew counts from the start.
+            return Ok(Begun::Done(Enriched::filtered(Filtered::Stale)));
+        }
         let gone = || {
-            let remembered = earlier.or(known);
+            // Of a life that came and went before it could be read, that it is over is all that can be told.
+            let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
+            let remembered = earlier.or(known).cloned().or_else(unseen);
             let reports: Vec<_> =
-                remembered.map(|record| build::stub(event, record, turn, settings)).into_iter().collect();
+                remembered.iter().map(|record| build::stub(event, record, turn, settings)).collect();
             let filtered = reports.is_empty().then_some(Filtered::NeverReported);
             Ok(Begun::Done(Enriched { reports, settle: None, filtered, owed: None }))
         };

@@ -233,7 +233,7 @@ async fn events_wait_for_room() {
 }
 
 #[tokio::test]
-async fn what_is_no_application_is_rejected_and_what_nobody_knew_is_filtered() {
+async fn what_is_no_application_is_rejected_and_what_has_no_identity_is_filtered() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let stage = Stage::looked(&server, |_| {}).await;
     let mut broken = event("store");
@@ -242,6 +242,7 @@ async fn what_is_no_application_is_rejected_and_what_nobody_knew_is_filtered() {
     assert!(matches!(error, StageError::Reject { reason: Reason::Malformed, .. }));
     let mut gone = event("store");
     gone.change = Change::Deleted { body: None };
+    gone.uid = "".into();
     assert_eq!(stage.enrich(&gone).await.unwrap(), Enriched::filtered(Filtered::NeverReported));
     assert_eq!(calls_of(&server, "/applications/"), 0);
 }

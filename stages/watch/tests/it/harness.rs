@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use pipeline_core::redact::Redactor;
 use pipeline_core::{Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid};
 use stages_watch::{ApplicationWatch, Cluster, Config, Deps};
 use tokio::sync::mpsc;
@@ -37,7 +38,8 @@ pub(crate) fn config(address: std::net::SocketAddr) -> Config {
 pub(crate) async fn build(config: Config) -> (ApplicationWatch, Seen, Samples) {
     let _ = rustls::crypto::ring::default_provider().install_default();
     let (seen, samples) = (Seen::default(), Samples::default());
-    let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()) };
+    let redactor = Redactor::new(b"test");
+    let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()), redactor };
     (config.build(deps).await.unwrap(), seen, samples)
 }
 

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use pipeline_core::redact::Redactor;
 use pipeline_core::{Key, NoMeter, Reason, SecretString, Seen, Source as _, Version};
 use stages_watch::{Cluster, Config, Deps, Right, Scope};
 use tokio_rustls::TlsAcceptor;
@@ -125,9 +126,10 @@ async fn a_kubeconfig_and_its_contexts_are_understood() {
     assert_eq!(refusal, "kubeconfig cannot be used: failed to load current context: none");
 }
 
-async fn refused(config: Config) -> String {
+pub(crate) async fn refused(config: Config) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let deps = Deps { seen: Seen::default(), meter: Arc::new(NoMeter) };
+    let redactor = Redactor::new(b"test");
+    let deps = Deps { seen: Seen::default(), meter: Arc::new(NoMeter), redactor };
     let error = config.build(deps).await.expect_err("it is refused");
     match std::error::Error::source(&error) {
         Some(source) => format!("{error}: {source}"),

@@ -10,7 +10,7 @@ use crate::fake::{Answer, Fake, app, list, stream};
 use crate::harness::{Run, config};
 
 #[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
+pub(crate) struct Log(Arc<Mutex<Vec<u8>>>);
 
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
@@ -33,7 +33,7 @@ impl<'a> MakeWriter<'a> for Log {
 
 impl Log {
     /// Takes down everything that is said on this thread, by libraries too.
-    fn start() -> (Self, tracing::subscriber::DefaultGuard) {
+    pub(crate) fn start() -> (Self, tracing::subscriber::DefaultGuard) {
         let log = Self::default();
         let everything = tracing_subscriber::fmt()
             .with_max_level(tracing::Level::TRACE)
@@ -43,7 +43,7 @@ impl Log {
         (log, tracing::subscriber::set_default(everything))
     }
 
-    fn text(&self) -> String {
+    pub(crate) fn text(&self) -> String {
         String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
     }
 

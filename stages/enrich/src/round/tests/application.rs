@@ -211,3 +211,21 @@ fn versions_come_from_the_synced_revision() {
     // The same call, and the same place in the cache.
     assert_eq!(paths, [path.clone(), path]);
 }
+
+#[test]
+fn empty_parts_of_versions_are_absent() {
+    let fork = |ask: &Ask| match ask {
+        Ask::Manifests { .. } => body(json!({
+            "manifests": [], "applicationVersions": {
+                "appVersion": "", "dependencies": {"deps": "name: shop\n", "lock": "", "requirements": null},
+            },
+        })),
+        ask => healthy(ask),
+    };
+    let store = store();
+    let (result, _) = run_with(&event(&store), None, &settings(RawManifests::Served), Duration::ZERO, fork);
+    assert_eq!(
+        payload(&result.unwrap(), "Application")["appVersions"],
+        json!({"dependencies": {"deps": "name: shop\n"}})
+    );
+}

@@ -183,6 +183,33 @@ fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
 }
 
 #[test]
+fn the_end_of_a_coalesced_operation_is_redacted_wherever_it_comes_from() {
+    let secret = r#"{"apiVersion":"v1","data":{"password":"aHVudGVyMi1odW50ZXIy"},"kind":"Secret"}"#;
+    for message in [
+        "git fetch https://me:aHVudGVyMi1odW50ZXIy@git.example.com/x: it failed".to_owned(),
+        format!("invalid object: {secret}"),
+    ] {
+        let mut event = event(&store());
+        event.coalesced_ends = vec![Arc::new(OperationEnd {
+            phase: "Failed".to_owned(),
+            started_at: "2026-11-21T10:10:00Z".to_owned(),
+            finished_at: "2026-11-21T10:10:05Z".to_owned(),
+            revision: REVISION.to_owned(),
+            message,
+        })];
+        let (enriched, _) = run(&event, None, healthy);
+        let told = payloads(&enriched);
+        let state = &object(&told[0].1)["status"]["operationState"];
+        assert_eq!((&state["phase"], &state["syncResult"]["revision"]), (&json!("Failed"), &json!(REVISION)));
+        assert_ne!(state["message"], "", "it is withheld, not forgotten");
+        for report in &enriched.reports {
+            let body = String::from_utf8_lossy(&report.body);
+            assert!(!body.contains("aHVudGVyMi1odW50ZXIy"), "{body}");
+        }
+    }
+}
+
+#[test]
 fn deletions() {
     let known = known_store();
     // Deleted, with its last state: one report, no resource, and the record ends.
@@ -206,8 +233,14 @@ fn deletions() {
     assert_eq!(stub["source"]["cluster"], "https://kubernetes.default.svc");
     assert_eq!(object(&stub)["metadata"]["uid"], "u1");
     assert_eq!(object(&stub)["metadata"]["deletionTimestamp"], NOW);
-    // Of what was never reported there is nothing to say.
-    assert_eq!(run(&gone, None, healthy).0.filtered, Some(Filtered::NeverReported));
+    // It came and went before it could be read: its end is told, and nothing else is known.
+    let (enriched, asked) = run(&gone, None, healthy);
+    assert!(enriched.reports[0].ends && enriched.reports.len() == 1 && asked.is_empty());
+    let stub = payload(&enriched, "Application");
+    assert_eq!(object(&stub)["metadata"]["uid"], "u1");
+    assert_eq!(stub["source"]["repoURL"], "");
+    let unknown = Event { uid: "".into(), ..gone };
+    assert_eq!(run(&unknown, None, healthy).0.filtered, Some(Filtered::NeverReported));
     // A body that cannot be read does not hide the deletion.
     let unreadable = Event { change: Change::Deleted { body: Some("{".into()) }, ..event(&store()) };
     assert!(run(&unreadable, Some(&known), healthy).0.reports[0].ends);
@@ -258,4 +291,32 @@ fn another_life_begins_with_the_end_of_the_first() {
     let lives: Vec<_> = enriched.reports.iter().map(|report| (&*report.uid, report.ends)).collect();
     assert_eq!(lives, [("u1", true), ("u2", false), ("u2", false), ("u2", false)]);
     assert_eq!(&*remember(Some(known), &enriched).unwrap().uid, "u2");
+}
+
+#[test]
+fn a_late_event_of_an_earlier_life_does_not_end_the_later_one() {
+    let known = known_store();
+    let earlier = |version: &str| {
+        let mut object = store();
+        object["metadata"]["uid"] = json!("u0");
+        object["metadata"]["resourceVersion"] = json!(version);
+        object
+    };
+    let bodiless = |object: &Value| Event { change: Change::Deleted { body: None }, ..event(object) };
+    // The record was acknowledged at 10.
+    let late = earlier("9");
+    for event in [deleted(&late), bodiless(&late)] {
+        let (enriched, asked) = run(&event, Some(&known), healthy);
+        assert_eq!(enriched.filtered, Some(Filtered::Stale));
+        assert!(enriched.reports.is_empty() && enriched.settle.is_none() && asked.is_empty());
+    }
+    // What is there is there: a cluster that was built anew counts its versions from the start.
+    let (enriched, _) = run(&event(&late), Some(&known), healthy);
+    let lives: Vec<_> = enriched.reports.iter().map(|report| (&*report.uid, report.ends)).collect();
+    assert_eq!(lives[..2], [("u1", true), ("u0", false)]);
+    // A later state, or an unknown one, is of a later life: the remembered one has ended.
+    for version in ["11", "0"] {
+        let (enriched, _) = run(&deleted(&earlier(version)), Some(&known), healthy);
+        assert_eq!((&*enriched.reports[0].uid, enriched.reports[0].ends), ("u1", true));
+    }
 }

@@ -255,3 +255,26 @@ fn a_sync_that_failed_is_an_error_of_its_resource() {
     );
     assert_eq!(payload(&enriched, "Deployment").get("errors"), None);
 }
+
+#[test]
+fn a_desired_fallback_of_a_cluster_scoped_resource_has_no_namespace() {
+    let role = |namespace: Option<&str>| {
+        let mut role = json!({"apiVersion": "v1", "kind": "Node", "metadata": {"name": "one"}});
+        if let Some(namespace) = namespace {
+            role["metadata"]["namespace"] = json!(namespace);
+        }
+        role
+    };
+    let edit = |store: &mut Value| {
+        store["status"]["resources"] =
+            json!([{"version": "v1", "kind": "Node", "name": "one", "status": "OutOfSync"}]);
+    };
+    let (enriched, _) = run_store(edit, |ask| match ask {
+        Ask::ManagedResources { .. } => body(json!({"items": [{
+            "kind": "Node", "name": "one", "liveState": "null",
+            "targetState": role(Some("wrong")).to_string(),
+        }]})),
+        ask => healthy(ask),
+    });
+    assert_eq!(object(&payload(&enriched, "Node")), role(None));
+}

@@ -74,7 +74,7 @@ async fn sigterm_in_the_middle_of_load_loses_nothing_and_repeats_nothing() {
 async fn sigterm_while_the_platform_hangs_ends_within_the_grace_period() {
     let simulation = fleet(20, RESOURCES, |_| {}).await;
     simulation.platform.faults().add(Rule::always(Fault::Hang));
-    let settings = json!({"shutdown": {"grace": "1s"}});
+    let settings = json!({"shutdown": {"grace": "1s"}, "reporter": {"lanes": {"concurrency": 20}}});
     let runtime = Runtime::start(&simulation, &settings).await;
     runtime.until("reports in flight", |status| status.total.in_flight == 20).await;
     let begun = Instant::now();

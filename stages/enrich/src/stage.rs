@@ -221,16 +221,16 @@ impl Inner {
         timeout_at(trip.deadline, room).await.ok()?.ok()
     }
 
-    /// Remembers what an event needed, of an application that is not like most: a large one counts at once,
-    /// small ones little by little.
+    /// Remembers what an event needed: by itself when its application is not like most, and in what the next
+    /// event of an application of which nothing is known is taken to need.
     async fn note_need(&self, uid: &Uid, needed: u32) {
         let typical = self.typical.load(Ordering::Relaxed);
-        if needed <= typical.saturating_mul(2) {
-            // Two that do this at once lose one of their two notes, which the next one makes good.
-            self.typical.store((typical / 8 * 7).saturating_add(needed / 8).max(1), Ordering::Relaxed);
-            self.needed.invalidate(uid).await;
-        } else {
+        // Two that do this at once lose one of their two notes, which the next one makes good.
+        self.typical.store((typical / 2).saturating_add(needed / 2).max(1), Ordering::Relaxed);
+        if needed > typical.saturating_mul(2) {
             self.needed.insert(uid.clone(), needed).await;
+        } else {
+            self.needed.invalidate(uid).await;
         }
     }
 

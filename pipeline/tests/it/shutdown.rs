@@ -104,7 +104,9 @@ async fn sigterm_before_anything_works_ends_at_once() {
 async fn sigkill_in_the_middle_of_load_loses_nothing_and_repeats_under_the_same_keys() {
     const UNANSWERED: u64 = 40;
     let simulation = load().await;
-    let runtime = Runtime::start(&simulation, &json!({})).await;
+    // As many applications at once that each of the unanswered reports can be another application's.
+    let settings = json!({"reporter": {"lanes": {"concurrency": 20}}});
+    let runtime = Runtime::start(&simulation, &settings).await;
     taken(&simulation, ONCE / 8).await;
     // The platform has these reports, and the program never hears so.
     simulation.platform.faults().add(Rule::always(Fault::Hang).times(UNANSWERED).after_effect());

@@ -77,6 +77,17 @@ impl Failure {
         matches!(self, Self::Status { code: 410, .. })
     }
 
+    /// Whether the version that a watch was to go on from may be the cause. It is not while the server cannot be
+    /// reached, does not know us or has no time: to list then would make every watcher of a server that was away for
+    /// a moment read everything anew.
+    pub(crate) fn may_blame_version(&self) -> bool {
+        match self {
+            Self::Status { code, .. } => !matches!(code, 401 | 403 | 429 | 503),
+            Self::Transport { .. } | Self::Credentials { .. } | Self::Token { .. } => false,
+            _ => true,
+        }
+    }
+
     /// The peer's `Retry-After`.
     pub(crate) fn after(&self) -> Option<Duration> {
         match self {

@@ -31,6 +31,16 @@ fn what_may_pass_is_retried_and_what_cannot_is_rejected() {
 }
 
 #[test]
+fn a_version_is_blamed_only_by_a_server_that_has_seen_it() {
+    let of = |code| Failure::Status { act: "watch applications", code, after: None }.may_blame_version();
+    assert!([400, 404, 410, 500, 504].into_iter().all(of));
+    assert!(![401, 403, 429, 503].into_iter().any(of));
+    let wrapped = |kind| kube::Error::Service(Box::new(io::Error::from(kind)));
+    assert!(!broken("x", wrapped(io::ErrorKind::ConnectionRefused)).may_blame_version());
+    assert!(broken("x", wrapped(io::ErrorKind::UnexpectedEof)).may_blame_version());
+}
+
+#[test]
 fn the_cause_is_found_under_layers() {
     let wrapped = |error: io::Error| kube::Error::Service(Box::new(io::Error::other(error)));
     let tls = io::Error::other(rustls::Error::HandshakeNotComplete);

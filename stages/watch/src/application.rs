@@ -33,7 +33,7 @@ const WATCH: &str = "watch applications";
 const SHORTEST_WATCH: Duration = Duration::from_millis(500);
 /// A server takes 0 seconds for no limit.
 const SHORTEST_TIMEOUT: Duration = Duration::from_secs(1);
-/// After so many failures in a row the watch is begun anew with a list: its version may be the cause.
+/// After so many failures in a row that its version may have caused the watch is begun anew with a list.
 const RESUMES: u32 = 3;
 
 /// What the watch is given beside its configuration.
@@ -73,6 +73,10 @@ pub(crate) struct Position {
     pub(crate) moved: bool,
     /// A line of the watch could not be read: a list has to find what it said.
     pub(crate) lost: bool,
+    /// Failures since a watch last worked that its version may have caused.
+    pub(crate) doubts: u32,
+    /// Since a watch last worked its version was too old once.
+    pub(crate) expired: bool,
 }
 
 pub(crate) enum Stopped {
@@ -157,6 +161,7 @@ impl ApplicationWatch {
             };
             if position.moved || (!listing && result.is_ok()) {
                 trouble.over();
+                (position.doubts, position.expired) = (0, false);
             }
             if !listing && std::mem::take(&mut position.lost) {
                 position.at = None;
@@ -167,8 +172,15 @@ impl ApplicationWatch {
                 Err(Stopped::Failed(failure)) => {
                     out.note(Note::Broken(failure.reason()));
                     trouble.add(&failure, &self.config);
-                    if failure.is_gone() || trouble.failures.is_multiple_of(RESUMES) {
+                    // A server that says this is there, and a list is the remedy: it does not wait as long as for one
+                    // that was away. If the list does not help, all waits are as ever.
+                    if failure.is_gone() && !std::mem::replace(&mut position.expired, true) {
+                        trouble.failures = 1;
+                    }
+                    position.doubts += u32::from(!listing && failure.may_blame_version());
+                    if failure.is_gone() || position.doubts >= RESUMES {
                         position.at = None;
+                        position.doubts = 0;
                     }
                     tokio::time::sleep(trouble.wait(&failure, &self.config, fastrand::f64())).await;
                 }

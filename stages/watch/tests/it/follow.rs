@@ -213,6 +213,43 @@ async fn after_three_failures_in_a_row_it_lists_again() {
 }
 
 #[tokio::test]
+async fn a_server_that_is_away_is_no_reason_for_a_list() {
+    let (feed, open) = stream();
+    let mut failures: Vec<Answer> = [503, 401, 429, 403, 503].map(Answer::Status).into();
+    failures.push(open);
+    let fake = Fake::start(script(vec![], vec![], failures)).await;
+    let mut run = Run::start(config(fake.address)).await;
+    feed.change("ADDED", &app("argocd", "a", "u1", 101));
+    assert_eq!(run.next().await, "argocd/a u1 101");
+    assert_eq!(fake.asked("list").len(), 1);
+    let versions: Vec<_> =
+        fake.asked("watch").iter().map(|asked| asked.get("resourceVersion").map(str::to_owned)).collect();
+    assert_eq!(versions, [(); 6].map(|()| Some("10".to_owned())), "it goes on from where it was");
+    run.finish().await.unwrap();
+}
+
+#[tokio::test]
+async fn after_an_absence_a_version_that_is_too_old_is_replaced_without_the_wait_of_an_absence() {
+    let mut failures: Vec<Answer> = (0..6).map(|_| Answer::Status(503)).collect();
+    failures.extend([Answer::Status(410), Answer::Status(410), Answer::Hang]);
+    let fake = Fake::start(script(vec![], vec![], failures)).await;
+    let mut patient = config(fake.address);
+    (patient.backoff_min, patient.backoff_max) = (Duration::from_millis(100), Duration::from_secs(30));
+    let mut run = Run::start(patient).await;
+    run.listed().await;
+    run.until(|note| note == Note::Broken(Reason::Refused)).await;
+    let begun = Instant::now();
+    run.listed().await;
+    // The seventh failure in a row would wait for at least 3.2 s.
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    run.until(|note| note == Note::Broken(Reason::Refused)).await;
+    let begun = Instant::now();
+    run.listed().await;
+    assert!(begun.elapsed() > Duration::from_millis(10), "what does not help is not repeated without pause");
+    run.finish().await.unwrap();
+}
+
+#[tokio::test]
 async fn a_server_that_repeats_itself_is_not_asked_without_pause() {
     let repeated = || {
         let (feed, answer) = stream();

@@ -3,6 +3,7 @@
 
 mod build;
 mod log;
+mod rbac;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -21,6 +22,7 @@ use stages_watch::ApplicationWatch;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+pub(crate) use self::rbac::run as rbac;
 use crate::config::{Config, Loaded};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");

@@ -4,7 +4,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
-use clap::{Args, CommandFactory as _, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 use crate::config::{Given, Variables, set};
 
@@ -18,7 +18,9 @@ Examples:
   See every setting, its value, and where that comes from:
     gitops-runtime config print
   Check a file of settings:
-    gitops-runtime config check settings.yaml";
+    gitops-runtime config check settings.yaml
+  Grant a ServiceAccount what the reporter needs, and nothing else:
+    gitops-runtime rbac print --role reporter | kubectl apply -f -";
 
 const REPORTER: &str = "\
 Examples:
@@ -38,6 +40,17 @@ Examples:
   gitops-runtime config check settings.yaml            one file alone
   gitops-runtime config schema > schema.json           for editors that complete and check YAML";
 
+const RBAC: &str = "\
+Examples:
+  Look at the rights the event reporter needs:
+    gitops-runtime rbac print --role reporter
+  Grant them, to a ServiceAccount in the namespace Argo CD is installed in:
+    gitops-runtime rbac print --role reporter --namespace argocd | kubectl apply -f -
+  With the settings the reporter runs with, and a ServiceAccount elsewhere:
+    gitops-runtime rbac print --role reporter --config settings.yaml --service-account gitops/reporter
+  Applications in other namespaces as well:
+    gitops-runtime rbac print --role reporter --application-namespaces 'team-*'";
+
 /// The command line as it was given. Not to be printed: somebody may have put a secret there.
 #[derive(Parser)]
 #[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110, arg_required_else_help = true)]
@@ -55,6 +68,42 @@ pub(crate) enum Command {
     /// Print, check or describe the settings.
     #[command(subcommand, after_help = CONFIG)]
     Config(ConfigCommand),
+    /// Print the rights a role needs in the cluster.
+    #[command(subcommand, after_help = RBAC)]
+    Rbac(RbacCommand),
+}
+
+/// What is to be done about rights.
+#[derive(Subcommand)]
+pub(crate) enum RbacCommand {
+    /// Print a ServiceAccount, the rights the role needs with these settings, and their binding, for kubectl.
+    #[command(after_help = RBAC)]
+    Print {
+        /// Whose rights
+        #[arg(long, value_enum)]
+        role: Role,
+        /// The ServiceAccount that gets them; it is in the namespace Argo CD is installed in, unless another is given
+        #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "event-reporter", value_parser = account)]
+        service_account: Account,
+        #[command(flatten)]
+        given: Box<Settings>,
+    },
+}
+
+/// What this binary can run as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Role {
+    /// The application event reporter
+    Reporter,
+}
+
+/// A ServiceAccount.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Account {
+    /// `None`: the namespace Argo CD is installed in.
+    pub(crate) namespace: Option<String>,
+    /// Its name.
+    pub(crate) name: String,
 }
 
 /// What is to be done with the settings.
@@ -217,6 +266,30 @@ fn assignment(text: &str) -> Result<(String, String), String> {
         Some((path, value)) if !path.is_empty() => Ok((path.to_owned(), value.to_owned())),
         _ => Err("must be a setting and its value, such as reporter.queue.events=500".to_owned()),
     }
+}
+
+fn account(text: &str) -> Result<Account, String> {
+    let (namespace, name) = match text.split_once('/') {
+        Some((namespace, name)) => (Some(namespace), name),
+        None => (None, text),
+    };
+    if !namespace.is_none_or(is_label) {
+        return Err("the part before / must be the name of a namespace, such as argocd".to_owned());
+    }
+    // Names of ServiceAccounts may hold dots.
+    if name.len() > 253 || !name.split('.').all(is_label) {
+        return Err("must be lower-case letters, digits, - and ., such as event-reporter".to_owned());
+    }
+    Ok(Account { namespace: namespace.map(str::to_owned), name: name.to_owned() })
+}
+
+/// Whether Kubernetes takes the text as the name of a namespace.
+pub(crate) fn is_label(text: &str) -> bool {
+    let alphanumeric = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit();
+    (1..=63).contains(&text.len())
+        && text.chars().all(|c| alphanumeric(c) || c == '-')
+        && text.starts_with(alphanumeric)
+        && text.ends_with(alphanumeric)
 }
 
 #[cfg(test)]

@@ -239,6 +239,18 @@ impl Config {
         Ok(Loaded { config, ignored: layers.ignored })
     }
 
+    /// Reads the settings for a command that starts nothing: what only a start cannot do without may be missing.
+    pub(crate) fn load_given(given: &Given, variables: &Variables) -> Result<Self, Problems> {
+        let mut layers = Self::lay(given, variables);
+        let host = Host::read(variables);
+        let config = layers.raw().and_then(|raw| resolve::config(raw, &host, &mut layers.problems));
+        match config {
+            Some(config) if !layers.problems.is_wrong() => Ok(config),
+            _ if layers.problems.is_wrong() => Err(layers.problems.without_missing()),
+            _ => Err(layers.problems),
+        }
+    }
+
     fn lay(given: &Given, variables: &Variables) -> Layers {
         let mut layers = Layers::default();
         let named = || set(variables, FILE).map(PathBuf::from);

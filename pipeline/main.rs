@@ -13,6 +13,10 @@ fn main() -> ExitCode {
     let variables = config::variables();
     match cli::Cli::read(&variables) {
         cli::Command::Config(command) => config::run(&command, &variables),
+        cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(error) => fail(format!("{error:#}")),
+        },
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
             Ok(loaded) => match app::reporter(loaded) {
                 Ok(()) => ExitCode::SUCCESS,

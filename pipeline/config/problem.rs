@@ -84,6 +84,11 @@ impl Problems {
         self
     }
 
+    /// Whether something is wrong besides what is only not given.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.0.iter().any(|problem| !problem.missing)
+    }
+
     /// Whether nothing is wrong.
     pub(crate) fn is_empty(&self) -> bool {
         self.0.is_empty()

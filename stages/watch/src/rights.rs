@@ -12,17 +12,37 @@ pub enum Scope {
 /// One RBAC rule.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Right {
-    /// The API group.
+    /// The API group; empty for the core group.
     pub group: &'static str,
     /// Its resources, in the plural.
     pub resources: &'static [&'static str],
     /// What is done with them.
     pub verbs: &'static [&'static str],
+    /// The names of the only objects it is needed for; empty for all. Only verbs about one object can be
+    /// granted by name.
+    pub names: Vec<String>,
     /// Where.
     pub scope: Scope,
 }
 
 /// What [`crate::ApplicationWatch`] needs: `list` for relists, `watch`, and `get` for reading one again.
 pub(crate) fn applications(scope: Scope) -> Right {
-    Right { group: "argoproj.io", resources: &["applications"], verbs: &["get", "list", "watch"], scope }
+    Right {
+        group: "argoproj.io",
+        resources: &["applications"],
+        verbs: &["get", "list", "watch"],
+        names: Vec::new(),
+        scope,
+    }
+}
+
+/// What reading one Secret needs: no other one can be read with it, and none can be listed.
+pub(crate) fn secret(namespace: &str, name: &str) -> Right {
+    Right {
+        group: "",
+        resources: &["secrets"],
+        verbs: &["get"],
+        names: vec![name.to_owned()],
+        scope: Scope::Namespace(namespace.to_owned()),
+    }
 }

@@ -12,6 +12,7 @@ use pipeline_core::SecretString;
 use serde::Deserialize;
 
 use crate::api::{Failure, exchange, segment};
+use crate::rights::{self, Right};
 use crate::{Config, ConfigError};
 
 /// A Secret is at most 1 MiB; base64 and its metadata are on top of that.
@@ -59,6 +60,12 @@ struct Secret {
 }
 
 impl Config {
+    /// What [`Config::secret`] needs to be allowed.
+    #[must_use]
+    pub fn secret_right(&self, name: &str) -> Right {
+        rights::secret(&self.namespace, name)
+    }
+
     /// Reads the token under `key` of the Secret `name` in the runtime's namespace.
     ///
     /// # Errors

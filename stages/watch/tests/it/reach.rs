@@ -201,12 +201,26 @@ fn the_rights_are_as_wide_as_the_watch() {
         group: "argoproj.io",
         resources: &["applications"],
         verbs: &["get", "list", "watch"],
+        names: Vec::new(),
         scope,
     };
     let mut config = Config::default();
     assert_eq!(config.rights(), [right(Scope::Namespace("argocd".to_owned()))]);
     config.namespaces.push("team-*".to_owned());
     assert_eq!(config.rights(), [right(Scope::Cluster)]);
+}
+
+#[test]
+fn a_secret_is_read_by_its_name_and_no_other() {
+    let config = Config { namespace: "own".to_owned(), ..Config::default() };
+    let right = Right {
+        group: "",
+        resources: &["secrets"],
+        verbs: &["get"],
+        names: vec!["argocd-token".to_owned()],
+        scope: Scope::Namespace("own".to_owned()),
+    };
+    assert_eq!(config.secret_right("argocd-token"), right);
 }
 
 #[test]

@@ -1,0 +1,111 @@
+//! `gitops-runtime rbac print`: the rights that a role declares, as a manifest.
+//!
+//! takes: the settings in force - gives: a ServiceAccount, the roles with what the stages say they need with these
+//! settings and nothing else, and their bindings, as YAML for `kubectl apply`
+//! calls: nothing - fails: when the settings are wrong, or a name in them is none for Kubernetes
+
+use std::collections::BTreeMap;
+use std::io::{self, Write as _};
+
+use anyhow::{Context as _, bail};
+use serde_json::{Value, json};
+use stages_watch::{Right, Scope};
+
+use super::build;
+use crate::cli::{Account, RbacCommand, Role, is_label};
+use crate::config::{Config, Token, Variables};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// With everything that is wrong with the settings; or when standard output cannot be written.
+pub(crate) fn run(command: &RbacCommand, variables: &Variables) -> anyhow::Result<()> {
+    let RbacCommand::Print { role, service_account, given } = command;
+    let config = Config::load_given(&given.given(), variables)?;
+    let text = manifest(*role, service_account, &config)?;
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("write to standard output"),
+    }
+}
+
+/// What the stages of a role need to be allowed with these settings.
+fn rights(role: Role, config: &Config) -> Vec<Right> {
+    match role {
+        Role::Reporter => {
+            let watch = build::watch(config);
+            let mut rights = watch.rights();
+            if let Token::Secret { name, .. } = &config.argocd.token {
+                rights.push(watch.secret_right(name));
+            }
+            rights
+        }
+    }
+}
+
+fn manifest(role: Role, account: &Account, config: &Config) -> anyhow::Result<String> {
+    let own = &config.kubernetes.namespace;
+    if !is_label(own) {
+        bail!(
+            "config: kubernetes.namespace: '{own}' is not the name of a namespace: lower-case letters, digits and \
+             -, such as argocd"
+        );
+    }
+    let namespace = account.namespace.as_ref().unwrap_or(own);
+    let mut objects = vec![json!({
+        "apiVersion": "v1",
+        "kind": "ServiceAccount",
+        "metadata": metadata(role, &account.name, Some(namespace)),
+    })];
+    // Accounts of one name in several namespaces do not take each other's roles.
+    let name = format!("gitops-runtime:{namespace}:{}", account.name);
+    // One role for each place, whatever number of rights holds there; the cluster's comes last.
+    let mut places: BTreeMap<(bool, String), Vec<Value>> = BTreeMap::new();
+    for right in rights(role, config) {
+        let place = match &right.scope {
+            Scope::Namespace(namespace) => (false, namespace.clone()),
+            Scope::Cluster => (true, String::new()),
+        };
+        places.entry(place).or_default().push(rule(&right));
+    }
+    for ((everywhere, place), rules) in places {
+        let (kind, place) = if everywhere { ("ClusterRole", None) } else { ("Role", Some(place.as_str())) };
+        objects.push(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": kind,
+            "metadata": metadata(role, &name, place),
+            "rules": rules,
+        }));
+        objects.push(json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": format!("{kind}Binding"),
+            "metadata": metadata(role, &name, place),
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": name},
+            "subjects": [{"kind": "ServiceAccount", "name": account.name, "namespace": namespace}],
+        }));
+    }
+    let documents: Result<Vec<String>, _> = objects.iter().map(serde_saphyr::to_string).collect();
+    Ok(documents.context("write the rights as YAML")?.join("---\n"))
+}
+
+fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
+    let component = match role {
+        Role::Reporter => "reporter",
+    };
+    let mut metadata = json!({
+        "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},
+        "name": name,
+    });
+    if let (Value::Object(metadata), Some(namespace)) = (&mut metadata, namespace) {
+        metadata.insert("namespace".to_owned(), namespace.into());
+    }
+    metadata
+}
+
+fn rule(right: &Right) -> Value {
+    let mut rule = json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs});
+    if let (Value::Object(rule), false) = (&mut rule, right.names.is_empty()) {
+        rule.insert("resourceNames".to_owned(), right.names.clone().into());
+    }
+    rule
+}

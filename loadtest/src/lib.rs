@@ -1,7 +1,9 @@
 //! Simulators of the runtime's peers, recordings, replay, scenarios and benchmarks.
 
 pub mod bench;
+pub mod cluster;
 pub mod demo;
+pub mod full;
 pub mod interrupt;
 pub mod oracle;
 pub mod process;

@@ -19,6 +19,10 @@ enum Command {
     Bench(loadtest::bench::Args),
     /// Starts the real binary with more applications than its queues hold
     Overload(loadtest::bench::overload::Args),
+    /// Runs every suite in its long form
+    Full(loadtest::full::Args),
+    /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
+    Cluster(loadtest::cluster::Args),
     /// Runs the simulators of the Kubernetes API, Argo CD and the platform
     Sim(loadtest::sim::Args),
     /// Packs and unpacks recordings
@@ -32,6 +36,8 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Demo(args) => loadtest::demo::run(&args),
         Command::Bench(args) => loadtest::bench::run(&args),
         Command::Overload(args) => loadtest::bench::overload::run(&args),
+        Command::Full(args) => loadtest::full::run(&args),
+        Command::Cluster(args) => loadtest::cluster::run(&args),
         Command::Sim(args) => loadtest::sim::run(&args),
         Command::Recordings(args) => loadtest::recordings::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),

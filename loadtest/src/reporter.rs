@@ -133,13 +133,26 @@ impl Reporter {
             "reporter": {"sink": {"kind": "platform"}},
         });
         merge(&mut settings, more);
-        // It runs in the simulation's folder.
+        let environment = simulation.environment(&settings)?;
+        Self::launch(program, environment, simulation.directory()).await
+    }
+
+    /// Starts `program` in a folder, with settings that `environment` points it to, and waits until it serves.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub async fn launch(
+        program: &Path,
+        environment: Vec<(String, String)>,
+        directory: &Path,
+    ) -> anyhow::Result<Self> {
+        // It runs in another folder than this program.
         let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
         let mut process = Process::start(&Start {
             program,
             args: vec!["reporter".into()],
-            env: simulation.environment(&settings)?,
-            directory: simulation.directory().to_path_buf(),
+            env: environment,
+            directory: directory.to_path_buf(),
         })?;
         let address = process.address(STARTS_WITHIN).await?;
         // Another part of this program was first.
@@ -225,6 +238,15 @@ impl Reporter {
             let last = lines.iter().rev().take(8).rev().cloned().collect::<Vec<_>>().join("\n");
             format!("the reporter has ended; the end of its log:\n{last}")
         })
+    }
+
+    /// Kills it (SIGKILL) and waits for its end.
+    ///
+    /// # Errors
+    /// When it had ended before, or does not end within 30 s.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.signal("KILL").await?;
+        self.process.wait(Duration::from_secs(30)).await.map(drop)
     }
 
     /// Asks it to stop and waits for its end.

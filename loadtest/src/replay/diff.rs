@@ -6,14 +6,14 @@ use serde_json::Value;
 
 /// One place where two values differ; `None` is absent.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Difference {
-    pub(super) path: String,
-    pub(super) ours: Option<Value>,
-    pub(super) theirs: Option<Value>,
+pub(crate) struct Difference {
+    pub(crate) path: String,
+    pub(crate) ours: Option<Value>,
+    pub(crate) theirs: Option<Value>,
 }
 
 /// Every place where `ours` and `theirs` differ, below `path`.
-pub(super) fn diff(path: &str, ours: Option<&Value>, theirs: Option<&Value>, out: &mut Vec<Difference>) {
+pub(crate) fn diff(path: &str, ours: Option<&Value>, theirs: Option<&Value>, out: &mut Vec<Difference>) {
     match (ours, theirs) {
         (Some(Value::Object(ours)), Some(Value::Object(theirs))) => {
             for (name, value) in ours {
@@ -147,7 +147,7 @@ fn steps(path: &str) -> Vec<Step> {
 }
 
 /// A value shortened for a line of output; no whole manifest is ever printed.
-pub(super) fn short(value: Option<&Value>) -> String {
+pub(crate) fn short(value: Option<&Value>) -> String {
     const SHOWN: usize = 60;
     let Some(value) = value else { return "(absent)".to_owned() };
     let text = value.to_string();

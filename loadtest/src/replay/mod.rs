@@ -5,7 +5,7 @@
 //! reports are compared with what was watched and answered. Fails when a recording cannot be read.
 
 mod compare;
-mod diff;
+pub(crate) mod diff;
 mod memory;
 mod observed;
 mod output;
@@ -16,7 +16,7 @@ mod recorded;
 mod rules;
 #[cfg(test)]
 mod tests;
-mod view;
+pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

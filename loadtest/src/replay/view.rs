@@ -12,7 +12,7 @@ const ANNOTATION: &str = "app.meta.revisions-metadata";
 
 /// What a report is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) struct Identity {
+pub(crate) struct Identity {
     pub(super) api_version: String,
     pub(super) kind: String,
     pub(super) namespace: String,
@@ -21,13 +21,13 @@ pub(super) struct Identity {
 
 /// A report: manifests in it are JSON instead of text, and the object is no longer base64.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct View {
+pub(crate) struct View {
     data: Value,
 }
 
 impl View {
     /// Opens the value under `data`.
-    pub(super) fn of(data: &Value) -> Self {
+    pub(crate) fn of(data: &Value) -> Self {
         let mut data = data.clone();
         if let Some(object) = data.get_mut("object") {
             let bytes = object.as_str().and_then(|text| STANDARD.decode(text).ok());
@@ -47,11 +47,11 @@ impl View {
         Self { data }
     }
 
-    pub(super) fn data(&self) -> &Value {
+    pub(crate) fn data(&self) -> &Value {
         &self.data
     }
 
-    pub(super) fn object(&self) -> &Value {
+    pub(crate) fn object(&self) -> &Value {
         self.data.get("object").unwrap_or(&Value::Null)
     }
 

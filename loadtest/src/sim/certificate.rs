@@ -51,6 +51,17 @@ impl Authority {
         self.certificate.pem()
     }
 
+    /// A certificate for `names` and its key, both as PEM.
+    ///
+    /// # Errors
+    /// When no key or certificate can be made.
+    pub fn signed(&self, names: Vec<String>) -> anyhow::Result<(String, String)> {
+        let params = CertificateParams::new(names).context("describe the certificate")?;
+        let key = KeyPair::generate().context("make the certificate's key")?;
+        let certificate = params.signed_by(&key, &self.issuer).context("sign the certificate")?;
+        Ok((certificate.pem(), key.serialize_pem()))
+    }
+
     /// TLS settings of a server on loopback.
     ///
     /// # Errors

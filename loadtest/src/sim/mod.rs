@@ -10,7 +10,7 @@ pub mod generate;
 pub mod kube;
 pub mod platform;
 mod player;
-mod server;
+pub(crate) mod server;
 mod simulation;
 mod traffic;
 

@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::fault::{Answer, Faults, authorized, spoil};
 use super::server::{Listen, Server};
 pub use tally::{Keep, Kept, Last, Totals};
+pub(crate) use wire::parse;
 pub use wire::{EntityName, Parsed, ResourceKey};
 
 /// Settings of a simulated platform.

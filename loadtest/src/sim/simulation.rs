@@ -22,6 +22,8 @@ use crate::recordings::Case;
 pub enum Load {
     /// Cases of one cluster, replayed by [`Simulation::player`].
     Recording(Vec<Case>),
+    /// The same, where the product's own reporter was recorded: Argo CD answers as it answered that.
+    Reported(Vec<Case>),
     /// Generated applications, put into the cluster by [`Simulation::populate`].
     Generated(Shape),
     /// Nothing but what a test puts in.
@@ -107,12 +109,8 @@ impl Simulation {
         let mut listen = listens.into_iter();
         let (mut player, mut fleet) = (None, None);
         let content = match setup.load {
-            Load::Recording(cases) => {
-                let own = Player::new(&cases)?;
-                let recorded = own.recorded();
-                player = Some(own);
-                Content::Recorded(recorded)
-            }
+            Load::Recording(cases) => play(Player::new(&cases)?, &mut player),
+            Load::Reported(cases) => play(Player::of_reporter(&cases)?, &mut player),
             Load::Generated(shape) => {
                 let own = Arc::new(Fleet::new(shape)?);
                 fleet = Some(own.clone());
@@ -237,6 +235,12 @@ impl Simulation {
         self.platform.close_file().await?;
         self.directory.close().context("remove the simulation's folder")
     }
+}
+
+fn play(own: Player, player: &mut Option<Player>) -> Content {
+    let recorded = own.recorded();
+    *player = Some(own);
+    Content::Recorded(recorded)
 }
 
 fn kubeconfig(url: &str, ca: &Path) -> Value {

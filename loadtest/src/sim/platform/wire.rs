@@ -109,7 +109,7 @@ pub(super) fn payload(text: &[u8]) -> Option<&str> {
 }
 
 /// Reads a payload.
-pub(super) fn parse(payload: &str) -> Option<Parsed> {
+pub(crate) fn parse(payload: &str) -> Option<Parsed> {
     let data: Data<'_> = serde_json::from_str(payload).ok()?;
     let object = STANDARD.decode(data.object.as_bytes()).ok()?;
     let object: Object<'_> = serde_json::from_slice(&object).ok()?;

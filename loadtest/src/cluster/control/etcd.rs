@@ -1,0 +1,121 @@
+//! etcd: the memory of the API server.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+
+use super::LIMIT;
+use crate::cluster::child::{Child, Spec};
+use crate::cluster::port;
+
+/// How long one answer may take; a compaction copies nothing, but a busy machine is slow.
+const ANSWER: Duration = Duration::from_secs(30);
+
+/// A running etcd.
+#[derive(Debug)]
+pub(super) struct Etcd {
+    gateway: Gateway,
+    child: Child,
+}
+
+/// The part of etcd that speaks JSON over HTTP.
+#[derive(Debug)]
+pub(super) struct Gateway {
+    url: String,
+    http: reqwest::Client,
+}
+
+impl Etcd {
+    /// Starts one in `directory` and waits until it answers.
+    pub(super) async fn start(directory: &Path) -> anyhow::Result<Self> {
+        let url = format!("http://127.0.0.1:{}", port::free()?);
+        let peers = format!("http://127.0.0.1:{}", port::free()?);
+        let spec = Spec::new("etcd", "etcd", directory).args(flags(&url, &peers, &directory.join("etcd")));
+        let gateway = Gateway::new(url)?;
+        let child = Child::start(&spec)?;
+        child.ready(LIMIT, async || gateway.revision().await.is_ok()).await?;
+        Ok(Self { gateway, child })
+    }
+
+    pub(super) fn url(&self) -> &str {
+        &self.gateway.url
+    }
+
+    pub(super) fn child(&self) -> &Child {
+        &self.child
+    }
+
+    /// Drops what is older than the newest revision, and tells that.
+    pub(super) async fn compact(&self) -> anyhow::Result<u64> {
+        self.gateway.compact().await
+    }
+}
+
+impl Gateway {
+    pub(super) fn new(url: String) -> anyhow::Result<Self> {
+        let http = reqwest::Client::builder().no_proxy().build().context("make a client of etcd")?;
+        Ok(Self { url, http })
+    }
+
+    pub(super) async fn compact(&self) -> anyhow::Result<u64> {
+        let revision = self.revision().await?;
+        // Numbers of 64 bits are strings in etcd's JSON.
+        let body = json!({ "revision": revision.to_string(), "physical": true });
+        match self.ask("kv/compaction", &body).await {
+            // Nothing was written since the last time.
+            Err(Refusal::Answer { message, .. }) if message.ends_with("has been compacted") => {}
+            answer => {
+                answer.with_context(|| format!("compact etcd at revision {revision}"))?;
+            }
+        }
+        Ok(revision)
+    }
+
+    /// The newest revision.
+    async fn revision(&self) -> anyhow::Result<u64> {
+        let act = "ask etcd for its revision";
+        // Any key does: the answer's header holds the revision of the whole store.
+        let answer = self.ask("kv/range", &json!({ "key": "AA==" })).await.context(act)?;
+        let revision = answer.pointer("/header/revision").and_then(Value::as_str).context(act)?;
+        revision.parse().context(act)
+    }
+
+    async fn ask(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
+        let answer =
+            self.http.post(format!("{}/v3/{path}", self.url)).timeout(ANSWER).json(body).send().await?;
+        let status = answer.status();
+        let answer: Value = answer.json().await?;
+        if !status.is_success() {
+            let message = answer["error"].as_str().unwrap_or_default().to_owned();
+            return Err(Refusal::Answer { status, message });
+        }
+        Ok(answer)
+    }
+}
+
+/// Why etcd gave nothing.
+#[derive(Debug, thiserror::Error)]
+enum Refusal {
+    #[error("etcd answers {status}: {message}")]
+    Answer { status: reqwest::StatusCode, message: String },
+    #[error("speak to etcd")]
+    Line(#[from] reqwest::Error),
+}
+
+pub(super) fn flags(url: &str, peers: &str, data: &Path) -> Vec<String> {
+    vec![
+        "--name=one".to_owned(),
+        format!("--data-dir={}", data.display()),
+        format!("--listen-client-urls={url}"),
+        format!("--advertise-client-urls={url}"),
+        format!("--listen-peer-urls={peers}"),
+        format!("--initial-advertise-peer-urls={peers}"),
+        format!("--initial-cluster=one={peers}"),
+        // A cluster that ends with its parent needs no data that outlives a power cut.
+        "--unsafe-no-fsync".to_owned(),
+        "--logger=zap".to_owned(),
+        "--log-level=warn".to_owned(),
+    ]
+}

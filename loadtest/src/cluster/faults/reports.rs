@@ -1,0 +1,135 @@
+//! What the reports of a run must be, whatever was killed.
+
+use std::collections::HashMap;
+
+use serde_json::Value;
+
+use crate::cluster::argocd::ArgoCd;
+use crate::oracle::shown;
+use crate::sim::platform::{EntityName, Kept, PlatformSim, Totals, parse};
+
+/// Whether a report says that this life of the application ended.
+pub(super) fn tell_end(platform: &PlatformSim, name: &str, uid: &str) -> bool {
+    let is_own = |kept: &Kept| kept.entity.app_name == name && kept.entity.resource.is_none();
+    platform.kept().iter().filter(|kept| is_own(kept)).any(|kept| is_end(&kept.payload, uid))
+}
+
+/// Whether the last report of the application is of this life, and Argo CD has compared it.
+pub(super) fn show_compared(platform: &PlatformSim, name: &str, uid: &str) -> bool {
+    let last = platform.last_of_application(ArgoCd::NAMESPACE, name);
+    last.filter(|last| last.uid == uid)
+        .and_then(|last| last.payload)
+        .is_some_and(|payload| is_compared(&payload))
+}
+
+fn is_end(payload: &[u8], uid: &str) -> bool {
+    let of_uid = std::str::from_utf8(payload).ok().and_then(parse).is_some_and(|report| report.uid == uid);
+    of_uid && shown(payload).is_some_and(|facts| facts.get("live manifest") == Some(&Value::Bool(false)))
+}
+
+fn is_compared(payload: &[u8]) -> bool {
+    shown(payload).is_some_and(|facts| {
+        let sync = facts.get("source sync status").and_then(Value::as_str);
+        matches!(sync, Some("Synced" | "OutOfSync")) && facts.get("live manifest") == Some(&Value::Bool(true))
+    })
+}
+
+/// What the platform's counts say is wrong.
+pub(super) fn wrong(totals: &Totals) -> Vec<String> {
+    let counts = [
+        (totals.out_of_order, "reports of an application's older state came after a newer one"),
+        (totals.resources_out_of_order, "reports of a resource's older state came after a newer one"),
+        (totals.without_key, "reports came without an idempotency key"),
+        (totals.malformed, "requests were no reports"),
+        (totals.unauthorized, "requests came without the token"),
+    ];
+    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+}
+
+/// Reports that say what the one before of the same entity said, under another key: what is sent again has to be known
+/// by its key. A report holds the time at which it was made, which is no part of what it says.
+pub(super) fn repeated(kept: &[Kept]) -> Vec<String> {
+    let mut before: HashMap<&EntityName, Value> = HashMap::new();
+    let mut repeated: HashMap<&EntityName, usize> = HashMap::new();
+    for report in kept {
+        let Ok(mut said) = serde_json::from_slice::<Value>(&report.payload) else { continue };
+        if let Some(said) = said.as_object_mut() {
+            said.remove("timestamp");
+        }
+        if before.get(&report.entity) == Some(&said) {
+            *repeated.entry(&report.entity).or_default() += 1;
+        }
+        before.insert(&report.entity, said);
+    }
+    let line = |(entity, count): (&EntityName, usize)| {
+        let EntityName { app_name, resource, .. } = entity;
+        let resource = resource.as_ref().map(|resource| format!(" {} {}", resource.kind, resource.name));
+        format!("{app_name}{}: said again {count} times under another key", resource.unwrap_or_default())
+    };
+    let mut lines: Vec<String> = repeated.into_iter().map(line).collect();
+    lines.sort();
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use serde_json::json;
+
+    use super::*;
+
+    fn report(key: &str, timestamp: &str, sync: &str, deleted: bool) -> Kept {
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "web", "namespace": "argocd", "uid": "u1"},
+            "status": {"sync": {"status": sync}, "health": {"status": "Healthy"}},
+        });
+        if deleted {
+            object["metadata"]["deletionTimestamp"] = json!("2026-01-01T00:00:00Z");
+        }
+        let actual = if deleted { String::new() } else { object.to_string() };
+        let payload = json!({
+            "timestamp": timestamp, "object": STANDARD.encode(object.to_string()),
+            "source": {"syncStatus": sync, "healthStatus": "Healthy", "actualManifest": actual},
+        })
+        .to_string();
+        let entity = parse(&payload).unwrap().entity;
+        Kept { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
+    }
+
+    #[test]
+    fn an_end_and_a_compared_state_are_told_apart() {
+        let (compared, unknown, end) = (
+            report("a", "1", "OutOfSync", false),
+            report("b", "1", "Unknown", false),
+            report("c", "1", "Synced", true),
+        );
+        assert!(is_compared(&compared.payload));
+        assert!(!is_compared(&unknown.payload) && !is_compared(&end.payload));
+        assert!(
+            is_end(&end.payload, "u1") && !is_end(&end.payload, "u2") && !is_end(&compared.payload, "u1")
+        );
+    }
+
+    #[test]
+    fn the_same_under_another_key_is_told_and_a_return_to_a_state_is_not() {
+        let (one, again) = (report("a", "1", "Synced", false), report("b", "2", "Synced", false));
+        let other = report("c", "3", "OutOfSync", false);
+        assert_eq!(repeated(&[one.clone(), other.clone(), again.clone()]), [""; 0]);
+        assert_eq!(repeated(&[one, again, other]), ["web: said again 1 times under another key"]);
+    }
+
+    #[test]
+    fn counts_that_must_be_nought_are_told() {
+        assert_eq!(wrong(&Totals { taken: 9, duplicates: 3, ..Totals::default() }), [""; 0]);
+        let totals = Totals { out_of_order: 2, malformed: 1, ..Totals::default() };
+        assert_eq!(
+            wrong(&totals),
+            [
+                "2 reports of an application's older state came after a newer one",
+                "1 requests were no reports"
+            ]
+        );
+    }
+}

@@ -1,0 +1,340 @@
+//! Everything that a scenario needs, running: the cluster, the platform, who looks on, and the reporter.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+use tokio::process::Command;
+
+use super::Outcome;
+use crate::cluster::again::REDACTION_KEY;
+use crate::cluster::argocd::ArgoCd;
+use crate::cluster::audit;
+use crate::cluster::objects::Objects;
+use crate::cluster::oracle::{self, Judge, Witness};
+use crate::cluster::play::Player;
+use crate::cluster::record::{self, Recorder};
+use crate::cluster::scenario::{Controller, Scenario};
+use crate::cluster::{Cluster, Options};
+use crate::reporter::Reporter;
+use crate::sim::platform::{self, Keep, PlatformSim};
+
+/// The ServiceAccount of the reporter.
+const ACCOUNT: &str = "event-reporter";
+/// Reports that are kept to look for what should not be in them; all scenarios make some thousands.
+const KEPT: usize = 100_000;
+/// Events that a shard's queue holds: few, so that it overflows when the platform is away.
+const QUEUE: u32 = 20;
+/// So long nothing may change before a verdict counts.
+const QUIET: Duration = Duration::from_millis(500);
+/// How long the reporter may take to read its first list.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+/// How the values of the template's Secrets begin, those that a commit replaced included.
+const CANARIES: [&str; 4] = ["canary-user-", "canary-password-", "canary-key-", "canary-token-"];
+const PLATFORM_TOKEN: &str = "cluster-platform-token";
+
+/// What is to run.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The folder of the cluster's programs, where it is not to be found out.
+    pub binaries: Option<&'a Path>,
+    /// The reporter.
+    pub program: &'a Path,
+    /// A folder for all state and all logs.
+    pub directory: &'a Path,
+    /// What will be played.
+    pub scenarios: &'a [Scenario],
+    /// Where it is recorded, if it is.
+    pub record: Option<&'a Path>,
+}
+
+/// All of it, running.
+#[derive(Debug)]
+pub struct Stage {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The platform.
+    pub platform: PlatformSim,
+    /// Who looks on.
+    pub witness: Witness,
+    /// The reporter.
+    pub reporter: Reporter,
+    recorder: Option<Recorder>,
+    /// What the reporter may do, as it was applied.
+    rights: String,
+    launch: Launch,
+    /// What reporters said that were killed.
+    said: Vec<String>,
+}
+
+/// How the reporter is started, as often as need be.
+#[derive(Debug)]
+struct Launch {
+    program: std::path::PathBuf,
+    environment: Vec<(String, String)>,
+    directory: std::path::PathBuf,
+}
+
+/// What was found when all was over.
+#[derive(Debug, Clone, Default)]
+pub struct End {
+    /// What the reader wants to know.
+    pub said: Vec<String>,
+    /// What is wrong, a line each.
+    pub wrong: Vec<String>,
+}
+
+impl Stage {
+    /// Starts everything.
+    ///
+    /// # Errors
+    /// When a part cannot be started or does not become ready.
+    pub async fn start(setup: &Setup<'_>) -> anyhow::Result<Self> {
+        let needs = |controller| setup.scenarios.iter().any(|own| own.controllers.contains(&controller));
+        let cluster = Cluster::start(&Options {
+            binaries: setup.binaries.map(Path::to_path_buf),
+            directory: Some(setup.directory.join("cluster")),
+            rollouts: needs(Controller::Rollouts),
+            workflows: needs(Controller::Workflows),
+        })
+        .await?;
+        let platform = PlatformSim::start(platform::Config {
+            token: Some(PLATFORM_TOKEN.to_owned()),
+            keep: Keep { last: true, reports: KEPT },
+            ..platform::Config::default()
+        })
+        .await?;
+        let kubernetes = cluster.control.client();
+        let witness = Witness::start(kubernetes.clone(), ArgoCd::NAMESPACE).await?;
+        let rights = rights(setup.program).await?;
+        Objects::new(kubernetes.clone()).apply(&rights, ArgoCd::NAMESPACE).await?;
+        let recorder = match setup.record {
+            None => None,
+            Some(directory) => {
+                let config = recording(setup, &cluster, directory).await?;
+                Some(Recorder::start(config, &platform).await?)
+            }
+        };
+        let argocd = recorder.as_ref().map_or_else(|| cluster.argocd.url().to_owned(), Recorder::url);
+        let launch = Launch::prepare(setup, &cluster, &platform, &argocd).await?;
+        let reporter = launch.start().await?;
+        Ok(Self { cluster, platform, witness, reporter, recorder, rights, launch, said: Vec::new() })
+    }
+
+    /// Who plays scenarios.
+    #[must_use]
+    pub fn player(&self) -> Player<'_> {
+        let kubernetes = self.cluster.control.client();
+        Player {
+            objects: Objects::new(kubernetes.clone()),
+            kubernetes,
+            argocd: self.cluster.argocd.client(),
+            git: &self.cluster.git,
+            platform: &self.platform,
+        }
+    }
+
+    /// Who judges what was reported.
+    ///
+    /// # Errors
+    /// When Argo CD gives no token.
+    pub fn judge(&self) -> anyhow::Result<Judge<'_>> {
+        judge(&self.cluster, &self.platform, &self.witness)
+    }
+
+    /// Kills the reporter (SIGKILL).
+    ///
+    /// # Errors
+    /// When it has ended by itself, or does not end.
+    pub async fn kill_reporter(&mut self) -> anyhow::Result<()> {
+        self.reporter.kill().await?;
+        self.said.extend(self.reporter.process().lines().all());
+        Ok(())
+    }
+
+    /// Starts the reporter again, on what the one before it has left, and waits until it has listed.
+    ///
+    /// # Errors
+    /// When it does not start, or does not become ready.
+    pub async fn start_reporter(&mut self) -> anyhow::Result<()> {
+        self.reporter = self.launch.start().await?;
+        Ok(())
+    }
+
+    /// Plays a scenario and judges it.
+    pub async fn play(&self, scenario: &Scenario, patience: Duration) -> Outcome {
+        let began = Instant::now();
+        let played = self.play_and_judge(scenario, patience).await;
+        let mut wrong = played.err().map(|error| format!("{error:#}").lines().map(str::to_owned).collect());
+        let last = self.platform.last();
+        let own = last.iter().filter(|(entity, _)| scenario.applications.contains(&entity.app_name));
+        Outcome {
+            name: scenario.name.clone(),
+            took: began.elapsed(),
+            reports: own.map(|(_, last)| last.reports).sum(),
+            applications: scenario.applications.len(),
+            wrong: wrong.take().unwrap_or_default(),
+        }
+    }
+
+    async fn play_and_judge(&self, scenario: &Scenario, patience: Duration) -> anyhow::Result<()> {
+        let judge = self.judge()?;
+        let check = async |applications: &[String]| {
+            let differences = oracle::judge(&judge, applications, patience).await?;
+            if differences.is_empty() {
+                return Ok(());
+            }
+            bail!("the reports are wrong:\n{}", differences.join("\n"))
+        };
+        self.player().play(scenario, &check).await?;
+        check(&scenario.applications).await.context("at the end")?;
+        if let Some(recorder) = &self.recorder {
+            recorder.settle(&scenario.applications).await;
+        }
+        Ok(())
+    }
+
+    /// Judges what no single scenario is about, and ends everything; `complete` says that every right must have been
+    /// used.
+    ///
+    /// # Errors
+    /// When a part cannot be asked or does not end well.
+    pub async fn end(self, complete: bool) -> anyhow::Result<End> {
+        let Self { cluster, platform, witness, reporter, recorder, rights, launch, said } = self;
+        let mut end = End::default();
+        let lines = reporter.process().lines().clone();
+        let log = launch.directory.join("reporter.log");
+        let text = |said: &[String]| format!("{}\n{}\n", said.join("\n"), lines.all().join("\n"));
+        // It is wanted most when something fails below.
+        write(&log, &text(&said)).await?;
+        let status = reporter.status().await?;
+        if status.total.parked > 0 {
+            end.wrong.push(format!("{} events were parked", status.total.parked));
+        }
+        reporter.stop().await?;
+        write(&log, &text(&said)).await?;
+        end.wrong.extend(oracle::judge_rest(&judge(&cluster, &platform, &witness)?, &[&log]).await?);
+        if let Some(recorder) = recorder {
+            let folders = recorder.finish(&platform).await?;
+            end.said.push(format!("recorded {} cases", folders.len()));
+        }
+        let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
+        let log = log.context("read the audit log")?;
+        let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
+        end.said.push(format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
+        let counts = |failure: &&String| complete || !failure.starts_with("granted and never used");
+        end.wrong.extend(verdict.failures.iter().filter(counts).cloned());
+        cluster.stop().await?;
+        Ok(end)
+    }
+}
+
+fn judge<'a>(
+    cluster: &Cluster,
+    platform: &'a PlatformSim,
+    witness: &'a Witness,
+) -> anyhow::Result<Judge<'a>> {
+    Ok(Judge {
+        kubernetes: cluster.control.client(),
+        argocd_url: cluster.argocd.url().to_owned(),
+        argocd_token: cluster.argocd.token(ArgoCd::ADMIN)?,
+        namespace: ArgoCd::NAMESPACE.to_owned(),
+        witness,
+        platform,
+        canaries: CANARIES.map(str::to_owned).to_vec(),
+        quiet: QUIET,
+    })
+}
+
+impl Launch {
+    /// Writes the reporter's files.
+    async fn prepare(
+        setup: &Setup<'_>,
+        cluster: &Cluster,
+        platform: &PlatformSim,
+        argocd: &str,
+    ) -> anyhow::Result<Self> {
+        let directory = setup.directory.join("reporter");
+        let state = directory.join("state");
+        tokio::fs::create_dir_all(&state).await.context("make a folder for the reporter")?;
+        let path = |name: &str| directory.join(name).display().to_string();
+        let token = cluster.control.account(ArgoCd::NAMESPACE, ACCOUNT).await?;
+        cluster.control.kubeconfig(ACCOUNT, &token, &directory.join("kubeconfig")).await?;
+        let files = [
+            ("argocd-token", cluster.argocd.token(ArgoCd::REPORTER)?),
+            ("platform-token", PLATFORM_TOKEN.to_owned()),
+            ("redaction-key", REDACTION_KEY.to_owned()),
+        ];
+        for (name, text) in files {
+            write(&directory.join(name), &text).await?;
+        }
+        let settings = json!({
+            "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
+            // Settings of Argo CD change while scenarios are played.
+            "argocd": {"url": argocd, "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
+            "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
+            "state": {"directory": state.display().to_string()},
+            "redaction": {"keyFile": path("redaction-key")},
+            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+            "reporter": {
+                "sink": {"kind": "platform"},
+                "queue": {"events": QUEUE},
+                "lanes": {"retry": {"min": "250ms", "max": "2s"}},
+                "ledger": {"storage": "file"},
+            },
+        });
+        // JSON is YAML.
+        write(&directory.join("config.yaml"), &format!("{settings:#}\n")).await?;
+        let environment = vec![("GITOPS_RUNTIME_CONFIG".to_owned(), path("config.yaml"))];
+        Ok(Self { program: setup.program.to_path_buf(), environment, directory })
+    }
+
+    async fn start(&self) -> anyhow::Result<Reporter> {
+        let reporter = Reporter::launch(&self.program, self.environment.clone(), &self.directory).await?;
+        reporter.ready(READY_WITHIN).await?;
+        Ok(reporter)
+    }
+}
+
+/// The manifest of the rights that the program says it needs.
+async fn rights(program: &Path) -> anyhow::Result<String> {
+    let printed = Command::new(program)
+        .args(["rbac", "print", "--role", "reporter", "--namespace", ArgoCd::NAMESPACE])
+        .env_clear()
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("ask the reporter for the rights it needs")?;
+    if !printed.status.success() {
+        let said = String::from_utf8_lossy(&printed.stderr);
+        bail!("ask the reporter for the rights it needs: {}", said.trim());
+    }
+    String::from_utf8(printed.stdout).context("read the rights that the reporter needs")
+}
+
+async fn recording(setup: &Setup<'_>, cluster: &Cluster, directory: &Path) -> anyhow::Result<record::Config> {
+    tokio::fs::create_dir_all(directory)
+        .await
+        .with_context(|| format!("make folder {}", directory.display()))?;
+    let cases = setup.scenarios.iter().map(|own| (own.name.clone(), own.applications.clone())).collect();
+    let token = cluster.argocd.token(ArgoCd::ADMIN)?;
+    let hidden = vec![
+        (setup.directory.display().to_string(), "/cluster".to_owned()),
+        (token.clone(), "TOKEN".to_owned()),
+        (cluster.argocd.token(ArgoCd::REPORTER)?, "TOKEN".to_owned()),
+    ];
+    Ok(record::Config {
+        directory: directory.to_path_buf(),
+        cases,
+        argocd: cluster.argocd.url().to_owned(),
+        token,
+        kubernetes: cluster.control.client(),
+        namespace: ArgoCd::NAMESPACE.to_owned(),
+        hidden,
+    })
+}
+
+async fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    tokio::fs::write(path, text).await.with_context(|| format!("write {}", path.display()))
+}

@@ -3,6 +3,9 @@
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+/// The exit code of a program that Ctrl-C ended.
+pub const INTERRUPTED: u8 = 130;
+
 /// Hears of interruptions, those that came before anyone waited included.
 #[derive(Debug)]
 pub struct Interrupt {

@@ -73,7 +73,7 @@ impl Process {
     /// # Errors
     /// When the program cannot be started.
     pub fn start(start: &Start) -> anyhow::Result<Self> {
-        let mut child = Command::new(&start.program)
+        let mut child = bound(&start.program)
             .args(&start.args)
             .env_clear()
             .envs(std::env::var_os("PATH").map(|path| ("PATH".to_owned(), path)))
@@ -187,6 +187,20 @@ impl Process {
                 bail!("the process did not end within {limit:?}")
             }
         }
+    }
+}
+
+/// A command that ends with this program, however that ends: by `setpriv` of util-linux, where there is one. It ends
+/// with the thread that starts it, so that must be one that stays.
+fn bound(program: &Path) -> Command {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::split_paths(&paths).map(|path| path.join("setpriv")).find(|path| path.is_file()) {
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+        None => Command::new(program),
     }
 }
 

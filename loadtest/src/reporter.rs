@@ -19,7 +19,7 @@ use crate::process::{Process, Start};
 use crate::sim::Simulation;
 
 /// How long it may take from the start to the first answer.
-const STARTS_WITHIN: Duration = Duration::from_secs(30);
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
 /// How often a page is asked for while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 

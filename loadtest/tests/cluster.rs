@@ -184,12 +184,12 @@ fn one_is_ended_by_its_folder_while_another_runs_beside_it() {
     let down = home.run(&["down", folder_one.to_str().unwrap()]);
     assert_eq!(out(&down), format!("{} is down\n", folder_one.display()));
     assert_eq!(one.0.wait().unwrap().code(), Some(130));
-    assert!(!is_there(program_one));
+    until("the first one's program is gone", || !is_there(program_one));
     assert!(is_there(program_two));
 
     assert!(home.run(&["down", "--all"]).status.success());
     two.0.wait().unwrap();
-    assert!(!is_there(program_two));
+    until("the second one's program is gone", || !is_there(program_two));
 }
 
 #[test]

@@ -19,7 +19,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::reporter::{Reporter, Usage};
 use crate::screen::say;
@@ -38,9 +38,6 @@ Examples:
     loadtest bench --apps 500 --seconds 5
   At a rate of one's own, in open loop, with a slower Argo CD:
     loadtest bench --rate 200 --argocd-latency 80ms";
-
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]

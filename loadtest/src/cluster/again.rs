@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 pub use compare::{Compared, Difference, Entity};
 
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::recordings::{self, Case};
 use crate::screen::{judged, say};
@@ -114,23 +115,37 @@ impl Outcome {
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cases = recordings::load_dir(&args.dir)?;
     let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    runtime.block_on(async {
-        let program = match &args.program {
-            Some(program) => program.clone(),
-            None => process::binary().await?,
-        };
-        let width = cases.iter().map(|case| case.name.len()).max().unwrap_or_default();
-        let mut outcomes = Vec::new();
-        let playing = futures::stream::iter(&cases).map(|case| replay(case, &cases, &program, args.keep));
-        let mut playing = playing.buffer_unordered(usize::from(args.parallel));
-        while let Some(outcome) = playing.next().await {
-            say(&outcome.row(width));
-            outcome.details().iter().for_each(|line| say(line));
-            outcomes.push(outcome);
+    let good = runtime.block_on(async {
+        let mut interrupt = Interrupt::listen()?;
+        tokio::select! {
+            good = all(args, &cases) => good.map(Some),
+            () = interrupt.wait() => Ok(None),
         }
-        say(&summary(&outcomes));
-        Ok(if is_good(&outcomes) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    })?;
+    Ok(match good {
+        Some(true) => ExitCode::SUCCESS,
+        Some(false) => ExitCode::FAILURE,
+        None => ExitCode::from(INTERRUPTED),
     })
+}
+
+/// Plays all cases; whether all came out as they were recorded.
+async fn all(args: &Args, cases: &[Case]) -> anyhow::Result<bool> {
+    let program = match &args.program {
+        Some(program) => program.clone(),
+        None => process::binary().await?,
+    };
+    let width = cases.iter().map(|case| case.name.len()).max().unwrap_or_default();
+    let mut outcomes = Vec::new();
+    let playing = futures::stream::iter(cases).map(|case| replay(case, cases, &program, args.keep));
+    let mut playing = playing.buffer_unordered(usize::from(args.parallel));
+    while let Some(outcome) = playing.next().await {
+        say(&outcome.row(width));
+        outcome.details().iter().for_each(|line| say(line));
+        outcomes.push(outcome);
+    }
+    say(&summary(&outcomes));
+    Ok(is_good(&outcomes))
 }
 
 /// Whether all that was compared is equal, and something was.

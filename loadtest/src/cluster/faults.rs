@@ -110,7 +110,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
         record: None,
     };
     let rounds = plan::rounds(args.seed, usize::from(args.rounds));
-    let carried = carry_out(&setup, &rounds, args.seed).await;
+    let carried = Box::pin(carry_out(&setup, &rounds, args.seed)).await;
     if args.keep || !matches!(carried, Ok((_, true))) {
         say(&format!("logs: {}", folder.keep().display()));
     }
@@ -123,6 +123,8 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
 /// How many rounds failed, and whether all is well.
 async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Result<(usize, bool)> {
     let mut stage = Stage::start(setup).await?;
+    // Beside the logs, for whoever looks for a cause.
+    stage.platform.write_to(&setup.directory.join("reports.jsonl")).await?;
     let known = Known::listen(&stage.platform);
     let driver = Driver::new(&stage.cluster, &known);
     let subjects = Progress.step("applications", changes::begin(&driver, &stage.cluster.git)).await?;
@@ -141,6 +143,7 @@ async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Re
     wrong.extend(rest(&stage).await?);
     wrong.extend(Progress.step("the verdict", verdict(&stage)).await?);
     wrong.extend(reports::repeated(&stage.platform.kept()));
+    stage.platform.close_file().await?;
     let totals = stage.platform.totals();
     say(&format!(
         "{} changes, {} reports of applications, {} of resources, {} repeated under their key",

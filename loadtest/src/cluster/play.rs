@@ -284,7 +284,10 @@ impl Play<'_> {
         loop {
             match self.on.argocd.terminate(name).await {
                 Err(error)
-                    if format!("{error:#}").contains("Too many conflicts") && Instant::now() < deadline => {}
+                    if format!("{error:#}").contains("Too many conflicts") && Instant::now() < deadline =>
+                {
+                    tokio::time::sleep(LOOK).await;
+                }
                 ended => return ended,
             }
         }

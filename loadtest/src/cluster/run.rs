@@ -18,7 +18,7 @@ use anyhow::{Context as _, bail};
 use futures::stream::{self, StreamExt as _};
 
 use super::scenario::{self, Scenario};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::screen::{judged, say, table};
 pub use stage::{Setup, Stage};
@@ -31,9 +31,6 @@ Examples:
     loadtest cluster run hooks waves --record recordings
   Everything; with all scenarios, rights that were granted and never used are a failure:
     loadtest cluster run --all";
-
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `loadtest cluster run`.
 #[derive(Debug, Clone, clap::Args)]
@@ -181,7 +178,9 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
     for line in &wrong {
         say(&judged(&format!("  {line}"), false));
     }
-    let good = failed == 0 && wrong.is_empty();
+    // What no single scenario is about may be the fault of any.
+    let failed = if wrong.is_empty() { failed } else { outcomes.len() };
+    let good = failed == 0;
     keep(folder, args.keep || !good);
     say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
     say(&judged(&last_line(outcomes.len(), failed), good));

@@ -18,7 +18,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::process::Command;
 
 use super::{Cluster, Options, fresh_directory};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::screen::{judged, say, table};
 use processes::Process;
 use registry::{Entry, Registry};
@@ -34,8 +34,6 @@ Examples:
 /// How long a cluster may take to end before it is killed.
 const PATIENCE: Duration = Duration::from_secs(60);
 const ASK: Duration = Duration::from_millis(50);
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `loadtest cluster up`.
 #[derive(Debug, clap::Args)]

@@ -17,7 +17,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::json;
 
-use crate::interrupt::Interrupt;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::oracle::{self, Expected};
 use crate::process;
 use crate::recordings::{self, Case};
@@ -40,8 +40,6 @@ Examples:
 
 /// Reports that are kept to look at their order; recordings make some hundreds.
 const KEPT: usize = 20_000;
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 
 /// Arguments of `loadtest demo`.
 #[derive(Debug, Clone, clap::Args)]

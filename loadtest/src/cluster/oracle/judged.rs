@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::manifest;
 use super::told::{Report, Told, is_one};
-use super::truth::{Application, text};
+use super::truth::{self, Application, text};
 use super::witness::Life;
 use crate::oracle::{self, LastState};
 use crate::sim::platform::ResourceKey;
@@ -123,11 +123,19 @@ fn of_itself(application: &Application, object: &Value, told: &Told) -> Vec<Stri
             }
         }
     }
-    // A child whose parent is gone may have been reported last while that was there.
-    if let Some((parent, true)) = &application.parent
-        && report.source("appName") != parent
-    {
-        found.push(format!("reported as a resource of {:?}, expected {parent:?}", report.source("appName")));
+    let named = report.source("appName");
+    match &application.parent {
+        Some((parent, true)) if named != parent => {
+            found.push(format!("reported as a resource of {named:?}, expected {parent:?}"));
+        }
+        // It may have been reported last while its parent was there, not when it changed after that.
+        Some((parent, false))
+            if named == parent
+                && application.parent_end.is_some_and(|end| truth::version(&report.object) > end) =>
+        {
+            found.push(format!("reported as a resource of {named:?}, which was gone by then"));
+        }
+        _ => {}
     }
     found
 }

@@ -378,4 +378,8 @@ fn a_child_belongs_to_its_parent_while_that_is_there() {
     let mut drafts = told();
     drafts[0].source["appName"] = json!("parent");
     assert_eq!(found(&of(true), &drafts), Vec::<String>::new());
+    let ended = |end| Application { parent_end: Some(end), ..of(false) };
+    assert_eq!(found(&ended(70), &drafts), Vec::<String>::new());
+    let stale = r#"argocd/web: reported as a resource of "parent", which was gone by then"#;
+    assert_eq!(found(&ended(60), &drafts), [stale]);
 }

@@ -39,6 +39,8 @@ pub(super) struct Application {
     pub(super) commit: Option<(String, String)>,
     /// The application that it is a resource of, and whether that is there.
     pub(super) parent: Option<(String, bool)>,
+    /// The version at which that parent was gone, if it was seen to go.
+    pub(super) parent_end: Option<u64>,
     /// What could not be read, although it must be readable.
     pub(super) troubles: Vec<String>,
 }
@@ -46,8 +48,7 @@ pub(super) struct Application {
 impl Application {
     /// Its version, 0 when there is none.
     pub(super) fn version(&self) -> u64 {
-        let version = self.object.as_ref().and_then(|object| object.pointer("/metadata/resourceVersion"));
-        text(version).parse().unwrap_or_default()
+        self.object.as_ref().map(version).unwrap_or_default()
     }
 
     /// `status.resources`, without nested Applications.
@@ -103,14 +104,26 @@ impl Reader {
             }
             if let Some(revision) = revision(&object) {
                 let path = format!("{name}/revisions/{revision}/metadata");
-                if let Ok(metadata) = self.ask(judge, &path).await? {
-                    application.commit = Some((text(metadata.get("author")), text(metadata.get("message"))));
+                match self.ask(judge, &path).await? {
+                    Ok(commit) => {
+                        application.commit = Some((text(commit.get("author")), text(commit.get("message"))));
+                    }
+                    Err(status) => {
+                        let trouble = format!("Argo CD answers {status} to metadata of {revision}");
+                        application.troubles.push(trouble);
+                    }
                 }
             }
-            let settings = self.get(judge, "settings").await?.unwrap_or_default();
+            let settings = match self.get(judge, "settings").await? {
+                Ok(settings) => settings,
+                Err(status) => bail!("Argo CD answers {status} to settings"),
+            };
             if let Some(parent) = parent(&object, &settings).filter(|parent| parent != name) {
                 let reference = Reference { name: parent.clone(), ..reference };
                 let is_there = self.objects.get(&reference).await?.is_some();
+                let lives = judge.witness.lives(&application.namespace, &parent);
+                let ended = lives.last().filter(|life| life.gone);
+                application.parent_end = ended.map(|life| version(&life.object));
                 application.parent = Some((parent, is_there));
             }
         }
@@ -199,6 +212,11 @@ fn parent(object: &Value, settings: &Value) -> Option<String> {
     }
     let id = object.pointer("/metadata/annotations")?.get("argocd.argoproj.io/tracking-id")?.as_str()?;
     id.split_once(':').map(|(parent, _)| parent.to_owned())
+}
+
+/// The version of an object, 0 when it has none.
+pub(super) fn version(object: &Value) -> u64 {
+    text(object.pointer("/metadata/resourceVersion")).parse().unwrap_or_default()
 }
 
 /// A text; empty when there is none.

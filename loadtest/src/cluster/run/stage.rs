@@ -18,7 +18,7 @@ use crate::cluster::record::{self, Recorder};
 use crate::cluster::scenario::{Controller, Scenario};
 use crate::cluster::{Cluster, Options};
 use crate::reporter::Reporter;
-use crate::sim::platform::{self, Keep, PlatformSim};
+use crate::sim::platform::{self, Keep, PlatformSim, Totals};
 
 /// The ServiceAccount of the reporter.
 const ACCOUNT: &str = "event-reporter";
@@ -29,7 +29,7 @@ const QUEUE: u32 = 20;
 /// So long nothing may change before a verdict counts.
 const QUIET: Duration = Duration::from_millis(500);
 /// How long the reporter may take to read its first list.
-const READY_WITHIN: Duration = Duration::from_secs(30);
+const READY_WITHIN: Duration = Duration::from_secs(120);
 /// How the values of the template's Secrets begin, those that a commit replaced included.
 const CANARIES: [&str; 4] = ["canary-user-", "canary-password-", "canary-key-", "canary-token-"];
 const PLATFORM_TOKEN: &str = "cluster-platform-token";
@@ -74,6 +74,8 @@ struct Launch {
     program: std::path::PathBuf,
     environment: Vec<(String, String)>,
     directory: std::path::PathBuf,
+    /// The tokens and the key that it has, which must be in nothing that it says.
+    secrets: Vec<String>,
 }
 
 /// What was found when all was over.
@@ -209,12 +211,18 @@ impl Stage {
         // It is wanted most when something fails below.
         write(&log, &text(&said)).await?;
         let status = reporter.status().await?;
+        for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
+            end.wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
+        }
+        end.wrong.extend(wrong(&platform.totals()));
         if status.total.parked > 0 {
             end.wrong.push(format!("{} events were parked", status.total.parked));
         }
         reporter.stop().await?;
         write(&log, &text(&said)).await?;
-        end.wrong.extend(oracle::judge_rest(&judge(&cluster, &platform, &witness)?, &[&log]).await?);
+        let mut judge = judge(&cluster, &platform, &witness)?;
+        judge.canaries.extend(launch.secrets);
+        end.wrong.extend(oracle::judge_rest(&judge, &[&log]).await?);
         if let Some(recorder) = recorder {
             let folders = recorder.finish(&platform).await?;
             end.said.push(format!("recorded {} cases", folders.len()));
@@ -223,11 +231,26 @@ impl Stage {
         let log = log.context("read the audit log")?;
         let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
         end.said.push(format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
+        if verdict.requests == 0 {
+            end.wrong.push("the audit log holds no request of the reporter".to_owned());
+        }
         let counts = |failure: &&String| complete || !failure.starts_with("granted and never used");
         end.wrong.extend(verdict.failures.iter().filter(counts).cloned());
         cluster.stop().await?;
         Ok(end)
     }
+}
+
+/// What the platform's counts say is wrong.
+fn wrong(totals: &Totals) -> Vec<String> {
+    let counts = [
+        (totals.out_of_order, "reports of an application's older state came after a newer one"),
+        (totals.resources_out_of_order, "reports of a resource's older state came after a newer one"),
+        (totals.without_key, "reports came without an idempotency key"),
+        (totals.malformed, "requests were no reports"),
+        (totals.unauthorized, "requests came without the token"),
+    ];
+    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 fn judge<'a>(
@@ -266,9 +289,10 @@ impl Launch {
             ("platform-token", PLATFORM_TOKEN.to_owned()),
             ("redaction-key", REDACTION_KEY.to_owned()),
         ];
-        for (name, text) in files {
-            write(&directory.join(name), &text).await?;
+        for (name, text) in &files {
+            write(&directory.join(name), text).await?;
         }
+        let secrets = files.into_iter().map(|(_, text)| text).chain([token]).collect();
         let settings = json!({
             "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
             // Settings of Argo CD change while scenarios are played.
@@ -287,7 +311,7 @@ impl Launch {
         // JSON is YAML.
         write(&directory.join("config.yaml"), &format!("{settings:#}\n")).await?;
         let environment = vec![("GITOPS_RUNTIME_CONFIG".to_owned(), path("config.yaml"))];
-        Ok(Self { program: setup.program.to_path_buf(), environment, directory })
+        Ok(Self { program: setup.program.to_path_buf(), environment, directory, secrets })
     }
 
     async fn start(&self) -> anyhow::Result<Reporter> {

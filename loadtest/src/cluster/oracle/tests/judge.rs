@@ -54,6 +54,7 @@ impl World {
                 json!({"apiVersion": "v1", "kind": "SecretList", "metadata": {},
                        "items": [is.live[&key("v1", "Secret", "login")]]}),
             ),
+            ("/api/v1/settings".to_owned(), json!({"trackingMethod": "annotation"})),
             ("/api/v1/applications/web/managed-resources".to_owned(), is.managed.unwrap()),
             ("/api/v1/applications/web/resource-tree".to_owned(), is.tree.unwrap()),
         ];

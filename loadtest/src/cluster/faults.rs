@@ -28,7 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::oracle;
 use super::progress::Progress;
 use super::run::{Setup, Stage};
-use crate::interrupt::Interrupt;
+use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::screen::{judged, say};
 use driver::Driver;
@@ -41,8 +41,6 @@ Examples:
   Ten rounds, as they were before:
     loadtest cluster faults --rounds 10 --seed 1";
 
-/// The exit code of a program that Ctrl-C ended.
-const INTERRUPTED: u8 = 130;
 /// How long Argo CD may take to come to rest.
 const RESTS_WITHIN: Duration = Duration::from_secs(120);
 /// It is at rest when so long no application has changed, and none is synced or deleted.
@@ -51,6 +49,8 @@ const REST: Duration = Duration::from_secs(2);
 const IDLE_WITHIN: Duration = Duration::from_secs(20);
 /// How a line of the audit's verdict begins that tells of a right that was refused.
 const REFUSED: &str = "answered 403: ";
+/// What the reporter's rights are about.
+const GRANTED: &str = " applications.argoproj.io ";
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the right reports may take: a fact that could not be had is asked for again after a minute.
@@ -141,7 +141,16 @@ async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Re
     let mut wrong = failures;
     wrong.extend(unmet(rounds, &outcomes));
     wrong.extend(rest(&stage).await?);
-    wrong.extend(Progress.step("the verdict", verdict(&stage)).await?);
+    // What is in sync is judged as it is; the others once they are.
+    let astray = changes::out_of_sync(&driver).await?;
+    if !astray.is_empty() {
+        let mut names = application::names();
+        names.retain(|name| !astray.contains(name));
+        wrong.extend(Progress.step("the verdict on what is in sync", verdict(&stage, &names)).await?);
+        changes::repair(&driver, &astray).await?;
+        wrong.extend(rest(&stage).await?);
+    }
+    wrong.extend(Progress.step("the verdict", verdict(&stage, &application::names())).await?);
     wrong.extend(reports::repeated(&stage.platform.kept()));
     stage.platform.close_file().await?;
     let totals = stage.platform.totals();
@@ -156,7 +165,8 @@ async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Re
     // do what, and refuses everybody.
     let end = stage.end(false).await?;
     let was_killed = rounds.iter().any(|round| round.victim == Victim::ApiServer);
-    wrong.extend(end.wrong.into_iter().filter(|line| !(was_killed && line.starts_with(REFUSED))));
+    let is_early = |line: &String| was_killed && line.starts_with(REFUSED) && line.contains(GRANTED);
+    wrong.extend(end.wrong.into_iter().filter(|line| !is_early(line)));
     for line in &wrong {
         say(&judged(&format!("  {line}"), false));
     }
@@ -258,13 +268,9 @@ async fn rest(stage: &Stage) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// What was reported wrong or not at all, and what the reporter has lost.
-async fn verdict(stage: &Stage) -> anyhow::Result<Vec<String>> {
-    let mut wrong = oracle::judge(&stage.judge()?, &application::names(), PATIENCE).await?;
-    let status = stage.reporter.status().await?;
-    for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
-        wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
-    }
+/// What was reported wrong of these applications or not at all, and whether the reporter still holds something.
+async fn verdict(stage: &Stage, names: &[String]) -> anyhow::Result<Vec<String>> {
+    let mut wrong = oracle::judge(&stage.judge()?, names, PATIENCE).await?;
     // Argo CD looks at every application once a minute, whether it changes or not.
     if let Err(error) =
         stage.reporter.wait(IDLE_WITHIN, "the reporter to hold nothing", |now| now.total.idle()).await

@@ -8,7 +8,7 @@ use serde_json::Value;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
-use super::application::{SUBJECTS, Subject};
+use super::application::{self, MORTAL, SUBJECTS, Subject};
 use super::driver::Driver;
 use crate::cluster::git::{Git, Repository};
 
@@ -54,6 +54,32 @@ pub(super) async fn go_on(
     });
     let ended = futures::future::join_all(works).await;
     ended.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
+}
+
+/// The applications that are out of sync. A resource that is out of sync and drifts further, or is wanted otherwise by a
+/// later commit, is out of sync as before: Argo CD tells of no change, so none is reported, and what was reported last
+/// need not be what is there.
+pub(super) async fn out_of_sync(driver: &Driver) -> anyhow::Result<Vec<String>> {
+    let mut names = Vec::new();
+    for name in application::names().into_iter().filter(|name| *name != MORTAL.name) {
+        let object = driver.get(&application::application(&name)).await?;
+        if object.as_ref().is_some_and(is_out_of_sync) {
+            names.push(name);
+        }
+    }
+    Ok(names)
+}
+
+/// Syncs these applications.
+pub(super) async fn repair(driver: &Driver, names: &[String]) -> anyhow::Result<()> {
+    for name in names {
+        driver.sync(name).await?;
+    }
+    Ok(())
+}
+
+fn is_out_of_sync(object: &Value) -> bool {
+    object.pointer("/status/sync/status").and_then(Value::as_str) == Some("OutOfSync")
 }
 
 async fn work(
@@ -122,9 +148,7 @@ async fn drift(driver: &Driver, subject: &Subject, number: u64) -> anyhow::Resul
     driver.drift(&object, &patch).await?;
     // A parent's resources are those of its child.
     let Some(name) = subject.concerned().pop() else { return Ok(()) };
-    let sync =
-        |object: &Value| object.pointer("/status/sync/status").and_then(Value::as_str) == Some("OutOfSync");
-    driver.until(&name, |object| object.is_none_or(sync)).await;
+    driver.until(&name, |object| object.is_none_or(is_out_of_sync)).await;
     driver.sync(&name).await
 }
 

@@ -18,7 +18,7 @@ use crate::cluster::git::{Commit, Repository};
 use crate::cluster::objects::{Objects, Patch, Propagation, Reference};
 
 /// How long a request is made again: longer than anything is away.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(150);
 /// How long one request may take: a connection to what was killed may hang.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Between two tries, and between two looks.

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cluster::argocd::ArgoCd;
 use crate::oracle::shown;
-use crate::sim::platform::{EntityName, Kept, PlatformSim, ResourceKey, Totals, parse};
+use crate::sim::platform::{EntityName, Kept, PlatformSim, ResourceKey, parse};
 
 /// Letters of a time up to its second.
 const SECOND: usize = "2026-01-01T00:00:00".len();
@@ -37,18 +37,6 @@ fn is_compared(payload: &[u8]) -> bool {
         let sync = facts.get("source sync status").and_then(Value::as_str);
         matches!(sync, Some("Synced" | "OutOfSync")) && facts.get("live manifest") == Some(&Value::Bool(true))
     })
-}
-
-/// What the platform's counts say is wrong.
-pub(super) fn wrong(totals: &Totals) -> Vec<String> {
-    let counts = [
-        (totals.out_of_order, "reports of an application's older state came after a newer one"),
-        (totals.resources_out_of_order, "reports of a resource's older state came after a newer one"),
-        (totals.without_key, "reports came without an idempotency key"),
-        (totals.malformed, "requests were no reports"),
-        (totals.unauthorized, "requests came without the token"),
-    ];
-    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 /// Reports that say what the one before of the same entity said, under another key: what is sent again has to be known
@@ -214,18 +202,5 @@ mod tests {
         assert_eq!(repeated(&[first, second.clone()]), [""; 0]);
         let third = made("c", "2026-01-01T00:00:11.789Z");
         assert_eq!(repeated(&[second, third]), ["web Service api: said again 1 times under another key"]);
-    }
-
-    #[test]
-    fn counts_that_must_be_nought_are_told() {
-        assert_eq!(wrong(&Totals { taken: 9, duplicates: 3, ..Totals::default() }), [""; 0]);
-        let totals = Totals { out_of_order: 2, malformed: 1, ..Totals::default() };
-        assert_eq!(
-            wrong(&totals),
-            [
-                "2 reports of an application's older state came after a newer one",
-                "1 requests were no reports"
-            ]
-        );
     }
 }

@@ -120,7 +120,7 @@ impl Rounds<'_> {
 
     /// What is wrong at any moment, whatever goes on.
     async fn wrong(&self) -> anyhow::Result<Vec<String>> {
-        let mut wrong = reports::wrong(&self.stage.platform.totals());
+        let mut wrong = self.stage.platform.totals().wrong();
         let status = self.stage.reporter.status().await?;
         for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
             wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));

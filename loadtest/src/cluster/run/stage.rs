@@ -18,7 +18,7 @@ use crate::cluster::record::{self, Recorder};
 use crate::cluster::scenario::{Controller, Scenario};
 use crate::cluster::{Cluster, Options};
 use crate::reporter::Reporter;
-use crate::sim::platform::{self, Keep, PlatformSim, Totals};
+use crate::sim::platform::{self, Keep, PlatformSim};
 
 /// The ServiceAccount of the reporter.
 const ACCOUNT: &str = "event-reporter";
@@ -214,7 +214,7 @@ impl Stage {
         for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
             end.wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
         }
-        end.wrong.extend(wrong(&platform.totals()));
+        end.wrong.extend(platform.totals().wrong());
         if status.total.parked > 0 {
             end.wrong.push(format!("{} events were parked", status.total.parked));
         }
@@ -239,18 +239,6 @@ impl Stage {
         cluster.stop().await?;
         Ok(end)
     }
-}
-
-/// What the platform's counts say is wrong.
-fn wrong(totals: &Totals) -> Vec<String> {
-    let counts = [
-        (totals.out_of_order, "reports of an application's older state came after a newer one"),
-        (totals.resources_out_of_order, "reports of a resource's older state came after a newer one"),
-        (totals.without_key, "reports came without an idempotency key"),
-        (totals.malformed, "requests were no reports"),
-        (totals.unauthorized, "requests came without the token"),
-    ];
-    counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
 }
 
 fn judge<'a>(

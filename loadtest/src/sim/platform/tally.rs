@@ -35,6 +35,21 @@ pub struct Totals {
     pub bytes: u64,
 }
 
+impl Totals {
+    /// What no reporter may do, a line each.
+    #[must_use]
+    pub fn wrong(&self) -> Vec<String> {
+        let counts = [
+            (self.out_of_order, "reports of an application's older state came after a newer one"),
+            (self.resources_out_of_order, "reports of a resource's older state came after a newer one"),
+            (self.without_key, "reports came without an idempotency key"),
+            (self.malformed, "requests were no reports"),
+            (self.unauthorized, "requests came without the token"),
+        ];
+        counts.iter().filter(|(count, _)| *count > 0).map(|(count, what)| format!("{count} {what}")).collect()
+    }
+}
+
 /// The last report of one entity.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Last {
@@ -135,5 +150,23 @@ fn short(key: &str) -> u128 {
     match key.get(..32).and_then(|hex| u128::from_str_radix(hex, 16).ok()) {
         Some(bits) if key.len() == 64 => bits,
         _ => u128::from(pipeline_core::Digest::of(key.as_bytes()).0),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_that_must_be_nought_are_told() {
+        assert_eq!(Totals { taken: 9, duplicates: 3, ..Totals::default() }.wrong(), [""; 0]);
+        let totals = Totals { out_of_order: 2, malformed: 1, ..Totals::default() };
+        assert_eq!(
+            totals.wrong(),
+            [
+                "2 reports of an application's older state came after a newer one",
+                "1 requests were no reports"
+            ]
+        );
     }
 }

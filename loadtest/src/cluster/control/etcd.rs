@@ -13,6 +13,9 @@ use crate::cluster::port;
 /// How long one answer may take; a compaction copies nothing, but a busy machine is slow.
 const ANSWER: Duration = Duration::from_secs(30);
 
+/// The key `mark`, as JSON holds it.
+const MARK: &str = "bWFyaw==";
+
 /// A running etcd.
 #[derive(Debug)]
 pub(super) struct Etcd {
@@ -47,7 +50,7 @@ impl Etcd {
         &self.child
     }
 
-    /// Drops what is older than the newest revision, and tells that.
+    /// Makes two new revisions and drops what is older than the last one, so that no watch can go on from before; tells it.
     pub(super) async fn compact(&self) -> anyhow::Result<u64> {
         self.gateway.compact().await
     }
@@ -60,26 +63,28 @@ impl Gateway {
     }
 
     pub(super) async fn compact(&self) -> anyhow::Result<u64> {
-        let revision = self.revision().await?;
+        // What somebody has read last must not be the newest: from there a watch could go on.
+        self.mark().await?;
+        let revision = self.mark().await?;
         // Numbers of 64 bits are strings in etcd's JSON.
         let body = json!({ "revision": revision.to_string(), "physical": true });
-        match self.ask("kv/compaction", &body).await {
-            // Nothing was written since the last time.
-            Err(Refusal::Answer { message, .. }) if message.ends_with("has been compacted") => {}
-            answer => {
-                answer.with_context(|| format!("compact etcd at revision {revision}"))?;
-            }
-        }
+        let dropped = self.ask("kv/compaction", &body).await;
+        dropped.with_context(|| format!("compact etcd at revision {revision}"))?;
         Ok(revision)
+    }
+
+    /// Writes what no API server reads, and gives the revision that made it.
+    async fn mark(&self) -> anyhow::Result<u64> {
+        let act = "write a mark into etcd";
+        revision_of(&self.ask("kv/put", &json!({ "key": MARK, "value": "" })).await.context(act)?)
+            .context(act)
     }
 
     /// The newest revision.
     async fn revision(&self) -> anyhow::Result<u64> {
         let act = "ask etcd for its revision";
         // Any key does: the answer's header holds the revision of the whole store.
-        let answer = self.ask("kv/range", &json!({ "key": "AA==" })).await.context(act)?;
-        let revision = answer.pointer("/header/revision").and_then(Value::as_str).context(act)?;
-        revision.parse().context(act)
+        revision_of(&self.ask("kv/range", &json!({ "key": "AA==" })).await.context(act)?).context(act)
     }
 
     async fn ask(&self, path: &str, body: &Value) -> Result<Value, Refusal> {
@@ -93,6 +98,11 @@ impl Gateway {
         }
         Ok(answer)
     }
+}
+
+/// The revision of the store when it answered.
+fn revision_of(answer: &Value) -> Option<u64> {
+    answer.pointer("/header/revision")?.as_str()?.parse().ok()
 }
 
 /// Why etcd gave nothing.

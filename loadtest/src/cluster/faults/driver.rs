@@ -59,16 +59,6 @@ impl Driver {
         self.made.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Writes something that is no application.
-    pub(super) async fn mark(&self) -> anyhow::Result<()> {
-        let object = json!({
-            "apiVersion": "v1", "kind": "ConfigMap",
-            "metadata": {"name": "mark"}, "data": {"made": jiff::Timestamp::now().to_string()},
-        });
-        let object = object.to_string();
-        again("write a mark", || self.objects.apply(&object, "default")).await.map(drop)
-    }
-
     /// Makes the application.
     pub(super) async fn create(&self, subject: &Subject, repository: &Repository) -> anyhow::Result<()> {
         // JSON is YAML.

@@ -142,8 +142,6 @@ impl Rounds<'_> {
         let Stage { cluster, .. } = &*self.stage;
         match victim {
             Victim::ApiServer => {
-                // Applications are not the last that was written: no version of theirs is the newest.
-                self.driver.mark().await?;
                 cluster.control.kill_api_server().await?;
                 cluster.control.compact().await.map(drop)
             }

@@ -94,8 +94,12 @@ pub(super) fn of_manifest(reported: &Value, is: &Value) -> Vec<String> {
             found.push(format!("{part} has the keys {:?}, expected {:?}", keys(&reported), keys(&is)));
         }
         for (key, value) in reported[part].as_object().unwrap_or(&none) {
-            if !is_masked(value.as_str().unwrap_or_default()) {
+            let reported = value.as_str().unwrap_or_default();
+            if !is_masked(reported) {
                 found.push(format!("{part}.{key} is not masked"));
+            }
+            if reported.is_empty() && is[part][key].as_str() != Some("") {
+                found.push(format!("{part}.{key} is lost"));
             }
         }
     }

@@ -331,7 +331,9 @@ async fn recording(setup: &Setup<'_>, cluster: &Cluster, directory: &Path) -> an
         .with_context(|| format!("make folder {}", directory.display()))?;
     let cases = setup.scenarios.iter().map(|own| (own.name.clone(), own.applications.clone())).collect();
     let token = cluster.argocd.token(ArgoCd::ADMIN)?;
+    let whole = cluster.directory.parent().unwrap_or(&cluster.directory).display().to_string();
     let hidden = vec![
+        (whole, "/cluster".to_owned()),
         (setup.directory.display().to_string(), "/cluster".to_owned()),
         (token.clone(), "TOKEN".to_owned()),
         (cluster.argocd.token(ArgoCd::REPORTER)?, "TOKEN".to_owned()),

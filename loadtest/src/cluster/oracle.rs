@@ -13,7 +13,7 @@
 //! - that each life of an application that ended was reported as ended, also when another of that name followed;
 //! - that there is no report of an application or a resource that never was ([`Witness`]), and no two reports of one
 //!   life in the wrong order;
-//! - author and message of the synced commit;
+//! - author and message of the synced commit, and that a resource's report names a commit;
 //! - that no value of a Secret is in any byte that was sent ([`judge_rest`]).
 //!
 //! What may differ, and why:

@@ -156,6 +156,10 @@ fn of_resource(
     }
     let may_be_withheld = entry["requiresPruning"] == true
         || object.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string);
+    // Which commit it was then is not compared: that of the application may have moved on without the resource.
+    if application.commit.is_some() && report.source("commitAuthor").is_empty() {
+        found.push("reported without the commit".to_owned());
+    }
     let past = application.past.get(key);
     found
         .extend(of_live(&report, live, past, may_be_withheld).into_iter().map(|what| format!("live {what}")));

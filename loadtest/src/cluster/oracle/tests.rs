@@ -163,7 +163,7 @@ fn told() -> Vec<Draft> {
         json!({
             "appName": "web", "appNamespace": "argocd", "appUID": UID, "revision": "new", "syncStatus": "Synced",
             "healthStatus": health, "actualManifest": live.to_string(), "desiredManifest": desired.to_string(),
-            "gitManifest": serde_saphyr::to_string(desired).unwrap(),
+            "gitManifest": serde_saphyr::to_string(desired).unwrap(), "commitAuthor": "Ann <ann@example.com>",
         })
     };
     let web = redacted(was());
@@ -368,6 +368,13 @@ fn a_commit_that_is_not_the_synced_one_is_found() {
         label("app.meta.commit-message"),
         [r#"argocd/web: label app.meta.commit-message is "Bob", expected "more replicas\n""#]
     );
+}
+
+#[test]
+fn a_resource_that_was_reported_without_its_commit_is_found() {
+    let of = |author: &str| spoilt(1, |draft| draft.source["commitAuthor"] = json!(author));
+    assert_eq!(of(""), ["argocd/web Deployment web/web: reported without the commit"]);
+    assert_eq!(of("Bob"), Vec::<String>::new());
 }
 
 #[test]

@@ -204,6 +204,17 @@ fn bound(program: &Path) -> Command {
     }
 }
 
+/// The program that was `given`, else [`binary`].
+///
+/// # Errors
+/// As [`binary`].
+pub async fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
+    match given {
+        Some(program) => Ok(program.to_path_buf()),
+        None => binary().await,
+    }
+}
+
 /// `gitops-runtime` beside this program, built first where this program runs out of a cargo workspace.
 ///
 /// # Errors

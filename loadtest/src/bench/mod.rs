@@ -132,20 +132,12 @@ fn until_interrupted(work: impl Future<Output = anyhow::Result<ExitCode>>) -> an
     })
 }
 
-/// The program to measure.
-async fn program(given: Option<&PathBuf>) -> anyhow::Result<PathBuf> {
-    match given {
-        Some(program) => Ok(program.clone()),
-        None => process::binary().await,
-    }
-}
-
 /// Measures and gives what it found.
 ///
 /// # Errors
 /// As [`run`].
 pub async fn measure(args: &Args) -> anyhow::Result<Measured> {
-    let program = program(args.program.as_ref()).await?;
+    let program = process::program(args.program.as_deref()).await?;
     let shape = Shape {
         applications: args.apps,
         resources: args.resources,

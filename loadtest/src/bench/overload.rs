@@ -12,7 +12,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::{duration, program, until_interrupted};
+use super::{duration, until_interrupted};
+use crate::process;
 use crate::reporter::{Figures, Reporter, Usage};
 use crate::screen::{bar, judged, say, table};
 use crate::sim::generate::{Line, Shape};
@@ -111,7 +112,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// # Errors
 /// As [`run`].
 pub async fn overload(args: &Args) -> anyhow::Result<Overloaded> {
-    let program = program(args.program.as_ref()).await?;
+    let program = process::program(args.program.as_deref()).await?;
     let simulation = Simulation::start(Setup {
         load: Load::Generated(Shape {
             applications: args.apps,

@@ -131,10 +131,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Plays all cases; whether all came out as they were recorded.
 async fn all(args: &Args, cases: &[Case]) -> anyhow::Result<bool> {
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => process::binary().await?,
-    };
+    let program = process::program(args.program.as_deref()).await?;
     let width = cases.iter().map(|case| case.name.len()).max().unwrap_or_default();
     let mut outcomes = Vec::new();
     let playing = futures::stream::iter(cases).map(|case| replay(case, cases, &program, args.keep));

@@ -28,6 +28,7 @@ use tokio_util::sync::CancellationToken;
 use super::oracle;
 use super::progress::Progress;
 use super::run::{Setup, Stage};
+use super::temporary_directory;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::screen::{judged, say};
@@ -96,12 +97,8 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Carries all rounds out; whether all is well.
 async fn all(args: &Args) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => process::binary().await?,
-    };
-    let folder = tempfile::Builder::new().prefix("gitops-runtime-cluster-").tempdir();
-    let folder = folder.context("make a folder for the cluster")?;
+    let program = process::program(args.program.as_deref()).await?;
+    let folder = temporary_directory()?;
     let setup = Setup {
         binaries: args.binaries.as_deref(),
         program: &program,

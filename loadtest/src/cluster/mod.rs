@@ -188,8 +188,13 @@ async fn asked<T>(
 /// # Errors
 /// When it cannot be made.
 pub fn fresh_directory() -> anyhow::Result<PathBuf> {
+    temporary_directory().map(tempfile::TempDir::keep)
+}
+
+/// The same, which goes when this value does.
+fn temporary_directory() -> anyhow::Result<tempfile::TempDir> {
     let made = tempfile::Builder::new().prefix("gitops-runtime-cluster-").tempdir();
-    Ok(made.context("make a folder for the cluster")?.keep())
+    made.context("make a folder for the cluster")
 }
 
 /// The folder, made where there is none, by its full path: programs run elsewhere.

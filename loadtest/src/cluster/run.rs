@@ -18,6 +18,7 @@ use anyhow::{Context as _, bail};
 use futures::stream::{self, StreamExt as _};
 
 use super::scenario::{self, Scenario};
+use super::temporary_directory;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::screen::{judged, say, table};
@@ -132,12 +133,8 @@ fn listed(scenarios: &[Scenario]) -> String {
 /// Plays the scenarios; whether all is well.
 async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let program = match &args.program {
-        Some(program) => program.clone(),
-        None => process::binary().await?,
-    };
-    let folder = tempfile::Builder::new().prefix("gitops-runtime-cluster-").tempdir();
-    let folder = folder.context("make a folder for the cluster")?;
+    let program = process::program(args.program.as_deref()).await?;
+    let folder = temporary_directory()?;
     let setup = Setup {
         binaries: args.binaries.as_deref(),
         program: &program,

@@ -207,7 +207,7 @@ fn find(watched: &[Watched], line: &RoundLine, from: usize) -> Option<usize> {
 }
 
 fn would_report(watched: &Watched, known: Option<&Record>, settings: &Settings, redactor: &Redactor) -> bool {
-    let turn = Turn { now: watched.event.observed, trying_for: std::time::Duration::ZERO };
+    let turn = Turn::at(watched.event.observed);
     match Round::begin(&watched.event, known, &turn, settings, redactor) {
         Ok(Begun::Done(enriched)) => !enriched.reports.is_empty(),
         Ok(Begun::Go(_)) | Err(_) => true,
@@ -226,7 +226,7 @@ pub(super) fn enrich(
     redactor: &Redactor,
     mut answer: impl FnMut(&Ask) -> Answer,
 ) -> anyhow::Result<Enriched> {
-    let turn = Turn { now: timestamp(t), trying_for: std::time::Duration::ZERO };
+    let turn = Turn::at(timestamp(t));
     match Round::begin(&watched.event, known, &turn, settings, redactor)? {
         Begun::Done(enriched) => Ok(enriched),
         Begun::Go(mut round) => loop {

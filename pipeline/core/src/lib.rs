@@ -5,6 +5,7 @@
 //! (`pipeline/engine`) both depend on it and never on each other.
 
 mod digest;
+mod divergence;
 mod error;
 mod event;
 mod key;
@@ -16,11 +17,12 @@ mod seen;
 mod stage;
 
 pub use digest::{Digest, Hasher};
+pub use divergence::{ApplicationDigest, Compared, ShardDigest};
 pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, OperationEnd, Uid, Version};
 pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
-pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Sample};
+pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Sample, Samples};
 pub use record::{ParentRef, Record, ResourceRow, Sections, Settle, Stub};
 pub use report::{Entity, EntityId, Report, ReportKind};
 pub use secrecy::{ExposeSecret, SecretString};

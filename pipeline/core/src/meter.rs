@@ -1,5 +1,6 @@
 //! How stages tell the engine what they did toward a peer, without counting themselves.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use crate::Reason;
@@ -102,6 +103,32 @@ pub struct Sample {
 pub trait Meter: Send + Sync {
     /// Takes one sample. Never blocks.
     fn record(&self, sample: Sample);
+}
+
+/// The calls that were made for one event; cloning shares. The first 64 are kept.
+#[derive(Debug, Clone, Default)]
+pub struct Samples {
+    samples: Arc<Mutex<Vec<Sample>>>,
+}
+
+/// A round that made more calls than this is told by the first of them.
+const SAMPLES: usize = 64;
+
+impl Samples {
+    /// The samples taken so far, which are forgotten.
+    #[must_use]
+    pub fn take(&self) -> Vec<Sample> {
+        std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Meter for Samples {
+    fn record(&self, sample: Sample) {
+        let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
+        if samples.len() < SAMPLES {
+            samples.push(sample);
+        }
+    }
 }
 
 /// Forgets every sample; for tools and tests that look at results alone.

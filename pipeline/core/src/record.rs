@@ -53,6 +53,9 @@ pub struct ResourceRow {
     pub owed: bool,
     /// It left `status.resources`: only the counter matters.
     pub gone: bool,
+    /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
+    /// state is reported even if it equals the acknowledged one.
+    pub unsure: bool,
 }
 
 /// What the ledger remembers of one application.
@@ -75,6 +78,10 @@ pub struct Record {
     pub counter: u32,
     /// A fact was missing from the application's last report.
     pub owed: bool,
+    /// As [`ResourceRow::unsure`], for the application's own report.
+    pub unsure: bool,
+    /// When the last report was acknowledged, in seconds since 1970; 0 means unknown.
+    pub reported: u32,
     /// Its resources, sorted by id.
     pub resources: Vec<ResourceRow>,
     /// For a deletion that nobody watched.
@@ -118,6 +125,8 @@ impl Record {
             content: Digest::NONE,
             counter: 0,
             owed: false,
+            unsure: false,
+            reported: 0,
             resources: Vec::new(),
             stub: Stub::default(),
         }
@@ -145,6 +154,42 @@ impl Record {
         self.owed || self.resources.iter().any(|row| row.owed && !row.gone)
     }
 
+    /// Whether of any entity it is not known what the receiver holds.
+    #[must_use]
+    pub fn is_unsure(&self) -> bool {
+        self.unsure || self.resources.iter().any(|row| row.unsure && !row.gone)
+    }
+
+    /// Notes that a report is about to be sent: until it is acknowledged, what the receiver holds of its entity is
+    /// not known. `stub` serves a first report, of which nothing else is remembered yet. Moves no digest.
+    #[must_use]
+    pub fn sending(record: Option<Self>, report: &Report, stub: Option<&Stub>) -> Option<Self> {
+        let mut record = match record {
+            Some(record) if record.uid == report.uid => record,
+            // The other life's record stands until its end is acknowledged.
+            Some(other) => return Some(other),
+            None if report.ends => return None,
+            None => Self {
+                version: report.version,
+                stub: stub.cloned().unwrap_or_default(),
+                ..Self::new(report.uid.clone())
+            },
+        };
+        match report.entity {
+            Entity::Application => record.unsure = true,
+            Entity::Resource(id) => record.row(id).unsure = true,
+        }
+        Some(record)
+    }
+
+    /// Doubts everything: each entity's next state is reported even if it equals the acknowledged one.
+    pub fn doubt(&mut self) {
+        self.unsure = true;
+        for row in self.resources.iter_mut().filter(|row| !row.gone) {
+            row.unsure = true;
+        }
+    }
+
     /// Moves a record by one acknowledged report: only that report's entity. `None` in means that nothing
     /// was remembered; `None` out means that nothing is any more.
     #[must_use]
@@ -165,6 +210,7 @@ impl Record {
                 record.content = report.content;
                 record.counter = record.counter.saturating_add(1);
                 record.owed = report.owed;
+                record.unsure = false;
             }
             Entity::Resource(id) => {
                 let row = record.row(id);
@@ -173,6 +219,7 @@ impl Record {
                 row.counter = row.counter.saturating_add(1);
                 row.owed = report.owed;
                 row.gone = false;
+                row.unsure = false;
             }
         }
         Some(record)
@@ -215,6 +262,7 @@ impl Record {
                     counter: 0,
                     owed: false,
                     gone: false,
+                    unsure: false,
                 };
                 self.resources.insert(at, row);
                 at

@@ -9,7 +9,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
-use crate::{Digest, Event, Key, Record, Report, Settle, Shutdown, StageError, Uid, Version};
+use crate::{
+    ApplicationDigest, Compared, Digest, Event, Key, Record, Report, Samples, Settle, ShardDigest, Shutdown,
+    StageError, Uid, Version,
+};
 
 /// Where events come from.
 pub trait Source: Send + Sync + 'static {
@@ -26,6 +29,9 @@ pub trait Source: Send + Sync + 'static {
         key: &Key,
         not_older_than: Version,
     ) -> impl Future<Output = Result<Option<Event>, StageError>> + Send;
+
+    /// Everything that is there now, from one complete list: which life of it, and which state.
+    fn survey(&self) -> impl Future<Output = Result<Vec<(Key, Uid, Version)>, StageError>> + Send;
 }
 
 /// Turns an event and what is known into reports.
@@ -49,6 +55,25 @@ pub trait Sink: Send + Sync + 'static {
 
     /// The name in idempotency keys, logs and metrics, e.g. `platform`.
     fn name(&self) -> &'static str;
+
+    /// Returns when what it authenticates itself with has changed since the call; never, where that cannot change.
+    fn credentials_changed(&self) -> impl Future<Output = ()> + Send {
+        std::future::pending()
+    }
+
+    /// Hands over what was acknowledged of one shard, in short. A receiver that does not compare answers
+    /// [`Compared::Unknown`].
+    fn digest(&self, _digest: &ShardDigest) -> impl Future<Output = Result<Compared, StageError>> + Send {
+        std::future::ready(Ok(Compared::Unknown))
+    }
+
+    /// Of these applications, those of which the receiver holds something else; `None` when it does not compare.
+    fn differing(
+        &self,
+        _applications: &[ApplicationDigest],
+    ) -> impl Future<Output = Result<Option<Vec<Key>>, StageError>> + Send {
+        std::future::ready(Ok(None))
+    }
 }
 
 /// Something that serves until it is told to stop.
@@ -61,12 +86,22 @@ pub trait Service: Send + 'static {
 }
 
 /// The circumstances of one try at one event.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Turn {
     /// Now: when the event was taken up. The report's `timestamp`, and every other "now".
     pub now: Timestamp,
     /// How long since the first try at this event; zero at the first.
     pub trying_for: Duration,
+    /// Takes the calls made for this event, for whoever asks why it took so long.
+    pub calls: Samples,
+}
+
+impl Turn {
+    /// The first try at an event.
+    #[must_use]
+    pub fn at(now: Timestamp) -> Self {
+        Self { now, trying_for: Duration::ZERO, calls: Samples::default() }
+    }
 }
 
 /// What enrichment made of an event.

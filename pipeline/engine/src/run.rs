@@ -21,6 +21,7 @@ use crate::ledger::{Ledger, LedgerError};
 use crate::limit::RateLimit;
 use crate::metrics::Metrics;
 use crate::shard::{Breaker, Command, Ports, Shard, Shared};
+pub use crate::shard::{Explained, Moment};
 use crate::sharding::{Owned, Sharding};
 use crate::supervise::{RESTART, supervise};
 
@@ -349,11 +350,18 @@ impl Handle {
         self.inner.traces.subscribe()
     }
 
-    /// Reads an application again and reports what differs. `false` when this process does not own it, or
-    /// is stopping.
-    pub async fn replay(&self, key: &Key) -> bool {
+    /// What is known of an application; `None` when this process does not own it, or is stopping.
+    pub async fn explain(&self, key: &Key) -> Option<Explained> {
+        let (answer, answered) = oneshot::channel();
+        self.shard(key)?.commands.send(Command::Explain(key.clone(), answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Reads an application again and reports what differs, or, if `whole`, all of it. `false` when this process
+    /// does not own it, or is stopping.
+    pub async fn replay(&self, key: &Key, whole: bool) -> bool {
         match self.shard(key) {
-            Some(shard) => shard.commands.send(Command::Replay(key.clone())).await.is_ok(),
+            Some(shard) => shard.commands.send(Command::Replay(key.clone(), whole)).await.is_ok(),
             None => false,
         }
     }

@@ -15,7 +15,8 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::redact::Redactor;
 use pipeline_core::{
-    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Version,
+    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Uid,
+    Version,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -114,6 +115,10 @@ impl Source for ApplicationWatch {
         // Wherever it waits it may be dropped: what was not handed over is listed again at the next start.
         stop.run_until_cancelled(Box::pin(self.watch(&out))).await;
         Ok(())
+    }
+
+    async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
+        Ok(Vec::new())
     }
 
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid, Version,
+    Call, Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid, Version,
 };
 
 /// Something that happened to a lane.
@@ -36,6 +36,20 @@ pub enum Input {
         key: Key,
         /// The life that the ledger knows, to be reported as deleted should the object be gone.
         uid: Option<Uid>,
+    },
+    /// What was journaled of a key before the process ended: it is to be read again, and reported with it.
+    Restore {
+        /// Which.
+        key: Key,
+        /// What was journaled.
+        pending: Pending,
+    },
+    /// A key that was parked before the process ended.
+    Park {
+        /// Which.
+        key: Key,
+        /// How it was parked.
+        parked: Parked,
     },
     /// A person gives up a parked key.
     Discard {
@@ -85,6 +99,10 @@ pub enum Outcome {
     Reject {
         /// Why.
         reason: Reason,
+        /// What exactly was refused, if it came to that.
+        refused: Refused,
+        /// When.
+        at: Timestamp,
     },
 }
 
@@ -125,6 +143,8 @@ pub enum ReadResult {
     Refused {
         /// Why.
         reason: Reason,
+        /// When.
+        at: Timestamp,
     },
 }
 
@@ -180,7 +200,7 @@ pub enum Step {
     /// It was taken in.
     Observed,
     /// Its state was folded into a newer one, which is read or sent in its stead.
-    Coalesced,
+    Coalesced(Folded),
     /// It brought no report.
     Filtered(Filtered),
     /// The rate limit delays it by this much.
@@ -190,10 +210,37 @@ pub enum Step {
         /// How often it was tried before.
         attempt: u32,
     },
+    /// A call was made for it.
+    Fetched {
+        /// Which.
+        call: Call,
+        /// How long it took; nothing when the answer was at hand.
+        took: Duration,
+        /// Why it failed, if it did.
+        failed: Option<Reason>,
+    },
+    /// Its reports are made.
+    Enriched {
+        /// How many there are.
+        reports: usize,
+        /// How long that took, calls included.
+        took: Duration,
+    },
     /// One of its reports was acknowledged.
     Reported {
         /// About what.
         kind: ReportKind,
+        /// How long the sink took.
+        took: Duration,
+    },
+    /// One of its reports was not taken.
+    NotTaken {
+        /// About what.
+        kind: ReportKind,
+        /// Why.
+        reason: Reason,
+        /// How long the sink took.
+        took: Duration,
     },
     /// Every one of its reports was acknowledged.
     Acked {
@@ -215,17 +262,66 @@ pub enum Step {
     Owed(Duration),
 }
 
+/// Why an event's state was folded into another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Folded {
+    /// The queue was full.
+    Full,
+    /// The application was to be read again already.
+    Dirty,
+    /// The rate limit delays the application.
+    Limited,
+    /// A read has shown a newer state.
+    Overtaken,
+    /// A later life is known.
+    Former,
+    /// It had to be tried again, and there was no room to keep it.
+    Retried,
+}
+
 /// One key that was refused for good. No body is kept: replaying it reads the object again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     /// Why.
     pub reason: Reason,
-    /// When, since the engine started.
-    pub at: Duration,
+    /// When.
+    pub at: Timestamp,
     /// Which state was refused; 0 when it could not even be read.
     pub version: Version,
     /// Which life.
     pub uid: Option<Uid>,
+    /// Whose reports were refused, with the digest of what was sent; none when it did not come to that.
+    pub refused: Refused,
+}
+
+/// What of a key is unreported and cannot be read again from the cluster: it must outlive the process.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Pending {
+    /// Ends of operations, oldest first: the life, the state that showed it, the end.
+    pub ends: Vec<(Uid, Version, Arc<OperationEnd>)>,
+    /// Lives that are over, and their last known state, oldest first.
+    pub gone: Vec<(Uid, Version)>,
+}
+
+/// What a lane holds of one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Standing {
+    /// Where it stands: `idle`, `in line`, `in line to be read`, `waiting`, `in flight` or `being read`.
+    pub state: &'static str,
+    /// Events that are queued or waiting.
+    pub events: usize,
+    /// It is to be read again.
+    pub dirty: bool,
+    /// Tries that failed so far.
+    pub failures: u32,
+    /// Who made it wait.
+    pub blame: Option<Blame>,
+    /// In how long it goes on, while it waits.
+    pub due: Option<Duration>,
+    /// In how long it is looked at again for what is owed.
+    pub owed: Option<Duration>,
+    /// How long something of it has been unreported.
+    pub unreported: Option<Duration>,
 }
 
 /// Whether two summaries describe the same end of the same operation.

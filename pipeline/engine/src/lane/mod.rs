@@ -26,12 +26,14 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, Key, Reason};
+use pipeline_core::{Cause, Event, Key, Reason, Timestamp};
 use seahash::SeaHasher;
 
 pub use backoff::Backoff;
 pub use counts::LaneCounts;
-pub use input::{Action, Blame, Input, Outcome, Parked, ReadResult, Refused, Start, Step, Trace};
+pub use input::{
+    Action, Blame, Folded, Input, Outcome, Parked, Pending, ReadResult, Refused, Standing, Start, Step, Trace,
+};
 
 use crate::limit::{Limiter, RateLimit};
 use mark::Mark;
@@ -124,6 +126,8 @@ impl Lane {
             Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
+            Input::Restore { key, pending } => self.restore(&key, pending, now),
+            Input::Park { key, parked } => drop(self.parked.insert(key, parked)),
             Input::Discard { key } => {
                 self.parked.remove(&key);
             }
@@ -312,7 +316,30 @@ impl Lane {
         }
     }
 
-    fn park(&mut self, key: &Key, event: Option<&Event>, reason: Reason, now: Duration) {
+    /// What of a key is unreported and cannot be read again; `None` when there is nothing of that kind.
+    #[must_use]
+    pub fn pending(&self, _key: &Key) -> Option<Pending> {
+        None
+    }
+
+    /// What is held of a key at `now`; `None` when it is not busy.
+    #[must_use]
+    pub fn standing(&self, _key: &Key, _now: Duration) -> Option<Standing> {
+        None
+    }
+
+    #[expect(clippy::needless_pass_by_value, reason = "kept")]
+    fn restore(&mut self, key: &Key, _pending: Pending, now: Duration) {
+        self.replay(key, None, now);
+    }
+
+    fn park(
+        &mut self,
+        key: &Key,
+        event: Option<&Event>,
+        (reason, at): (Reason, Timestamp),
+        refused: Refused,
+    ) {
         self.counts.parked += 1;
         if self.parked.len() >= self.config.parked && !self.parked.contains_key(key) {
             self.counts.parked_dropped += 1;
@@ -320,7 +347,7 @@ impl Lane {
         }
         let version = event.map(|event| event.version).unwrap_or_default();
         let uid = event.map(|event| event.uid.clone());
-        self.parked.insert(key.clone(), Parked { reason, at: now, version, uid });
+        self.parked.insert(key.clone(), Parked { reason, at, version, uid, refused });
     }
 }
 

@@ -43,10 +43,10 @@ impl Lane {
                 }
                 self.schedule(key, now);
             }
-            ReadResult::Refused { reason } => {
+            ReadResult::Refused { reason, at } => {
                 let told = slot.asked.as_ref().map(|mark| mark.tell(key, Step::Parked(reason)));
                 out.extend(told.map(Action::Tell));
-                self.refuse(key, reason, now);
+                self.refuse(key, reason, at);
                 self.schedule(key, now);
             }
         }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Event, Filtered, Key, OperationEnd, Uid};
 
-use super::input::{Action, Step, same_end};
+use super::input::{Action, Folded, Step, same_end};
 use super::mark::{Load, Mark};
 use super::slot::{Held, Slot};
 use super::{Config, Lane, LaneCounts, tell};
@@ -41,7 +41,7 @@ impl Lane {
             }
             Age::Former => {
                 counts.coalesced += 1;
-                out.push(tell(&event, Step::Coalesced));
+                out.push(tell(&event, Step::Coalesced(Folded::Former)));
             }
             Age::Overtaken => {
                 let shown = slot.shown.clone();
@@ -52,10 +52,11 @@ impl Lane {
                 } else {
                     counts.coalesced += 1;
                 }
-                out.push(tell(&event, Step::Coalesced));
+                out.push(tell(&event, Step::Coalesced(Folded::Overtaken)));
             }
             Age::New => {
-                let dirty = slot.is_dirty() || slot.limited.is_some();
+                let limited = slot.limited.is_some();
+                let dirty = slot.is_dirty() || limited;
                 if !dirty && has_room(slot, &event, &self.config, counts) {
                     slot.saw(&event);
                     slot.shown.clone_from(&event.operation);
@@ -67,7 +68,12 @@ impl Lane {
                     counts.overflowed += u64::from(!dirty);
                     fold(slot, &event, now, &self.config, counts);
                     slot.saw(&event);
-                    out.push(tell(&event, Step::Coalesced));
+                    let folded = match (limited, dirty) {
+                        (true, _) => Folded::Limited,
+                        (false, true) => Folded::Dirty,
+                        (false, false) => Folded::Full,
+                    };
+                    out.push(tell(&event, Step::Coalesced(folded)));
                 }
             }
         }

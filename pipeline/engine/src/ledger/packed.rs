@@ -25,9 +25,11 @@ const HEALTHY: u8 = 1 << 1;
 const OWED: u8 = 1 << 2;
 const UUID: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
+const UNSURE: u8 = 1 << 5;
 
 const ROW_OWED: u8 = 1;
 const ROW_GONE: u8 = 1 << 1;
+const ROW_UNSURE: u8 = 1 << 2;
 
 /// Bytes that are no packed record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -54,6 +56,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
         (OWED, record.owed),
         (UUID, uuid.is_some()),
         (CHILD, record.stub.parent.is_some()),
+        (UNSURE, record.unsure),
     ] {
         flags |= if set { flag } else { 0 };
     }
@@ -123,6 +126,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
         content,
         counter,
         owed: flags & OWED != 0,
+        unsure: flags & UNSURE != 0,
+        reported: 0,
         resources,
         stub: Stub { repo_url, server, parent },
     })
@@ -178,7 +183,8 @@ fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
         out.extend(row.decision.0.to_le_bytes());
         out.extend(row.content.0.to_le_bytes());
         out.extend(row.counter.to_le_bytes());
-        out.push(if row.owed { ROW_OWED } else { 0 } | if row.gone { ROW_GONE } else { 0 });
+        let flags = [(ROW_OWED, row.owed), (ROW_GONE, row.gone), (ROW_UNSURE, row.unsure)];
+        out.push(flags.iter().filter(|(_, set)| *set).fold(0, |sum, (flag, _)| sum | flag));
     }
 }
 
@@ -236,7 +242,7 @@ impl<'a> Reader<'a> {
             return Err(PackedError::Format(format));
         }
         let flags = self.u8()?;
-        if flags & !(SETTLED | HEALTHY | OWED | UUID | CHILD) != 0 {
+        if flags & !(SETTLED | HEALTHY | OWED | UUID | CHILD | UNSURE) != 0 {
             return Err(PackedError::Damaged);
         }
         let uid = if flags & UUID == 0 {
@@ -257,11 +263,12 @@ impl<'a> Reader<'a> {
         for _ in 0..count {
             let (id, decision, content) = (EntityId(self.u64()?), self.digest()?, self.digest()?);
             let (counter, flags) = (self.u32()?, self.u8()?);
-            if flags & !(ROW_OWED | ROW_GONE) != 0 {
+            if flags & !(ROW_OWED | ROW_GONE | ROW_UNSURE) != 0 {
                 return Err(PackedError::Damaged);
             }
-            let (owed, gone) = (flags & ROW_OWED != 0, flags & ROW_GONE != 0);
-            rows.push(ResourceRow { id, decision, content, counter, owed, gone });
+            let has = |flag| flags & flag != 0;
+            let (owed, gone, unsure) = (has(ROW_OWED), has(ROW_GONE), has(ROW_UNSURE));
+            rows.push(ResourceRow { id, decision, content, counter, owed, gone, unsure });
         }
         // Rows are found by bisection: an order that is not theirs would hide some of them.
         if rows.is_sorted_by(|a, b| a.id < b.id) { Ok(rows) } else { Err(PackedError::Damaged) }

@@ -6,8 +6,9 @@ use super::*;
 
 prop_compose! {
     fn row()(id in any::<u64>(), decision in any::<u64>(), content in any::<u64>(), counter in any::<u32>(),
-             owed in any::<bool>(), gone in any::<bool>()) -> ResourceRow {
-        ResourceRow { id: EntityId(id), decision: Digest(decision), content: Digest(content), counter, owed, gone }
+             owed in any::<bool>(), gone in any::<bool>(), unsure in any::<bool>()) -> ResourceRow {
+        let (decision, content) = (Digest(decision), Digest(content));
+        ResourceRow { id: EntityId(id), decision, content, counter, owed, gone, unsure }
     }
 }
 
@@ -40,7 +41,7 @@ prop_compose! {
         uid in a_uid(),
         numbers in any::<(u64, u64, u64, u32)>(),
         sections in prop::option::of(sections()),
-        bits in any::<(bool, bool)>(),
+        bits in any::<(bool, bool, bool)>(),
         rows in prop::collection::vec(row(), 0..40),
         stub in stub(),
     ) -> Record {
@@ -50,7 +51,7 @@ prop_compose! {
         resources.dedup_by_key(|row| row.id);
         Record {
             uid, version: Version(version), sections, healthy: bits.0, operation: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, resources, stub,
+            content: Digest(content), counter, owed: bits.1, unsure: bits.2, reported: 0, resources, stub,
         }
     }
 }
@@ -107,6 +108,7 @@ fn sample() -> Record {
         counter: 10,
         owed: true,
         gone: true,
+        unsure: false,
     });
     record
 }

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source};
+use pipeline_core::{Enrich, Event, Key, Reason, Record, Shutdown, Sink, Source, Timestamp, Version};
 use tokio::sync::{broadcast, mpsc, oneshot, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -21,7 +21,9 @@ pub(crate) use breaker::Breaker;
 
 use crate::circuit::State;
 use crate::health::Health;
-use crate::lane::{Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, ReadResult, Step, Trace};
+use crate::lane::{
+    Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, ReadResult, Standing, Step, Trace,
+};
 use crate::ledger::Ledger;
 use crate::metrics::{ErrorType, EventType, Metrics};
 use crate::supervise::caught;
@@ -65,12 +67,42 @@ impl<So, En, Si> Shared<So, En, Si> {
 
 /// What a person asks of a shard.
 pub(crate) enum Command {
-    /// Read the key again.
-    Replay(Key),
+    /// Read the key again; if `true`, report all of it, whatever was acknowledged.
+    Replay(Key, bool),
+    /// Tell what is known of a key.
+    Explain(Key, oneshot::Sender<Explained>),
     /// Give up a parked key; answers whether it was parked.
     Discard(Key, oneshot::Sender<bool>),
     /// List what is parked.
     Parked(oneshot::Sender<Vec<(Key, Parked)>>),
+}
+
+/// What a shard knows of one application.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// Which shard.
+    pub shard: u32,
+    /// What its lane holds of it; `None` when it is not busy.
+    pub standing: Option<Standing>,
+    /// How it was refused for good, if it was.
+    pub parked: Option<Parked>,
+    /// What was acknowledged.
+    pub record: Option<Record>,
+    /// What happened last, oldest first.
+    pub moments: Vec<Moment>,
+}
+
+/// One step that an event took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// Which state.
+    pub version: Version,
+    /// W3C trace id of the event's life.
+    pub trace: u128,
+    /// What happened.
+    pub step: Step,
 }
 
 /// What a shard takes and tells.
@@ -211,9 +243,30 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 
     fn command(&mut self, command: Command) {
         match command {
-            Command::Replay(key) => {
+            Command::Replay(key, whole) => {
+                if whole {
+                    let doubted = |mut record: Record| {
+                        record.doubt();
+                        record
+                    };
+                    self.shared.ledger.update(&key, |record| record.map(doubted));
+                }
                 let uid = self.shared.ledger.get(&key).map(|record| record.uid);
                 self.step(Input::Replay { key, uid });
+            }
+            Command::Explain(key, answer) => {
+                let explained = Explained {
+                    shard: self.number,
+                    standing: self.lane.standing(&key, self.shared.now()),
+                    parked: self
+                        .lane
+                        .parked()
+                        .find(|(parked, _)| **parked == key)
+                        .map(|(_, how)| how.clone()),
+                    record: self.shared.ledger.get(&key),
+                    moments: Vec::new(),
+                };
+                let _ = answer.send(explained);
             }
             // Whoever asked may be gone by now.
             Command::Discard(key, answer) => {

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle};
+use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Timestamp};
 
 use crate::circuit::Verdict;
 use crate::lane::{Blame, Outcome, Refused};
@@ -22,6 +22,8 @@ pub(crate) struct Round {
     /// What the ledger holds, moved by each acknowledgement: numbers the next report of an entity.
     record: Option<Record>,
     settle: Option<Settle>,
+    /// When the turn was taken up.
+    now: Timestamp,
     filtered: Option<Filtered>,
     owed: Option<Duration>,
     /// Reports of resources that may be on their way at a time.
@@ -46,7 +48,13 @@ pub(crate) struct End {
 
 impl Round {
     /// Begins a round. What `refused` lists is not sent again.
-    pub(crate) fn new(enriched: Enriched, known: Option<Record>, refused: &Refused, limit: usize) -> Self {
+    pub(crate) fn new(
+        enriched: Enriched,
+        known: Option<Record>,
+        refused: &Refused,
+        limit: usize,
+        now: Timestamp,
+    ) -> Self {
         let earlier = |report: &Report| {
             let same = |(entity, content, _): &&(Entity, Digest, Reason)| {
                 *entity == report.entity && *content == report.content
@@ -58,6 +66,7 @@ impl Round {
             resources: VecDeque::new(),
             record: known,
             settle: enriched.settle,
+            now,
             filtered: enriched.filtered,
             owed: enriched.owed,
             limit: limit.max(1),
@@ -149,7 +158,9 @@ impl Round {
             };
         }
         if let Some(reason) = self.rejected {
-            return End { settle: None, outcome: Outcome::Reject { reason } };
+            let refused = self.refused.into();
+            let at = self.now;
+            return End { settle: None, outcome: Outcome::Reject { reason, refused, at } };
         }
         let owed = self.owed;
         let outcome = if self.acked > 0 {

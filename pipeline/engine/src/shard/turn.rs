@@ -28,12 +28,12 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     if is_stale(event, known.as_ref()) {
         return Outcome::Filtered { why: Filtered::Stale, owed: None };
     }
-    let turn = Turn { now: Timestamp::now(), trying_for: start.trying_for };
+    let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
     let enriched = match shared.enrich.enrich(event, known.as_ref(), &turn).await {
         Ok(enriched) => enriched,
         Err(error) => return not_enriched(event, &error, &start.refused),
     };
-    let mut round = Round::new(enriched, known, &start.refused, shared.reports_per_key);
+    let mut round = Round::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
     let mut flying = FuturesUnordered::new();
     loop {
         while let Some((report, counter)) = round.next() {
@@ -81,7 +81,7 @@ pub(super) async fn read<So: Source, En: Enrich, Si: Sink>(
                 StageError::Reject { .. } if matches!(reason, Reason::Unauthorized | Reason::Forbidden) => {
                     ReadResult::Failed { reason, after: None }
                 }
-                StageError::Reject { .. } => ReadResult::Refused { reason },
+                StageError::Reject { .. } => ReadResult::Refused { reason, at: Timestamp::now() },
             }
         }
     }
@@ -134,7 +134,7 @@ fn note<So, En, Si>(
                 key: event.key.clone(),
                 version: event.version,
                 trace: event.trace,
-                step: Step::Reported { kind: report.kind },
+                step: Step::Reported { kind: report.kind, took: Duration::ZERO },
             },
         );
     }
@@ -150,7 +150,9 @@ fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome
         StageError::Retry { after, .. } => {
             Outcome::Retry { reason, after: *after, blame: Blame::Enrich, refused: refused.clone() }
         }
-        StageError::Reject { .. } => Outcome::Reject { reason },
+        StageError::Reject { .. } => {
+            Outcome::Reject { reason, refused: refused.clone(), at: Timestamp::now() }
+        }
     }
 }
 

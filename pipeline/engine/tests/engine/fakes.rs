@@ -10,7 +10,7 @@ use bytes::Bytes;
 use pipeline_core::{
     Cause, Change, Digest, Emitter, Enrich, Enriched, Entity, EntityId, Event, Filtered, Key, Note, Reason,
     Record, Report, ReportKind, Sections, Settle, Shipment, Shutdown, Sink, Source, StageError, Stub,
-    Timestamp, Turn, Version,
+    Timestamp, Turn, Uid, Version,
 };
 use tokio::sync::{Semaphore, broadcast};
 
@@ -123,6 +123,12 @@ impl Source for Cluster {
                 }
             }
         }
+    }
+
+    async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
+        let objects = self.objects.lock().unwrap().clone();
+        let seen = |(key, (life, version))| (key, format!("life-{life}").into(), Version(version));
+        Ok(objects.into_iter().map(seen).collect())
     }
 
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {

@@ -129,7 +129,7 @@ async fn a_refused_report_parks_its_application_until_it_is_replayed() {
     assert_eq!(engine.ledger.get(&key("bad")).unwrap().sections, None, "the decision has not moved");
 
     engine.receiver.answers(|_, _| Ok(()));
-    assert!(engine.handle.replay(&key("bad")).await);
+    assert!(engine.handle.replay(&key("bad"), false).await);
     let counts = engine.until("replayed", |counts| counts.acked == 2).await;
     assert_eq!(counts.parked_keys, 0);
     let last = engine.receiver.came().pop().unwrap();
@@ -145,7 +145,7 @@ async fn an_application_that_is_gone_is_reported_as_deleted_when_it_is_read_agai
     let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
     engine.until_idle(1).await;
     engine.cluster.delete_unwatched("app");
-    engine.handle.replay(&key("app")).await;
+    engine.handle.replay(&key("app"), false).await;
     engine.until("reported", |counts| counts.acked == 2).await;
     assert!(engine.receiver.came()[1].ends);
     assert_eq!(engine.ledger.get(&key("app")), None);
@@ -193,7 +193,7 @@ async fn a_process_that_owns_one_shard_takes_its_applications_alone() {
     assert_eq!(engine.receiver.newest().len(), own);
     assert_eq!(engine.handle.status().shards[0].0, 3);
     let other = names.iter().find(|name| sharding.place(&key(name)) != 3).unwrap();
-    assert!(!engine.handle.replay(&key(other)).await);
+    assert!(!engine.handle.replay(&key(other), false).await);
     engine.end().await;
 }
 

@@ -96,7 +96,7 @@ impl Stage {
     }
 
     async fn enrich(&self, event: &Event) -> Result<Enriched, StageError> {
-        let turn = Turn { now: Timestamp::UNIX_EPOCH, trying_for: Duration::ZERO };
+        let turn = Turn::at(Timestamp::UNIX_EPOCH);
         self.stage.enrich(event, None, &turn).await
     }
 }

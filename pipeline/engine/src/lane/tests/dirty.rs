@@ -235,7 +235,7 @@ fn an_object_that_cannot_be_read_at_all_is_parked() {
     let mut bench = overflowing();
     bench.take(ending(1, state("x", 4)));
     until_read(&mut bench, "x");
-    bench.read("x", ReadResult::Refused { reason: Reason::Malformed });
+    bench.read("x", ReadResult::Refused { reason: Reason::Malformed, at: Timestamp::UNIX_EPOCH });
     let counts = bench.counts();
     assert_eq!((counts.parked, counts.parked_keys, counts.dirty), (1, 1, 0));
     assert_eq!((counts.summaries, counts.summaries_dropped), (0, 1));

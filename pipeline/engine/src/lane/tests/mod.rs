@@ -20,6 +20,10 @@ fn retry(blame: Blame) -> Outcome {
     Outcome::Retry { reason: Reason::Unreachable, after: None, blame, refused: Arc::new([]) }
 }
 
+fn reject(reason: Reason) -> Outcome {
+    Outcome::Reject { reason, refused: Refused::default(), at: Timestamp::UNIX_EPOCH }
+}
+
 fn key(name: &str) -> Key {
     Key::new("ns", name).unwrap()
 }

@@ -162,7 +162,7 @@ impl World {
             How::Owed => Outcome::Acked { owed: Some(Duration::from_secs(60)) },
             How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, owed: None },
             How::Retry(blame) => retry(blame),
-            How::Reject => Outcome::Reject { reason: Reason::Refused },
+            How::Reject => reject(Reason::Refused),
         };
         if !matches!(how, How::Retry(_)) {
             let fate = self.fates.get_mut(name).expect("is known");
@@ -191,7 +191,7 @@ impl World {
             0..40 => ReadResult::Failed { reason: Reason::Timeout, after: None },
             40..45 => {
                 self.fates.get_mut(key.name()).expect("is known").refused = true;
-                ReadResult::Refused { reason: Reason::Malformed }
+                ReadResult::Refused { reason: Reason::Malformed, at: Timestamp::UNIX_EPOCH }
             }
             _ if self.objects[number].there => ReadResult::Found(Arc::new(self.snapshot(number))),
             _ => {

@@ -124,10 +124,15 @@ fn a_rejected_event_is_parked_and_later_events_go_on() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     bench.take(state("x", 2));
-    bench.end("x", Outcome::Reject { reason: Reason::TooLarge });
+    bench.end("x", reject(Reason::TooLarge));
     let parked: Vec<_> = bench.lane.parked().map(|(key, parked)| (key.clone(), parked.clone())).collect();
-    let entry =
-        Parked { reason: Reason::TooLarge, at: bench.now, version: Version(1), uid: Some("a".into()) };
+    let entry = Parked {
+        reason: Reason::TooLarge,
+        at: Timestamp::UNIX_EPOCH,
+        version: Version(1),
+        uid: Some("a".into()),
+        refused: Refused::default(),
+    };
     assert_eq!(parked, [(key("x"), entry)]);
     assert_eq!(bench.running(), ["x@2"]);
     let counts = bench.counts();
@@ -146,7 +151,7 @@ fn a_parked_key_is_replayed_by_reading_it_again_or_discarded() {
     let mut bench = Bench::new(small());
     for name in ["x", "y"] {
         bench.take(state(name, 1));
-        bench.end(name, Outcome::Reject { reason: Reason::Refused });
+        bench.end(name, reject(Reason::Refused));
     }
     bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
     assert_eq!(bench.reading(), ["x>=0"]);
@@ -164,7 +169,7 @@ fn the_list_of_parked_keys_is_bounded() {
     let mut bench = Bench::new(Config { parked: 2, ..small() });
     for name in ["x", "y", "z", "x"] {
         bench.take(state(name, 1));
-        bench.end(name, Outcome::Reject { reason: Reason::Refused });
+        bench.end(name, reject(Reason::Refused));
     }
     let counts = bench.counts();
     assert_eq!((counts.parked, counts.parked_keys, counts.parked_dropped), (4, 2, 1));

@@ -272,7 +272,7 @@ fn a_retried_deletion_has_the_same_content() {
     let known = known_store();
     let content = |at: &str| {
         let (settings, redactor) = (settings(RawManifests::Absent), Redactor::new(b"test"));
-        let turn = Turn { now: at.parse().unwrap(), trying_for: Duration::ZERO };
+        let turn = Turn::at(at.parse().unwrap());
         let event = deleted(&store());
         match Round::begin(&event, Some(&known), &turn, &settings, &redactor).unwrap() {
             Begun::Go(round) => round.finish().unwrap().reports[0].content,

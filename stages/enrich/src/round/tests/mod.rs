@@ -28,7 +28,7 @@ pub(super) fn settings(raw_manifests: RawManifests) -> Settings {
 }
 
 pub(super) fn turn(trying_for: Duration) -> Turn {
-    Turn { now: "2026-11-21T12:00:00.250Z".parse::<Timestamp>().unwrap(), trying_for }
+    Turn { trying_for, ..Turn::at("2026-11-21T12:00:00.250Z".parse::<Timestamp>().unwrap()) }
 }
 
 /// An application of one source with a Service and a Deployment, synced at [`REVISION`].

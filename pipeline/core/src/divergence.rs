@@ -1,0 +1,53 @@
+//! What a runtime and a receiver compare to find out whether they hold the same.
+//!
+//! Every acknowledged report had an idempotency key. The digest of an application is the exclusive or of the first
+//! 16 bytes (big-endian) of the SHA-256 of each entity's last key as it was sent (64 hexadecimal digits), that of a
+//! shard the exclusive or of those of its applications. An application's deletion takes all of its entities away. So
+//! a receiver that remembers the last key of every entity can compute both, in any order, without knowing contents.
+
+use jiff::Timestamp;
+
+use crate::{Key, Uid};
+
+/// What was acknowledged of one shard.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ShardDigest {
+    /// The ledger's id, which is part of every idempotency key.
+    pub ledger: String,
+    /// Which shard.
+    pub shard: u32,
+    /// Of how many.
+    pub shards: u32,
+    /// Applications of which something was acknowledged.
+    pub applications: u64,
+    /// Entities: applications, and resources that were ever acknowledged while their application lives.
+    pub entities: u64,
+    /// The exclusive or over all of them.
+    pub digest: u128,
+    /// When it was taken.
+    pub at: Timestamp,
+}
+
+/// What was acknowledged of one application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ApplicationDigest {
+    /// Which application.
+    pub key: Key,
+    /// Which life of it.
+    pub uid: Uid,
+    /// Entities: itself and its resources.
+    pub entities: u64,
+    /// The exclusive or over all of them.
+    pub digest: u128,
+}
+
+/// What a receiver says to a digest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Compared {
+    /// It does not compare.
+    Unknown,
+    /// It holds the same.
+    Equal,
+    /// It holds something else.
+    Differs,
+}

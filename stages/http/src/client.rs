@@ -205,7 +205,22 @@ impl Client {
         self.exchange(act, request, Some(self.max_body)).await
     }
 
-    /// Sends a request of whose answer only the status matters: a 2xx stands, whatever becomes of its body.
+    /// As [`Client::send`], with a limit of its own for the body of a 2xx.
+    ///
+    /// # Errors
+    /// As [`Client::send`].
+    pub async fn send_within(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+        limit: usize,
+    ) -> Result<Reply, HttpError> {
+        self.exchange(act, request, Some(limit.min(self.max_body))).await
+    }
+
+    /// Sends a request of whose answer only the status matters: a 2xx stands once its head is complete, whatever
+    /// becomes of its body. Whoever sends a status has decided; a connection that breaks before the head's end is an
+    /// error.
     ///
     /// # Errors
     /// No answer.

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use pipeline_core::Timestamp;
 
-/// The longest wait that a peer may ask for; longer ones are cut to it, so that a peer's typing error does
-/// not silence the runtime for a day.
-pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(3600);
+/// The longest wait that a peer may ask for; longer ones are cut to it. A day: maintenance takes hours, and a
+/// peer's typing error (milliseconds for seconds, a date in another year) must not silence the runtime for weeks.
+pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 3600);
 
 /// Reads a `Retry-After` value (RFC 9110, 10.2.3): seconds, or a date such as
 /// `Sun, 06 Nov 1994 08:49:37 GMT`, of which one that has passed means "at once". `None` when it is neither.
@@ -33,11 +33,13 @@ mod tests {
         let read = |value| retry_after(value, now).map(|wait| wait.as_secs());
         assert_eq!(read("0"), Some(0));
         assert_eq!(read(" 120 "), Some(120));
-        assert_eq!(read("86400"), Some(3600));
-        assert_eq!(read("99999999999999999999999"), Some(3600));
+        assert_eq!(read("7200"), Some(7200));
+        assert_eq!(read("86401"), Some(86_400));
+        assert_eq!(read("99999999999999999999999"), Some(86_400));
         assert_eq!(read("Sun, 06 Nov 1994 08:49:37 GMT"), Some(37));
         assert_eq!(read("Sun, 06 Nov 1994 08:48:37 GMT"), Some(0));
-        assert_eq!(read("Mon, 07 Nov 1994 08:48:37 GMT"), Some(3600));
+        assert_eq!(read("Mon, 07 Nov 1994 08:48:59 GMT"), Some(86_399));
+        assert_eq!(read("Mon, 06 Nov 1995 08:48:37 GMT"), Some(86_400));
     }
 
     #[test]

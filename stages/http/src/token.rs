@@ -9,6 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::header::HeaderValue;
@@ -16,6 +17,10 @@ use tokio::io::AsyncReadExt as _;
 
 /// No token is longer; what is, is not a token.
 const MAX_BYTES: u64 = 64 * 1024;
+/// How often a file is looked at by whoever waits for it to change. Asked for and not notified of: a mounted secret is
+/// a link to a folder that is replaced as a whole, which no watch of the file itself sees, and one look costs one
+/// system call.
+const POLL: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 1_000 });
 
 /// A token. Cloning shares what was read of a file; `Debug` shows nothing of it.
 #[derive(Debug, Clone)]
@@ -30,6 +35,8 @@ pub enum Token {
 pub struct TokenFile {
     path: PathBuf,
     last: Mutex<Option<(Stamp, SecretString)>>,
+    /// What the file held when a change of it was told last.
+    told: Mutex<Option<SecretString>>,
     complained: AtomicBool,
 }
 
@@ -61,13 +68,14 @@ pub enum TokenError {
     Unfit,
 }
 
-/// Tells two contents of a path apart: a mounted secret is replaced by another file, an edited one has a
-/// newer time.
+/// Tells two contents of a path apart: a mounted secret is replaced by another file, an edited one has newer
+/// times, of which the second cannot be set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Stamp {
     inode: u64,
     size: u64,
     modified: (i64, i64),
+    changed: (i64, i64),
 }
 
 impl Token {
@@ -83,6 +91,7 @@ impl Token {
         Self::File(Arc::new(TokenFile {
             path: path.into(),
             last: Mutex::new(None),
+            told: Mutex::new(None),
             complained: AtomicBool::new(false),
         }))
     }
@@ -95,6 +104,17 @@ impl Token {
         match self {
             Self::Literal(token) => Ok(token.clone()),
             Self::File(file) => file.read().await,
+        }
+    }
+
+    /// Returns when the file holds another token than at the last return; the first time, than the one that was last
+    /// given out, or else than the one it held at the call. So no change is missed between two calls, and none is told
+    /// twice. Looks once a second, the first time after a second. A file that is touched, vanishes or holds no token
+    /// has not changed. Never returns for a token that is no file. For one waiter: clones share what was told.
+    pub async fn changed(&self) {
+        match self {
+            Self::Literal(_) => std::future::pending().await,
+            Self::File(file) => file.changed().await,
         }
     }
 
@@ -132,11 +152,23 @@ impl TokenFile {
     }
 
     async fn fresh(&self) -> Result<SecretString, TokenError> {
-        let fail = |source| TokenError::Read { path: self.path.clone(), source };
-        let stamp = Stamp::of(&tokio::fs::metadata(&self.path).await.map_err(fail)?);
+        let stamp = self.stamp().await?;
         if let Some(known) = self.known(Some(stamp)) {
             return Ok(known);
         }
+        let (stamp, token) = self.content().await?;
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, token.clone()));
+        Ok(token)
+    }
+
+    async fn stamp(&self) -> Result<Stamp, TokenError> {
+        let fail = |source| TokenError::Read { path: self.path.clone(), source };
+        Ok(Stamp::of(&tokio::fs::metadata(&self.path).await.map_err(fail)?))
+    }
+
+    /// What the file holds, whatever was read of it before.
+    async fn content(&self) -> Result<(Stamp, SecretString), TokenError> {
+        let fail = |source| TokenError::Read { path: self.path.clone(), source };
         let file = tokio::fs::File::open(&self.path).await.map_err(fail)?;
         // Of the opened file, not of the path: what is read now must not be remembered as what comes next.
         let stamp = Stamp::of(&file.metadata().await.map_err(fail)?);
@@ -149,9 +181,34 @@ impl TokenFile {
         if token.is_empty() {
             return Err(TokenError::Empty { path: self.path.clone() });
         }
-        let token = SecretString::from(token.to_owned());
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, token.clone()));
-        Ok(token)
+        Ok((stamp, SecretString::from(token.to_owned())))
+    }
+
+    /// Leaves what was given out last as it is: who sends reads the file itself.
+    async fn changed(&self) {
+        let mut looked = None;
+        let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let before = match told.or_else(|| self.known(None)) {
+            Some(token) => Some(token),
+            None => self.content().await.ok().map(|(stamp, token)| {
+                looked = Some(stamp);
+                token
+            }),
+        };
+        loop {
+            tokio::time::sleep(POLL).await;
+            let Ok(stamp) = self.stamp().await else { continue };
+            if looked == Some(stamp) {
+                continue;
+            }
+            if let Ok((stamp, now)) = self.content().await {
+                looked = Some(stamp);
+                if before.as_ref().is_none_or(|before| before.expose_secret() != now.expose_secret()) {
+                    *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+                    return;
+                }
+            }
+        }
     }
 
     /// What was read last, if it was read at `stamp`, where one is given.
@@ -173,73 +230,10 @@ impl Stamp {
             inode: metadata.ino(),
             size: metadata.size(),
             modified: (metadata.mtime(), metadata.mtime_nsec()),
+            changed: (metadata.ctime(), metadata.ctime_nsec()),
         }
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    async fn text(token: &Token) -> String {
-        token.read().await.unwrap().expose_secret().to_owned()
-    }
-
-    /// As a kubelet does it: written beside, then moved into place.
-    fn replace(path: &std::path::Path, content: &str) {
-        let beside = path.with_extension("new");
-        std::fs::write(&beside, content).unwrap();
-        std::fs::rename(beside, path).unwrap();
-    }
-
-    #[tokio::test]
-    async fn a_replaced_file_is_read_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        replace(&path, "first\n");
-        let token = Token::file(&path);
-        assert_eq!(text(&token).await, "first");
-        replace(&path, " other\n");
-        assert_eq!(text(&token).await, "other");
-        assert_eq!(token.header("Bearer ").await.unwrap().to_str().unwrap(), "Bearer other");
-        assert_eq!(token.header("").await.unwrap().to_str().unwrap(), "other");
-    }
-
-    #[tokio::test]
-    async fn a_file_that_vanishes_leaves_the_token_in_use() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        replace(&path, "first");
-        let token = Token::file(&path);
-        assert_eq!(text(&token).await, "first");
-        std::fs::remove_file(&path).unwrap();
-        assert_eq!(text(&token).await, "first");
-        replace(&path, "\n");
-        assert_eq!(text(&token).await, "first");
-        replace(&path, "second");
-        assert_eq!(text(&token).await, "second");
-    }
-
-    #[tokio::test]
-    async fn what_is_no_token_is_refused() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("token");
-        let shown = path.display();
-        let refusal = async || Token::file(&path).header("Bearer ").await.unwrap_err().to_string();
-        assert_eq!(refusal().await, format!("cannot read the token file {shown}"));
-        replace(&path, " \n");
-        assert_eq!(refusal().await, format!("the token file {shown} is empty"));
-        replace(&path, &"x".repeat(64 * 1024 + 1));
-        assert_eq!(refusal().await, format!("the token file {shown} is larger than 65536 bytes"));
-        replace(&path, "two\nlines");
-        assert_eq!(refusal().await, "the token holds characters that no header may hold");
-        assert_eq!(Token::literal("a\u{7f}").header("").await.unwrap_err().to_string(), refusal().await);
-    }
-
-    #[tokio::test]
-    async fn debug_shows_no_token() {
-        let token = Token::literal("canary");
-        assert!(!format!("{token:?}").contains("canary"));
-        assert_eq!(format!("{:?}", token.header("Bearer ").await.unwrap()), "Sensitive");
-    }
-}
+mod tests;

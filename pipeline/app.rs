@@ -1,6 +1,7 @@
 //! The only place that knows every stage: one function per role, which builds its stages from the settings,
 //! puts them into an engine, and runs that until the process is told to stop.
 
+mod admin;
 mod build;
 mod log;
 mod rbac;
@@ -11,6 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
+use pipeline_engine::admin::Answering;
 use pipeline_engine::health::{Health, HealthLimits};
 use pipeline_engine::ledger::Ledger;
 use pipeline_engine::metrics::{Metrics, MetricsConfig};
@@ -55,6 +57,7 @@ pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
 }
 
 async fn report(config: Config) -> anyhow::Result<()> {
+    outlive_file_size_limit()?;
     let stop = Shutdown::new();
     let signals = tokio::spawn(stop_on_signal(stop.clone())?);
     // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
@@ -99,7 +102,7 @@ impl Reporter {
         let seen = Seen::default();
         let watch = build::watch(config);
         let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
-        let ledger = build::ledger(config, &server, places).await?;
+        let ledger = build::ledger(config, &server, &places).await?;
         let deps =
             stages_watch::Deps { seen: seen.clone(), meter: meter.clone(), redactor: redactor.clone() };
         let source = watch
@@ -127,6 +130,19 @@ impl Reporter {
         services.spawn(settings.serve(stop.clone()));
         services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         let handle = engine.handle();
+        let answering = Answering {
+            handle: handle.clone(),
+            ledger: ledger.clone(),
+            health: health.clone(),
+            sharding: engine_config.sharding,
+            keys: {
+                let seen = seen.clone();
+                Arc::new(move || seen.keys())
+            },
+        };
+        for server in admin::listen(config, &places, answering).await? {
+            services.spawn(server.serve(stop.clone()));
+        }
         let served = Served {
             health,
             metrics,
@@ -181,6 +197,14 @@ fn ended_early(ended: Result<Result<(), StageError>, tokio::task::JoinError>) ->
         // What it said may quote what it worked on.
         Err(_) => anyhow::anyhow!("a service panicked"),
     }
+}
+
+/// A file that may not grow any more fails the write, as a full disk does: the ledger waits until there is room. Without
+/// a listener the signal that comes with it would end the process.
+fn outlive_file_size_limit() -> anyhow::Result<()> {
+    /// The same number on Linux and macOS.
+    const SIGXFSZ: i32 = 25;
+    signal(SignalKind::from_raw(SIGXFSZ)).context("listen for SIGXFSZ").map(drop)
 }
 
 /// Cancels `stop` at the first SIGTERM or SIGINT; the second ends the process at once.

@@ -1,11 +1,14 @@
 //! The command line.
 
+mod ask;
+
 use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::ask::{Ask, ParkedCommand, Place, Which};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
@@ -19,6 +22,9 @@ Examples:
     gitops-runtime config print
   Check a file of settings:
     gitops-runtime config check settings.yaml
+  Ask a running reporter why an application was reported or not, and how it stands as a whole:
+    gitops-runtime explain shop
+    gitops-runtime status
   Grant a ServiceAccount what the reporter needs, and nothing else:
     gitops-runtime rbac print --role reporter | kubectl apply -f -";
 
@@ -65,6 +71,8 @@ pub(crate) enum Command {
     /// Report every change of Argo CD applications and their resources.
     #[command(after_help = REPORTER, alias = "/usr/local/bin/event-reporter-server")]
     Reporter(Box<Settings>),
+    #[command(flatten)]
+    Ask(Ask),
     /// Print, check or describe the settings.
     #[command(subcommand, after_help = CONFIG)]
     Config(ConfigCommand),

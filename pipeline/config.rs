@@ -32,7 +32,9 @@ use self::host::Host;
 use self::layers::Layers;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::raw::{Algorithm, LogFormat, LogLevel, TrackingMethod};
+pub(crate) use self::resolve::NAMESPACE;
 pub(crate) use self::state::{Places, State};
+pub(crate) use self::units::SocketPlace;
 
 /// Where a token comes from. Its text is never shown.
 #[derive(Debug, Clone)]
@@ -67,6 +69,8 @@ pub(crate) struct Config {
     pub(crate) serve: Option<SocketAddr>,
     /// Where `/metrics` is served as well; never the same as `serve`.
     pub(crate) serve_metrics: Option<SocketAddr>,
+    /// Who may ask the process, beside the socket in [`State`].
+    pub(crate) admin: Admin,
     /// Whether the incumbent's metrics, with application names, are exposed too.
     pub(crate) compat_metrics: bool,
     /// The least severe level that is logged.
@@ -146,6 +150,15 @@ pub(crate) struct Platform {
     pub(crate) timeout: Duration,
 }
 
+/// The admin address.
+#[derive(Debug)]
+pub(crate) struct Admin {
+    /// Loopback, or there is a token; `None`: nothing is served over TCP.
+    pub(crate) address: Option<SocketAddr>,
+    /// What each request to `address` carries.
+    pub(crate) token: Token,
+}
+
 /// The application event reporter.
 #[derive(Debug)]
 pub(crate) struct Reporter {
@@ -169,6 +182,12 @@ pub(crate) struct Reporter {
     pub(crate) retry_min: Duration,
     /// The longest wait before a retry.
     pub(crate) retry_max: Duration,
+    /// Between probes of a sink that refuses the token or the rights.
+    pub(crate) refused_probe: Duration,
+    /// How long something may be unreported before what cannot be read again of it is kept in the ledger.
+    pub(crate) journal: Duration,
+    /// How often the sink is told what it should hold; `None`: never.
+    pub(crate) digest: Option<Duration>,
     /// `None`: no limit.
     pub(crate) rate_limit: Option<RateLimit>,
     /// Where reports go.
@@ -218,6 +237,11 @@ pub(crate) struct Loaded {
     pub(crate) config: Config,
     /// The incumbent's variables that are set and not needed: to be logged once.
     pub(crate) ignored: Vec<Ignored>,
+}
+
+/// Reads a duration as settings have it, such as 90m.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    <Duration as units::Unit>::read(text)
 }
 
 /// The variables of this process. What is not text in them is replaced, and refused where it matters.

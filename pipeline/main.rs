@@ -1,7 +1,8 @@
-//! The `gitops-runtime` binary: reads the command line and the settings, runs one role, and says by its exit
-//! code how that went.
+//! The `gitops-runtime` binary: reads the command line and the settings, runs one role or asks a
+//! running one, and says by its exit code how that went.
 
 mod app;
+mod ask;
 mod cli;
 mod config;
 
@@ -12,6 +13,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let variables = config::variables();
     match cli::Cli::read(&variables) {
+        cli::Command::Ask(ask) => match ask::run(&ask, &variables) {
+            Ok(code) => code,
+            Err(error) => fail(format!("gitops-runtime: {error:#}")),
+        },
         cli::Command::Config(command) => config::run(&command, &variables),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
             Ok(()) => ExitCode::SUCCESS,

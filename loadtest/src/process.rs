@@ -13,6 +13,7 @@ use anyhow::{Context as _, bail};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 /// Log lines of a process that are kept, the oldest dropped first.
 const KEPT_LINES: usize = 20_000;
@@ -36,6 +37,8 @@ pub struct Process {
     child: Child,
     lines: Lines,
     address: watch::Receiver<Option<SocketAddr>>,
+    /// Reads its log; ends with it.
+    reader: Option<JoinHandle<()>>,
 }
 
 /// The last lines a process logged, shared with its reader.
@@ -92,7 +95,7 @@ impl Process {
         let lines = Lines::default();
         let (found, address) = watch::channel(None);
         let keep = lines.clone();
-        tokio::spawn(async move {
+        let reader = tokio::spawn(async move {
             let mut reader = BufReader::new(stderr).lines();
             while let Ok(Some(line)) = reader.next_line().await {
                 if let Some(address) = served_at(&line) {
@@ -106,7 +109,7 @@ impl Process {
                 keep.push(line);
             }
         });
-        Ok(Self { child, lines, address })
+        Ok(Self { child, lines, address, reader: Some(reader) })
     }
 
     /// The address it serves health and metrics at, as soon as its log names it.
@@ -181,7 +184,13 @@ impl Process {
     /// When it does not end within `limit`; it is then killed.
     pub async fn wait(&mut self, limit: Duration) -> anyhow::Result<ExitStatus> {
         match tokio::time::timeout(limit, self.child.wait()).await {
-            Ok(status) => status.context("wait for the process"),
+            Ok(status) => {
+                // What it logged last may still be in the pipe. Whoever it has left behind may hold that open.
+                if let Some(reader) = self.reader.take() {
+                    let _ = tokio::time::timeout(Duration::from_secs(5), reader).await;
+                }
+                status.context("wait for the process")
+            }
             Err(_) => {
                 self.child.kill().await.context("kill the process")?;
                 bail!("the process did not end within {limit:?}")

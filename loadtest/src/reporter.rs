@@ -249,6 +249,22 @@ impl Reporter {
         self.process.wait(Duration::from_secs(30)).await.map(drop)
     }
 
+    /// Kills it (SIGKILL) in this instant, without the detour over another program, and waits for its end.
+    ///
+    /// # Errors
+    /// When it cannot be killed.
+    pub async fn strike(self) -> anyhow::Result<()> {
+        self.process.kill().await
+    }
+
+    /// A page as it is served with success, such as `/metrics`.
+    ///
+    /// # Errors
+    /// When it does not answer, or answers with an error.
+    pub async fn page(&self, page: &str) -> anyhow::Result<String> {
+        self.get(page).await
+    }
+
     /// Asks it to stop and waits for its end.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use pipeline_core::redact::{RedactionKey, Redactor};
 use pipeline_core::{ExposeSecret as _, Hasher, Meter, Shutdown};
+use pipeline_engine::circuit;
 use pipeline_engine::lane::Backoff;
 use pipeline_engine::ledger::{Ledger, LedgerOptions};
 use pipeline_engine::limit::RateLimit;
@@ -33,6 +34,12 @@ pub(super) fn engine(config: &Config) -> run::Config {
         reads: count(reporter.reads),
         reports_per_key: count(reporter.report_concurrency),
         retry: Backoff { min: reporter.retry_min, max: reporter.retry_max },
+        circuit: circuit::Config {
+            refused: Backoff { min: reporter.refused_probe, max: reporter.refused_probe },
+            ..circuit::Config::default()
+        },
+        journal_every: reporter.journal,
+        digest: reporter.digest,
         grace: config.grace,
         rate_limit: reporter.rate_limit.map(|limit| RateLimit {
             events: limit.bucket,
@@ -70,11 +77,12 @@ pub(super) async fn redactor(places: &Places) -> anyhow::Result<Redactor> {
 
 /// The ledger of what was reported of the cluster at `server` to the configured sink. What was acknowledged
 /// elsewhere, or of another cluster, counts for nothing here.
-pub(super) async fn ledger(config: &Config, server: &str, places: Places) -> anyhow::Result<Ledger> {
+pub(super) async fn ledger(config: &Config, server: &str, places: &Places) -> anyhow::Result<Ledger> {
     let options = LedgerOptions::new(acknowledged_by(config, server));
-    tokio::task::spawn_blocking(move || match &places.ledger {
+    let file = places.ledger.clone();
+    tokio::task::spawn_blocking(move || match file {
         Some(path) => {
-            let ledger = Ledger::open(path, options)?;
+            let ledger = Ledger::open(&path, options)?;
             tracing::info!(path = %path.display(), origin = ?ledger.origin(), "ledger open");
             Ok(ledger)
         }
@@ -210,7 +218,8 @@ fn acknowledged_by(config: &Config, server: &str) -> String {
     format!("{kind}-{:016x}", parts.finish().0)
 }
 
-async fn token(config: &Config, token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
+/// A token as the settings give it; one in a file follows the file.
+pub(super) async fn token(config: &Config, token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
     Ok(match token {
         Token::None => None,
         Token::Value(value) => Some(stages_http::Token::literal(value.expose_secret())),

@@ -155,7 +155,10 @@ impl Kind {
             },
             (Self::Switch, value @ Value::Bool(_)) => Ok(value),
             (Self::Switch, _) => Err("must be true or false".to_owned()),
-            (Self::Choice(words), Value::String(word)) if words.contains(&word) => Ok(word.into()),
+            (Self::Choice(words), Value::String(word)) if words.contains(&word) => Ok(choice(word)),
+            (Self::Choice(words), Value::Bool(given)) if words.contains(&given.to_string()) => {
+                Ok(given.into())
+            }
             (Self::Choice(words), value) => {
                 let near = did_you_mean(value.as_str().unwrap_or_default(), words.iter().map(String::as_str));
                 Err(format!("must be one of {}{near}", words.join(", ")))
@@ -188,6 +191,15 @@ impl Kind {
     /// Whether the value must never be shown.
     pub(crate) fn is_secret(&self) -> bool {
         matches!(self, Self::Text(Format { secret: true, .. }))
+    }
+}
+
+/// A word as it is kept: true and false are no texts.
+fn choice(word: String) -> Value {
+    match word.as_str() {
+        "true" => true.into(),
+        "false" => false.into(),
+        _ => word.into(),
     }
 }
 
@@ -240,7 +252,8 @@ fn kind(schema: &Value, path: &str) -> Option<Kind> {
         Format::ALL.into_iter().find(|format| format.name == name)
     };
     if let Some(words) = leaf.get("enum").and_then(Value::as_array) {
-        return Some(Kind::Choice(words.iter().filter_map(Value::as_str).map(str::to_owned).collect()));
+        let word = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+        return Some(Kind::Choice(words.iter().map(word).collect()));
     }
     match leaf.get("type")?.as_str() {
         Some("boolean") => Some(Kind::Switch),

@@ -16,11 +16,12 @@ use super::raw::Raw;
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 4] = [
+const ALTERNATIVES: [&[&str]; 5] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &["argocd.token", "argocd.tokenFile", "argocd.tokenSecret.name"],
     &["platform.token", "platform.tokenFile"],
+    &["admin.token", "admin.tokenFile"],
 ];
 
 /// The settings as they are laid so far. Not to be printed: secrets are among them.

@@ -6,11 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pipeline_core::SecretString;
-use schemars::JsonSchema;
-use serde::Deserialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use url::Url;
 
-use super::units::{As, Pattern, Shard, Size, UrlPath};
+use super::units::{As, Pattern, Shard, Size, SocketPlace, UrlPath};
 
 /// Everything.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,6 +23,7 @@ pub(crate) struct Raw {
     pub(crate) state: State,
     pub(crate) redaction: Redaction,
     pub(crate) serve: Serve,
+    pub(crate) admin: Admin,
     pub(crate) metrics: Metrics,
     pub(crate) log: Log,
     pub(crate) shutdown: Shutdown,
@@ -122,6 +124,15 @@ pub(crate) struct Serve {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Admin {
+    pub(crate) socket: As<SocketPlace>,
+    pub(crate) address: As<Option<SocketAddr>>,
+    pub(crate) token: As<Option<SecretString>>,
+    pub(crate) token_file: As<Option<PathBuf>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Metrics {
     pub(crate) compat: bool,
@@ -163,8 +174,11 @@ pub(crate) struct Reporter {
     pub(crate) sharding: Sharding,
     pub(crate) queue: Queue,
     pub(crate) lanes: Lanes,
+    pub(crate) circuit: Circuit,
     pub(crate) rate_limit: RateLimit,
     pub(crate) ledger: Ledger,
+    pub(crate) journal: Journal,
+    pub(crate) digest: Digest,
     pub(crate) sink: Sink,
 }
 
@@ -212,6 +226,12 @@ pub(crate) struct Retry {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Circuit {
+    pub(crate) refused_probe: As<Duration>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RateLimit {
     pub(crate) enabled: bool,
@@ -234,6 +254,50 @@ pub(crate) enum Storage {
     Auto,
     File,
     Memory,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Journal {
+    pub(crate) interval: As<Duration>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Digest {
+    pub(crate) enabled: Choosing,
+    pub(crate) interval: As<Duration>,
+}
+
+/// A switch that may be left to the process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Choosing {
+    Auto,
+    Given(bool),
+}
+
+impl<'de> Deserialize<'de> for Choosing {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match Value::deserialize(deserializer)? {
+            Value::Bool(given) => Ok(Self::Given(given)),
+            Value::String(word) if word == "auto" => Ok(Self::Auto),
+            _ => Err(serde::de::Error::custom("must be auto, true or false")),
+        }
+    }
+}
+
+impl JsonSchema for Choosing {
+    fn inline_schema() -> bool {
+        true
+    }
+
+    fn schema_name() -> std::borrow::Cow<'static, str> {
+        "choosing".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "enum": ["auto", true, false] })
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

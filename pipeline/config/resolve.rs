@@ -10,13 +10,13 @@ use url::Url;
 
 use super::host::Host;
 use super::problem::Problems;
-use super::raw::{self, Raw, SinkKind, Storage};
+use super::raw::{self, Choosing, Raw, SinkKind, Storage};
 use super::state::State;
 use super::units::{self, Shard};
-use super::{Argocd, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
+use super::{Admin, Argocd, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
 
 /// The namespace Argo CD is installed in, unless something says otherwise.
-const NAMESPACE: &str = "argocd";
+pub(crate) const NAMESPACE: &str = "argocd";
 
 /// Resolves everything; `None` when a problem leaves nothing to resolve.
 pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<Config> {
@@ -26,6 +26,7 @@ pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<C
     let kubernetes = kubernetes(raw.kubernetes, host, problems);
     let argocd = argocd(raw.argocd, problems);
     let platform = platform(raw.platform, kind, problems);
+    let admin = admin(raw.admin, problems);
     let reporter = reporter(raw.reporter, shard, problems);
     let (argocd, platform, reporter) = (argocd?, platform?, reporter?);
     Some(Config {
@@ -38,6 +39,7 @@ pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<C
             let same = raw.serve.address.0 == Some(*other);
             !same || other.port() == 0
         }),
+        admin,
         compat_metrics: raw.metrics.compat,
         log_level: raw.log.level,
         log_format: raw.log.format,
@@ -129,11 +131,35 @@ fn platform(raw: raw::Platform, kind: SinkKind, problems: &mut Problems) -> Opti
     })
 }
 
+fn admin(raw: raw::Admin, problems: &mut Problems) -> Admin {
+    let token = token("admin", raw.token.0, raw.token_file.0, None, problems);
+    let (address, has_token) = (raw.address.0, !matches!(token, Token::None));
+    match address {
+        Some(address) if !has_token && !address.ip().is_loopback() => {
+            let text = format!(
+                "{address} can be reached from other hosts, and no token is given; set admin.tokenFile, or take a \
+                 loopback address such as 127.0.0.1:8089"
+            );
+            problems.add("admin.address", text, None);
+        }
+        None if has_token => problems.add("admin.token", "is for admin.address, which is not set", None),
+        _ => {}
+    }
+    Admin { address, token }
+}
+
 fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> Option<Reporter> {
     positive("reporter.lanes.retry.min", raw.lanes.retry.min.0, problems);
     if raw.lanes.retry.max.0 < raw.lanes.retry.min.0 {
         problems.add("reporter.lanes.retry.max", "must not be shorter than reporter.lanes.retry.min", None);
     }
+    positive("reporter.circuit.refusedProbe", raw.circuit.refused_probe.0, problems);
+    positive("reporter.journal.interval", raw.journal.interval.0, problems);
+    positive("reporter.digest.interval", raw.digest.interval.0, problems);
+    let digest = match raw.digest.enabled {
+        Choosing::Auto => raw.sink.kind == SinkKind::File,
+        Choosing::Given(given) => given,
+    };
     positive("reporter.rateLimit.window", raw.rate_limit.window.0, problems);
     let bucket = NonZeroU32::new(raw.rate_limit.bucket).filter(|_| raw.rate_limit.enabled);
     let limit =
@@ -161,6 +187,9 @@ fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> 
         reads: raw.lanes.reads,
         retry_min: raw.lanes.retry.min.0,
         retry_max: raw.lanes.retry.max.0,
+        refused_probe: raw.circuit.refused_probe.0,
+        journal: raw.journal.interval.0,
+        digest: digest.then_some(raw.digest.interval.0),
         rate_limit: bucket.map(limit),
         sink,
     })
@@ -177,11 +206,17 @@ fn state(raw: &Raw, shard: Option<u32>, host: &Host) -> State {
         Some(shard) => format!("reporter-ledger-{shard}-of-{}.redb", raw.reporter.sharding.shards),
         None => "reporter-ledger.redb".to_owned(),
     };
+    let socket_name = match shard {
+        Some(shard) => format!("admin-{shard}-of-{}.sock", raw.reporter.sharding.shards),
+        None => "admin.sock".to_owned(),
+    };
     State {
         directories: raw.state.directory.0.clone().map_or_else(|| host.state.clone(), |given| vec![given]),
         keep_ledger,
         ledger: ledger.path.0.clone(),
         ledger_name,
+        socket: raw.admin.socket.0.clone(),
+        socket_name,
         key_file: raw.redaction.key_file.0.clone(),
     }
 }

@@ -156,9 +156,10 @@ fn a_stronger_source_replaces_the_other_ways_to_give_a_token() {
 #[test]
 fn a_configuration_that_is_printed_for_debugging_shows_no_token() {
     let mut layers = Layers::default();
-    for path in ["argocd.token", "platform.token"] {
+    for path in ["argocd.token", "platform.token", "admin.token"] {
         layers.text(setting(path), "canary", Origin::Variable("X".to_owned()));
     }
+    layers.text(setting("admin.address"), "127.0.0.1:1", Origin::Variable("X".to_owned()));
     let config = Config::resolve(&mut layers, &host()).unwrap();
     assert!(matches!(&config.platform.token, Token::Value(token) if token.expose_secret() == "canary"));
     assert!(!format!("{config:?}").contains("canary"));
@@ -206,6 +207,49 @@ fn limits_that_depend_on_each_other() {
     );
     assert_eq!(wrong(&[("reporter.queue.bytes", "1Ki")]), "reporter.queue.bytes: must be at least 1Mi");
     assert_eq!(wrong(&[("argocd.maxBody", "0")]), "argocd.maxBody: must be at least 1Ki");
+}
+
+#[test]
+fn an_admin_address_is_loopback_or_has_a_token() {
+    let open = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().admin;
+    assert_eq!(open(&[]).address, None);
+    for own in ["127.0.0.1:8089", "[::1]:8089", "localhost:8089"] {
+        assert!(open(&[("admin.address", own)]).address.unwrap().ip().is_loopback(), "{own}");
+    }
+    let others = open(&[("admin.address", "0.0.0.0:8089"), ("admin.tokenFile", "/token")]);
+    assert!(matches!(others.token, Token::File(_)) && others.address.is_some());
+    for other in ["0.0.0.0:8089", "[::]:8089", "192.0.2.7:8089"] {
+        let expected = format!(
+            "admin.address: {other} can be reached from other hosts, and no token is given; set admin.tokenFile, or \
+             take a loopback address such as 127.0.0.1:8089"
+        );
+        assert_eq!(wrong(&[("admin.address", other)]), expected);
+    }
+    let alone = wrong(&[("admin.tokenFile", "/token")]);
+    assert_eq!(alone, "admin.token: is for admin.address, which is not set");
+}
+
+#[test]
+fn a_digest_is_sent_to_a_file_and_wherever_it_is_wanted() {
+    let digest = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.digest;
+    let minute = Some(Duration::from_secs(60));
+    let file = [("reporter.sink.kind", "file"), ("reporter.sink.file.path", "/reports")];
+    assert_eq!((digest(&[]), digest(&file)), (None, minute));
+    assert_eq!(digest(&[("reporter.digest.enabled", "true")]), minute);
+    assert_eq!(digest(&[&file[..], &[("reporter.digest.enabled", "false")]].concat()), None);
+    let both = [("reporter.digest.enabled", "true"), ("reporter.digest.interval", "5s")];
+    assert_eq!(digest(&both), Some(Duration::from_secs(5)));
+}
+
+#[test]
+fn the_socket_is_named_by_the_shard_where_processes_share_a_directory() {
+    let state = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().state;
+    assert_eq!(state(&[]).sockets(), [Path::new("/state/admin.sock")]);
+    let own = state(&[("reporter.sharding.shard", "3")]);
+    assert_eq!(own.sockets(), [Path::new("/state/admin-3-of-5.sock")]);
+    let given = [("admin.socket", "/run/s"), ("state.directory", "/d")];
+    assert_eq!(state(&given).sockets(), [Path::new("/run/s")]);
+    assert_eq!(state(&[("admin.socket", "")]).sockets(), [] as [&Path; 0]);
 }
 
 fn setting(path: &str) -> &'static Setting {

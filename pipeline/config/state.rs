@@ -1,8 +1,10 @@
-//! Where the ledger and the redaction key are kept.
+//! Where the ledger, the redaction key and the admin socket are.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+
+use super::units::SocketPlace;
 
 /// What is to be kept, and where it may be.
 #[derive(Debug, Clone)]
@@ -15,6 +17,10 @@ pub(crate) struct State {
     pub(crate) ledger: Option<PathBuf>,
     /// The name of the ledger's file in the state directory: replicas may share one.
     pub(crate) ledger_name: String,
+    /// Where the admin socket is.
+    pub(crate) socket: SocketPlace,
+    /// The name of its file where the process chooses the directory.
+    pub(crate) socket_name: String,
     /// The redaction key's file, when one was given; it must exist.
     pub(crate) key_file: Option<PathBuf>,
 }
@@ -24,6 +30,8 @@ pub(crate) struct State {
 pub(crate) struct Places {
     /// The ledger's file, in a directory that exists; `None`: in memory.
     pub(crate) ledger: Option<PathBuf>,
+    /// The admin socket; `None`: none is wanted, or there is no directory for it.
+    pub(crate) socket: Option<PathBuf>,
     /// The file of the redaction key; `None`: a key for as long as the process lives.
     pub(crate) key: Option<PathBuf>,
     /// Whether the key is made when its file does not exist.
@@ -50,7 +58,30 @@ impl State {
         };
         let beside =
             ledger.as_deref().and_then(Path::parent).map(|directory| directory.join("redaction.key"));
-        Ok(Places { make_key: self.key_file.is_none(), key: self.key_file.clone().or(beside), ledger })
+        let socket = match (&self.socket, ledger.as_deref().and_then(Path::parent)) {
+            (SocketPlace::None, _) => None,
+            (SocketPlace::Path(path), _) => Some(path.clone()),
+            (SocketPlace::Auto, Some(directory)) => Some(directory.join(&self.socket_name)),
+            (SocketPlace::Auto, None) => {
+                let found = self.directories.iter().find(|directory| writable(directory).is_ok());
+                found.map(|directory| directory.join(&self.socket_name))
+            }
+        };
+        let key = self.key_file.clone().or(beside);
+        Ok(Places { make_key: self.key_file.is_none(), key, ledger, socket })
+    }
+
+    /// Where the admin socket of a process with these settings may be, the likeliest first; makes nothing.
+    pub(crate) fn sockets(&self) -> Vec<PathBuf> {
+        let given = self.ledger.as_deref().filter(|_| self.keep_ledger);
+        match (&self.socket, given.and_then(Path::parent)) {
+            (SocketPlace::None, _) => Vec::new(),
+            (SocketPlace::Path(path), _) => vec![path.clone()],
+            (SocketPlace::Auto, Some(directory)) => vec![directory.join(&self.socket_name)],
+            (SocketPlace::Auto, None) => {
+                self.directories.iter().map(|directory| directory.join(&self.socket_name)).collect()
+            }
+        }
     }
 }
 
@@ -98,7 +129,16 @@ mod tests {
 
     fn state(directories: Vec<PathBuf>) -> State {
         let ledger_name = "reporter-ledger.redb".to_owned();
-        State { directories, keep_ledger: true, ledger: None, ledger_name, key_file: None }
+        let (socket, socket_name) = (SocketPlace::Auto, "admin.sock".to_owned());
+        State {
+            directories,
+            keep_ledger: true,
+            ledger: None,
+            ledger_name,
+            socket,
+            socket_name,
+            key_file: None,
+        }
     }
 
     #[test]
@@ -110,6 +150,7 @@ mod tests {
         let places = state(vec![file.clone(), good.clone()]).open().unwrap();
         assert_eq!(places.ledger, Some(good.join("reporter-ledger.redb")));
         assert_eq!(places.key, Some(good.join("redaction.key")));
+        assert_eq!(places.socket, Some(good.join("admin.sock")));
         assert!(places.make_key);
         assert_eq!(std::fs::read_dir(&good).unwrap().count(), 0);
         let text = format!("{}", state(vec![file.clone()]).open().unwrap_err());
@@ -128,10 +169,32 @@ mod tests {
         let mut given = state(Vec::new());
         given.ledger = Some(ledger.clone());
         assert_eq!(given.open().unwrap().ledger, Some(ledger));
+        assert_eq!(given.sockets(), [root.path().join("admin.sock")]);
+        assert_eq!(given.open().unwrap().socket.as_ref(), given.sockets().first());
         given.keep_ledger = false;
-        assert_eq!(given.open().unwrap(), Places { ledger: None, key: None, make_key: true });
+        let nothing = Places { ledger: None, socket: None, key: None, make_key: true };
+        assert_eq!(given.open().unwrap(), nothing);
         given.key_file = Some("/keys/redaction".into());
         let key = Some("/keys/redaction".into());
-        assert_eq!(given.open().unwrap(), Places { ledger: None, key, make_key: false });
+        assert_eq!(given.open().unwrap(), Places { key, make_key: false, ..nothing });
+        given.socket = SocketPlace::Path("/run/s".into());
+        assert_eq!(
+            (given.open().unwrap().socket, given.sockets()),
+            (Some("/run/s".into()), vec!["/run/s".into()])
+        );
+        given.socket = SocketPlace::None;
+        assert_eq!((given.open().unwrap().socket, given.sockets()), (None, Vec::new()));
+    }
+
+    #[test]
+    fn without_a_ledger_the_socket_is_in_the_state_directory() {
+        let root = tempfile::tempdir().unwrap();
+        let file = root.path().join("file");
+        std::fs::write(&file, "").unwrap();
+        let mut given = state(vec![file.clone(), root.path().join("a")]);
+        given.keep_ledger = false;
+        assert_eq!(given.sockets(), [file.join("admin.sock"), root.path().join("a/admin.sock")]);
+        assert!(!root.path().join("a").exists(), "looking makes nothing");
+        assert_eq!(given.open().unwrap().socket, Some(root.path().join("a/admin.sock")));
     }
 }

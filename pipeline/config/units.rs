@@ -4,7 +4,7 @@
 //! or an address, which may hold one.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pipeline_core::SecretString;
@@ -77,7 +77,7 @@ impl Format {
     }
 
     /// Every format, by the name in the JSON schema.
-    pub(crate) const ALL: [Self; 10] = [
+    pub(crate) const ALL: [Self; 11] = [
         Self::of::<Duration>(),
         Self::of::<Size>(),
         Self::of::<Option<Url>>(),
@@ -88,6 +88,7 @@ impl Format {
         Self::of::<UrlPath>(),
         Self::of::<Pattern>(),
         Self::of::<Shard>(),
+        Self::of::<SocketPlace>(),
     ];
 }
 
@@ -291,6 +292,34 @@ impl Unit for Shard {
     }
 }
 
+/// Where the admin socket is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum SocketPlace {
+    /// In the state directory.
+    Auto,
+    /// There is none.
+    None,
+    /// Here.
+    Path(PathBuf),
+}
+
+impl Unit for SocketPlace {
+    const FORMAT: &'static str = "socket-path";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            "auto" => Ok(Self::Auto),
+            "" => Ok(Self::None),
+            path if pipeline_engine::admin::fits(Path::new(path)) => Ok(Self::Path(path.into())),
+            _ => Err(
+                "is longer than the 103 bytes that a socket's path may have; give a shorter one, such as \
+                      /tmp/gitops-runtime.sock"
+                    .to_owned(),
+            ),
+        }
+    }
+}
+
 fn split(text: &str, belongs: impl Fn(char) -> bool) -> (&str, &str) {
     text.split_at(text.find(|c| !belongs(c)).unwrap_or(text.len()))
 }
@@ -344,5 +373,13 @@ mod tests {
     fn paths_are_normalised() {
         assert_eq!(UrlPath::read("argo-cd/").unwrap().0, "/argo-cd");
         assert_eq!(UrlPath::read("/").unwrap().0, "");
+    }
+    #[test]
+    fn a_socket_is_chosen_or_none_or_somewhere() {
+        assert_eq!(SocketPlace::read("auto"), Ok(SocketPlace::Auto));
+        assert_eq!(SocketPlace::read(""), Ok(SocketPlace::None));
+        assert_eq!(SocketPlace::read("/run/s"), Ok(SocketPlace::Path("/run/s".into())));
+        let long = SocketPlace::read(&format!("/{}", "x".repeat(103))).unwrap_err();
+        assert!(long.starts_with("is longer than the 103 bytes that a socket's path may have"), "{long}");
     }
 }

@@ -155,7 +155,7 @@ fn the_defaults_are_printed_as_default_yaml_has_them() {
 fn no_secret_is_ever_printed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.yaml");
-    let secrets = ["kubernetes.token", "argocd.token", "platform.token"];
+    let secrets = ["kubernetes.token", "argocd.token", "platform.token", "admin.token"];
     let own = |path: &str| format!("GITOPS_RUNTIME_{}", path.to_uppercase().replace('.', "__"));
     for path in secrets {
         let (group, name) = path.split_once('.').unwrap();
@@ -276,7 +276,17 @@ fn what_is_missing_is_asked_for_before_anything_starts() {
 
 #[test]
 fn help_shows_how_each_command_is_used() {
-    for command in [&["--help"][..], &["reporter", "--help"], &["config", "--help"]] {
+    for command in [
+        &["--help"][..],
+        &["reporter", "--help"],
+        &["config", "--help"],
+        &["explain", "--help"],
+        &["parked", "--help"],
+        &["replay", "--help"],
+        &["status", "--help"],
+        &["tail", "--help"],
+        &["verify", "--help"],
+    ] {
         let output = run(command, &[("GITOPS_RUNTIME_PLATFORM__TOKEN", CANARY)]);
         let text = stdout(&output);
         assert_eq!(output.status.code(), Some(0));

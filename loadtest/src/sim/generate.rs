@@ -6,6 +6,7 @@
 
 mod answers;
 mod application;
+mod life;
 mod template;
 #[cfg(test)]
 mod tests;
@@ -142,6 +143,8 @@ impl ResourceState {
 pub struct AppState {
     /// Which application.
     pub index: u32,
+    /// How often it was made anew under its name; each life has a uid of its own.
+    pub life: u32,
     /// Changes so far.
     pub serial: u32,
     /// The commit that it is compared with.
@@ -158,7 +161,7 @@ impl AppState {
     /// Synced and healthy, before any change.
     fn first(index: u32, resources: u32) -> Self {
         let resources = vec![ResourceState::default(); resources as usize].into();
-        Self { index, serial: 0, commit: 1, deployed: 1, resources, gone: false }
+        Self { index, life: 0, serial: 0, commit: 1, deployed: 1, resources, gone: false }
     }
 
     /// Whether every resource is in sync.
@@ -353,8 +356,9 @@ fn revision(shape: &Shape, index: u32, commit: u32, out: &mut Vec<u8>) {
 }
 
 /// Appends the uid of an application (`part` 0) or of its resource number `part - 1`.
-fn uid(shape: &Shape, index: u32, part: u64, out: &mut Vec<u8>) {
-    let first = mix(shape.seed ^ 0x75_6964, [u64::from(index), part]);
+fn uid(shape: &Shape, state: &AppState, part: u64, out: &mut Vec<u8>) {
+    let life = u64::from(state.life) << 32 | u64::from(state.index);
+    let first = mix(shape.seed ^ 0x75_6964, [life, part]);
     let second = mix(first, [3, 4]);
     let (a, b, c) = (first >> 32, (first >> 16) & 0xffff, first & 0xfff);
     let (d, e) = ((second >> 48) & 0x3fff | 0x8000, second & 0xffff_ffff_ffff);

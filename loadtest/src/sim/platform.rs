@@ -3,6 +3,7 @@
 //! `POST /2.0/api/events`, gzipped `{"data": payload}`, `Authorization` as it is. The one call's name in
 //! fault rules is `report`; a rule for one application meets its resources' reports too.
 
+mod held;
 mod tally;
 mod wire;
 
@@ -22,8 +23,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{Answer, Faults, authorized, spoil};
+use super::fault::{Answer, Fault, Faults, authorized, spoil};
 use super::server::{Listen, Server};
+pub use held::Comparisons;
 pub use tally::{Keep, Kept, Last, Totals};
 pub(crate) use wire::parse;
 pub use wire::{EntityName, Parsed, ResourceKey};
@@ -52,16 +54,31 @@ pub struct Arrived<'a> {
     pub duplicate: bool,
     /// Payload bytes before they were zipped.
     pub size: usize,
+    /// The payload itself.
+    pub payload: &'a str,
+}
+
+/// What becomes of a request, in the order it happens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Moment {
+    /// It is here, whole.
+    Received,
+    /// Its answer, whole and of this status, is being sent.
+    Answered(u16),
+    /// It ended without a whole answer: the sender has gone, or the answer was broken off on purpose.
+    Unanswered,
 }
 
 type Onlooker = Arc<dyn Fn(&Arrived<'_>) + Send + Sync>;
+type Doorman = Arc<dyn Fn(Moment, Option<&str>) + Send + Sync>;
 
 struct Shared {
-    authorization: Option<HeaderValue>,
+    authorization: RwLock<Option<HeaderValue>>,
     tally: Mutex<Tally>,
     taken: watch::Sender<u64>,
     faults: Faults,
     onlooker: RwLock<Option<Onlooker>>,
+    doorman: RwLock<Option<Doorman>>,
     stream: RwLock<Option<mpsc::Sender<String>>>,
     stop: CancellationToken,
 }
@@ -99,16 +116,19 @@ impl PlatformSim {
             .transpose()
             .context("put the token into a header")?;
         let shared = Arc::new(Shared {
-            authorization,
+            authorization: RwLock::new(authorization),
             tally: Mutex::new(Tally { keep: config.keep, ..Tally::default() }),
             taken: watch::Sender::new(0),
             faults: Faults::default(),
             onlooker: RwLock::default(),
+            doorman: RwLock::default(),
             stream: RwLock::default(),
             stop: CancellationToken::new(),
         });
         let router = Router::new()
-            .route("/2.0/api/events", post(take))
+            .route("/2.0/api/events", post(serve))
+            .route("/2.0/api/events/digest", post(held::shard))
+            .route("/2.0/api/events/digest/applications", post(held::applications))
             .layer(DefaultBodyLimit::disable())
             .with_state(shared.clone());
         let server = Server::start(router, config.listen).await.context("start the platform")?;
@@ -171,6 +191,22 @@ impl PlatformSim {
     /// Lets someone look on; called for every report that is taken or is a duplicate. It must not block.
     pub fn look_on(&self, onlooker: impl Fn(&Arrived<'_>) + Send + Sync + 'static) {
         *self.shared.onlooker.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(onlooker));
+    }
+
+    /// Lets someone stand at the door: called with each moment of each request and its `Idempotency-Key`. It must not
+    /// block.
+    pub fn watch_door(&self, doorman: impl Fn(Moment, Option<&str>) + Send + Sync + 'static) {
+        *self.shared.doorman.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(doorman));
+    }
+
+    /// Wants this `Authorization` from now on.
+    ///
+    /// # Errors
+    /// When the token is no header value.
+    pub fn set_token(&self, token: &str) -> anyhow::Result<()> {
+        let token = HeaderValue::from_str(token).context("put the token into a header")?;
+        *self.shared.authorization.write().unwrap_or_else(PoisonError::into_inner) = Some(token);
+        Ok(())
     }
 
     /// Waits until `done` says so of the counts.
@@ -256,20 +292,66 @@ impl Drop for PlatformSim {
     }
 }
 
-async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+/// One request at the door; whoever drops it has not answered.
+struct Visit {
+    doorman: Option<(Doorman, Option<String>)>,
+}
+
+impl Visit {
+    fn begin(shared: &Shared, headers: &HeaderMap) -> Self {
+        let doorman = shared.doorman.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let key = || headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
+        let visit = Self { doorman: doorman.map(|doorman| (doorman, key())) };
+        visit.tell(Moment::Received);
+        visit
+    }
+
+    fn tell(&self, moment: Moment) {
+        if let Some((doorman, key)) = &self.doorman {
+            doorman(moment, key.as_deref());
+        }
+    }
+
+    fn answered(mut self, status: u16) {
+        self.tell(Moment::Answered(status));
+        self.doorman = None;
+    }
+}
+
+impl Drop for Visit {
+    fn drop(&mut self) {
+        self.tell(Moment::Unanswered);
+    }
+}
+
+/// Marks a response whose body breaks off.
+#[derive(Clone, Copy)]
+struct Broken;
+
+async fn serve(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
+    let visit = Visit::begin(&shared, &headers);
+    let response = take(&shared, &headers, &body).await;
+    if response.extensions().get::<Broken>().is_none() {
+        visit.answered(response.status().as_u16());
+    }
+    response
+}
+
+async fn take(shared: &Shared, headers: &HeaderMap, body: &Bytes) -> Response {
     {
         let mut tally = shared.tally();
         tally.totals.posts += 1;
         tally.totals.bytes += body.len() as u64;
     }
-    if !authorized(&headers, shared.authorization.as_ref()) {
+    let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if !authorized(headers, wanted.as_ref()) {
         shared.tally().totals.unauthorized += 1;
         return Answer::new(401, r#"{"message":"unauthorized"}"#).response();
     }
     shared.faults.latency().await;
-    let zipped = is(&headers, &header::CONTENT_ENCODING, "gzip")
-        && is(&headers, &header::CONTENT_TYPE, "application/json");
-    let text = if zipped { wire::unzip(&body) } else { None };
+    let zipped = is(headers, &header::CONTENT_ENCODING, "gzip")
+        && is(headers, &header::CONTENT_TYPE, "application/json");
+    let text = if zipped { wire::unzip(body) } else { None };
     let payload = text.as_deref().and_then(wire::payload);
     let Some((payload, parsed)) = payload.and_then(|payload| Some((payload, wire::parse(payload)?))) else {
         shared.tally().totals.malformed += 1;
@@ -284,7 +366,8 @@ async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes
         };
         let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(onlooker) = onlooker {
-            onlooker(&Arrived { report: &parsed, key, headers: &headers, duplicate, size: payload.len() });
+            let size = payload.len();
+            onlooker(&Arrived { report: &parsed, key, headers, duplicate, size, payload });
         }
         let stream = shared.stream.read().unwrap_or_else(PoisonError::into_inner).clone();
         if let Some(stream) = stream.filter(|_| !duplicate) {
@@ -302,7 +385,11 @@ async fn take(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes
         Some(rule) => {
             shared.tally().totals.spoilt += 1;
             let error = |_| Bytes::from_static(br#"{"message":"told to fail"}"#);
-            spoil(&rule.fault, answer, error, &shared.stop).await
+            let mut response = spoil(&rule.fault, answer, error, &shared.stop).await;
+            if matches!(rule.fault, Fault::Close | Fault::Cut { .. } | Fault::Hang) {
+                response.extensions_mut().insert(Broken);
+            }
+            response
         }
     }
 }

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 mod argocd;
+mod compare;
 mod faults;
 mod kube;
 mod platform;

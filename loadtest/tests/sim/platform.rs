@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::client;
 
-async fn start(keep: Keep) -> PlatformSim {
+pub(super) async fn start(keep: Keep) -> PlatformSim {
     let config = Config { token: Some("raw".to_owned()), keep, ..Config::default() };
     PlatformSim::start(config).await.unwrap()
 }
@@ -21,7 +21,7 @@ fn zip(text: &str) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-fn report(object: &Value, app: &str) -> String {
+pub(super) fn report(object: &Value, app: &str) -> String {
     let object = base64::engine::general_purpose::STANDARD.encode(object.to_string());
     json!({"data": {
         "timestamp": "2026-01-01T00:00:00.000Z", "object": object, "appVersions": {},
@@ -30,21 +30,21 @@ fn report(object: &Value, app: &str) -> String {
     .to_string()
 }
 
-fn application(name: &str, version: u64) -> String {
+pub(super) fn application(name: &str, version: u64) -> String {
     let object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {
         "name": name, "namespace": "argocd", "uid": "u", "resourceVersion": version.to_string(),
     }});
     report(&object, "")
 }
 
-fn config_map(app: &str, version: u64) -> String {
+pub(super) fn config_map(app: &str, version: u64) -> String {
     let object = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {
         "name": "cm", "namespace": app, "uid": "c", "resourceVersion": version.to_string(),
     }});
     report(&object, app)
 }
 
-async fn post(platform: &PlatformSim, key: &str, text: &str) -> u16 {
+pub(super) async fn post(platform: &PlatformSim, key: &str, text: &str) -> u16 {
     let mut request = client()
         .post(format!("{}/2.0/api/events", platform.url()))
         .header("authorization", "raw")
@@ -57,7 +57,7 @@ async fn post(platform: &PlatformSim, key: &str, text: &str) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
-fn key(number: u8) -> String {
+pub(super) fn key(number: u8) -> String {
     format!("{number:064x}").chars().rev().collect()
 }
 

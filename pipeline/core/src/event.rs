@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::Key;
+use crate::{Digest, Hasher, Key};
 
 /// `metadata.uid`: the identity of one life of an object.
 pub type Uid = Arc<str>;
@@ -69,6 +69,17 @@ pub struct OperationEnd {
 }
 
 impl OperationEnd {
+    /// Of start, end and phase: tells one operation's end from another's, and is what
+    /// [`Record::operation`](crate::Record::operation) holds of the last one that was told.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        for part in [&self.started_at, &self.finished_at, &self.phase] {
+            hasher.write(part.as_bytes());
+        }
+        hasher.finish()
+    }
+
     /// Bytes this summary is charged with.
     #[must_use]
     pub fn size(&self) -> usize {

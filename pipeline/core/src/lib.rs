@@ -23,10 +23,12 @@ pub use event::{Cause, Change, Event, OperationEnd, Uid, Version};
 pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
 pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Sample, Samples};
-pub use record::{ParentRef, Record, ResourceRow, Sections, Settle, Stub};
-pub use report::{Entity, EntityId, Report, ReportKind};
+pub use record::{ParentRef, Record, ResourceRow, Sections, Sent, Settle, Stub, Unanswered};
+pub use report::{Entity, EntityId, Report, ReportKind, Shows};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use seen::Seen;
-pub use stage::{Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn};
+pub use stage::{
+    Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn, idempotency_key,
+};
 /// Asks a component to stop; cloned to everything that runs.
 pub type Shutdown = tokio_util::sync::CancellationToken;

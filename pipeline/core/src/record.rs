@@ -3,7 +3,11 @@
 //! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
-use crate::{Digest, Entity, EntityId, Report, Uid, Version};
+use crate::{Digest, Entity, EntityId, Report, Shows, Uid, Version};
+
+pub use sent::Sent;
+
+mod sent;
 
 /// Digests of the four sections of an application that are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -38,6 +42,26 @@ pub struct Stub {
     pub parent: Option<ParentRef>,
 }
 
+/// What of an entity was sent and not answered for certain.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Unanswered {
+    /// Content of the last report that went out without an acknowledgement; none when there is no such report.
+    pub content: Digest,
+    /// By how much the counter moved since the last acknowledgement. It moves when another content follows one that
+    /// was not answered: were that first content sent again later, under the key that it had, a receiver which drops
+    /// what it has seen would keep the one in between.
+    pub skipped: u32,
+}
+
+impl Unanswered {
+    /// What a report of `content` makes of this, and by how much the entity's counter moves before it goes.
+    #[must_use]
+    fn then(self, content: Digest) -> (Self, u32) {
+        let moves = u32::from(!self.content.is_none() && self.content != content);
+        (Self { content, skipped: self.skipped.saturating_add(moves) }, moves)
+    }
+}
+
 /// What is remembered of one resource: 32 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ResourceRow {
@@ -56,6 +80,8 @@ pub struct ResourceRow {
     /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
     /// state is reported even if it equals the acknowledged one.
     pub unsure: bool,
+    /// What was sent of it since the last acknowledgement.
+    pub unanswered: Unanswered,
 }
 
 /// What the ledger remembers of one application.
@@ -66,7 +92,8 @@ pub struct Record {
     /// Acknowledged resourceVersion; until a first round has been acknowledged as a whole, the newest one
     /// that any report carried.
     pub version: Version,
-    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole.
+    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole, and digests of
+    /// nothing, which equal no state's, between the acknowledgement of the application's report and that of its round.
     pub sections: Option<Sections>,
     /// Last acknowledged health was `Healthy`; moves together with `sections`.
     pub healthy: bool,
@@ -80,6 +107,8 @@ pub struct Record {
     pub owed: bool,
     /// As [`ResourceRow::unsure`], for the application's own report.
     pub unsure: bool,
+    /// As [`ResourceRow::unanswered`].
+    pub unanswered: Unanswered,
     /// When the last report was acknowledged, in seconds since 1970; 0 means unknown.
     pub reported: u32,
     /// Its resources, sorted by id.
@@ -126,6 +155,7 @@ impl Record {
             counter: 0,
             owed: false,
             unsure: false,
+            unanswered: Unanswered::default(),
             reported: 0,
             resources: Vec::new(),
             stub: Stub::default(),
@@ -154,32 +184,16 @@ impl Record {
         self.owed || self.resources.iter().any(|row| row.owed && !row.gone)
     }
 
+    /// Whether a round was acknowledged as a whole, and no report of the application came after it.
+    #[must_use]
+    pub fn is_settled(&self) -> bool {
+        self.sections.is_some_and(|sections| sections != Sections::default())
+    }
+
     /// Whether of any entity it is not known what the receiver holds.
     #[must_use]
     pub fn is_unsure(&self) -> bool {
         self.unsure || self.resources.iter().any(|row| row.unsure && !row.gone)
-    }
-
-    /// Notes that a report is about to be sent: until it is acknowledged, what the receiver holds of its entity is
-    /// not known. `stub` serves a first report, of which nothing else is remembered yet. Moves no digest.
-    #[must_use]
-    pub fn sending(record: Option<Self>, report: &Report, stub: Option<&Stub>) -> Option<Self> {
-        let mut record = match record {
-            Some(record) if record.uid == report.uid => record,
-            // The other life's record stands until its end is acknowledged.
-            Some(other) => return Some(other),
-            None if report.ends => return None,
-            None => Self {
-                version: report.version,
-                stub: stub.cloned().unwrap_or_default(),
-                ..Self::new(report.uid.clone())
-            },
-        };
-        match report.entity {
-            Entity::Application => record.unsure = true,
-            Entity::Resource(id) => record.row(id).unsure = true,
-        }
-        Some(record)
     }
 
     /// Doubts everything: each entity's next state is reported even if it equals the acknowledged one.
@@ -210,7 +224,15 @@ impl Record {
                 record.content = report.content;
                 record.counter = record.counter.saturating_add(1);
                 record.owed = report.owed;
-                record.unsure = false;
+                // An end that no state shows any more is not what the receiver should hold last.
+                record.unsure = matches!(report.shows, Shows::End(_));
+                record.unanswered = Unanswered::default();
+                // Until the round is settled the receiver holds a state whose sections are not known: whatever
+                // comes next is looked at, also a return to what was settled before.
+                record.sections = record.sections.map(|_| Sections::default());
+                if let Shows::End(operation) = report.shows {
+                    record.operation = operation;
+                }
             }
             Entity::Resource(id) => {
                 let row = record.row(id);
@@ -220,6 +242,7 @@ impl Record {
                 row.owed = report.owed;
                 row.gone = false;
                 row.unsure = false;
+                row.unanswered = Unanswered::default();
             }
         }
         Some(record)
@@ -263,6 +286,7 @@ impl Record {
                     owed: false,
                     gone: false,
                     unsure: false,
+                    unanswered: Unanswered::default(),
                 };
                 self.resources.insert(at, row);
                 at

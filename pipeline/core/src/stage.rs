@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    ApplicationDigest, Compared, Digest, Event, Key, Record, Report, Samples, Settle, ShardDigest, Shutdown,
-    StageError, Uid, Version,
+    ApplicationDigest, Compared, Digest, Entity, Event, Key, Record, Report, Samples, Settle, ShardDigest,
+    Shows, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -29,6 +29,10 @@ pub trait Source: Send + Sync + 'static {
         key: &Key,
         not_older_than: Version,
     ) -> impl Future<Output = Result<Option<Event>, StageError>> + Send;
+
+    /// Whether `key` is watched by the settings of now. Of anything else no list and no deletion says anything, so
+    /// that what an earlier process knew of it is left alone.
+    fn watches(&self, key: &Key) -> bool;
 
     /// Everything that is there now, from one complete list: which life of it, and which state.
     fn survey(&self) -> impl Future<Output = Result<Vec<(Key, Uid, Version)>, StageError>> + Send;
@@ -139,12 +143,20 @@ pub enum Filtered {
     NeverReported,
     /// A redelivery of a state that is already acknowledged.
     Stale,
+    /// A redelivery of a state that was refused for good.
+    Parked,
 }
 
 impl Filtered {
     /// All, for metrics that start at zero.
-    pub const ALL: [Self; 5] =
-        [Self::Unchanged, Self::ReconciledOnly, Self::SameContent, Self::NeverReported, Self::Stale];
+    pub const ALL: [Self; 6] = [
+        Self::Unchanged,
+        Self::ReconciledOnly,
+        Self::SameContent,
+        Self::NeverReported,
+        Self::Stale,
+        Self::Parked,
+    ];
 
     /// The label and log value.
     #[must_use]
@@ -155,6 +167,7 @@ impl Filtered {
             Self::SameContent => "same_content",
             Self::NeverReported => "never_reported",
             Self::Stale => "stale",
+            Self::Parked => "parked",
         }
     }
 }
@@ -164,29 +177,58 @@ impl Filtered {
 pub struct Shipment {
     /// The report.
     pub report: Report,
-    /// 64 hexadecimal digits: the same for a retry of the same content, another for anything else.
+    /// 64 hexadecimal digits, see [`Shipment::new`].
     pub idempotency_key: Arc<str>,
 }
 
 impl Shipment {
-    /// Gives a report its idempotency key: SHA-256 of the ledger's id, the sink, the uid, the entity, its
-    /// acknowledged-report counter, and the content digest.
+    /// Gives a report its idempotency key: the same for a retry of the same content, another for anything else, also
+    /// for a return to an earlier content.
+    ///
+    /// What happens once has a key that depends neither on content nor on what was acknowledged before, so that it
+    /// is the same in every telling: the end of a life ([`Report::ends`]), whether its last state was watched or
+    /// nothing but its record tells of it, that of the ledger's id, the sink and the uid; the end of an operation
+    /// that the newest state has no longer ([`Shows::End`]), that of these and the operation's digest. Every other
+    /// key is as [`idempotency_key`] says.
     #[must_use]
     pub fn new(report: Report, ledger: &str, sink: &str, counter: u32) -> Self {
-        use sha2::Digest as _;
-        let mut hasher = sha2::Sha256::new();
-        let entity = match report.entity {
-            crate::Entity::Application => "application".to_owned(),
-            crate::Entity::Resource(id) => format!("resource:{:016x}", id.0),
+        let uid = &report.uid;
+        let key = match report.shows {
+            _ if report.ends => key_of(&[ledger, sink, uid, "end"]),
+            Shows::End(Digest(end)) => key_of(&[ledger, sink, uid, "operation", &format!("{end:016x}")]),
+            Shows::Nothing => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
         };
-        let Digest(content) = report.content;
-        for part in [ledger, sink, &report.uid, &entity, &counter.to_string(), &format!("{content:016x}")] {
-            hasher.update((part.len() as u64).to_be_bytes());
-            hasher.update(part.as_bytes());
-        }
-        let key: String = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
         Self { report, idempotency_key: key.into() }
     }
+}
+
+/// The idempotency key of a report of a state, 64 hexadecimal digits: SHA-256 of the ledger's id, the sink,
+/// the uid, the entity, how many of its reports were acknowledged before, and the content digest.
+#[must_use]
+pub fn idempotency_key(
+    ledger: &str,
+    sink: &str,
+    uid: &str,
+    entity: Entity,
+    counter: u32,
+    Digest(content): Digest,
+) -> String {
+    let entity = match entity {
+        Entity::Application => "application".to_owned(),
+        Entity::Resource(id) => format!("resource:{:016x}", id.0),
+    };
+    key_of(&[ledger, sink, uid, &entity, &counter.to_string(), &format!("{content:016x}")])
+}
+
+/// Each part is preceded by its length, so that parts cannot run into each other.
+fn key_of(parts: &[&str]) -> String {
+    use sha2::Digest as _;
+    let mut hasher = sha2::Sha256::new();
+    for part in parts {
+        hasher.update((part.len() as u64).to_be_bytes());
+        hasher.update(part.as_bytes());
+    }
+    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// What a source tells beside its events.
@@ -214,6 +256,7 @@ pub enum Note {
 
 type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
 type TakeNote = dyn Fn(Note) + Send + Sync;
+type Known = dyn Fn() -> Vec<(Key, Uid)> + Send + Sync;
 
 /// What a source emits into: routes each event to the shard that owns its key.
 ///
@@ -224,7 +267,7 @@ pub struct Emitter {
     shards: Arc<[mpsc::Sender<Event>]>,
     place: Arc<Place>,
     note: Arc<TakeNote>,
-    known: Arc<[(Key, Uid)]>,
+    known: Arc<Known>,
 }
 
 impl Emitter {
@@ -236,7 +279,14 @@ impl Emitter {
         note: impl Fn(Note) + Send + Sync + 'static,
         known: Arc<[(Key, Uid)]>,
     ) -> Self {
-        Self { shards, place: Arc::new(place), note: Arc::new(note), known }
+        Self { shards, place: Arc::new(place), note: Arc::new(note), known: Arc::new(move || known.to_vec()) }
+    }
+
+    /// The same, but what the ledger knows is asked for when it is needed: what was journaled may be reported, and go,
+    /// before the first list is complete.
+    #[must_use]
+    pub fn knowing(self, known: impl Fn() -> Vec<(Key, Uid)> + Send + Sync + 'static) -> Self {
+        Self { known: Arc::new(known), ..self }
     }
 
     /// Whether this process owns `key`; events of other keys are not even built.
@@ -259,10 +309,10 @@ impl Emitter {
         (self.note)(note);
     }
 
-    /// What the ledger knew when the process started.
+    /// What the ledger knows.
     #[must_use]
-    pub fn known(&self) -> &[(Key, Uid)] {
-        &self.known
+    pub fn known(&self) -> Vec<(Key, Uid)> {
+        (self.known)()
     }
 }
 

@@ -4,6 +4,11 @@
 //! answer between, or at once when the sink refuses the runtime itself: 401 and 403 at any time; 404, 405, a
 //! redirect or a certificate that does not verify before the first success, since the address is then more
 //! likely wrong than the report. While it is open nothing is parked and nothing is sent but the probe.
+//!
+//! A sink that refuses our token (401) or our rights (403) is not asked again every few seconds: only someone who
+//! changes the one or the other can help. It is probed every few minutes, and at once when the token changes. But as
+//! long as it refused reports of one application alone, it may well take those of others: then it is probed as soon as
+//! after any other failure.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -19,11 +24,24 @@ pub struct Config {
     pub failures: usize,
     /// Between probes.
     pub backoff: Backoff,
+    /// Between probes of a sink that answered 401 or 403 to reports of different applications.
+    pub refused: Backoff,
 }
+
+/// What was on its way when the token changed carries the old one: for so long after a change a 401 or 403 is followed
+/// by a probe as soon as after any other failure.
+const CHANGING: Duration = Duration::from_secs(60);
+/// Refused reports of so many applications are not due to the application.
+const SEVERAL: usize = 2;
 
 impl Default for Config {
     fn default() -> Self {
-        Self { failures: 5, backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) } }
+        let minutes = Duration::from_secs(300);
+        Self {
+            failures: 5,
+            backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) },
+            refused: Backoff { min: minutes, max: minutes },
+        }
     }
 }
 
@@ -89,6 +107,10 @@ pub struct Circuit {
     opened: u32,
     probes: u64,
     succeeded: bool,
+    /// Applications whose reports were answered with 401 or 403 since the last answer; two at most.
+    denied: BTreeSet<Key>,
+    /// When the token changed last.
+    changed: Option<Duration>,
 }
 
 impl Circuit {
@@ -102,6 +124,8 @@ impl Circuit {
             opened: 0,
             probes: 0,
             succeeded: false,
+            denied: BTreeSet::new(),
+            changed: None,
         }
     }
 
@@ -176,8 +200,19 @@ impl Circuit {
         }
     }
 
+    /// What the sink is sent with has changed: an open circuit may be probed at once, whatever it waits for.
+    pub fn hasten(&mut self, now: Duration) {
+        self.changed = Some(now);
+        self.denied.clear();
+        self.opened = 0;
+        if let State::Open { until, .. } = &mut self.state {
+            *until = now.min(*until);
+        }
+    }
+
     fn close(&mut self) {
         self.failing.clear();
+        self.denied.clear();
         self.opened = 0;
         self.state = State::Closed;
     }
@@ -185,7 +220,7 @@ impl Circuit {
     /// Whether `reason` says that the sink would refuse anything we send.
     fn refuses_all(&self, reason: Reason) -> bool {
         match reason {
-            Reason::Unauthorized | Reason::Forbidden => true,
+            reason if is_denial(reason) => true,
             Reason::NotFound | Reason::Redirect | Reason::Tls => !self.succeeded,
             _ => false,
         }
@@ -200,6 +235,9 @@ impl Circuit {
         now: Duration,
         seed: u64,
     ) {
+        if is_denial(reason) && self.denied.len() < SEVERAL {
+            self.denied.insert(key.clone());
+        }
         let opens = match self.state {
             State::Closed => {
                 self.failing.insert(key.clone());
@@ -212,141 +250,22 @@ impl Circuit {
         if opens {
             self.opened = self.opened.saturating_add(1);
             self.failing.clear();
-            self.state =
-                State::Open { until: now + self.config.backoff.wait(self.opened, after, seed), reason };
+            let wait = self.backoff(reason, now).wait(self.opened, after, seed);
+            self.state = State::Open { until: now + wait, reason };
         }
     }
+
+    fn backoff(&self, reason: Reason, now: Duration) -> Backoff {
+        let changing = self.changed.is_some_and(|at| now.saturating_sub(at) < CHANGING);
+        let for_minutes = is_denial(reason) && self.denied.len() >= SEVERAL && !changing;
+        if for_minutes { self.config.refused } else { self.config.backoff }
+    }
+}
+
+/// The sink refuses our token or our rights, not the report.
+fn is_denial(reason: Reason) -> bool {
+    matches!(reason, Reason::Unauthorized | Reason::Forbidden)
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    const NOW: Duration = Duration::from_secs(100);
-    const DOWN: Answer = Answer::Failed { reason: Reason::Unreachable, after: None };
-
-    fn key(number: u32) -> Key {
-        Key::new("ns", &format!("app-{number}")).unwrap()
-    }
-
-    fn fail(circuit: &mut Circuit, applications: std::ops::Range<u32>) {
-        for number in applications {
-            assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
-        }
-    }
-
-    fn open(after: u64, reason: Reason) -> State {
-        State::Open { until: NOW + Duration::from_millis(after), reason }
-    }
-
-    #[test]
-    fn opens_after_enough_applications_in_a_row() {
-        let mut circuit = Circuit::new(Config::default());
-        for number in 0..4 {
-            assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
-            assert_eq!(circuit.state(), State::Closed);
-        }
-        circuit.answer(&key(4), DOWN, None, NOW, 0);
-        assert_eq!(circuit.state(), open(500, Reason::Unreachable));
-    }
-
-    #[test]
-    fn one_failing_application_never_opens_it() {
-        let mut circuit = Circuit::new(Config::default());
-        for _ in 0..100 {
-            circuit.answer(&key(1), DOWN, None, NOW, 0);
-        }
-        assert_eq!(circuit.state(), State::Closed);
-    }
-
-    #[test]
-    fn an_answer_between_starts_the_count_anew() {
-        let mut circuit = Circuit::new(Config::default());
-        for between in [Answer::Accepted, Answer::Refused { reason: Reason::Refused }] {
-            fail(&mut circuit, 0..4);
-            circuit.answer(&key(9), between, None, NOW, 0);
-            assert_eq!(circuit.state(), State::Closed);
-        }
-    }
-
-    #[test]
-    fn being_refused_as_a_whole_opens_it_at_once_and_parks_nothing() {
-        for (reason, later) in [
-            (Reason::Unauthorized, Verdict::Retry),
-            (Reason::Forbidden, Verdict::Retry),
-            (Reason::NotFound, Verdict::Reject),
-            (Reason::Redirect, Verdict::Reject),
-            (Reason::Tls, Verdict::Reject),
-        ] {
-            let mut circuit = Circuit::new(Config::default());
-            let refused = Answer::Refused { reason };
-            assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Retry, "{reason:?}");
-            assert_eq!(circuit.state(), open(500, reason));
-            circuit.answer(&key(1), Answer::Accepted, None, NOW, 0);
-            assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), later, "{reason:?} after a success");
-        }
-        let mut circuit = Circuit::new(Config::default());
-        let refused = Answer::Refused { reason: Reason::TooLarge };
-        assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Reject);
-        assert_eq!(circuit.state(), State::Closed);
-    }
-
-    #[test]
-    fn one_probe_at_a_time_and_longer_waits_between() {
-        let mut circuit = Circuit::new(Config::default());
-        fail(&mut circuit, 0..5);
-        let mut now = NOW;
-        for half in [500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
-            let wait = Duration::from_millis(half);
-            assert_eq!(circuit.try_probe(now + wait - Duration::from_millis(1)), None);
-            now += wait;
-            let probe = circuit.try_probe(now);
-            assert!(probe.is_some());
-            assert_eq!(circuit.try_probe(now), None, "only one");
-            assert_eq!(circuit.may_send(probe), Ok(()));
-            assert_eq!(circuit.may_send(None), Err(Reason::Unreachable));
-            circuit.answer(&key(7), DOWN, None, now, 0);
-            assert!(matches!(circuit.state(), State::Probing { .. }), "an old failure is not the probe's");
-            circuit.answer(&key(1), DOWN, probe, now, 0);
-        }
-        now += Duration::from_secs(15);
-        let probe = circuit.try_probe(now);
-        circuit.answer(&key(1), Answer::Accepted, probe, now, 0);
-        assert_eq!(circuit.state(), State::Closed);
-        fail(&mut circuit, 0..5);
-        assert_eq!(circuit.state(), open(500, Reason::Unreachable), "the wait starts anew");
-    }
-
-    #[test]
-    fn a_probe_without_an_answer_is_given_back() {
-        let mut circuit = Circuit::new(Config::default());
-        circuit.answer(&key(1), Answer::Refused { reason: Reason::Unauthorized }, None, NOW, 0);
-        let later = NOW + Duration::from_secs(1);
-        let first = circuit.try_probe(later).unwrap();
-        circuit.probe_over(first, later);
-        let second = circuit.try_probe(later).unwrap();
-        circuit.probe_over(first, later);
-        assert_eq!(circuit.may_send(Some(second)), Ok(()), "an old right gives no other's back");
-        circuit.answer(&key(1), Answer::Accepted, Some(second), later, 0);
-        circuit.probe_over(second, later);
-        assert_eq!(circuit.state(), State::Closed);
-    }
-
-    #[test]
-    fn what_was_on_its_way_closes_it_but_does_not_prolong_it() {
-        let mut circuit = Circuit::new(Config::default());
-        fail(&mut circuit, 0..5);
-        circuit.answer(&key(9), DOWN, None, NOW + Duration::from_secs(1), 0);
-        assert_eq!(circuit.state(), open(500, Reason::Unreachable));
-        circuit.answer(&key(9), Answer::Accepted, None, NOW, 0);
-        assert_eq!(circuit.state(), State::Closed);
-    }
-
-    #[test]
-    fn the_sinks_retry_after_is_honoured() {
-        let mut circuit = Circuit::new(Config { failures: 1, ..Config::default() });
-        let busy = Answer::Failed { reason: Reason::RateLimited, after: Some(Duration::from_secs(20)) };
-        circuit.answer(&key(1), busy, None, NOW, 0);
-        assert_eq!(circuit.state(), open(20_000, Reason::RateLimited));
-    }
-}
+mod tests;

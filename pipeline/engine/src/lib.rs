@@ -1,7 +1,9 @@
 //! The engine: shards and lanes, retry, supervision, ledger, health and metrics. It alone acknowledges,
 //! retries, orders, counts and spawns; stages say only "here is the result", "retry", or "reject".
 
+pub mod admin;
 pub mod circuit;
+mod divergence;
 pub mod health;
 pub mod lane;
 pub mod ledger;
@@ -12,3 +14,4 @@ pub mod serve;
 mod shard;
 pub mod sharding;
 pub mod supervise;
+pub mod verify;

@@ -4,26 +4,33 @@
 //! calls: [`Source::run`], supervised; everything else from the shards - fails: when a shard dies of a bug, or
 //! the ledger cannot be written at the end; the cluster still holds all state, and a restart finds what differs
 
+mod config;
+mod handle;
+
+use std::collections::HashMap;
 use std::fmt;
-use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Emitter, Enrich, Key, Note, Shutdown, Sink, Source};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::circuit;
+pub use config::Config;
+pub use handle::{Handle, Status};
+
+use crate::divergence;
 use crate::health::Health;
-use crate::lane::{self, Backoff, Lane, LaneCounts, Parked, Trace};
-use crate::ledger::{Ledger, LedgerError};
-use crate::limit::RateLimit;
+use crate::lane::{Lane, LaneCounts};
+use crate::ledger::{Ledger, LedgerError, Origin};
 use crate::metrics::Metrics;
-use crate::shard::{Breaker, Command, Ports, Shard, Shared};
+use crate::shard::{Breaker, Left, Ports, Shard, Shared};
 pub use crate::shard::{Explained, Moment};
-use crate::sharding::{Owned, Sharding};
-use crate::supervise::{RESTART, supervise};
+use crate::supervise::supervise;
+use crate::verify;
+use handle::{Inner, Told};
 
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
@@ -35,88 +42,6 @@ const COMMANDS: usize = 64;
 const SOURCE_END: Duration = Duration::from_secs(1);
 /// How often the ledger's figures are taken.
 const FIGURES: Duration = Duration::from_secs(1);
-
-/// Bounds and times of an engine. What a process may hold is shared out evenly among its shards.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Config {
-    /// Which shard owns an application.
-    pub sharding: Sharding,
-    /// Which shards this process owns.
-    pub owned: Owned,
-    /// Events queued or waiting, each shard.
-    pub queue_events: usize,
-    /// Of these, events of one application.
-    pub queue_events_per_key: usize,
-    /// Bytes of all events held, all shards together.
-    pub queue_bytes: u64,
-    /// Bytes of the operation ends kept for applications that are to be read again, all shards together.
-    pub summary_bytes: u64,
-    /// Applications in flight, each shard.
-    pub concurrency: NonZeroU32,
-    /// Applications being read again, all shards together (at least one each).
-    pub reads: NonZeroU32,
-    /// Reports of one application on their way at a time.
-    pub reports_per_key: NonZeroU32,
-    /// Between tries.
-    pub retry: Backoff,
-    /// When the sink counts as down, and how long between probes.
-    pub circuit: circuit::Config,
-    /// Between starts of a source that ended.
-    pub restart: Backoff,
-    /// What is in flight may finish within this time after `stop`.
-    pub grace: Duration,
-    /// Events of each application; `None` is no limit.
-    pub rate_limit: Option<RateLimit>,
-    /// Applications remembered as refused for good, each shard.
-    pub parked: usize,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        const fn count(number: u32) -> NonZeroU32 {
-            match NonZeroU32::new(number) {
-                Some(count) => count,
-                None => NonZeroU32::MIN,
-            }
-        }
-        Self {
-            sharding: Sharding::Jump { shards: count(5) },
-            owned: Owned::All,
-            queue_events: 1000,
-            queue_events_per_key: 100,
-            queue_bytes: 32 << 20,
-            summary_bytes: 16 << 20,
-            concurrency: count(16),
-            reads: count(16),
-            reports_per_key: count(8),
-            retry: Backoff::default(),
-            circuit: circuit::Config::default(),
-            restart: RESTART,
-            grace: Duration::from_secs(20),
-            rate_limit: None,
-            parked: 10_000,
-        }
-    }
-}
-
-impl Config {
-    /// The bounds of one of `lanes` lanes.
-    #[must_use]
-    pub fn lane(&self, lanes: u64) -> lane::Config {
-        let lanes = lanes.max(1);
-        lane::Config {
-            queue_events: self.queue_events,
-            queue_events_per_key: self.queue_events_per_key,
-            queue_bytes: self.queue_bytes / lanes,
-            summary_bytes: self.summary_bytes / lanes,
-            concurrency: u64::from(self.concurrency.get()),
-            reads: (u64::from(self.reads.get()) / lanes).max(1),
-            backoff: self.retry,
-            parked: self.parked,
-            rate_limit: self.rate_limit,
-        }
-    }
-}
 
 /// What an engine is made of.
 pub struct Parts<So, En, Si> {
@@ -152,6 +77,7 @@ pub struct Engine<So, En, Si> {
     inboxes: Arc<[mpsc::Sender<pipeline_core::Event>]>,
     shards: Vec<(u32, Ports)>,
     handle: Handle,
+    desk: verify::Desk,
 }
 
 impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
@@ -160,6 +86,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     pub fn new(config: Config, parts: Parts<So, En, Si>) -> Self {
         let Parts { source, enrich, sink, ledger, metrics, health } = parts;
         let breaker = Breaker::new(config.circuit, sink.name());
+        ledger.sent_as(sink.name());
         let (traces, _) = broadcast::channel(TRACES);
         let started = Instant::now();
         let (mut inboxes, mut shards, mut told) = (Vec::new(), Vec::new(), Vec::new());
@@ -171,16 +98,8 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             shards.push((number, Ports { inbox, commands, counts }));
             told.push(Told { number, counts: counts_out, commands: commands_in });
         }
-        let handle = Handle {
-            inner: Arc::new(Inner {
-                config,
-                started,
-                shards: told,
-                circuit: breaker.watch(),
-                traces: traces.clone(),
-            }),
-        };
-        let shared = Shared {
+        let (verify, desk) = verify::connection();
+        let shared = Arc::new(Shared {
             source,
             enrich,
             sink,
@@ -192,8 +111,21 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             started,
             reports_per_key: usize::try_from(config.reports_per_key.get()).unwrap_or(usize::MAX),
             grace: config.grace,
+        });
+        let watching = shared.clone();
+        let handle = Handle {
+            inner: Arc::new(Inner {
+                config,
+                started,
+                shards: told,
+                ledger: shared.ledger.clone(),
+                circuit: shared.breaker.watch(),
+                traces: shared.traces.clone(),
+                verify,
+                watches: Box::new(move |key| watching.source.watches(key)),
+            }),
         };
-        Self { config, shared: Arc::new(shared), inboxes: inboxes.into(), shards, handle }
+        Self { config, shared, inboxes: inboxes.into(), shards, handle, desk }
     }
 
     /// To look at the engine, and to ask things of it, while it runs.
@@ -208,17 +140,26 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     /// # Errors
     /// [`EngineError`]: the process should end.
     pub async fn run(self, stop: Shutdown) -> Result<(), EngineError> {
-        let Self { config, shared, inboxes, shards, handle: _ } = self;
+        let Self { config, shared, inboxes, shards, handle, desk } = self;
         let source_stop = stop.child_token();
         let shard_stop = stop.child_token();
         let bounds = config.lane(shards.len() as u64);
+        let history = config.history / shards.len().max(1);
+        let left = left(&config, &shared, shards.len());
+        say_origin(&shared.ledger);
         let mut tasks = JoinSet::new();
-        for (number, ports) in shards {
-            let shard = Shard::new(number, shared.clone(), Lane::new(bounds), ports);
-            tasks.spawn(shard.run(shard_stop.clone()));
+        for ((number, ports), left) in shards.into_iter().zip(left) {
+            let lane = Lane::new(bounds);
+            let shard = Shard::new(number, shared.clone(), lane, ports, config.journal_every, history);
+            tasks.spawn(shard.run(left, shard_stop.clone()));
         }
-        let source = tokio::spawn(watch_on(config, shared.clone(), inboxes, source_stop.clone()));
-        let figures = tokio::spawn(figures(shared.clone(), source_stop.clone()));
+        let source = spawn(watch_on(config, shared.clone(), inboxes, source_stop.clone()));
+        let figures = spawn(figures(shared.clone(), source_stop.clone()));
+        let credentials = spawn(credentials(shared.clone(), source_stop.clone()));
+        let divergence = config.digest.map(|every| {
+            spawn(divergence::watch(shared.clone(), config, handle.clone(), every, source_stop.clone()))
+        });
+        let verify = spawn(verify::serve(shared.clone(), handle, desk, source_stop.clone()));
 
         let mut result = Ok(());
         while let Some(ended) = tasks.join_next().await {
@@ -230,13 +171,14 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             }
         }
         source_stop.cancel();
-        let watching = source.abort_handle();
         if tokio::time::timeout(SOURCE_END, source).await.is_err() {
             tracing::warn!("the source did not stop in time");
-            watching.abort();
         }
-        // It only waits for the same token.
-        let _ = figures.await;
+        // They only wait for the same token.
+        let _ = (figures.await, credentials.await, verify.await);
+        if let Some(divergence) = divergence {
+            let _ = divergence.await;
+        }
         let written = shared.ledger.flush().await.map_err(EngineError::Ledger);
         result.and(written)
     }
@@ -246,6 +188,11 @@ impl<So, En, Si> fmt::Debug for Engine<So, En, Si> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("config", &self.config).finish_non_exhaustive()
     }
+}
+
+/// Runs a task that ends with whoever waits for it.
+fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+    AbortOnDropHandle::new(tokio::spawn(task))
 }
 
 /// Keeps the source running.
@@ -262,9 +209,16 @@ async fn watch_on<So: Source, En: Enrich, Si: Sink>(
     };
     let broken = |reason| note(&shared, &Note::Broken(reason));
     let start = || {
-        let known = shared.ledger.known().into_iter().filter(|(key, _)| place(key).is_some()).collect();
-        let told = shared.clone();
-        let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), known);
+        let (told, knows) = (shared.clone(), shared.clone());
+        let known = move || {
+            let journaled = knows.ledger.journaled().into_iter();
+            let mut known: HashMap<_, _> =
+                journaled.filter_map(|(key, pending)| Some((key, pending.latest()?.clone()))).collect();
+            known.extend(knows.ledger.known());
+            known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
+        };
+        let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
+        let emitter = emitter.knowing(known);
         shared.source.run(emitter, stop.clone())
     };
     supervise(So::NAME, config.restart, &stop, broken, start).await;
@@ -292,108 +246,55 @@ async fn figures<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En, Si
     }
 }
 
-/// Looks at a running engine and asks things of it; cloning shares.
-#[derive(Clone)]
-pub struct Handle {
-    inner: Arc<Inner>,
-}
-
-struct Inner {
-    config: Config,
-    started: Instant,
-    shards: Vec<Told>,
-    circuit: watch::Receiver<circuit::State>,
-    traces: broadcast::Sender<(u32, Trace)>,
-}
-
-struct Told {
-    number: u32,
-    counts: watch::Receiver<LaneCounts>,
-    commands: mpsc::Sender<Command>,
-}
-
-/// An engine at one moment. The counts of a shard are up to a tenth of a second old, and each shard's are from
-/// one moment.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Status {
-    /// Time since the engine was made.
-    pub uptime: Duration,
-    /// The shards of this process, in order.
-    pub shards: Vec<(u32, LaneCounts)>,
-    /// The sink's circuit.
-    pub circuit: circuit::State,
-}
-
-impl Status {
-    /// All shards together.
-    #[must_use]
-    pub fn total(&self) -> LaneCounts {
-        self.shards.iter().fold(LaneCounts::default(), |sum, (_, counts)| sum.plus(counts))
-    }
-}
-
-impl Handle {
-    /// How it stands.
-    #[must_use]
-    pub fn status(&self) -> Status {
-        let shards = self.inner.shards.iter().map(|shard| (shard.number, *shard.counts.borrow()));
-        Status {
-            uptime: self.inner.started.elapsed(),
-            shards: shards.collect(),
-            circuit: *self.inner.circuit.borrow(),
-        }
-    }
-
-    /// What happens from now on, with the shard in which it happens. A listener that lags loses the oldest.
-    #[must_use]
-    pub fn traces(&self) -> broadcast::Receiver<(u32, Trace)> {
-        self.inner.traces.subscribe()
-    }
-
-    /// What is known of an application; `None` when this process does not own it, or is stopping.
-    pub async fn explain(&self, key: &Key) -> Option<Explained> {
-        let (answer, answered) = oneshot::channel();
-        self.shard(key)?.commands.send(Command::Explain(key.clone(), answer)).await.ok()?;
-        answered.await.ok()
-    }
-
-    /// Reads an application again and reports what differs, or, if `whole`, all of it. `false` when this process
-    /// does not own it, or is stopping.
-    pub async fn replay(&self, key: &Key, whole: bool) -> bool {
-        match self.shard(key) {
-            Some(shard) => shard.commands.send(Command::Replay(key.clone(), whole)).await.is_ok(),
-            None => false,
-        }
-    }
-
-    /// Gives up a parked application. `false` when it was not parked here.
-    pub async fn discard(&self, key: &Key) -> bool {
-        let Some(shard) = self.shard(key) else { return false };
-        let (answer, answered) = oneshot::channel();
-        let sent = shard.commands.send(Command::Discard(key.clone(), answer)).await;
-        sent.is_ok() && answered.await.unwrap_or(false)
-    }
-
-    /// Everything that was refused for good.
-    pub async fn parked(&self) -> Vec<(Key, Parked)> {
-        let mut parked = Vec::new();
-        for shard in &self.inner.shards {
-            let (answer, answered) = oneshot::channel();
-            if shard.commands.send(Command::Parked(answer)).await.is_ok() {
-                parked.extend(answered.await.unwrap_or_default());
+/// Tries an open circuit at once when the sink's token has changed.
+async fn credentials<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En, Si>>, stop: Shutdown) {
+    loop {
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = shared.sink.credentials_changed() => {
+                tracing::info!(sink = shared.sink.name(), "the sink's credentials have changed");
+                shared.breaker.hasten(shared.now());
             }
         }
-        parked
-    }
-
-    fn shard(&self, key: &Key) -> Option<&Told> {
-        let Config { owned, sharding, .. } = self.inner.config;
-        self.inner.shards.get(owned.lane(sharding, key)?)
     }
 }
 
-impl fmt::Debug for Handle {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Handle").field(&self.status()).finish()
+/// What an earlier process left to each of `shards` shards of this one. What is not watched any more stays where it is:
+/// to read it again would report it, or its end, although nobody watches it.
+fn left<So: Source, En, Si>(config: &Config, shared: &Shared<So, En, Si>, shards: usize) -> Vec<Left> {
+    let ledger = &shared.ledger;
+    let mut all: Vec<Left> = (0..shards).map(|_| Left::default()).collect();
+    let mut unwatched = 0;
+    let place = |key: &Key| config.owned.lane(config.sharding, key);
+    for (key, parked) in ledger.parked() {
+        if let Some(left) = place(&key).and_then(|index| all.get_mut(index)) {
+            left.parked.push((key, parked));
+        }
+    }
+    for (key, pending) in ledger.journaled() {
+        match place(&key).and_then(|index| all.get_mut(index)) {
+            Some(left) if shared.source.watches(&key) => left.pending.push((key, pending)),
+            Some(_) => unwatched += 1,
+            None => {}
+        }
+    }
+    if unwatched > 0 {
+        tracing::warn!(
+            applications = unwatched,
+            "what waits to be reported of applications that are not watched any more stays in the ledger"
+        );
+    }
+    all
+}
+
+/// A ledger that was lost makes everything unreported, which is said once. The resend needs no pace of its own: each
+/// shard works on [`Config::concurrency`] applications at a time and sends [`Config::reports_per_key`] reports of each,
+/// so that the receiver's own speed paces it; one that asks for time (429, 503, `Retry-After`) or is overwhelmed opens
+/// the circuit, and what waits is read again on its turn.
+fn say_origin(ledger: &Ledger) {
+    match ledger.origin() {
+        Origin::SetAside(_) => tracing::warn!("the ledger was lost: everything is reported again"),
+        Origin::New => tracing::info!("the ledger is new: everything is reported"),
+        Origin::Existing | Origin::Memory => {}
     }
 }

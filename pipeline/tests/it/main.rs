@@ -8,6 +8,7 @@
     reason = "a test fails by panicking"
 )]
 
+mod ask;
 mod bad_input;
 mod bad_objects;
 mod environment;
@@ -18,4 +19,5 @@ mod runtime;
 mod secrets;
 mod shutdown;
 mod told;
+mod verify;
 mod wire;

@@ -13,8 +13,11 @@ use tokio::time::{Instant, sleep};
 
 /// The binary under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
-/// How long anything may take before a test gives up; far above what it takes.
+/// How long anything may take before a test gives up, or, of work in many pieces, the next piece; far above what it
+/// takes.
 pub(crate) const SOON: Duration = Duration::from_secs(60);
+/// How long work in many pieces may take on a machine that is busy with other things.
+const LATER: Duration = Duration::from_secs(600);
 /// How often a page or a log is looked at while a condition is waited for.
 const LOOK: Duration = Duration::from_millis(20);
 
@@ -82,16 +85,16 @@ impl Runtime {
         self.metrics().await.sum(name, labels)
     }
 
-    /// Waits until its status is as `done` wants it.
+    /// Waits until its status is as `done` wants it, for as long as events come in and go out.
     pub(crate) async fn until(&self, what: &str, done: impl Fn(&Status) -> bool) -> Status {
-        let deadline = Instant::now() + SOON;
+        let mut patience = Patience::new();
         loop {
             let status = self.status().await;
             if done(&status) {
                 return status;
             }
             assert!(
-                Instant::now() < deadline,
+                patience.lasts(moved(&status)),
                 "waited for {what} in vain: {status:?}\n{}",
                 self.end_of_log()
             );
@@ -232,9 +235,50 @@ pub(crate) async fn fleet(applications: u32, resources: u32, more: impl FnOnce(&
     simulation
 }
 
-/// Waits until the platform has taken so many different reports.
+/// Waits until the platform has taken so many different reports, for as long as some come.
 pub(crate) async fn taken(simulation: &Simulation, reports: u64) -> Totals {
-    simulation.platform.wait_until(SOON, |totals| totals.taken >= reports).await.unwrap()
+    let mut patience = Patience::new();
+    loop {
+        let before = simulation.platform.totals().taken;
+        let more = |totals: &Totals| totals.taken >= reports || totals.taken > before;
+        match simulation.platform.wait_until(SOON, more).await {
+            Ok(totals) if totals.taken >= reports => return totals,
+            Ok(totals) => {
+                assert!(patience.lasts(totals.taken), "waited for {reports} reports in vain: {totals:?}");
+            }
+            Err(error) => panic!("waited for {reports} reports in vain: {error:#}"),
+        }
+    }
+}
+
+/// How long work in many pieces is waited for: a machine that is busy makes it slow, only a standstill is a failure.
+pub(crate) struct Patience {
+    moved: u64,
+    next: Instant,
+    last: Instant,
+}
+
+impl Patience {
+    /// The work begins now.
+    pub(crate) fn new() -> Self {
+        let now = Instant::now();
+        Self { moved: 0, next: now + SOON, last: now + LATER }
+    }
+
+    /// Whether it is worth waiting on, with so many pieces done.
+    pub(crate) fn lasts(&mut self, moved: u64) -> bool {
+        let now = Instant::now();
+        if moved > self.moved {
+            (self.moved, self.next) = (moved, now + SOON);
+        }
+        now < self.next.min(self.last)
+    }
+}
+
+/// Events that came in and that went out.
+pub(crate) fn moved(status: &Status) -> u64 {
+    let total = &status.total;
+    total.observed + total.acked + total.coalesced + total.filtered + total.parked
 }
 
 /// Waits until something is so that nobody tells of.

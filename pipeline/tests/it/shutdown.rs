@@ -284,12 +284,17 @@ async fn a_wrong_token_is_said_once_and_the_right_one_is_read_from_its_file() {
     let refused = "the sink refuses everything: check its address and token";
     let line = runtime.says(refused).await;
     assert_eq!((line.level.as_str(), line.field("reason")), ("ERROR", "unauthorized"));
-    let first = simulation.platform.totals().unauthorized;
-    eventually("two probes", || simulation.platform.totals().unauthorized >= first + 2).await;
+    let open = |status: &loadtest::reporter::Status| {
+        status.total.observed >= 20 && status.circuit.state == "open" && status.total.in_flight == 0
+    };
+    runtime.until("everything to wait for another token", open).await;
+    let refusals = simulation.platform.totals().unauthorized;
     replace(&file, &right);
+    // Minutes before the next probe is due.
     taken(&simulation, 80).await;
     runtime.says("the sink takes reports again").await;
     let status = runtime.idle(20).await;
+    assert!(simulation.platform.totals().unauthorized <= refusals + 3, "a storm with the old token");
     assert_eq!((status.total.parked, status.total.acked), (0, 20));
     let log = runtime.stop().await;
     assert_eq!(log.iter().filter(|line| line.message == refused).count(), 1);

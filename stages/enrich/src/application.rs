@@ -115,19 +115,14 @@ pub(crate) struct Operation {
 }
 
 impl Operation {
-    /// Of start, end and phase: tells one operation's end from another's.
+    /// As [`OperationEnd::digest`].
     pub(crate) fn digest(&self) -> Digest {
-        operation_digest(&self.started_at, &self.finished_at, &self.phase)
+        let mut hasher = Hasher::default();
+        for part in [&self.started_at, &self.finished_at, &self.phase] {
+            hasher.write(part.as_bytes());
+        }
+        hasher.finish()
     }
-}
-
-/// Of an operation's start, end and phase.
-pub(crate) fn operation_digest(started_at: &str, finished_at: &str, phase: &str) -> Digest {
-    let mut hasher = Hasher::default();
-    for part in [started_at, finished_at, phase] {
-        hasher.write(part.as_bytes());
-    }
-    hasher.finish()
 }
 
 /// One of `status.conditions[]`.

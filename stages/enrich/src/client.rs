@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use moka::future::Cache;
-use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Timestamp};
+use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timestamp};
 use stages_http::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -101,19 +101,27 @@ pub struct ArgoCd {
     said: Cache<(Reason, Arc<str>), ()>,
 }
 
-/// The time limit that all calls of one event share, and what they were told about when to come back.
+/// What all calls of one event share: the time limit, what they were told about when to come back, and where they
+/// are noted for whoever asks what the event cost.
 #[derive(Debug)]
 pub struct Trip {
     /// When the event must be done.
     pub deadline: Instant,
     after: Mutex<Option<Duration>>,
+    calls: Samples,
 }
 
 impl Trip {
-    /// A trip that ends at `deadline`.
+    /// A trip that ends at `deadline`, and whose calls nobody asks about.
     #[must_use]
     pub fn until(deadline: Instant) -> Self {
-        Self { deadline, after: Mutex::new(None) }
+        Self::noted(deadline, Samples::default())
+    }
+
+    /// A trip that ends at `deadline`, and notes its calls in `calls`.
+    #[must_use]
+    pub fn noted(deadline: Instant, calls: Samples) -> Self {
+        Self { deadline, after: Mutex::new(None), calls }
     }
 
     /// The longest wait that a failed call of this trip was asked for.
@@ -152,7 +160,7 @@ impl ArgoCd {
                 Ok(_) => Outcome::Ok,
                 Err(error) => Outcome::Failed(error.reason()),
             };
-            self.count(call, outcome, begun.elapsed());
+            self.count(call, outcome, begun.elapsed(), trip);
             let error = match result {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
@@ -170,9 +178,9 @@ impl ArgoCd {
         }
     }
 
-    /// Counts an answer that needed no call.
-    pub fn count_cached(&self, call: Call) {
-        self.count(call, Outcome::Cached, Duration::ZERO);
+    /// Counts an answer of a trip that needed no call of its own.
+    pub fn count_cached(&self, call: Call, trip: &Trip) {
+        self.count(call, Outcome::Cached, Duration::ZERO, trip);
     }
 
     /// Logs a failure that lasted for all tries, once an hour for the same reason and `subject`. At level
@@ -222,11 +230,13 @@ impl ArgoCd {
         Some(wait.max(error.after().unwrap_or_default())).filter(|wait| *wait <= self.longest_wait.max(full))
     }
 
-    fn count(&self, call: Call, outcome: Outcome, took: Duration) {
+    fn count(&self, call: Call, outcome: Outcome, took: Duration, trip: &Trip) {
         if outcome == Outcome::Ok {
             self.last_success.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
         }
-        self.meter.record(Sample { peer: Peer::ArgoCd, call, outcome, took });
+        let sample = Sample { peer: Peer::ArgoCd, call, outcome, took };
+        self.meter.record(sample);
+        trip.calls.record(sample);
     }
 }
 

@@ -189,7 +189,7 @@ impl Fetcher {
         };
         let answer = cache.try_get_with(key, fetched).await.unwrap_or_else(|shared| Answer::clone(&shared));
         if !called {
-            self.argocd.count_cached(ask.call());
+            self.argocd.count_cached(ask.call(), trip);
         }
         answer
     }

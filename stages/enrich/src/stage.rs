@@ -167,7 +167,7 @@ impl Enrich for ArgoCdEnrichment {
             Begun::Done(enriched) => return Ok(enriched),
             Begun::Go(round) => round,
         };
-        let trip = Trip::until(Instant::now() + inner.event_timeout);
+        let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
         // Held until the reports are built: the round holds the answers as long.
         let _room = inner.room(event, &trip).await;
         let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;

@@ -1,11 +1,12 @@
-//! What stands around a payload: the platform's body, a line, a trace header. The payload itself is copied
+//! What stands around a payload: the platform's body, a line, a trace header; and digests. A payload is copied
 //! as it is and never parsed: nothing changes a report on its way out.
 
 use std::io::{self, Write as _};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use pipeline_core::Shipment;
+use pipeline_core::{ApplicationDigest, ShardDigest, Shipment};
+use serde_json::{Value, json};
 
 const OPEN: &[u8] = b"{\"data\":";
 const CLOSE: &[u8] = b"}";
@@ -48,4 +49,45 @@ pub(crate) fn line(out: &mut Vec<u8>, shipment: &Shipment) {
     // In JSON a line break can only stand between tokens, where a space means the same.
     out.extend(report.body.iter().map(|byte| if matches!(byte, b'\n' | b'\r') { b' ' } else { *byte }));
     out.extend_from_slice(b"}\n");
+}
+
+/// A shard's digest: `{"ledger", "shard", "shards", "applications", "entities", "digest", "at"}`, `digest` as 32
+/// hexadecimal digits.
+pub(crate) fn shard(digest: &ShardDigest) -> Vec<u8> {
+    shard_value(digest).to_string().into_bytes()
+}
+
+/// The same as one line, which is told from a report by its one member: `{"digest": {...}}` and a newline.
+pub(crate) fn digest_line(digest: &ShardDigest) -> Vec<u8> {
+    format!("{}\n", json!({"digest": shard_value(digest)})).into_bytes()
+}
+
+/// Digests of applications: `{"applications": [{"key", "uid", "entities", "digest"}]}`.
+pub(crate) fn applications(digests: &[ApplicationDigest]) -> Vec<u8> {
+    let one = |digest: &ApplicationDigest| {
+        json!({
+            "key": digest.key.as_str(),
+            "uid": &*digest.uid,
+            "entities": digest.entities,
+            "digest": hexadecimal(digest.digest),
+        })
+    };
+    let all: Vec<Value> = digests.iter().map(one).collect();
+    json!({"applications": all}).to_string().into_bytes()
+}
+
+fn shard_value(digest: &ShardDigest) -> Value {
+    json!({
+        "ledger": digest.ledger,
+        "shard": digest.shard,
+        "shards": digest.shards,
+        "applications": digest.applications,
+        "entities": digest.entities,
+        "digest": hexadecimal(digest.digest),
+        "at": digest.at.to_string(),
+    })
+}
+
+fn hexadecimal(digest: u128) -> String {
+    format!("{digest:032x}")
 }

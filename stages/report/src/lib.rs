@@ -1,7 +1,7 @@
 //! Where reports go.
 //!
 //! takes: shipments, redacted and encoded - gives: one answer per shipment - calls: `POST
-//! {platform}/2.0/api/events`, or writes lines to a file or to standard output - fails: "retry" or "reject",
+//! {platform}/2.0/api/events` and below it, or writes lines to a file or to standard output - fails: "retry" or "reject",
 //! as each sink says; the engine alone decides when a retry happens.
 
 mod envelope;
@@ -11,7 +11,7 @@ pub mod platform;
 pub mod stdout;
 
 pub use envelope::traceparent;
-use pipeline_core::{Shipment, StageError};
+use pipeline_core::{ApplicationDigest, Compared, Key, ShardDigest, Shipment, StageError};
 
 /// The sinks there are. An enum and not a plug-in: the list is what the program can do.
 #[derive(Debug)]
@@ -38,6 +38,30 @@ impl pipeline_core::Sink for Sink {
             Self::Platform(sink) => sink.name(),
             Self::File(sink) => sink.name(),
             Self::Stdout(sink) => sink.name(),
+        }
+    }
+
+    async fn credentials_changed(&self) {
+        match self {
+            Self::Platform(sink) => sink.credentials_changed().await,
+            Self::File(sink) => sink.credentials_changed().await,
+            Self::Stdout(sink) => sink.credentials_changed().await,
+        }
+    }
+
+    async fn digest(&self, digest: &ShardDigest) -> Result<Compared, StageError> {
+        match self {
+            Self::Platform(sink) => sink.digest(digest).await,
+            Self::File(sink) => sink.digest(digest).await,
+            Self::Stdout(sink) => sink.digest(digest).await,
+        }
+    }
+
+    async fn differing(&self, applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        match self {
+            Self::Platform(sink) => sink.differing(applications).await,
+            Self::File(sink) => sink.differing(applications).await,
+            Self::Stdout(sink) => sink.differing(applications).await,
         }
     }
 }

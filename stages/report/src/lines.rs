@@ -77,15 +77,29 @@ impl Lines {
         for shipment in shipments {
             envelope::line(&mut lines, shipment);
         }
+        let outcome = self.write(lines).await;
+        shipments.iter().map(|_| self.answer(&outcome)).collect()
+    }
+
+    /// Writes whole lines that are no reports.
+    pub(crate) async fn append(&self, lines: Vec<u8>) -> Result<(), StageError> {
+        let outcome = self.write(lines).await;
+        self.answer(&outcome)
+    }
+
+    /// `None` when the thread is gone.
+    async fn write(&self, lines: Vec<u8>) -> Option<Result<(), WriteError>> {
         let (done, written) = oneshot::channel();
-        let sent = self.queue.send(Batch { lines, done }).await.is_ok();
-        let outcome = if sent { written.await.ok() } else { None };
-        let answer = |_: &Shipment| match &outcome {
+        self.queue.send(Batch { lines, done }).await.ok()?;
+        written.await.ok()
+    }
+
+    fn answer(&self, outcome: &Option<Result<(), WriteError>>) -> Result<(), StageError> {
+        match outcome {
             Some(Ok(())) => Ok(()),
             Some(Err(error)) => Err(StageError::retry(error.reason, error.clone())),
             None => Err(StageError::retry(Reason::Stopping, Gone(self.act))),
-        };
-        shipments.iter().map(answer).collect()
+        }
     }
 }
 

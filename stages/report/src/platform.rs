@@ -5,6 +5,14 @@
 //! `traceparent` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
 //! retry; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
 //! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
+//!
+//! A report counts as taken when the whole head of a 2xx has come, whatever becomes of its body: whoever sends a
+//! status has decided. A connection that closes before the head's end has not answered, and the report is sent again
+//! under the same key.
+//!
+//! Whether the platform still holds what it took is asked as the module `compare` describes.
+
+mod compare;
 
 use std::fmt;
 use std::io;
@@ -15,7 +23,10 @@ use std::time::Instant;
 use bytes::Bytes;
 use flate2::Compression;
 use futures::StreamExt as _;
-use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Shipment, StageError};
+use pipeline_core::{
+    ApplicationDigest, Call, Compared, Key, Meter, Outcome, Peer, Reason, Sample, ShardDigest, Shipment,
+    StageError,
+};
 use stages_http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_http::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
@@ -122,6 +133,18 @@ impl pipeline_core::Sink for Platform {
 
     fn name(&self) -> &'static str {
         "platform"
+    }
+
+    async fn credentials_changed(&self) {
+        self.token.changed().await;
+    }
+
+    async fn digest(&self, digest: &ShardDigest) -> Result<Compared, StageError> {
+        self.compare_shard(digest).await
+    }
+
+    async fn differing(&self, applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        self.compare_applications(applications).await
     }
 }
 

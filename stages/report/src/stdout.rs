@@ -2,7 +2,8 @@
 //!
 //! takes: shipments - gives: an answer for each, after its line is flushed - calls: nobody; lines as in
 //! [`crate::file`] - fails: a failure retries; when the reader is gone (`| head`) nothing can ever be written
-//! again: the process is asked to stop, which is what the reader meant.
+//! again: the process is asked to stop, which is what the reader meant. Digests are not written: a pipe has no past
+//! to compare with.
 
 use std::io::{self, Write};
 

@@ -6,8 +6,9 @@
 //! anew after a growing wait: a watch from the last version seen, a list from its start
 //!
 //! What vanished while nobody watched is found when a list is complete: what was known (seen by this
-//! process, or in the ledger when it started) and is not in the list is deleted. A list that failed half
-//! way says nothing about what it did not reach. No object is kept: keys, uids and versions are.
+//! process, or in the ledger when it started) and is not in the list is deleted, once it has been asked for by
+//! name if that is most of it. A list that failed half way says nothing about what it did not reach. No object
+//! is kept: keys, uids and versions are.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -117,8 +118,16 @@ impl Source for ApplicationWatch {
         Ok(())
     }
 
+    fn watches(&self, key: &Key) -> bool {
+        self.namespaces.contains(key.namespace())
+    }
+
     async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
-        Ok(Vec::new())
+        self.there().await.map_err(|failure| match failure.is_gone() {
+            // A list that takes longer than the server keeps its history may be faster another time.
+            true => StageError::retry(failure.reason(), failure),
+            false => failure.into(),
+        })
     }
 
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
@@ -129,7 +138,14 @@ impl Source for ApplicationWatch {
             return Err(malformed("the answer is not json").into());
         }
         match object::head(&text) {
-            Ok(head) if head.key == *key => Ok(Some(self.event(&head, false, Cause::Read))),
+            Ok(head) if head.key == *key => {
+                // It may be gone before a list or the watch shows it: then the next list must miss it. Which state it
+                // was is not noted, since the list must hand over that state all the same.
+                if self.namespaces.contains(key.namespace()) && self.seen.get(key).is_none() {
+                    self.seen.note(&head.key, &head.uid, Version(0));
+                }
+                Ok(Some(self.event(&head, false, Cause::Read)))
+            }
             Ok(_) => Err(StageError::reject(Reason::Malformed, malformed("the answer is another object"))),
             Err(_) => Err(StageError::reject(Reason::Malformed, malformed("the object has no identity"))),
         }

@@ -14,8 +14,10 @@ mod lines;
 mod list;
 mod namespaces;
 mod object;
+mod pages;
 mod rights;
 mod secret;
+mod survey;
 mod token;
 mod trouble;
 

@@ -1,32 +1,32 @@
 //! Lists all applications, and finds those that vanished while nobody watched.
+//!
+//! What was known and is not in a complete list is deleted. There are two kinds of list that this is not taken from
+//! without a second word: one with an object whose name cannot be read, which may be any of them, and one that lacks
+//! most of what was known. An API server whose cache is being filled anew, or that answers for another cluster after a
+//! restore, is far likelier than somebody who deleted everything while nobody watched, and a deletion that was
+//! reported cannot be taken back. So each of those is asked for by name, without a version, which is answered by the
+//! store and not by a cache: only "not found" confirms its end.
 
-use std::borrow::Cow;
 use std::collections::{BTreeMap, HashSet};
 
+use futures::future::join_all;
 use pipeline_core::{Emitter, Key, Note, Timestamp, Uid, Version};
-use serde::Deserialize;
-use serde_json::value::RawValue;
+use tokio::time::{Duration, Instant};
+use tracing::{info, warn};
 
 use crate::ApplicationWatch;
 use crate::api::Failure;
 use crate::application::{Position, Stopped, malformed, trace};
 use crate::object::{self, Unreadable};
+use crate::pages::{self, Page, Pages};
 
-#[derive(Deserialize)]
-struct Page<'a> {
-    #[serde(borrow)]
-    metadata: PageMetadata<'a>,
-    #[serde(borrow)]
-    items: Option<Vec<&'a RawValue>>,
-}
-
-#[derive(Deserialize)]
-struct PageMetadata<'a> {
-    #[serde(borrow, rename = "resourceVersion")]
-    resource_version: Option<Cow<'a, str>>,
-    #[serde(borrow, rename = "continue")]
-    token: Option<Cow<'a, str>>,
-}
+/// Of fewer known applications any number may vanish without being asked for: to delete a handful is ordinary.
+const FEW: usize = 10;
+/// Applications that are asked for at once.
+const AT_ONCE: usize = 8;
+/// How long so many take at least, so that an API server that has just come back is not asked more than 400 times a
+/// second: 10,000 are confirmed in half a minute.
+const PACE: Duration = Duration::from_millis(20);
 
 /// What a list has shown so far.
 #[derive(Debug, Default)]
@@ -37,47 +37,56 @@ struct Listed {
     nameless: bool,
 }
 
+/// What is there under the name of an application that a list lacks.
+enum ByName {
+    /// Nothing, or only a later life: the one that was known is over.
+    Gone,
+    /// It is still there, or something that cannot be told from it.
+    There,
+    Unknown(Failure),
+}
+
 impl ApplicationWatch {
     /// Reads all pages, hands over what is there, then what is not there any more.
     pub(crate) async fn list(&self, out: &Emitter, position: &mut Position) -> Result<(), Stopped> {
-        const ACT: &str = "list applications";
         out.note(Note::Listing);
+        let known = self.known(out, position.listed);
         let mut listed = Listed::default();
-        let mut limit = self.config.page_size;
-        let mut token: Option<String> = None;
+        let mut pages = Pages::new(self.config.page_size);
         let resource_version = loop {
-            let body = match self.api.page(limit, token.as_deref()).await {
-                Err(Failure::TooLarge { .. }) if limit > 1 => {
-                    limit /= 2;
-                    continue;
-                }
-                answer => answer?,
-            };
+            let body = pages.next(&self.api).await?;
             let text = String::from_utf8_lossy(&body);
-            let malformed = |what| Failure::Malformed { act: ACT, what };
-            let page: Page<'_> =
-                serde_json::from_str(&text).map_err(|_| malformed("the answer is not a list in json"))?;
-            let items = page.items.unwrap_or_default();
-            for item in &items {
+            let page = Page::read(&text)?;
+            for item in page.items() {
                 self.take_listed(out, item.get(), position.listed, &mut listed).await?;
             }
-            out.note(Note::Page { objects: items.len() });
-            match page.metadata.token.filter(|next| !next.is_empty()) {
-                Some(next) if token.as_deref() == Some(&*next) => {
-                    return Err(malformed("the continue token came back").into());
-                }
-                Some(next) => token = Some(next.into_owned()),
-                None => {
-                    let version = page.metadata.resource_version.filter(|version| !version.is_empty());
-                    break version.ok_or(malformed("the list has no version"))?.into_owned();
-                }
+            out.note(Note::Page { objects: page.items().len() });
+            if let Some(version) = pages.turn(page)? {
+                break version;
             }
         };
-        self.take_vanished(out, object::version(&resource_version), position.listed, &listed).await?;
+        self.take_vanished(out, object::version(&resource_version), known, &listed).await?;
         out.note(Note::Listed { objects: listed.objects });
         position.listed = true;
         position.at = Some(resource_version);
         Ok(())
+    }
+
+    /// What was known before the list: seen by this process, whoever owns it, and until a first list is complete what
+    /// the ledger knew of its own when the process started. What the ledger knows in namespaces that are not watched
+    /// (any more) is left alone: no list can say anything of it.
+    fn known(&self, out: &Emitter, relist: bool) -> BTreeMap<Key, Uid> {
+        let mut known = BTreeMap::new();
+        if !relist {
+            let ours = |key: &Key| self.namespaces.contains(key.namespace()) && out.wants(key);
+            known.extend(out.known().iter().filter(|(key, _)| ours(key)).cloned());
+        }
+        for key in self.seen.keys() {
+            if let Some((uid, _)) = self.seen.get(&key) {
+                known.insert(key, uid);
+            }
+        }
+        known
     }
 
     async fn take_listed(
@@ -117,33 +126,83 @@ impl ApplicationWatch {
         &self,
         out: &Emitter,
         version: Version,
-        relist: bool,
+        known: BTreeMap<Key, Uid>,
         listed: &Listed,
     ) -> Result<(), Stopped> {
-        let mut missing: BTreeMap<Key, Uid> = BTreeMap::new();
-        if !relist {
-            let ours = |key: &Key| self.namespaces.contains(key.namespace()) && out.wants(key);
-            missing.extend(out.known().iter().filter(|(key, _)| ours(key)).cloned());
+        let (ours, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|(key, _)| out.wants(key));
+        let all = ours.len();
+        let missing: Vec<_> = ours.into_iter().filter(|(key, _)| !listed.present.contains(key)).collect();
+        let most = all >= FEW && missing.len() > all / 2;
+        if most {
+            let lacks = missing.len();
+            warn!(known = all, lacks, "the list lacks most applications: each is asked for by name");
         }
-        for key in self.seen.keys() {
-            if let Some((uid, _)) = self.seen.get(&key) {
-                missing.insert(key, uid);
+        if most || listed.nameless {
+            self.ask_for_vanished(out, version, &missing, listed.nameless).await?;
+        } else {
+            for (key, uid) in &missing {
+                self.vanished(out, version, key, uid).await?;
             }
         }
-        missing.retain(|key, _| !listed.present.contains(key));
-        for (key, uid) in missing {
-            // An object without a readable name may be this one: ask for it by name.
-            if listed.nameless && !matches!(self.api.object(&key, version).await, Ok(None)) {
-                self.seen.note(&key, &uid, Version(0));
-                continue;
-            }
-            self.seen.forget(&key);
-            if out.wants(&key)
-                && !out.emit(object::vanished(key, uid, version, Timestamp::now(), trace())).await
-            {
-                return Err(Stopped::NobodyListens);
-            }
+        if most {
+            info!("the applications that the list lacked are gone");
+        }
+        // Nothing is reported of what others own.
+        for (key, _) in others.iter().filter(|(key, _)| !listed.present.contains(key)) {
+            self.seen.forget(key);
         }
         Ok(())
+    }
+
+    /// Asks for each by name, and hands over the deletion of those that are not found. One that is there fails the
+    /// list, unless it may be in it under a name that cannot be read.
+    async fn ask_for_vanished(
+        &self,
+        out: &Emitter,
+        version: Version,
+        missing: &[(Key, Uid)],
+        nameless: bool,
+    ) -> Result<(), Stopped> {
+        for some in missing.chunks(AT_ONCE) {
+            let paced = Instant::now() + PACE;
+            let found = join_all(some.iter().map(|(key, uid)| self.by_name(key, uid, version))).await;
+            for ((key, uid), found) in some.iter().zip(found) {
+                match found {
+                    ByName::Gone => self.vanished(out, version, key, uid).await?,
+                    _ if nameless => self.seen.note(key, uid, Version(0)),
+                    ByName::There => {
+                        return Err(
+                            pages::malformed("applications that are there are not in the list").into()
+                        );
+                    }
+                    ByName::Unknown(failure) => return Err(failure.into()),
+                }
+            }
+            out.note(Note::Alive);
+            tokio::time::sleep_until(paced).await;
+        }
+        Ok(())
+    }
+
+    async fn by_name(&self, key: &Key, uid: &Uid, listed: Version) -> ByName {
+        let body = match self.api.object(key, Version(0)).await {
+            Ok(Some(body)) => body,
+            Ok(None) => return ByName::Gone,
+            Err(failure) => return ByName::Unknown(failure),
+        };
+        match object::head(&String::from_utf8_lossy(&body)) {
+            // Created after the list, whose watch will say so.
+            Ok(head) if head.key == *key && head.uid != *uid && head.version > listed => ByName::Gone,
+            _ => ByName::There,
+        }
+    }
+
+    async fn vanished(&self, out: &Emitter, version: Version, key: &Key, uid: &Uid) -> Result<(), Stopped> {
+        self.seen.forget(key);
+        if out.emit(object::vanished(key.clone(), uid.clone(), version, Timestamp::now(), trace())).await {
+            Ok(())
+        } else {
+            Err(Stopped::NobodyListens)
+        }
     }
 }

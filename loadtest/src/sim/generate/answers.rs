@@ -178,7 +178,7 @@ impl Answers {
                 }
                 put!(out, "\"version\":\"{version}\",\"kind\":\"{kind}\",\"namespace\":\"{app}\",");
                 put!(out, "\"name\":\"{app}-r{part}{suffix}\",\"uid\":\"");
-                uid(shape, state.index, part as u64 + 1 + offset, out);
+                uid(shape, state, part as u64 + 1 + offset, out);
                 out.push(b'"');
             };
             let tail = |out: &mut Vec<u8>| {
@@ -251,7 +251,7 @@ impl Kind {
         match hole {
             Hole::App => put!(out, "app-{:05}", state.index),
             Hole::Part => put!(out, "{part}"),
-            Hole::Uid => uid(shape, state.index, part as u64 + 1, out),
+            Hole::Uid => uid(shape, state, part as u64 + 1, out),
             Hole::Version => put!(out, "{}", 1_000 + resource.changes),
             Hole::Tag => put!(out, "1.{}", state.commit),
             Hole::LiveTag => put!(out, "1.{}", state.deployed),

@@ -121,7 +121,7 @@ impl Application {
         let running = state.commit != state.deployed;
         self.template.render(out, |hole, out| match hole {
             Hole::Name => put!(out, "app-{:05}", state.index),
-            Hole::Uid => uid(shape, state.index, 0, out),
+            Hole::Uid => uid(shape, state, 0, out),
             Hole::Version => put!(out, "{version}"),
             Hole::Generation => put!(out, "{}", state.serial + 1),
             Hole::Filler => out.extend_from_slice(self.filler.as_bytes()),

@@ -4,7 +4,8 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::wire::{EntityName, Parsed};
+use super::held::Held;
+use super::wire::{self, EntityName, Parsed};
 
 /// Counts of everything that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -90,6 +91,7 @@ pub(super) struct Tally {
     pub(super) keys: HashSet<u128>,
     pub(super) last: HashMap<EntityName, Last>,
     pub(super) kept: VecDeque<Kept>,
+    pub(super) held: Held,
 }
 
 impl Tally {
@@ -104,6 +106,8 @@ impl Tally {
             self.totals.without_key += 1;
         }
         self.totals.taken += 1;
+        let ends = parsed.entity.resource.is_none() && wire::is_deletion(payload);
+        self.held.take(parsed, key.unwrap_or_default(), ends);
         let of_application = parsed.entity.resource.is_none();
         if of_application {
             self.totals.applications += 1;
@@ -142,6 +146,11 @@ impl Tally {
             }
         }
         false
+    }
+
+    /// A report under this key is none that was taken.
+    pub(super) fn forget_key(&mut self, key: &str) {
+        self.keys.remove(&short(key));
     }
 }
 

@@ -95,6 +95,17 @@ struct Metadata<'a> {
     resource_version: Cow<'a, str>,
 }
 
+#[derive(Deserialize)]
+struct Doomed {
+    metadata: Mark,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Mark {
+    deletion_timestamp: Option<String>,
+}
+
 /// Unzips a post.
 pub(super) fn unzip(body: &[u8]) -> Option<Vec<u8>> {
     let mut text = Vec::with_capacity(body.len() * 6);
@@ -139,4 +150,13 @@ pub(crate) fn parse(payload: &str) -> Option<Parsed> {
         uid: metadata.uid.into_owned(),
         version: metadata.resource_version.parse().ok(),
     })
+}
+
+/// Whether the payload's object is marked as deleted.
+pub(super) fn is_deletion(payload: &str) -> bool {
+    let read = || -> Option<Doomed> {
+        let data: Data<'_> = serde_json::from_str(payload).ok()?;
+        serde_json::from_slice(&STANDARD.decode(data.object.as_bytes()).ok()?).ok()
+    };
+    read().is_some_and(|object| object.metadata.deletion_timestamp.is_some())
 }

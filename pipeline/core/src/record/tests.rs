@@ -14,6 +14,7 @@ fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
         content: Digest(content),
         owed: false,
         ends: false,
+        shows: Shows::Nothing,
         body: Bytes::new(),
         trace: 0,
     }
@@ -93,6 +94,31 @@ fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
 }
 
 #[test]
+fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
+    let showing = |shows| Report { shows, ..report("a", 5, Entity::Application, 1) };
+    let record = Record::acknowledge(None, &showing(Shows::End(Digest(3)))).unwrap();
+    assert_eq!(record.operation, Digest(3));
+    let record = Record::acknowledge(Some(record), &showing(Shows::Nothing)).unwrap();
+    assert_eq!(record.operation, Digest(3), "only a settled round forgets it");
+    assert_eq!(Record::settle(Some(record), &settle("a", 5, &[])).operation, Digest(7));
+}
+
+#[test]
+fn what_happens_once_has_one_key() {
+    let key = |report: &Report, counter| Shipment::new(report.clone(), "l", "s", counter).idempotency_key;
+    let of = |content| report("a", 5, Entity::Application, content);
+    let end = |content| Report { ends: true, ..of(content) };
+    assert_eq!(key(&end(1), 0), key(&end(2), 7), "the end of a life");
+    assert_ne!(key(&end(1), 0), key(&Report { uid: "b".into(), ..end(1) }, 0));
+    let operation = |digest, content| Report { shows: Shows::End(Digest(digest)), ..of(content) };
+    assert_eq!(key(&operation(3, 1), 0), key(&operation(3, 2), 7), "the end of an operation");
+    assert_ne!(key(&operation(3, 1), 0), key(&operation(4, 1), 0));
+    let state = of(1);
+    assert_ne!(key(&operation(3, 1), 0), key(&state, 0));
+    assert_eq!(*key(&state, 4), *crate::idempotency_key("l", "s", "a", Entity::Application, 4, Digest(1)),);
+}
+
+#[test]
 fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
     let key = |report: Report, ledger: &str, sink: &str, counter: u32| {
         Shipment::new(report, ledger, sink, counter).idempotency_key
@@ -114,4 +140,21 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
     ] {
         assert_ne!(first, other);
     }
+}
+
+/// Else a return to the settled state would look like no change, and the receiver would keep what came between.
+#[test]
+fn between_a_report_and_its_round_no_state_counts_as_reported() {
+    let first = report("a", 5, Entity::Application, 1);
+    let sections = Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(4) };
+    let settled =
+        Record::settle(Record::acknowledge(None, &first), &Settle { sections, ..settle("a", 5, &[9]) });
+    assert_eq!(settled.sections, Some(sections));
+    let cut = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
+    assert_eq!(cut.sections, Some(Sections::default()));
+    let cut = Record::acknowledge(Some(cut), &report("a", 8, Entity::Resource(EntityId(9)), 3)).unwrap();
+    assert_eq!(
+        Record::settle(Some(cut), &Settle { sections, ..settle("a", 9, &[9]) }).sections,
+        Some(sections)
+    );
 }

@@ -51,7 +51,7 @@ pub enum Input {
         /// How it was parked.
         parked: Parked,
     },
-    /// A person gives up a parked key.
+    /// A person gives up a parked key: its refusal is forgotten, and nothing is sent; see [`Parked`].
     Discard {
         /// Which.
         key: Key,
@@ -280,6 +280,15 @@ pub enum Folded {
 }
 
 /// One key that was refused for good. No body is kept: replaying it reads the object again.
+///
+/// It is not tried again by itself. While it is parked, the same state (or an older one of the same life) that a
+/// watch or a list shows again is filtered as `parked`; a newer state, another life, a deletion, a replay and
+/// what is owed go on as usual. The entry goes with the first of them that is acknowledged or brings no report.
+///
+/// Discarding ([`Input::Discard`]) forgets the refusal and sends nothing. Nothing else remembers it, so the
+/// key's next change is reported as usual; and should the object not have changed when everything is listed
+/// again, after a restart, then that very state is tried once more, and parked anew if it is refused again.
+/// To keep it from being sent, leave it parked.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Parked {
     /// Why.
@@ -303,6 +312,16 @@ pub struct Pending {
     pub gone: Vec<(Uid, Version)>,
 }
 
+impl Pending {
+    /// The latest life that it tells of.
+    #[must_use]
+    pub fn latest(&self) -> Option<&Uid> {
+        let ends = self.ends.iter().map(|(uid, version, _)| (version, uid));
+        let lives = ends.chain(self.gone.iter().map(|(uid, version)| (version, uid)));
+        lives.max_by_key(|(version, _)| **version).map(|(_, uid)| uid)
+    }
+}
+
 /// What a lane holds of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
@@ -310,7 +329,7 @@ pub struct Standing {
     pub state: &'static str,
     /// Events that are queued or waiting.
     pub events: usize,
-    /// It is to be read again.
+    /// It is to be read again, after what is being done now.
     pub dirty: bool,
     /// Tries that failed so far.
     pub failures: u32,

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
 
-use super::input::same_end;
+use super::input::{Pending, same_end};
 
 /// Summaries and deletions kept for one key.
 pub(super) const KEPT: usize = 8;
@@ -32,10 +32,26 @@ pub(super) struct Mark {
     pub(super) uid: Option<Uid>,
     /// The newest state noted.
     pub(super) version: Version,
+    /// The newest state that this process was shown: what is read must not be older. What was journaled does not
+    /// count, since a cluster that was built anew meanwhile may never come to such a version.
+    pub(super) floor: Version,
     /// Trace id of the newest event noted.
     pub(super) trace: u128,
+    /// The life whose end was shown last: nothing more will be shown of it.
+    shown_over: Option<Uid>,
     gone: Vec<(Uid, Version)>,
     ends: Vec<End>,
+}
+
+/// What a read that found nothing makes of a mark.
+#[derive(Debug)]
+pub(super) struct Gone {
+    /// Of every life that was known.
+    pub(super) deletions: Vec<Event>,
+    /// What the read cannot cover.
+    pub(super) rest: Option<Box<Mark>>,
+    /// The newest of these lives, if the watch has yet to show that it is over, and may show states of it before.
+    pub(super) ahead: Option<Uid>,
 }
 
 /// Summaries that came into a mark or left it, to keep the lane's sums.
@@ -47,7 +63,50 @@ pub(super) struct Load {
 
 impl Mark {
     pub(super) fn new(cause: Cause, since: Duration) -> Self {
-        Self { cause, since, uid: None, version: Version(0), trace: 0, gone: Vec::new(), ends: Vec::new() }
+        let none = Version(0);
+        let (gone, ends) = (Vec::new(), Vec::new());
+        Self { cause, since, uid: None, version: none, floor: none, trace: 0, shown_over: None, gone, ends }
+    }
+
+    /// The mark of a key of which something was journaled, with how many things had to be given up. The life that
+    /// it names is the newest noted, unless that one is over.
+    pub(super) fn restored(pending: Pending, since: Duration, spare: u64) -> (Self, u64) {
+        let mut mark = Self::new(Cause::Read, since);
+        let (mut dropped, mut left) = (0, spare);
+        for (uid, version) in pending.gone {
+            dropped += mark.delete(uid, version);
+        }
+        for (uid, version, end) in pending.ends {
+            if !mark.is_over(&uid) {
+                dropped += mark.advance(&uid, version);
+            }
+            dropped += mark.keep(&uid, version, &end, &mut left);
+        }
+        let last = mark.gone.last().map_or(Version(0), |(_, version)| *version);
+        if mark.version < last {
+            if let Some(former) = mark.uid.take() {
+                dropped += mark.delete(former, mark.version);
+            }
+            mark.version = last;
+        }
+        mark.floor = Version(0);
+        (mark, dropped)
+    }
+
+    /// Adds what must outlive the process, the newest first.
+    pub(super) fn gather(&self, pending: &mut Pending) {
+        for kept in self.ends.iter().rev() {
+            pending.end(&kept.uid, kept.version, &kept.end);
+        }
+        for (uid, version) in self.gone.iter().rev() {
+            pending.over(uid, *version);
+        }
+    }
+
+    /// Notes that a state of this version was shown.
+    pub(super) fn shown(&mut self, version: Version) {
+        self.version = self.version.max(version);
+        self.floor = self.floor.max(version);
     }
 
     /// Folds an event in. `known` is the end that the newest queued state shows: it needs no summary.
@@ -58,6 +117,7 @@ impl Mark {
         self.trace = event.trace;
         dropped += self.advance(&event.uid, event.version);
         if event.is_deleted() {
+            self.shown_over = Some(event.uid.clone());
             dropped += self.delete(event.uid.clone(), event.version);
         }
         let mut left = spare;
@@ -70,24 +130,30 @@ impl Mark {
         dropped
     }
 
-    /// Notes a state; of two lives the one with the older state is over.
+    /// Notes a state; of two lives the one with the older state is over. What this process is shown is newer than
+    /// what was journaled.
     fn advance(&mut self, uid: &Uid, version: Version) -> u64 {
         let Some(known) = self.uid.clone().filter(|known| known != uid) else {
             self.uid = Some(uid.clone());
-            self.version = self.version.max(version);
+            self.shown(version);
             return 0;
         };
-        if version < self.version {
+        if version < self.floor {
             return self.delete(uid.clone(), version);
         }
         let dropped = self.delete(known, self.version);
         self.uid = Some(uid.clone());
         self.version = version;
+        self.floor = version;
         dropped
     }
 
+    fn is_over(&self, uid: &Uid) -> bool {
+        self.gone.iter().any(|(gone, _)| gone == uid)
+    }
+
     fn delete(&mut self, uid: Uid, version: Version) -> u64 {
-        if self.gone.iter().any(|(known, _)| *known == uid) {
+        if self.is_over(&uid) {
             return 0;
         }
         let full = self.gone.len() >= KEPT;
@@ -106,7 +172,7 @@ impl Mark {
         let mut dropped = 0;
         let size = end.size() as u64;
         while !self.ends.is_empty() && (self.ends.len() >= KEPT || *left < size) {
-            *left += self.ends.remove(0).end.size() as u64;
+            *left = left.saturating_add(self.ends.remove(0).end.size() as u64);
             dropped += 1;
         }
         if *left < size {
@@ -121,6 +187,7 @@ impl Mark {
     /// Folds a newer mark in. Returns how many things had to be given up.
     pub(super) fn absorb(&mut self, newer: Self) -> u64 {
         let mut dropped = 0;
+        let floor = self.floor.max(newer.floor);
         if newer.cause == Cause::Read {
             self.cause = Cause::Read;
         }
@@ -129,6 +196,7 @@ impl Mark {
             self.trace = newer.trace;
         }
         self.since = self.since.min(newer.since);
+        self.shown_over = newer.shown_over.or(self.shown_over.take());
         for (uid, version) in newer.gone {
             dropped += self.delete(uid, version);
         }
@@ -136,6 +204,7 @@ impl Mark {
         for end in newer.ends {
             dropped += self.keep(&end.uid, end.version, &end.end, &mut left);
         }
+        self.floor = floor;
         dropped
     }
 
@@ -151,11 +220,6 @@ impl Mark {
         self.gone.len() as u64
     }
 
-    /// Whether the newest life noted is also noted as deleted.
-    fn ends_deleted(&self) -> bool {
-        self.uid.as_ref().is_some_and(|uid| self.gone.iter().any(|(gone, _)| gone == uid))
-    }
-
     /// What a read that found `event` makes of this mark, and of what was noted while it was being read:
     /// deletions of earlier lives, then the event with the ends that it covers. What the read cannot cover
     /// remains a mark.
@@ -165,17 +229,33 @@ impl Mark {
         event: &mut Event,
     ) -> (Vec<Event>, Option<Box<Self>>) {
         event.cause = self.cause;
+        if self.trace == 0 {
+            self.trace = event.trace;
+        }
         let mut lives = self.lives(None);
+        if let Some(later) = &mut later {
+            // A life that came and went before the one that was read is told before it, or never.
+            let before = |(uid, version): &mut (Uid, Version)| *uid != event.uid && *version < event.version;
+            let mut former: Vec<_> = later.gone.extract_if(.., before).collect();
+            former.extend(later.uid.clone().map(|uid| (uid, later.version)).filter(|(uid, version)| {
+                *uid != event.uid && *version < event.version && !former.iter().any(|(known, _)| known == uid)
+            }));
+            let unknown = |(uid, _): &&(Uid, Version)| !lives.iter().any(|(known, _)| known == uid);
+            let former: Vec<_> = former.iter().filter(unknown).cloned().collect();
+            lives.extend(former);
+        }
         lives.retain(|(uid, _)| *uid != event.uid);
         let told = |uid: &Uid| lives.iter().any(|(known, _)| known == uid);
         let covered = |later: &Self| {
             later.gone.iter().all(|(uid, _)| told(uid))
                 && later.uid.as_ref().is_some_and(|uid| *uid == event.uid || told(uid))
-                && later.version <= event.version
+                && later.floor <= event.version
         };
-        self.take_ends(&mut later, told);
+        // An end is told with the first state that shows it or a later one.
+        let shown = |kept: &End| kept.uid == event.uid && kept.version <= event.version;
+        self.take_ends(&mut later, |kept| told(&kept.uid) || shown(kept));
         if let Some(mark) = later.take_if(|later| covered(later)) {
-            self.ends.extend(mark.ends);
+            self.adopt(mark.ends);
             if mark.cause == Cause::Read {
                 event.cause = Cause::Read;
             }
@@ -200,13 +280,20 @@ impl Mark {
         mut later: Option<Box<Self>>,
         fallback: Option<Uid>,
         observed: Timestamp,
-    ) -> (Vec<Event>, Option<Box<Self>>) {
+    ) -> Gone {
         let lives = self.lives(fallback);
         let told = |uid: &Uid| lives.iter().any(|(known, _)| known == uid);
-        let covered = |later: &Self| later.ends_deleted() && later.gone.iter().all(|(uid, _)| told(uid));
-        self.take_ends(&mut later, told);
+        let covered = |later: &Self| {
+            later.uid.as_ref().is_some_and(told) && later.gone.iter().all(|(uid, _)| told(uid))
+        };
+        let shown = |uid: &Uid| {
+            let marks = std::iter::once(&self).chain(later.as_deref());
+            marks.filter_map(|mark| mark.shown_over.as_ref()).any(|over| over == uid)
+        };
+        let ahead = lives.last().map(|(uid, _)| uid.clone()).filter(|uid| !shown(uid));
+        self.take_ends(&mut later, |kept| told(&kept.uid));
         later.take_if(|later| covered(later));
-        (self.deletions_of(key, lives, observed), later)
+        Gone { deletions: self.deletions_of(key, lives, observed), rest: later, ahead }
     }
 
     /// The lives noted, the newest (or else `fallback`) last.
@@ -220,10 +307,23 @@ impl Mark {
         lives
     }
 
-    /// Takes over the ends of lives that are over, which `later` noted while this mark was being read.
-    fn take_ends(&mut self, later: &mut Option<Box<Self>>, over: impl Fn(&Uid) -> bool) {
+    /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
+    fn take_ends(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&End) -> bool) {
         if let Some(later) = later {
-            self.ends.extend(later.ends.extract_if(.., |kept| over(&kept.uid)));
+            let (own, this) = (&self.ends, |a: &End, b: &End| a.uid == b.uid && same_end(&a.end, &b.end));
+            later.ends.retain(|kept| !own.iter().any(|known| this(known, kept)));
+            let taken: Vec<_> = later.ends.extract_if(.., |kept| goes(kept)).collect();
+            self.adopt(taken);
+        }
+    }
+
+    /// Adds ends, each once: what was being read may be delivered again meanwhile.
+    fn adopt(&mut self, ends: Vec<End>) {
+        for end in ends {
+            let known = |kept: &End| kept.uid == end.uid && same_end(&kept.end, &end.end);
+            if !self.ends.iter().any(known) {
+                self.ends.push(end);
+            }
         }
     }
 

@@ -14,6 +14,10 @@ mod backoff;
 mod counts;
 mod input;
 mod mark;
+#[cfg(test)]
+mod mutant;
+mod parked;
+mod pending;
 mod read;
 mod slot;
 mod take;
@@ -26,7 +30,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, Key, Reason, Timestamp};
+use pipeline_core::{Cause, Event, Key};
 use seahash::SeaHasher;
 
 pub use backoff::Backoff;
@@ -34,6 +38,9 @@ pub use counts::LaneCounts;
 pub use input::{
     Action, Blame, Folded, Input, Outcome, Parked, Pending, ReadResult, Refused, Standing, Start, Step, Trace,
 };
+
+#[cfg(test)]
+pub(crate) use mutant::Mutant;
 
 use crate::limit::{Limiter, RateLimit};
 use mark::Mark;
@@ -97,6 +104,8 @@ pub struct Lane {
     limiter: Option<Limiter>,
     counts: LaneCounts,
     stopped: bool,
+    #[cfg(test)]
+    mutant: Option<Mutant>,
 }
 
 impl Lane {
@@ -114,6 +123,8 @@ impl Lane {
             limiter: config.rate_limit.and_then(Limiter::new),
             counts: LaneCounts::default(),
             stopped: false,
+            #[cfg(test)]
+            mutant: None,
         }
     }
 
@@ -127,7 +138,7 @@ impl Lane {
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
             Input::Restore { key, pending } => self.restore(&key, pending, now),
-            Input::Park { key, parked } => drop(self.parked.insert(key, parked)),
+            Input::Park { key, parked } => self.remember(key, parked),
             Input::Discard { key } => {
                 self.parked.remove(&key);
             }
@@ -172,11 +183,6 @@ impl Lane {
     pub fn has_probe(&self) -> bool {
         !self.stopped
             && (!self.turns.is_empty() || !self.reads.is_empty() || self.waiting_for_sink().is_some())
-    }
-
-    /// Keys that were refused for good, in order of their names.
-    pub fn parked(&self) -> impl Iterator<Item = (&Key, &Parked)> {
-        self.parked.iter()
     }
 
     fn has_place(&self) -> bool {
@@ -233,7 +239,7 @@ impl Lane {
                 let mut mark = Mark::new(Cause::Owed, now);
                 if let Some((uid, version)) = &slot.newest {
                     mark.uid = Some(uid.clone());
-                    mark.version = *version;
+                    mark.shown(*version);
                 }
                 slot.mark = Some(Box::new(mark));
                 self.counts.dirty += 1;
@@ -245,7 +251,7 @@ impl Lane {
             (true, _) if due > now => (State::Waiting, Some(due)),
             (true, _) if slot.queue.is_empty() => (State::Read, None),
             (true, _) => (State::Turn, None),
-            (false, owed) => (State::Idle, owed),
+            (false, owed) => (State::Idle, owed.into_iter().chain(slot.forget(now)).min()),
         };
         slot.state = state;
         let waits = state == State::Waiting && !slot.queue.is_empty();
@@ -316,38 +322,10 @@ impl Lane {
         }
     }
 
-    /// What of a key is unreported and cannot be read again; `None` when there is nothing of that kind.
+    /// What is held of a key at `now`; `None` when there is nothing to do for it.
     #[must_use]
-    pub fn pending(&self, _key: &Key) -> Option<Pending> {
-        None
-    }
-
-    /// What is held of a key at `now`; `None` when it is not busy.
-    #[must_use]
-    pub fn standing(&self, _key: &Key, _now: Duration) -> Option<Standing> {
-        None
-    }
-
-    #[expect(clippy::needless_pass_by_value, reason = "kept")]
-    fn restore(&mut self, key: &Key, _pending: Pending, now: Duration) {
-        self.replay(key, None, now);
-    }
-
-    fn park(
-        &mut self,
-        key: &Key,
-        event: Option<&Event>,
-        (reason, at): (Reason, Timestamp),
-        refused: Refused,
-    ) {
-        self.counts.parked += 1;
-        if self.parked.len() >= self.config.parked && !self.parked.contains_key(key) {
-            self.counts.parked_dropped += 1;
-            return;
-        }
-        let version = event.map(|event| event.version).unwrap_or_default();
-        let uid = event.map(|event| event.uid.clone());
-        self.parked.insert(key.clone(), Parked { reason, at, version, uid, refused });
+    pub fn standing(&self, key: &Key, now: Duration) -> Option<Standing> {
+        self.keys.get(key)?.standing(now)
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pipeline_core::{Event, Key, Timestamp, Uid, Version};
 
 use super::input::{Action, Blame, ReadResult, Step, Trace};
-use super::mark::{Load, Mark};
+use super::mark::{Gone, Load, Mark};
 use super::slot::{Held, State};
 use super::take::charge;
 use super::{Lane, tell};
@@ -65,6 +65,7 @@ impl Lane {
         self.counts.dirty -= u64::from(slot.mark.is_none());
         slot.saw(&event);
         slot.shown.clone_from(&event.operation);
+        slot.carried.clone_from(&event.coalesced_ends);
         self.run(key, deletions.into_iter().chain([event]), since, probe, now, out);
     }
 
@@ -82,12 +83,19 @@ impl Lane {
         let since = asked.since;
         let later = slot.mark.take();
         let before = sum(asked.load(), later.as_deref().map(Mark::load).unwrap_or_default());
-        let (deletions, rest) = asked.gone(key, later, uid, observed);
+        let Gone { deletions, rest, ahead } = asked.gone(key, later, uid, observed);
         charge(&mut self.counts, before, rest.as_deref().map(Mark::load).unwrap_or_default());
         slot.mark = rest;
         self.counts.dirty -= u64::from(slot.mark.is_none());
         slot.watched = slot.newest.as_ref().map_or(Version(0), |(_, version)| *version);
         slot.shown = None;
+        if let Some(uid) = ahead {
+            slot.over = Some((uid, None));
+        }
+        if deletions.is_empty() {
+            // Nobody ever heard of it: there is nothing to refuse any more.
+            self.parked.remove(key);
+        }
         self.run(key, deletions.into_iter(), since, probe, now, out);
     }
 

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Event, OperationEnd, Uid, Version};
 
-use super::input::{Blame, Refused};
+use super::input::{Blame, Refused, Standing, same_end};
 use super::mark::Mark;
+
+/// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
+pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
 
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +87,12 @@ pub(super) struct Slot {
     pub(super) watched: Version,
     /// The end of an operation that the newest event shows, which will be reported with it.
     pub(super) shown: Option<Arc<OperationEnd>>,
+    /// Ends of operations that the last read brought along: the watch, which lags behind it, shows them once more.
+    pub(super) carried: Vec<Arc<OperationEnd>>,
+    /// A life that a read showed to be over before the watch did, and until when that is remembered; it is
+    /// remembered for as long as there is something to do, too. What the watch shows of it must not follow the
+    /// report of its end.
+    pub(super) over: Option<(Uid, Option<Duration>)>,
     /// What runs is the circuit's probe.
     pub(super) probe: bool,
 }
@@ -105,6 +114,8 @@ impl Slot {
             newest: None,
             watched: Version(0),
             shown: None,
+            carried: Vec::new(),
+            over: None,
             probe: false,
         }
     }
@@ -125,6 +136,23 @@ impl Slot {
         self.newest.as_ref().is_some_and(|(_, version)| *version > self.watched)
     }
 
+    /// Whether a read showed that this life is over, and the watch has yet to.
+    pub(super) fn is_over(&self, uid: &Uid) -> bool {
+        self.over.as_ref().is_some_and(|(over, _)| over == uid)
+    }
+
+    /// Forgets the life that is over once its time has come; returns when that is.
+    pub(super) fn forget(&mut self, now: Duration) -> Option<Duration> {
+        let (over, until) = self.over.as_mut()?;
+        // Its end has been told: whoever asks for the key again asks for what the ledger knows.
+        self.newest.take_if(|(uid, _)| uid == over);
+        let until = *until.get_or_insert(now + WATCH_LAG);
+        if until <= now {
+            self.over = None;
+        }
+        Some(until).filter(|_| self.over.is_some())
+    }
+
     /// Whether the next try waits because of the sink.
     pub(super) fn waits_for_sink(&self) -> bool {
         self.state == State::Waiting
@@ -138,6 +166,43 @@ impl Slot {
         let marked = marks.filter(|mark| mark.cause != Cause::Owed).map(|mark| mark.since);
         let held = self.running.iter().chain(self.queue.front()).map(|held| held.since);
         marked.chain(held).min()
+    }
+
+    /// What is held at `now`; `None` when there is nothing to do.
+    pub(super) fn standing(&self, now: Duration) -> Option<Standing> {
+        if self.state == State::Idle && self.owed.is_none() {
+            return None;
+        }
+        let state = match self.state {
+            State::Idle => "idle",
+            State::Turn => "in line",
+            State::Read => "in line to be read",
+            State::Waiting => "waiting",
+            State::Running => "in flight",
+            State::Reading => "being read",
+        };
+        let waits = self.state == State::Waiting;
+        Some(Standing {
+            state,
+            events: self.queue.len(),
+            dirty: self.mark.is_some(),
+            failures: self.failures(),
+            blame: self.retry.as_ref().map(|retry| retry.blame),
+            due: waits.then(|| self.due().saturating_sub(now)),
+            owed: self.owed.map(|at| at.saturating_sub(now)),
+            unreported: self.since().map(|since| now.saturating_sub(since)),
+        })
+    }
+
+    /// The event, without an end that a read has brought along already.
+    pub(super) fn without_carried(&self, event: Arc<Event>) -> Arc<Event> {
+        let carried = |end: &Arc<OperationEnd>| self.carried.iter().any(|known| same_end(known, end));
+        if !event.operation.as_ref().is_some_and(carried) {
+            return event;
+        }
+        let mut event = Arc::unwrap_or_clone(event);
+        event.operation = None;
+        event.into()
     }
 
     /// Notes that a state was taken in. What is older, of another life, changes nothing.

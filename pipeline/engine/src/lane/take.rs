@@ -27,6 +27,7 @@ impl Lane {
         self.counts.observed += 1;
         out.push(tell(&event, Step::Observed));
         let key = event.key.clone();
+        let parked = self.is_parked(&event);
         let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
         let age = slot.age(&event);
         if matches!(age, Age::Stale | Age::Overtaken) {
@@ -39,11 +40,19 @@ impl Lane {
                 counts.stale += 1;
                 out.push(tell(&event, Step::Filtered(Filtered::Stale)));
             }
+            Age::New if parked => {
+                counts.filtered += 1;
+                out.push(tell(&event, Step::Filtered(Filtered::Parked)));
+            }
             Age::Former => {
+                if event.is_deleted() && slot.is_over(&event.uid) {
+                    slot.over = None;
+                }
                 counts.coalesced += 1;
                 out.push(tell(&event, Step::Coalesced(Folded::Former)));
             }
             Age::Overtaken => {
+                let event = slot.without_carried(event);
                 let shown = slot.shown.clone();
                 let hides =
                     |end: &Arc<OperationEnd>| !shown.as_ref().is_some_and(|shown| same_end(shown, end));
@@ -66,6 +75,12 @@ impl Lane {
                     slot.queue.push_back(held);
                 } else {
                     counts.overflowed += u64::from(!dirty);
+                    #[cfg(test)]
+                    if !dirty && self.mutant == Some(super::Mutant::DropsOnFull) {
+                        counts.coalesced += 1;
+                        slot.saw(&event);
+                        return self.schedule(&key, now);
+                    }
                     fold(slot, &event, now, &self.config, counts);
                     slot.saw(&event);
                     let folded = match (limited, dirty) {
@@ -86,9 +101,12 @@ impl Lane {
         let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, now)));
         mark.cause = Cause::Read;
         if mark.uid.is_none() {
-            (mark.uid, mark.version) = match &slot.newest {
-                Some((uid, version)) => (Some(uid.clone()), *version),
-                None => (uid, mark.version),
+            mark.uid = match &slot.newest {
+                Some((known, version)) => {
+                    mark.shown(*version);
+                    Some(known.clone())
+                }
+                None => uid,
             };
         }
         self.counts.dirty += u64::from(!was);
@@ -100,6 +118,11 @@ impl Slot {
     fn age(&self, event: &Event) -> Age {
         if event.cause != Cause::Watch || event.version.0 == 0 {
             return Age::New;
+        }
+        let followed = self.newest.as_ref().is_some_and(|(uid, _)| *uid != event.uid);
+        if self.is_over(&event.uid) && !(event.is_deleted() && followed) {
+            // A list that says once more that a former life is over may say so of the one that a read showed since.
+            return Age::Former;
         }
         match &self.newest {
             // A read showed a later life, and with it the end of this one.
@@ -141,7 +164,7 @@ pub(super) fn fold(
         && *uid == event.uid
     {
         // A read may have been ahead of the event: what is read next must not fall behind it.
-        mark.version = mark.version.max(*newest);
+        mark.shown(*newest);
     }
     charge(counts, before, mark.load());
 }

@@ -42,7 +42,7 @@ impl Lane {
             self.counts.reads += 1;
             slot.state = State::Reading;
             out.push(Action::Tell(mark.tell(key, Step::Reading)));
-            out.push(Action::Read { key: key.clone(), not_older_than: mark.version, probe });
+            out.push(Action::Read { key: key.clone(), not_older_than: mark.floor, probe });
             slot.asked = Some(mark);
         }
         true
@@ -91,6 +91,8 @@ impl Lane {
         now: Duration,
         out: &mut Vec<Action>,
     ) {
+        #[cfg(test)]
+        let outcome = self.heard(outcome);
         let Some(slot) = self.keys.get_mut(key) else { return };
         let Some(held) = slot.running.take() else { return };
         slot.state = State::Idle;

@@ -5,6 +5,9 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
+use pipeline_core::Entity;
+
+use super::digests::tests::report;
 use super::tests::{counted, key, open, slow};
 use super::{Ledger, Origin};
 
@@ -14,6 +17,13 @@ fn child() {
     let Some(path) = std::env::var_os("LEDGER_CHILD") else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ledger = open(Path::new(&path));
+    if std::env::var_os("LEDGER_SENDING").is_some() {
+        for n in 0.. {
+            let first = report(n, "01234567-89ab-cdef-0123-456789abcdef", Entity::Application, 1);
+            runtime.block_on(ledger.sending(&key(n), &first, None));
+            println!("durable {n}");
+        }
+    }
     for n in 1..u32::MAX {
         for at in 0..8 {
             ledger.update(&key(at), |_| Some(counted(n)));
@@ -91,4 +101,29 @@ fn a_second_process_is_refused() {
             path.display()
         )
     );
+}
+
+#[test]
+fn a_kill_forgets_no_report_that_was_on_its_way() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let mut known = 0;
+    for _ in 0..5 {
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "ledger::crash_tests::child", "--nocapture"]);
+        command.env("LEDGER_CHILD", &path).env("LEDGER_SENDING", "1");
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let told =
+            lines.filter_map(|line| line.rsplit_once("durable ").and_then(|(_, n)| n.parse::<usize>().ok()));
+        let reached = told.take_while(|n| *n <= known + 40).last().unwrap();
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let ledger = open(&path);
+        let unsure =
+            |n: usize| ledger.get(&key(n)).is_some_and(|record| record.unsure && record.counter == 0);
+        assert!((0..=reached).all(unsure), "of {reached} reports on their way some were forgotten");
+        known = reached;
+    }
+    assert!(known > 100, "{known}");
 }

@@ -4,27 +4,35 @@
 //! calls: redb; all of it blocks - fails: [`LedgerError`] at the start, [`Failure`] for a commit, after which
 //! the file is opened again
 //!
-//! Two tables: `ledger` (format and id) and `records/<sink>` (key to sealed record). redb checks every page
-//! when it opens the file; each record has a checksum of its own on top, over its key too.
+//! The table `ledger` is the head: format, id, and `covered/<sink>`, the number of the last note of a report on its
+//! way that the tables know of. Beside it a table of each kind for each sink, key to sealed packed form. redb checks
+//! every page when it opens the file; each packed form has a checksum of its own on top, over its key too.
+//!
+//! A file that was lost while a process had it is written anew from memory, in one transaction: it holds all that was
+//! acknowledged under its id, or nothing and no id. Only one sink's tables are in memory, so that id stands as
+//! `id/<sink>`, and the file's `id` is a new one: what another sink had is gone, and with it its id.
 
-use std::io::ErrorKind;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
-use pipeline_core::{Key, Timestamp};
-use redb::{
-    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, StorageError, TableDefinition,
-};
+use pipeline_core::Key;
+use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
 
+use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
-use super::{Origin, Records, new_id, packed};
+use super::state::new_id;
+use super::tables::{Bytes, Row, Table, Tables};
+use super::{Origin, binary, migrate};
 
-/// The format of the two tables; a record's own format stands in its first byte.
-const FORMAT: u64 = 1;
-/// Corrupt files kept beside the ledger; older ones are removed, so that a bad disk is not filled too.
-const KEPT_ASIDE: usize = 3;
+/// The format of the file; a packed form's own format stands in its first byte.
+pub(super) const FORMAT: u64 = 2;
 
-const LEDGER: TableDefinition<'_, &str, &str> = TableDefinition::new("ledger");
+pub(super) const LEDGER: TableDefinition<'_, &str, &str> = TableDefinition::new("ledger");
+
+/// A table of one kind and sink.
+pub(super) fn definition(name: &str) -> TableDefinition<'_, &'static str, &'static [u8]> {
+    TableDefinition::new(name)
+}
 
 /// Opens the file, or makes it; called again after a failed commit.
 pub(super) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>;
@@ -32,33 +40,30 @@ pub(super) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>
 /// What was in the file.
 pub(super) struct Loaded {
     pub(super) id: String,
-    pub(super) records: Records,
+    pub(super) tables: Tables,
+    /// Notes up to this number are covered.
+    pub(super) covered: u64,
     pub(super) origin: Origin,
 }
 
 /// An open ledger file; its owner is the only one who writes it.
 pub(super) struct Store {
     path: PathBuf,
-    table: String,
+    sink: String,
     id: String,
     opener: Opener,
     /// `None` after a failure: redb takes nothing more until the file is opened again.
     database: Option<Database>,
-}
-
-/// Why a file is not a ledger that can be used.
-enum Unusable {
-    /// It is damaged: it is set aside.
-    Corrupt,
-    /// It is somebody's to repair.
-    Error(LedgerError),
+    /// The file was found empty, and a commit of everything has not succeeded since.
+    anew: bool,
 }
 
 /// Whether a commit reached a file that holds everything else.
+#[derive(Debug, PartialEq, Eq)]
 pub(super) enum Committed {
     /// It did.
-    Keys,
-    /// The file was found empty: all records are to be committed.
+    Rows,
+    /// The file holds nothing: everything is to be committed, with [`Store::commit_all`].
     Nothing,
 }
 
@@ -73,13 +78,14 @@ pub(super) fn opener(path: PathBuf, cache: usize) -> Opener {
 impl Store {
     /// Opens the file and reads all of it.
     pub(super) fn open(path: &Path, sink: &str, opener: Opener) -> Result<(Self, Loaded), LedgerError> {
-        let table = format!("records/{sink}");
         let whole = || {
             guarded(|| {
-                let (database, head) = attempt(path, &opener, None)?;
-                let records = records(&database, &table).map_err(|error| unreadable(path, error))?;
+                let (database, head) = attempt(path, sink, &opener, None)?;
+                let database = migrate::compact(database, path);
+                let read = load(&database, sink).map_err(|error| unreadable(path, error))?;
+                let (tables, covered) = read.ok_or(Unusable::Corrupt)?;
                 let origin = if head.new { Origin::New } else { Origin::Existing };
-                Ok((database, Loaded { id: head.id, records: records.ok_or(Unusable::Corrupt)?, origin }))
+                Ok((database, Loaded { id: head.id, tables, covered, origin }))
             })
         };
         let (database, loaded) = match whole() {
@@ -97,7 +103,8 @@ impl Store {
             }
         };
         let id = loaded.id.clone();
-        Ok((Self { path: path.to_owned(), table, id, opener, database: Some(database) }, loaded))
+        let (path, sink) = (path.to_owned(), sink.to_owned());
+        Ok((Self { path, sink, id, opener, database: Some(database), anew: false }, loaded))
     }
 
     /// Where the file is.
@@ -105,38 +112,61 @@ impl Store {
         &self.path
     }
 
-    /// Commits the present state of `keys`, as `read` gives it: `None` removes. After a failure the next call
-    /// opens the file again.
-    pub(super) fn commit<'a>(
-        &mut self,
-        keys: impl Iterator<Item = &'a Key>,
-        read: impl Fn(&Key) -> Option<Box<[u8]>>,
-    ) -> Result<Committed, Failure> {
-        let database = match self.database.take() {
-            Some(database) => database,
-            None => match self.reopen()? {
-                (database, Committed::Keys) => database,
-                (database, Committed::Nothing) => {
-                    self.database = Some(database);
-                    return Ok(Committed::Nothing);
-                }
-            },
-        };
+    /// How long the file is; 0 when that cannot be said.
+    pub(super) fn bytes(&self) -> u64 {
+        std::fs::metadata(&self.path).map_or(0, |file| file.len())
+    }
+
+    /// Commits `rows`, and that notes up to `covered` are known to them, in one transaction. After a failure the next
+    /// call opens the file again.
+    pub(super) fn commit(&mut self, rows: &[Row], covered: u64) -> Result<Committed, Failure> {
+        let database = self.opened()?;
+        if self.anew {
+            self.database = Some(database);
+            return Ok(Committed::Nothing);
+        }
+        self.write(database, rows, covered)?;
+        Ok(Committed::Rows)
+    }
+
+    /// As [`Store::commit`]; what else the file holds of this sink goes. A file that is empty gets its id in the same
+    /// transaction: one that has an id holds everything that was counted under it.
+    pub(super) fn commit_all(&mut self, all: &[Row], covered: u64) -> Result<(), Failure> {
+        let database = self.opened()?;
+        self.anew = true;
+        self.write(database, all, covered)?;
+        self.anew = false;
+        Ok(())
+    }
+
+    fn write(&mut self, database: Database, rows: &[Row], covered: u64) -> Result<(), Failure> {
+        let anew = self.anew.then_some(self.id.as_str());
         // Whatever state a panic leaves the storage in, it is dropped and opened anew.
-        match catch_unwind(AssertUnwindSafe(|| write(&database, &self.table, keys, read))) {
+        match catch_unwind(AssertUnwindSafe(|| write(&database, &self.sink, rows, covered, anew))) {
             Ok(Ok(())) => {
                 self.database = Some(database);
-                Ok(Committed::Keys)
+                Ok(())
             }
             Ok(Err(error)) => Err(Failure::Storage(error)),
             Err(_) => Err(Failure::Stopped),
         }
     }
 
+    fn opened(&mut self) -> Result<Database, Failure> {
+        match self.database.take() {
+            Some(database) => Ok(database),
+            None => {
+                let (database, empty) = self.reopen()?;
+                self.anew |= empty;
+                Ok(database)
+            }
+        }
+    }
+
     /// The records stay where they are: memory has them all, and what the file holds of them is replaced by
-    /// what waits.
-    fn reopen(&self) -> Result<(Database, Committed), Failure> {
-        let head = || guarded(|| attempt(&self.path, &self.opener, Some(&self.id)));
+    /// what waits. Returns whether the file is empty.
+    fn reopen(&self) -> Result<(Database, bool), Failure> {
+        let head = || guarded(|| attempt(&self.path, &self.sink, &self.opener, Some(&self.id)));
         let (database, head) = match head() {
             Ok(opened) => opened,
             Err(Unusable::Error(error)) => return Err(Failure::Reopen(error)),
@@ -153,17 +183,7 @@ impl Store {
         if head.id != self.id {
             return Err(Failure::Replaced);
         }
-        Ok((database, if head.new { Committed::Nothing } else { Committed::Keys }))
-    }
-}
-
-impl Unusable {
-    /// A new file that is corrupt at once is the disk's fault.
-    fn lasting(self, path: &Path) -> LedgerError {
-        match self {
-            Self::Error(error) => error,
-            Self::Corrupt => io_error("make", path, redb::Error::Corrupted("a new file".to_owned())),
-        }
+        Ok((database, head.new))
     }
 }
 
@@ -172,14 +192,16 @@ fn guarded<T>(open: impl FnOnce() -> Result<T, Unusable>) -> Result<T, Unusable>
     catch_unwind(AssertUnwindSafe(open)).unwrap_or(Err(Unusable::Corrupt))
 }
 
-/// Opens the file; one that is made gets `id`, or a new one.
-fn attempt(path: &Path, opener: &Opener, id: Option<&str>) -> Result<(Database, Head), Unusable> {
+/// Opens the file; one that is made gets a new id, or is left empty when it is to get `id`.
+fn attempt(path: &Path, sink: &str, opener: &Opener, id: Option<&str>) -> Result<(Database, Head), Unusable> {
     let database = opener().map_err(|error| unusable(path, error))?;
-    let head = head(&database, id).map_err(|error| unreadable(path, error))?;
-    if head.format != FORMAT {
-        // Earlier formats are migrated here, one step a version; there is none yet.
+    let head = head(&database, sink, id).map_err(|error| unreadable(path, error))?;
+    if head.format > FORMAT {
         let (path, found) = (path.to_owned(), head.format);
         return Err(Unusable::Error(LedgerError::Format { path, found, known: FORMAT }));
+    }
+    if head.format < FORMAT {
+        migrate::migrate(&database, path, head.format)?;
     }
     Ok((database, head))
 }
@@ -190,172 +212,147 @@ struct Head {
     new: bool,
 }
 
-/// Reads format and id; a file that has neither is new and gets them, in one commit.
-fn head(database: &Database, id: Option<&str>) -> Result<Head, redb::Error> {
-    match read_head(database)? {
+/// Reads format and id; a file that has neither is new and gets them, in one commit, unless its id is known: then they
+/// come with all that was acknowledged under it.
+fn head(database: &Database, sink: &str, id: Option<&str>) -> Result<Head, redb::Error> {
+    match read_head(database, sink)? {
         (Some(format), Some(id)) => {
             let format = format.parse().map_err(|_| redb::Error::Corrupted("format".to_owned()))?;
             Ok(Head { format, id, new: false })
         }
         (None, None) => {
-            let id = id.map_or_else(new_id, str::to_owned);
-            let transaction = database.begin_write()?;
-            {
-                let mut table = transaction.open_table(LEDGER)?;
-                table.insert("format", FORMAT.to_string().as_str())?;
-                table.insert("id", id.as_str())?;
-            }
-            transaction.commit()?;
+            let id = match id {
+                Some(known) => known.to_owned(),
+                None => {
+                    let id = new_id();
+                    let transaction = database.begin_write()?;
+                    {
+                        let mut table = transaction.open_table(LEDGER)?;
+                        table.insert("format", FORMAT.to_string().as_str())?;
+                        table.insert("id", id.as_str())?;
+                    }
+                    transaction.commit()?;
+                    id
+                }
+            };
             Ok(Head { format: FORMAT, id, new: true })
         }
         _ => Err(redb::Error::Corrupted("half a head".to_owned())),
     }
 }
 
-fn read_head(database: &Database) -> Result<(Option<String>, Option<String>), redb::Error> {
+fn read_head(database: &Database, sink: &str) -> Result<(Option<String>, Option<String>), redb::Error> {
     let table = match database.begin_read()?.open_table(LEDGER) {
         Ok(table) => table,
         Err(redb::TableError::TableDoesNotExist(_)) => return Ok((None, None)),
         Err(error) => return Err(error.into()),
     };
     let read = |name: &str| Ok::<_, redb::Error>(table.get(name)?.map(|value| value.value().to_owned()));
-    Ok((read("format")?, read("id")?))
-}
-
-/// Every record; `None` when one of them is damaged, because a record that is left out would give old
-/// idempotency keys to new reports.
-fn records(database: &Database, table: &str) -> Result<Option<Records>, redb::Error> {
-    let transaction = database.begin_read()?;
-    let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(table);
-    let table = match transaction.open_table(definition) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok(Some(Records::new())),
-        Err(error) => return Err(error.into()),
+    let id = match read(&id_of(sink))? {
+        Some(own) => Some(own),
+        None => read("id")?,
     };
-    let mut records = Records::new();
-    for entry in table.iter()? {
-        let (key, sealed) = entry?;
-        let (text, sealed) = (key.value(), sealed.value());
-        let (Ok(key), Ok(packed)) = (Key::parse(text), packed::unseal(text, sealed)) else { return Ok(None) };
-        if packed::decode(packed).is_err() {
-            return Ok(None);
-        }
-        records.insert(key, packed.into());
-    }
-    Ok(Some(records))
+    Ok((read("format")?, id))
 }
 
-fn write<'a>(
-    database: &Database,
-    table: &str,
-    keys: impl Iterator<Item = &'a Key>,
-    read: impl Fn(&Key) -> Option<Box<[u8]>>,
-) -> Result<(), redb::Error> {
-    let transaction = database.begin_write()?;
-    {
-        let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new(table);
-        let mut table = transaction.open_table(definition)?;
-        for key in keys {
-            let key_text = key.as_str();
-            match read(key) {
-                Some(packed) => {
-                    table.insert(key_text, packed::seal(key_text, &packed).as_slice())?;
-                }
-                None => {
-                    table.remove(key_text)?;
-                }
+/// All tables of a sink, and up to which note they are covered; `None` when a record is damaged, because a record
+/// that is left out would give old idempotency keys to new reports. What else is damaged is left out and removed.
+fn load(database: &Database, sink: &str) -> Result<Option<(Tables, u64)>, redb::Error> {
+    let mut tables = Tables::default();
+    let mut damaged = Vec::new();
+    let transaction = database.begin_read()?;
+    for table in Table::ALL {
+        let name = table.name(sink);
+        let rows = match transaction.open_table(definition(&name)) {
+            Ok(rows) => rows,
+            Err(redb::TableError::TableDoesNotExist(_)) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        for entry in rows.iter()? {
+            let (key, sealed) = entry?;
+            match whole(table, key.value(), sealed.value()) {
+                Some((key, packed)) => drop(tables.of_mut(table).insert(key, packed)),
+                None if table == Table::Records => return Ok(None),
+                None => damaged.push((table, key.value().to_owned())),
             }
         }
+    }
+    let covered = match transaction.open_table(LEDGER)?.get(covered_of(sink).as_str())? {
+        Some(number) => number.value().parse().map_err(|_| redb::Error::Corrupted("covered".to_owned()))?,
+        None => 0,
+    };
+    drop(transaction);
+    if !damaged.is_empty() {
+        tracing::warn!(
+            entries = damaged.len(),
+            "some of what was journaled or parked is damaged and was dropped: a deletion, the end of an operation, or \
+             that something was refused is not known any more"
+        );
+        let transaction = database.begin_write()?;
+        for (table, key) in damaged {
+            transaction.open_table(definition(&table.name(sink)))?.remove(key.as_str())?;
+        }
+        transaction.commit()?;
+    }
+    Ok(Some((tables, covered)))
+}
+
+fn whole(table: Table, key: &str, sealed: &[u8]) -> Option<(Key, Bytes)> {
+    let packed = binary::unseal(key, sealed).ok()?;
+    table.check(packed).ok()?;
+    Some((Key::parse(key).ok()?, packed.into()))
+}
+
+/// `anew` is the id of a file that is to hold these rows alone.
+fn write(
+    database: &Database,
+    sink: &str,
+    rows: &[Row],
+    covered: u64,
+    anew: Option<&str>,
+) -> Result<(), redb::Error> {
+    let names = Table::ALL.map(|table| table.name(sink));
+    let transaction = database.begin_write()?;
+    {
+        let mut head = transaction.open_table(LEDGER)?;
+        if let Some(id) = anew {
+            if head.get("id")?.is_none() {
+                head.insert("id", new_id().as_str())?;
+            }
+            head.insert("format", FORMAT.to_string().as_str())?;
+            head.insert(id_of(sink).as_str(), id)?;
+            for name in &names {
+                transaction.delete_table(definition(name))?;
+            }
+        }
+        let [records, journal, parked] = &names;
+        let mut records = transaction.open_table(definition(records))?;
+        let mut journal = transaction.open_table(definition(journal))?;
+        let mut parked = transaction.open_table(definition(parked))?;
+        for ((table, key), packed) in rows {
+            let rows = match table {
+                Table::Records => &mut records,
+                Table::Journal => &mut journal,
+                Table::Parked => &mut parked,
+            };
+            let key = key.as_str();
+            match packed {
+                Some(packed) => drop(rows.insert(key, binary::seal(key, packed).as_slice())?),
+                None => drop(rows.remove(key)?),
+            }
+        }
+        head.insert(covered_of(sink).as_str(), covered.to_string().as_str())?;
     }
     transaction.commit()?;
     Ok(())
 }
 
-/// What the storage's answer to reading a file means.
-fn unreadable(path: &Path, error: redb::Error) -> Unusable {
-    match error {
-        redb::Error::Io(_) => Unusable::Error(io_error("read", path, error)),
-        _ => Unusable::Corrupt,
-    }
+fn id_of(sink: &str) -> String {
+    format!("id/{sink}")
 }
 
-/// What the storage's answer to opening a file means.
-fn unusable(path: &Path, error: DatabaseError) -> Unusable {
-    let path_buf = || path.to_owned();
-    Unusable::Error(match error {
-        DatabaseError::DatabaseAlreadyOpen | DatabaseError::LockProtocolMismatch => {
-            LedgerError::Held { path: path_buf() }
-        }
-        DatabaseError::Storage(StorageError::Io(source)) => match source.kind() {
-            ErrorKind::PermissionDenied | ErrorKind::ReadOnlyFilesystem => {
-                LedgerError::Permission { path: path_buf(), source }
-            }
-            ErrorKind::NotFound | ErrorKind::NotADirectory => LedgerError::NoFolder { path: path_buf() },
-            ErrorKind::InvalidData | ErrorKind::UnexpectedEof => return Unusable::Corrupt,
-            _ => io_error("open", path, redb::Error::Io(source)),
-        },
-        // The file says something that this storage never wrote.
-        DatabaseError::UpgradeRequired(_)
-        | DatabaseError::RepairAborted
-        | DatabaseError::Storage(StorageError::Corrupted(_)) => return Unusable::Corrupt,
-        error => io_error("open", path, error.into()),
-    })
-}
-
-fn io_error(act: &'static str, path: &Path, source: redb::Error) -> LedgerError {
-    LedgerError::Io { act, path: path.to_owned(), source: Box::new(source) }
-}
-
-/// Makes the file with mode 0600 if it is not there: it names repositories and clusters.
-fn make_private(path: &Path) -> std::io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt as _;
-    match std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
-        Ok(file) => {
-            file.sync_all()?;
-            sync_folder(path)
-        }
-        Err(error) if error.kind() == ErrorKind::AlreadyExists => Ok(()),
-        Err(error) => Err(error),
-    }
-}
-
-/// Makes a new or renamed name outlive a power loss.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    std::fs::File::open(folder.unwrap_or(Path::new(".")))?.sync_all()
-}
-
-/// Renames a corrupt file to `<name>.corrupt-<time>` and forgets the oldest of such files.
-fn set_aside(path: &Path) -> Result<PathBuf, LedgerError> {
-    let failed = |source| io_error("set aside", path, redb::Error::Io(source));
-    let name = |time: &str| {
-        let mut name = path.as_os_str().to_owned();
-        name.push(format!(".corrupt-{time}"));
-        PathBuf::from(name)
-    };
-    let aside = name(&Timestamp::now().strftime("%Y%m%dT%H%M%S.%6fZ").to_string());
-    std::fs::rename(path, &aside).map_err(failed)?;
-    sync_folder(path).map_err(failed)?;
-
-    let folder = aside.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let prefix = name("");
-    let (Some(prefix), Ok(entries)) =
-        (prefix.file_name().map(|name| name.as_encoded_bytes()), folder.read_dir())
-    else {
-        return Ok(aside);
-    };
-    let mut kept: Vec<PathBuf> = entries
-        .flatten()
-        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(prefix))
-        .map(|entry| entry.path())
-        .collect();
-    kept.sort_unstable();
-    for oldest in kept.iter().rev().skip(KEPT_ASIDE) {
-        if let Err(error) = std::fs::remove_file(oldest) {
-            tracing::warn!(file = %oldest.display(), %error, "cannot remove an old corrupt ledger file");
-        }
-    }
-    Ok(aside)
+fn covered_of(sink: &str) -> String {
+    format!("covered/{sink}")
 }
 
 #[cfg(test)]

@@ -1,20 +1,25 @@
 //! The file: refused, set aside, or right; never half right.
 
 use std::fs;
+use std::io::ErrorKind;
 
 use pipeline_core::Record;
 
+use redb::StorageError;
+
 use super::*;
+use crate::ledger::aside::KEPT_ASIDE;
 use crate::ledger::packed;
+use crate::ledger::tables::Packed;
 
 fn key(n: usize) -> Key {
     Key::new("argocd", &format!("app-{n}")).unwrap()
 }
 
-fn packed_record(n: usize) -> Box<[u8]> {
+fn packed_record(n: usize) -> Bytes {
     let mut record = Record::new(format!("uid-{n}").into());
     record.counter = u32::try_from(n).unwrap();
-    packed::encode(&record)
+    packed::encode(&record).into()
 }
 
 fn open(path: &Path) -> Result<(Store, Loaded), LedgerError> {
@@ -25,14 +30,13 @@ fn open(path: &Path) -> Result<(Store, Loaded), LedgerError> {
 fn made(path: &Path, first: usize, all: usize) -> String {
     let (mut store, loaded) = open(path).unwrap();
     for range in [0..first, first..all] {
-        let keys: Vec<Key> = range.map(key).collect();
-        let number = |key: &Key| key.name().trim_start_matches("app-").parse().unwrap();
-        store.commit(keys.iter(), |key| Some(packed_record(number(key)))).unwrap();
+        let rows: Vec<Row> = range.map(|n| ((Table::Records, key(n)), Some(packed_record(n)))).collect();
+        assert_eq!(store.commit(&rows, 0).unwrap(), Committed::Rows);
     }
     loaded.id
 }
 
-fn check_is_a_prefix(records: &Records) {
+fn check_is_a_prefix(records: &Packed) {
     for n in 0..records.len() {
         assert_eq!(records.get(&key(n)), Some(&packed_record(n)));
     }
@@ -46,7 +50,7 @@ fn a_new_file_is_private_and_keeps_its_id() {
     let id = made(&path, 1, 2);
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     let (_, loaded) = open(&path).unwrap();
-    assert_eq!((loaded.id, loaded.origin, loaded.records.len()), (id, Origin::Existing, 2));
+    assert_eq!((loaded.id, loaded.origin, loaded.tables.records.len()), (id, Origin::Existing, 2));
 }
 
 #[test]
@@ -111,7 +115,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the ledger file {} has format 7, and this version knows formats up to 1: run the version that wrote \
+            "the ledger file {} has format 7, and this version knows formats up to 2: run the version that wrote \
              it, or move the file away, and everything is reported again",
             path.display()
         )
@@ -125,9 +129,9 @@ fn another_sink_has_another_table() {
     let path = folder.path().join("ledger.redb");
     let id = made(&path, 2, 3);
     let (store, loaded) = Store::open(&path, "file", opener(path.clone(), 1 << 20)).unwrap();
-    assert_eq!((loaded.records.len(), loaded.id), (0, id));
+    assert_eq!((loaded.tables.records.len(), loaded.id), (0, id));
     drop(store);
-    assert_eq!(open(&path).unwrap().1.records.len(), 3);
+    assert_eq!(open(&path).unwrap().1.tables.records.len(), 3);
 }
 
 #[test]
@@ -139,7 +143,7 @@ fn a_corrupt_file_is_set_aside_and_an_empty_one_made() {
     let (store, loaded) = open(&path).unwrap();
     let Origin::SetAside(aside) = loaded.origin else { panic!("a text is no ledger: {:?}", loaded.origin) };
     assert_ne!(loaded.id, id);
-    assert!(loaded.records.is_empty());
+    assert!(loaded.tables.records.is_empty());
     assert!(aside.file_name().unwrap().to_str().unwrap().starts_with("ledger.redb.corrupt-2"));
     assert_eq!(fs::read(&aside).unwrap(), b"this is no ledger, whatever its name says");
     drop(store);
@@ -154,7 +158,7 @@ fn a_record_whose_checksum_is_wrong_makes_the_file_corrupt() {
     let database = Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records/platform");
-    let moved = packed::seal("argocd/app-0", &packed_record(0));
+    let moved = crate::ledger::binary::seal("argocd/app-0", &packed_record(0));
     transaction.open_table(definition).unwrap().insert("argocd/app-1", moved.as_slice()).unwrap();
     transaction.commit().unwrap();
     drop(database);
@@ -191,12 +195,16 @@ fn a_flipped_bit_anywhere_costs_at_most_a_resend() {
         match loaded.origin {
             Origin::SetAside(_) => {
                 aside += 1;
-                assert!(loaded.records.is_empty() && loaded.id != id);
+                assert!(loaded.tables.records.is_empty() && loaded.id != id);
             }
             Origin::Existing => {
                 kept += 1;
-                assert!([150, 200].contains(&loaded.records.len()), "{} at {at}", loaded.records.len());
-                check_is_a_prefix(&loaded.records);
+                assert!(
+                    [150, 200].contains(&loaded.tables.records.len()),
+                    "{} at {at}",
+                    loaded.tables.records.len()
+                );
+                check_is_a_prefix(&loaded.tables.records);
             }
             other => panic!("{other:?} at byte {at}"),
         }
@@ -213,10 +221,10 @@ fn a_file_cut_short_anywhere_costs_at_most_a_resend() {
     for length in (0..whole.len()).step_by(whole.len() / 150) {
         fs::write(&path, &whole[..length]).unwrap();
         let (_, loaded) = open(&path).unwrap();
-        if loaded.records.is_empty() {
+        if loaded.tables.records.is_empty() {
             assert_ne!(loaded.id, id, "an empty ledger under the old id would repeat idempotency keys");
         } else {
-            check_is_a_prefix(&loaded.records);
+            check_is_a_prefix(&loaded.tables.records);
         }
     }
 }

@@ -5,102 +5,46 @@
 //! memory; it is counted, said once, and tried again until it works
 //!
 //! Every read is answered from memory. A crash loses at most the last group (50 ms or 256 changes), and what it
-//! loses is reported again under the same idempotency keys. A lost or corrupt file is a new ledger with a new
-//! id: everything is reported again, and no old key is ever given to a new report.
+//! loses is reported again under the same idempotency keys. Of a report that was on its way when the process was
+//! killed the flight file beside the ledger tells, so that its entity is reported again whatever its state is then. A
+//! lost or corrupt file is a new ledger with a new id: everything is reported again, and no old key is ever given to
+//! a new report.
 
+mod aside;
+mod binary;
+mod digests;
+mod ended;
 mod error;
 mod file;
+mod flight;
+mod journal;
+mod kept;
+mod migrate;
 mod packed;
+mod sending;
+#[cfg(test)]
+pub(crate) mod simulated;
+mod state;
+mod status;
+mod tables;
 mod writer;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::BTreeMap;
 use std::fmt;
-use std::path::{Path, PathBuf};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::path::Path;
+use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Key, Record, Report, Stub, Uid};
-use serde::Serialize;
+use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Sent, Settle, Stub, Uid};
 use tokio::sync::oneshot;
 
-use crate::lane::{Parked, Pending};
+use digests::Digests;
 pub use error::{Failure, LedgerError};
+use flight::Owner;
+use sending::Flight;
+use state::{Shared, State, new_id};
+pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
+use tables::{Slot, Table};
 use writer::Writer;
-
-/// How a file ledger behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct LedgerOptions {
-    /// The name of the sink whose acknowledgements are held; each sink has a table of its own in the file.
-    pub sink: String,
-    /// A change waits at most this long for its commit.
-    pub group_time: Duration,
-    /// A commit begins at once when this many records have changed.
-    pub group_size: usize,
-    /// The first pause after a failed commit; doubled up to 30 s while it keeps failing.
-    pub retry: Duration,
-    /// Bytes of the file that are cached in memory; records are read from memory in any case.
-    pub cache: usize,
-}
-
-impl LedgerOptions {
-    /// The defaults, for one sink.
-    #[must_use]
-    pub fn new(sink: impl Into<String>) -> Self {
-        Self {
-            sink: sink.into(),
-            group_time: Duration::from_millis(50),
-            group_size: 256,
-            retry: Duration::from_secs(1),
-            cache: 4 << 20,
-        }
-    }
-}
-
-/// Where a ledger's records came from; anything but [`Origin::Existing`] is followed by a full resend.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Origin {
-    /// Nothing outlives the process.
-    Memory,
-    /// The file was made.
-    New,
-    /// The file was there.
-    Existing,
-    /// The file was corrupt: it now has this name, and an empty one was made.
-    SetAside(PathBuf),
-}
-
-/// What was acknowledged of one shard.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Acknowledged {
-    /// Applications of which something was acknowledged.
-    pub applications: u64,
-    /// Entities: those applications, and every resource of theirs that was ever acknowledged.
-    pub entities: u64,
-    /// The exclusive or over all of them, as [`pipeline_core::ShardDigest`] says.
-    pub digest: u128,
-}
-
-/// What a ledger says of itself.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LedgerStatus {
-    /// `memory` or `file`.
-    pub storage: &'static str,
-    /// Records held: one an application.
-    pub records: usize,
-    /// Bytes of packed records and their keys in memory.
-    pub bytes: usize,
-    /// Records that are newer in memory than in the file.
-    pub waiting: usize,
-    /// Commits that succeeded.
-    pub commits: u64,
-    /// Commits that failed.
-    pub errors: u64,
-    /// The last commit failed.
-    pub failing: bool,
-    /// Seconds since the last commit that succeeded; `None` before the first, and in memory.
-    #[serde(rename = "last_commit_seconds", serialize_with = "seconds")]
-    pub last_commit_age: Option<Duration>,
-}
 
 /// Shared by everything that acknowledges; cloning shares. When the last clone is dropped, what waits is
 /// committed, which blocks for that one commit: call [`Ledger::close`] first on a runtime thread.
@@ -113,49 +57,32 @@ struct Inner {
     shared: Arc<Shared>,
     origin: Origin,
     writer: Option<Writer>,
-}
-
-struct Shared {
-    id: String,
-    durable: bool,
-    group_size: usize,
-    state: Mutex<State>,
-    wake: Condvar,
-}
-
-/// Packed records by application.
-type Records = HashMap<Key, Box<[u8]>>;
-type Waiter = oneshot::Sender<Result<(), LedgerError>>;
-
-/// Guarded by one lock, which is held for one record at a time.
-#[derive(Default)]
-struct State {
-    records: Records,
-    bytes: usize,
-    /// Keys, not copies: what waits for a commit is bounded by the number of applications.
-    dirty: HashSet<Key>,
-    /// When the oldest of `dirty` began to wait.
-    dirty_since: Option<Instant>,
-    /// Keys whose commit is under way.
-    committing: usize,
-    /// Changes made, and changes made when the last commit began that succeeded.
-    changed: u64,
-    committed: u64,
-    waiters: Vec<(u64, Waiter)>,
-    closing: bool,
-    closed: bool,
-    commits: u64,
-    errors: u64,
-    failing: bool,
-    last_commit: Option<Instant>,
+    flight: Option<Arc<Flight>>,
+    digests: Digests,
+    #[cfg(test)]
+    disk: Option<simulated::Disk>,
 }
 
 impl Ledger {
     /// A ledger that lives as long as the process.
     #[must_use]
     pub fn memory() -> Self {
-        let shared = Shared::new(new_id(), HashMap::new(), None);
-        Self { inner: Arc::new(Inner { shared: Arc::new(shared), origin: Origin::Memory, writer: None }) }
+        let shared = Shared::new(new_id(), String::new(), State::default(), None);
+        Self::over(Arc::new(shared), Origin::Memory)
+    }
+
+    fn over(shared: Arc<Shared>, origin: Origin) -> Self {
+        let digests = Digests::default();
+        let inner = Inner {
+            shared,
+            origin,
+            writer: None,
+            flight: None,
+            digests,
+            #[cfg(test)]
+            disk: None,
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     /// Opens or makes the ledger in the file `path`, checks all of it, and reads it into memory. Blocks:
@@ -174,9 +101,26 @@ impl Ledger {
 
     fn open_with(path: &Path, options: LedgerOptions, opener: file::Opener) -> Result<Self, LedgerError> {
         let (store, loaded) = file::Store::open(path, &options.sink, opener)?;
-        let shared = Arc::new(Shared::new(loaded.id, loaded.records, Some(options.group_size)));
-        let writer = Writer::spawn(shared.clone(), store, options)?;
-        Ok(Self { inner: Arc::new(Inner { shared, origin: loaded.origin, writer: Some(writer) }) })
+        let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
+        let notes_path = sending::path_of(path, &options.sink);
+        sending::take_over(path, &notes_path, &owner);
+        let (notes, whole) = sending::left(&notes_path, &owner);
+        let mut state = State::new(loaded.tables, loaded.covered, &notes);
+        state.file_bytes = store.bytes();
+        let shared = Shared::new(loaded.id, options.sink.clone(), state, Some(options.group_size));
+        let mut ledger = Self::over(Arc::new(shared), loaded.origin);
+        if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
+            let failed = |act, source| LedgerError::Io {
+                act,
+                path: path.to_owned(),
+                source: Box::new(redb::Error::Io(source)),
+            };
+            let flight = Flight::spawn(notes_path, owner, notes, whole)
+                .map_err(|source| failed("start writing beside", source))?;
+            let flight = inner.flight.insert(Arc::new(flight)).clone();
+            inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, options)?);
+        }
+        Ok(ledger)
     }
 
     /// 32 hexadecimal digits, made with the file: part of every idempotency key.
@@ -194,7 +138,7 @@ impl Ledger {
     /// What is remembered of `key`.
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Record> {
-        self.inner.shared.lock().record(key)
+        self.inner.shared.lock().tables.record(key)
     }
 
     /// Moves the record of `key`: at once in memory, in the file with the next group. `change` runs under
@@ -202,66 +146,125 @@ impl Ledger {
     pub fn update(&self, key: &Key, change: impl FnOnce(Option<Record>) -> Option<Record>) {
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        let after = change(state.record(key)).map(|record| packed::encode(&record));
-        if !state.put(key, after) || !shared.durable {
-            return;
+        if state.change(key, change) {
+            shared.changed(state, [(Table::Records, key.clone())]);
         }
-        state.changed += 1;
-        let first = state.dirty.is_empty();
-        state.dirty.insert(key.clone());
-        if first {
-            state.dirty_since = Some(Instant::now());
+    }
+
+    /// Moves the record of `key` by one acknowledged report, as [`Record::acknowledge`] says, and notes when. With the
+    /// end of a life goes, in the same commit, what is journaled of it.
+    pub fn acknowledge(&self, key: &Key, report: &Report) {
+        let now = self.now();
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        let mut struck = false;
+        if report.ends {
+            struck = state.life_ended(key, &report.uid);
+        } else {
+            state.life_goes_on(key, &report.uid);
         }
-        if first || state.dirty.len() == shared.group_size {
-            drop(state);
-            shared.wake.notify_one();
-        }
+        let moved = state.change(key, |record| {
+            let record = Record::acknowledge(record, report);
+            let moved = !report.ends;
+            record.map(|record| Record { reported: if moved { now } else { record.reported }, ..record })
+        });
+        shared.changed(state, slots(key, moved, struck));
+    }
+
+    /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::settle`] says. The round
+    /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
+    /// commit, so that no process tells them again.
+    pub fn settle(&self, key: &Key, settle: &Settle, told: &[Arc<OperationEnd>]) {
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        let ends = told.iter().map(|end| end.digest()).chain([settle.operation]);
+        let struck = state.told(key, &settle.uid, ends);
+        let moved = state.change(key, |record| Some(Record::settle(record, settle)));
+        shared.changed(state, slots(key, moved, struck));
     }
 
     /// Notes that a report is about to be sent, so that a killed process knows at its next start of whose state it
     /// is not sure. Returns when the note would outlive the process, or could not be made, which is said once.
     pub async fn sending(&self, key: &Key, report: &Report, stub: Option<&Stub>) {
-        self.update(key, |record| Record::sending(record, report, stub));
+        if let Some(written) = self.note(key, report, stub) {
+            // An error means that nobody writes notes any more: the ledger is closed, or its writer has counted why.
+            let _ = written.await;
+        }
     }
 
-    /// Keeps what of `key` must outlive the process beside its record; `None` removes it. In the file with the next
-    /// group.
-    pub fn journal(&self, _key: &Key, _pending: Option<Pending>) {}
-
-    /// What was journaled when the ledger was opened.
-    #[must_use]
-    pub fn journaled(&self) -> Vec<(Key, Pending)> {
-        Vec::new()
+    fn note(&self, key: &Key, report: &Report, stub: Option<&Stub>) -> Option<oneshot::Receiver<()>> {
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        let sent = Sent::new(state.tables.record(key).as_ref(), report, stub)?;
+        let (moved, note) = state.note(key, sent);
+        // Queued under the lock: a commit that covers it comes later.
+        let written = note.and_then(|note| self.write(note));
+        if moved {
+            shared.changed(state, [(Table::Records, key.clone())]);
+        }
+        written
     }
 
-    /// Keeps how `key` was parked; `None` removes it. In the file with the next group.
-    pub fn park(&self, _key: &Key, _parked: Option<Parked>) {}
+    fn write(&self, note: flight::Note) -> Option<oneshot::Receiver<()>> {
+        #[cfg(test)]
+        if let Some(disk) = &self.inner.disk {
+            disk.write(&note);
+            return None;
+        }
+        self.inner.flight.as_ref().map(|flight| flight.write(note))
+    }
 
-    /// What was parked when the ledger was opened.
+    /// The sink's name in idempotency keys and digests. Of a file it is [`LedgerOptions::sink`]: what is counted under
+    /// one name is sent under the same.
     #[must_use]
-    pub fn parked(&self) -> Vec<(Key, Parked)> {
-        Vec::new()
+    pub fn sink(&self) -> &str {
+        self.inner.shared.sink()
+    }
+
+    /// Tells a ledger in memory, which has no name for its table, [`Ledger::sink`]. Told once, it stays.
+    pub fn sent_as(&self, sink: &str) {
+        self.inner.shared.sent_as.get_or_init(|| sink.to_owned());
     }
 
     /// What was acknowledged of one application; `None` when nothing was.
     #[must_use]
-    pub fn digest(&self, _key: &Key) -> Option<ApplicationDigest> {
-        None
+    pub fn digest(&self, key: &Key) -> Option<ApplicationDigest> {
+        let shared = &self.inner.shared;
+        let record = self.get(key)?;
+        let digests::Tally { entities, digest } = digests::tally(&record, &shared.id, shared.sink())?;
+        Some(ApplicationDigest { key: key.clone(), uid: record.uid, entities, digest })
     }
 
-    /// What was acknowledged of each shard, `place` naming the shard of a key; kept up to date with every
-    /// acknowledgement, so that asking costs no more than what changed since the last time.
+    /// What was acknowledged of each shard, `place` naming the shard of a key; what did not change since the last
+    /// call is not hashed again.
     #[must_use]
-    pub fn digests(&self, _place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
-        BTreeMap::new()
+    pub fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+        self.inner.digests.add_up(&self.inner.shared, place)
     }
 
-    /// Every application that is remembered, and which life of it, in no order.
+    /// Applications of which something was reported at `seconds` since 1970 or later, or of which that is not known,
+    /// in order.
+    #[must_use]
+    pub fn reported_since(&self, seconds: u32) -> Vec<Key> {
+        let recent = |record: &Record| record.reported == 0 || record.reported >= seconds;
+        let decode = |bytes: &[u8]| packed::decode(bytes).ok().filter(recent);
+        self.unpacked(Table::Records, decode).into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn unpacked<T>(&self, table: Table, decode: impl Fn(&[u8]) -> Option<T>) -> Vec<(Key, T)> {
+        let state = self.inner.shared.lock();
+        let packed = state.tables.of(table).iter();
+        let mut all: Vec<(Key, T)> =
+            packed.filter_map(|(key, bytes)| Some((key.clone(), decode(bytes)?))).collect();
+        drop(state);
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
+    /// Every application that is remembered, and which life of it, in order of keys.
     #[must_use]
     pub fn known(&self) -> Vec<(Key, Uid)> {
-        let state = self.inner.shared.lock();
-        let known = state.records.iter();
-        known.filter_map(|(key, packed)| Some((key.clone(), packed::uid(packed).ok()?))).collect()
+        self.unpacked(Table::Records, |bytes| packed::uid(bytes).ok())
     }
 
     /// Waits until every change made before this call is in the file. At once in memory.
@@ -270,6 +273,11 @@ impl Ledger {
     /// [`LedgerError::Write`] when the next commit fails (it is tried again without being asked), and
     /// [`LedgerError::Closed`] after [`Ledger::close`] could not write.
     pub async fn flush(&self) -> Result<(), LedgerError> {
+        #[cfg(test)]
+        if self.inner.disk.is_some() {
+            self.commit_simulated();
+            return Ok(());
+        }
         let done = {
             let mut state = self.inner.shared.lock();
             if state.committed >= state.changed || !self.inner.shared.durable {
@@ -304,6 +312,14 @@ impl Ledger {
         }
     }
 
+    fn now(&self) -> u32 {
+        #[cfg(test)]
+        if let Some(disk) = &self.inner.disk {
+            return disk.now();
+        }
+        state::seconds()
+    }
+
     /// Figures, for health, metrics and `/status`.
     #[must_use]
     pub fn status(&self) -> LedgerStatus {
@@ -311,8 +327,15 @@ impl Ledger {
         let state = shared.lock();
         LedgerStatus {
             storage: if shared.durable { "file" } else { "memory" },
-            records: state.records.len(),
+            records: state.tables.records.len(),
             bytes: state.bytes,
+            unsure: state.unsure,
+            journal: state.tables.journal.len(),
+            journal_bytes: state.journal_bytes,
+            journal_refused: state.journal_refused,
+            parked: state.tables.parked.len(),
+            file_bytes: state.file_bytes,
+            flight_errors: self.inner.flight.as_ref().map_or(0, |flight| flight.errors()),
             waiting: state.waiting(),
             commits: state.commits,
             errors: state.errors,
@@ -320,6 +343,12 @@ impl Ledger {
             last_commit_age: state.last_commit.map(|at| at.elapsed()),
         }
     }
+}
+
+/// What of `key` moved.
+fn slots(key: &Key, record: bool, journal: bool) -> impl Iterator<Item = Slot> {
+    let moved = [(record, Table::Records), (journal, Table::Journal)].into_iter().filter(|(moved, _)| *moved);
+    moved.map(|(_, table)| (table, key.clone()))
 }
 
 impl fmt::Debug for Ledger {
@@ -338,88 +367,13 @@ impl Drop for Inner {
     }
 }
 
-impl Shared {
-    /// `group_size` is `None` for a ledger in memory.
-    fn new(id: String, records: Records, group_size: Option<usize>) -> Self {
-        let bytes = records.iter().map(|(key, packed)| weight(key, packed)).sum();
-        let state = State { records, bytes, ..State::default() };
-        Self {
-            id,
-            durable: group_size.is_some(),
-            group_size: group_size.unwrap_or_default().max(1),
-            state: Mutex::new(state),
-            wake: Condvar::new(),
-        }
-    }
-
-    /// A panic in a caller's closure leaves the state as it was before: nothing is half moved.
-    fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn stop(&self) {
-        self.lock().closing = true;
-        self.wake.notify_one();
-    }
-}
-
-impl State {
-    fn record(&self, key: &Key) -> Option<Record> {
-        self.records.get(key).and_then(|bytes| packed::decode(bytes).ok())
-    }
-
-    /// Puts or removes a record; returns whether that changed anything.
-    fn put(&mut self, key: &Key, after: Option<Box<[u8]>>) -> bool {
-        let before = match after {
-            Some(after) => {
-                self.bytes += weight(key, &after);
-                match self.records.get_mut(key) {
-                    Some(slot) if *slot == after => {
-                        self.bytes -= weight(key, &after);
-                        return false;
-                    }
-                    Some(slot) => Some(std::mem::replace(slot, after)),
-                    None => {
-                        self.records.insert(key.clone(), after);
-                        return true;
-                    }
-                }
-            }
-            None => self.records.remove(key),
-        };
-        self.bytes -= before.as_ref().map_or(0, |before| weight(key, before));
-        before.is_some()
-    }
-
-    fn waiting(&self) -> usize {
-        self.dirty.len() + self.committing
-    }
-}
-
-fn weight(key: &Key, packed: &[u8]) -> usize {
-    size_of::<(Key, Box<[u8]>)>() + key.as_str().len() + packed.len()
-}
-
-/// 128 random bits, from the operating system's randomness behind the standard library's hash keys; time and
-/// process stand beside them so that two ledgers differ even where that randomness is weak.
-fn new_id() -> String {
-    use sha2::Digest as _;
-    use std::hash::{BuildHasher as _, RandomState};
-    let mut hasher = sha2::Sha256::new();
-    for salt in 0..2_u64 {
-        hasher.update(RandomState::new().hash_one(salt).to_be_bytes());
-    }
-    hasher.update(jiff::Timestamp::now().as_nanosecond().to_be_bytes());
-    hasher.update(std::process::id().to_be_bytes());
-    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
-}
-
-#[expect(clippy::ref_option, reason = "serde gives a reference to the field")]
-fn seconds<S: serde::Serializer>(age: &Option<Duration>, to: S) -> Result<S::Ok, S::Error> {
-    age.map(|age| age.as_secs_f64()).serialize(to)
-}
-
 #[cfg(test)]
 mod crash_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod recovery_tests;
+#[cfg(test)]
+mod rewrite_tests;
 #[cfg(test)]
 mod tests;

@@ -1,24 +1,32 @@
 //! The packed form of a record: what the ledger keeps in memory and writes to its file.
 //!
-//! A record of ten resources of 29 bytes each takes about 450 bytes, a fifth of its unpacked form. All
-//! integers are little-endian; lengths are variable (seven bits a byte, lowest first).
+//! A record of ten resources of 29 bytes each takes about 450 bytes, a fifth of its unpacked form. Integers and
+//! texts are written as in [`super::binary`].
 //!
 //! ```text
 //! format u8 | flags u8 | uid 16, or length + text | version u64
 //! | spec, status, operation, metadata u64 each (when settled) | operation u64 | content u64 | counter u32
+//! | reported u32 | unanswered (when something is)
 //! | repoURL, server, parent's namespace and name (when a child): length + text each
-//! | number of rows | rows: id u64, decision u64, content u64, counter u32, flags u8
+//! | number of rows | rows: id u64, decision u64, content u64, counter u32, flags u8, unanswered (when something is)
+//! unanswered: content u64, skipped u32
 //! ```
+//! Format 1 had no `reported` and knew nothing that is unsure or unanswered; it is still read.
 //!
 //! Decoding takes any bytes: it answers [`PackedError`] and allocates no more than the bytes could fill.
 
-use pipeline_core::{Digest, EntityId, ParentRef, Record, ResourceRow, Sections, Stub, Uid, Version};
+use pipeline_core::{
+    Digest, EntityId, ParentRef, Record, ResourceRow, Sections, Stub, Uid, Unanswered, Version,
+};
+
+use super::binary::{PackedError, Reader, put_length, put_text};
 
 /// The format that is written.
-pub(super) const FORMAT: u8 = 1;
+pub(super) const FORMAT: u8 = 2;
+/// Before `reported` and what is unsure.
+const FIRST: u8 = 1;
 
 const ROW: usize = 29;
-const CHECKSUM: usize = 8;
 
 const SETTLED: u8 = 1;
 const HEALTHY: u8 = 1 << 1;
@@ -26,24 +34,12 @@ const OWED: u8 = 1 << 2;
 const UUID: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
 const UNSURE: u8 = 1 << 5;
+const SENT: u8 = 1 << 6;
 
 const ROW_OWED: u8 = 1;
 const ROW_GONE: u8 = 1 << 1;
 const ROW_UNSURE: u8 = 1 << 2;
-
-/// Bytes that are no packed record.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub(super) enum PackedError {
-    /// Another version's format.
-    #[error("a ledger record has format {0}, not {FORMAT}")]
-    Format(u8),
-    /// The bytes end early, go on too long, or say what no record says.
-    #[error("a ledger record is damaged")]
-    Damaged,
-    /// The checksum says that the bytes, or their key, are others than were written.
-    #[error("a ledger record does not match its checksum")]
-    Checksum,
-}
+const ROW_SENT: u8 = 1 << 3;
 
 /// Packs a record. Rows are written in the order of their ids, each id once.
 pub(super) fn encode(record: &Record) -> Box<[u8]> {
@@ -57,6 +53,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
         (UUID, uuid.is_some()),
         (CHILD, record.stub.parent.is_some()),
         (UNSURE, record.unsure),
+        (SENT, record.unanswered != Unanswered::default()),
     ] {
         flags |= if set { flag } else { 0 };
     }
@@ -74,6 +71,10 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
     out.extend(record.operation.0.to_le_bytes());
     out.extend(record.content.0.to_le_bytes());
     out.extend(record.counter.to_le_bytes());
+    out.extend(record.reported.to_le_bytes());
+    if record.unanswered != Unanswered::default() {
+        put_unanswered(&mut out, record.unanswered);
+    }
     put_text(&mut out, &record.stub.repo_url);
     put_text(&mut out, &record.stub.server);
     if let Some(parent) = &record.stub.parent {
@@ -94,7 +95,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
 /// Unpacks a record.
 pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     let mut from = Reader(bytes);
-    let (flags, uid) = from.head()?;
+    let (format, flags, uid) = from.head()?;
     let version = Version(from.u64()?);
     let sections = if flags & SETTLED == 0 {
         None
@@ -109,6 +110,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     let operation = from.digest()?;
     let content = from.digest()?;
     let counter = from.u32()?;
+    let reported = if format == FIRST { 0 } else { from.u32()? };
+    let unanswered = from.unanswered(flags & SENT != 0)?;
     let repo_url = from.text()?.to_owned();
     let server = from.text()?.to_owned();
     let parent = if flags & CHILD == 0 {
@@ -116,7 +119,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     } else {
         Some(ParentRef { namespace: from.text()?.to_owned(), name: from.text()?.to_owned() })
     };
-    let resources = from.rows()?;
+    let resources = from.rows(format)?;
     Ok(Record {
         uid,
         version,
@@ -127,7 +130,8 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
         counter,
         owed: flags & OWED != 0,
         unsure: flags & UNSURE != 0,
-        reported: 0,
+        unanswered,
+        reported,
         resources,
         stub: Stub { repo_url, server, parent },
     })
@@ -135,45 +139,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
 
 /// The uid of a packed record, without unpacking the rest.
 pub(super) fn uid(bytes: &[u8]) -> Result<Uid, PackedError> {
-    Ok(Reader(bytes).head()?.1)
-}
-
-/// What stands in the file: the packed record, then a checksum of its key and itself.
-pub(super) fn seal(key: &str, packed: &[u8]) -> Vec<u8> {
-    let mut sealed = Vec::with_capacity(packed.len() + CHECKSUM);
-    sealed.extend_from_slice(packed);
-    sealed.extend(checksum(key, packed).to_le_bytes());
-    sealed
-}
-
-/// The packed record of what stands in the file; whether it decodes is [`decode`]'s to say.
-pub(super) fn unseal<'a>(key: &str, sealed: &'a [u8]) -> Result<&'a [u8], PackedError> {
-    let (packed, sum) = sealed.split_last_chunk::<CHECKSUM>().ok_or(PackedError::Damaged)?;
-    if u64::from_le_bytes(*sum) == checksum(key, packed) { Ok(packed) } else { Err(PackedError::Checksum) }
-}
-
-/// Over the key too, so that a record found under another key is no record.
-fn checksum(key: &str, packed: &[u8]) -> u64 {
-    use std::hash::Hasher as _;
-    let mut hasher = seahash::SeaHasher::new();
-    hasher.write(key.as_bytes());
-    hasher.write(packed);
-    hasher.write_u64(key.len() as u64);
-    hasher.finish()
-}
-
-fn put_length(out: &mut Vec<u8>, length: usize) {
-    let mut rest = length as u64;
-    while rest >= 0x80 {
-        out.push((rest & 0x7f) as u8 | 0x80);
-        rest >>= 7;
-    }
-    out.push((rest & 0x7f) as u8);
-}
-
-fn put_text(out: &mut Vec<u8>, text: &str) {
-    put_length(out, text.len());
-    out.extend_from_slice(text.as_bytes());
+    Ok(Reader(bytes).head()?.2)
 }
 
 fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
@@ -183,66 +149,45 @@ fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
         out.extend(row.decision.0.to_le_bytes());
         out.extend(row.content.0.to_le_bytes());
         out.extend(row.counter.to_le_bytes());
-        let flags = [(ROW_OWED, row.owed), (ROW_GONE, row.gone), (ROW_UNSURE, row.unsure)];
+        let sent = row.unanswered != Unanswered::default();
+        let flags = [(ROW_OWED, row.owed), (ROW_GONE, row.gone), (ROW_UNSURE, row.unsure), (ROW_SENT, sent)];
         out.push(flags.iter().filter(|(_, set)| *set).fold(0, |sum, (flag, _)| sum | flag));
+        if sent {
+            put_unanswered(out, row.unanswered);
+        }
     }
 }
 
-struct Reader<'a>(&'a [u8]);
+/// Content u64, and by how much the counter moved u32.
+fn put_unanswered(out: &mut Vec<u8>, unanswered: Unanswered) {
+    out.extend(unanswered.content.0.to_le_bytes());
+    out.extend(unanswered.skipped.to_le_bytes());
+}
 
-impl<'a> Reader<'a> {
-    fn take(&mut self, length: usize) -> Result<&'a [u8], PackedError> {
-        let (taken, rest) = self.0.split_at_checked(length).ok_or(PackedError::Damaged)?;
-        self.0 = rest;
-        Ok(taken)
-    }
-
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], PackedError> {
-        let (taken, rest) = self.0.split_first_chunk::<N>().ok_or(PackedError::Damaged)?;
-        self.0 = rest;
-        Ok(*taken)
-    }
-
-    fn u8(&mut self) -> Result<u8, PackedError> {
-        Ok(u8::from_le_bytes(self.array()?))
-    }
-
-    fn u32(&mut self) -> Result<u32, PackedError> {
-        Ok(u32::from_le_bytes(self.array()?))
-    }
-
-    fn u64(&mut self) -> Result<u64, PackedError> {
-        Ok(u64::from_le_bytes(self.array()?))
+impl Reader<'_> {
+    fn unanswered(&mut self, sent: bool) -> Result<Unanswered, PackedError> {
+        if !sent {
+            return Ok(Unanswered::default());
+        }
+        let unanswered = Unanswered { content: self.digest()?, skipped: self.u32()? };
+        // Nothing else has these bytes: two spellings of one record would look like a change.
+        if unanswered == Unanswered::default() { Err(PackedError::Damaged) } else { Ok(unanswered) }
     }
 
     fn digest(&mut self) -> Result<Digest, PackedError> {
         Ok(Digest(self.u64()?))
     }
 
-    fn length(&mut self) -> Result<usize, PackedError> {
-        let mut length = 0_u64;
-        for shift in (0..63).step_by(7) {
-            let byte = self.u8()?;
-            length |= u64::from(byte & 0x7f) << shift;
-            if byte & 0x80 == 0 {
-                return usize::try_from(length).map_err(|_| PackedError::Damaged);
-            }
-        }
-        Err(PackedError::Damaged)
-    }
-
-    fn text(&mut self) -> Result<&'a str, PackedError> {
-        let length = self.length()?;
-        std::str::from_utf8(self.take(length)?).map_err(|_| PackedError::Damaged)
-    }
-
-    fn head(&mut self) -> Result<(u8, Uid), PackedError> {
+    /// Format, flags and uid.
+    fn head(&mut self) -> Result<(u8, u8, Uid), PackedError> {
         let format = self.u8()?;
-        if format != FORMAT {
-            return Err(PackedError::Format(format));
-        }
+        let newer = match format {
+            FIRST => 0,
+            FORMAT => UNSURE | SENT,
+            _ => return Err(PackedError::Format(format)),
+        };
         let flags = self.u8()?;
-        if flags & !(SETTLED | HEALTHY | OWED | UUID | CHILD | UNSURE) != 0 {
+        if flags & !(SETTLED | HEALTHY | OWED | UUID | CHILD | newer) != 0 {
             return Err(PackedError::Damaged);
         }
         let uid = if flags & UUID == 0 {
@@ -250,26 +195,30 @@ impl<'a> Reader<'a> {
         } else {
             uuid_text(u128::from_be_bytes(self.array()?))
         };
-        Ok((flags, uid))
+        Ok((format, flags, uid))
     }
 
     /// The rows, which are the last part.
-    fn rows(&mut self) -> Result<Vec<ResourceRow>, PackedError> {
+    fn rows(&mut self, format: u8) -> Result<Vec<ResourceRow>, PackedError> {
+        let newer = if format == FIRST { 0 } else { ROW_UNSURE | ROW_SENT };
         let count = self.length()?;
-        if count.checked_mul(ROW) != Some(self.0.len()) {
+        // A count that the bytes cannot hold allocates nothing.
+        if count.checked_mul(ROW).is_none_or(|least| least > self.0.len()) {
             return Err(PackedError::Damaged);
         }
         let mut rows = Vec::with_capacity(count);
         for _ in 0..count {
             let (id, decision, content) = (EntityId(self.u64()?), self.digest()?, self.digest()?);
             let (counter, flags) = (self.u32()?, self.u8()?);
-            if flags & !(ROW_OWED | ROW_GONE | ROW_UNSURE) != 0 {
+            if flags & !(ROW_OWED | ROW_GONE | newer) != 0 {
                 return Err(PackedError::Damaged);
             }
             let has = |flag| flags & flag != 0;
             let (owed, gone, unsure) = (has(ROW_OWED), has(ROW_GONE), has(ROW_UNSURE));
-            rows.push(ResourceRow { id, decision, content, counter, owed, gone, unsure });
+            let unanswered = self.unanswered(has(ROW_SENT))?;
+            rows.push(ResourceRow { id, decision, content, counter, owed, gone, unsure, unanswered });
         }
+        self.end()?;
         // Rows are found by bisection: an order that is not theirs would hide some of them.
         if rows.is_sorted_by(|a, b| a.id < b.id) { Ok(rows) } else { Err(PackedError::Damaged) }
     }

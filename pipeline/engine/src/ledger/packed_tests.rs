@@ -3,13 +3,21 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::ledger::binary::{seal, unseal};
 
 prop_compose! {
     fn row()(id in any::<u64>(), decision in any::<u64>(), content in any::<u64>(), counter in any::<u32>(),
-             owed in any::<bool>(), gone in any::<bool>(), unsure in any::<bool>()) -> ResourceRow {
+             owed in any::<bool>(), gone in any::<bool>(), unsure in any::<bool>(), unanswered in unanswered())
+        -> ResourceRow {
         let (decision, content) = (Digest(decision), Digest(content));
-        ResourceRow { id: EntityId(id), decision, content, counter, owed, gone, unsure }
+        ResourceRow { id: EntityId(id), decision, content, counter, owed, gone, unsure, unanswered }
     }
+}
+
+fn unanswered() -> impl Strategy<Value = Unanswered> {
+    let sent = any::<(u64, u32)>();
+    let sent = sent.prop_map(|(content, skipped)| Unanswered { content: Digest(content), skipped });
+    prop_oneof![Just(Unanswered::default()), sent]
 }
 
 fn a_uid() -> impl Strategy<Value = Uid> {
@@ -39,19 +47,19 @@ prop_compose! {
 prop_compose! {
     pub(in crate::ledger) fn record()(
         uid in a_uid(),
-        numbers in any::<(u64, u64, u64, u32)>(),
+        numbers in any::<(u64, u64, u64, u32, u32)>(),
         sections in prop::option::of(sections()),
         bits in any::<(bool, bool, bool)>(),
         rows in prop::collection::vec(row(), 0..40),
-        stub in stub(),
+        (unanswered, stub) in (unanswered(), stub()),
     ) -> Record {
-        let (version, operation, content, counter) = numbers;
+        let (version, operation, content, counter, reported) = numbers;
         let mut resources = rows;
         resources.sort_by_key(|row| row.id);
         resources.dedup_by_key(|row| row.id);
         Record {
             uid, version: Version(version), sections, healthy: bits.0, operation: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, unsure: bits.2, reported: 0, resources, stub,
+            content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, resources, stub,
         }
     }
 }
@@ -69,7 +77,7 @@ proptest! {
         let mut bytes = bytes;
         if headed && bytes.len() > 1 {
             bytes[0] = FORMAT;
-            bytes[1] &= 0x1f;
+            bytes[1] &= 0x7f;
         }
         // What decodes is a record: it has one packed form, and that decodes to itself.
         if let Ok(record) = decode(&bytes) {
@@ -100,6 +108,8 @@ fn sample() -> Record {
     record.version = Version(0x0102);
     record.healthy = true;
     record.counter = 3;
+    record.reported = 4;
+    record.unsure = true;
     record.stub.repo_url = "u".to_owned();
     record.resources.push(ResourceRow {
         id: EntityId(7),
@@ -108,7 +118,8 @@ fn sample() -> Record {
         counter: 10,
         owed: true,
         gone: true,
-        unsure: false,
+        unsure: true,
+        unanswered: Unanswered { content: Digest(11), skipped: 12 },
     });
     record
 }
@@ -117,6 +128,62 @@ fn sample() -> Record {
 fn the_format_on_disk_is_this_one() {
     let hex: String = encode(&sample()).iter().map(|byte| format!("{byte:02x}")).collect();
     let expected = concat!(
+        "02",
+        "2a",
+        "0123456789abcdef0123456789abcdef",
+        "0201000000000000",
+        "0000000000000000",
+        "0000000000000000",
+        "03000000",
+        "04000000",
+        "0175",
+        "00",
+        "01",
+        "0700000000000000",
+        "0800000000000000",
+        "0900000000000000",
+        "0a000000",
+        "0f",
+        "0b00000000000000",
+        "0c000000",
+    );
+    assert_eq!(hex, expected);
+}
+
+fn as_of_the_first_format(record: &Record) -> Record {
+    let unanswered = Unanswered::default();
+    let mut sure = Record { unsure: false, unanswered, reported: 0, ..record.clone() };
+    sure.resources.iter_mut().for_each(|row| (row.unsure, row.unanswered) = (false, unanswered));
+    sure
+}
+
+/// A record as format 1 had it.
+pub(in crate::ledger) fn first_format(record: &Record) -> Vec<u8> {
+    let sure = as_of_the_first_format(record);
+    let mut packed = encode(&sure).into_vec();
+    let mut from = Reader(&packed[2..]);
+    let uid = if packed[1] & UUID == 0 { from.text().map(str::len) } else { from.take(16).map(<[u8]>::len) };
+    assert!(uid.is_ok());
+    let sections = if sure.sections.is_some() { 32 } else { 0 };
+    let reported = packed.len() - from.0.len() + 8 + sections + 8 + 8 + 4;
+    packed.drain(reported..reported + 4);
+    packed[0] = FIRST;
+    packed
+}
+
+proptest! {
+    #[test]
+    fn a_record_of_the_first_format_is_sure_and_was_reported_at_no_known_time(record in record()) {
+        let first = first_format(&record);
+        let expected = as_of_the_first_format(&record);
+        prop_assert_eq!(uid(&first), Ok(expected.uid.clone()));
+        prop_assert_eq!(decode(&first), Ok(expected));
+    }
+}
+
+#[test]
+fn the_first_format_on_disk_is_read() {
+    let hex = concat!(
         "01",
         "0a",
         "0123456789abcdef0123456789abcdef",
@@ -133,12 +200,19 @@ fn the_format_on_disk_is_this_one() {
         "0a000000",
         "03",
     );
-    assert_eq!(hex, expected);
+    let digits: Vec<char> = hex.chars().collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
+    assert_eq!(decode(&bytes), Ok(as_of_the_first_format(&sample())));
+    let mut newer = bytes;
+    newer[1] |= UNSURE;
+    assert_eq!(decode(&newer), Err(PackedError::Damaged), "the first format knew nothing that is unsure");
 }
 
 #[test]
 fn a_resource_takes_at_most_32_bytes() {
     let mut record = sample();
+    record.resources[0].unanswered = Unanswered::default();
     let row = record.resources[0];
     let one = encode(&record).len();
     record.resources = (0..1001).map(|id| ResourceRow { id: EntityId(id), ..row }).collect();
@@ -148,8 +222,8 @@ fn a_resource_takes_at_most_32_bytes() {
 #[test]
 fn a_record_of_another_format_is_named() {
     let mut packed = encode(&sample());
-    packed[0] = 2;
-    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 2, not 1");
+    packed[0] = 3;
+    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 3, not 2");
     packed[0] = FORMAT;
     packed[1] |= 0x80;
     assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record is damaged");
@@ -158,6 +232,7 @@ fn a_record_of_another_format_is_named() {
 #[test]
 fn rows_out_of_order_are_put_in_order_and_never_read() {
     let mut record = sample();
+    record.resources[0].unanswered = Unanswered::default();
     let row = record.resources[0];
     record.resources = [5, 3, 5].map(|id| ResourceRow { id: EntityId(id), ..row }).to_vec();
     let ids = |record: &Record| record.resources.iter().map(|row| row.id.0).collect::<Vec<_>>();

@@ -1,12 +1,14 @@
 //! The ledger as its users see it: at once in memory, soon in the file, and there after a crash.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
 
 use pipeline_core::{Digest, Version};
 use proptest::prelude::*;
 
 use super::packed::tests::record;
+use super::tables::weight;
 use super::*;
 
 pub(super) fn key(n: usize) -> Key {

@@ -1,20 +1,22 @@
 //! The one thread that commits: it waits for a group of changed keys, writes what memory holds of them then,
 //! and tells those who wait for it.
 //!
-//! A key is taken out of the waiting set before its record is read, so that a change during the commit puts it
-//! back: no change is missed, and none needs a copy while it waits.
+//! A group is one image: its keys are taken out of the waiting set, and what memory holds of them is taken with them,
+//! under one lock. What moved together is written together, and a change during the commit puts its key back: no
+//! change is missed, and none needs a copy while it waits.
 
-use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use pipeline_core::Key;
 use tokio::sync::watch;
 
+use super::LedgerOptions;
 use super::error::{Failure, LedgerError};
 use super::file::{Committed, Store};
-use super::{LedgerOptions, Shared, State};
+use super::sending::Flight;
+use super::state::{Shared, State};
+use super::tables::Row;
 
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
@@ -29,14 +31,15 @@ impl Writer {
     pub(super) fn spawn(
         shared: Arc<Shared>,
         store: Store,
+        flight: Arc<Flight>,
         options: LedgerOptions,
     ) -> Result<Self, LedgerError> {
         let path = store.path().to_owned();
         let (tell, ended) = watch::channel(false);
         let work = move || {
-            // Dropped in this order, whatever happens: the file, then the word that it is let go of.
+            // Dropped last, whatever happens: the word that both files are let go of.
             let _closed = Closed { shared: shared.clone(), tell };
-            Work { shared, store, options, pause: None }.run();
+            Work { shared, flight: Held(flight), store, options, pause: None }.run();
         };
         let thread = std::thread::Builder::new().name("ledger".to_owned()).spawn(work).map_err(|source| {
             LedgerError::Io { act: "start writing", path, source: Box::new(redb::Error::Io(source)) }
@@ -79,8 +82,20 @@ impl Drop for Closed {
     }
 }
 
+/// Lets go of the flight file when it is dropped.
+struct Held(Arc<Flight>);
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+/// Fields are dropped in their order: the flight file is let go of while the ledger file is still locked, so that no
+/// other process writes the one while this one does.
 struct Work {
     shared: Arc<Shared>,
+    flight: Held,
     store: Store,
     options: LedgerOptions,
     /// While commits fail: how long, and until when.
@@ -89,10 +104,12 @@ struct Work {
 
 /// What one commit is about.
 struct Group {
-    keys: HashSet<Key>,
+    rows: Vec<Row>,
     since: Option<Instant>,
     /// Changes made when it began: once it is written, so are they.
     target: u64,
+    /// Notes made when it began.
+    noted: u64,
     closing: bool,
 }
 
@@ -101,7 +118,7 @@ impl Work {
         loop {
             let group = self.next();
             let closing = group.closing;
-            if !group.keys.is_empty() {
+            if !group.rows.is_empty() {
                 self.commit(group);
             }
             if closing {
@@ -125,9 +142,11 @@ impl Work {
                 None => shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        let keys = std::mem::take(&mut state.dirty);
-        state.committing = keys.len();
-        Group { keys, since: state.dirty_since.take(), target: state.changed, closing: state.closing }
+        let slots = std::mem::take(&mut state.dirty);
+        let rows = state.image(slots.into_iter());
+        state.committing = rows.len();
+        let since = state.dirty_since.take();
+        Group { rows, since, target: state.changed, noted: state.noted, closing: state.closing }
     }
 
     /// When the next commit is to begin; `None` while nothing waits.
@@ -144,18 +163,26 @@ impl Work {
     }
 
     fn commit(&mut self, group: Group) {
-        let read = |key: &Key| self.shared.lock().records.get(key).cloned();
-        let result = match self.store.commit(group.keys.iter(), read) {
-            Ok(Committed::Keys) => Ok(()),
+        let result = match self.store.commit(&group.rows, group.noted) {
+            Ok(Committed::Rows) => Ok(()),
             Ok(Committed::Nothing) => {
-                let all: Vec<Key> = self.shared.lock().records.keys().cloned().collect();
-                self.store.commit(all.iter().chain(&group.keys), read).map(|_| ())
+                let all = {
+                    let state = self.shared.lock();
+                    state.image(state.tables.slots())
+                };
+                self.store.commit_all(&all, group.noted)
             }
             Err(failure) => Err(failure),
         };
+        let bytes = self.store.bytes();
+        match result {
+            Ok(()) => self.flight.0.covered(group.noted),
+            Err(_) => self.flight.0.sync(),
+        }
         let shared = self.shared.clone();
         let mut state = shared.lock();
         state.committing = 0;
+        state.file_bytes = bytes;
         match result {
             Ok(()) => self.succeeded(&mut state, group.target),
             Err(failure) => self.failed(&mut state, group, failure),
@@ -177,7 +204,7 @@ impl Work {
 
     fn failed(&mut self, state: &mut State, group: Group, failure: Failure) {
         state.errors += 1;
-        state.dirty.extend(group.keys);
+        state.dirty.extend(group.rows.into_iter().map(|(slot, _)| slot));
         state.dirty_since = group.since.or(state.dirty_since);
         let waiting = state.waiting();
         let failure = Arc::new(failure);

@@ -10,6 +10,7 @@
 mod compat;
 mod families;
 mod lanes;
+mod ledger;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,10 +21,12 @@ use prometheus::{
 };
 
 pub use compat::{Compat, ErrorType, EventType};
-use families::{Families, say, show};
+use families::{Families, show};
 use lanes::{Lanes, seconds};
+use ledger::LedgerSeries;
 
 use crate::circuit;
+use crate::divergence::Told;
 use crate::health::{Check, HealthReport};
 use crate::lane::LaneCounts;
 use crate::ledger::LedgerStatus;
@@ -113,6 +116,7 @@ struct Inner {
     reports: IntCounterVec,
     retries: IntCounterVec,
     parked: IntCounterVec,
+    digests: IntCounterVec,
     latency: Histogram,
     calls: IntCounterVec,
     call_failures: IntCounterVec,
@@ -129,16 +133,6 @@ struct Inner {
     uptime: Gauge,
     resident: IntGauge,
     compat: Option<Compat>,
-}
-
-struct LedgerSeries {
-    records: IntGauge,
-    bytes: IntGauge,
-    waiting: IntGauge,
-    failing: IntGauge,
-    commits: IntCounter,
-    errors: IntCounter,
-    age: Gauge,
 }
 
 impl Metrics {
@@ -159,6 +153,11 @@ impl Metrics {
             reports: make.counters("reports_total", "Tries at sending a report.", ["kind", "result"]),
             retries: make.counters("retries_total", "Tries that are repeated, by why.", ["reason"]),
             parked: make.counters("parked_total", "Events refused for good, by why.", ["reason"]),
+            digests: make.counters(
+                "digests_total",
+                "Digests told to the receiver, by its answer.",
+                ["result"],
+            ),
             latency: make.histogram(
                 "report_latency_seconds",
                 "From the watch to the receiver's acknowledgement of all reports of an event.",
@@ -177,15 +176,7 @@ impl Metrics {
             lists: make.counter("lists_total", "Lists that were completed."),
             listed: make.gauge("listed_objects", "Objects in the last complete list."),
             watch_silent: make.measure("watch_silent_seconds", "How long the watch has not moved."),
-            ledger: LedgerSeries {
-                records: make.gauge("ledger_records", "Applications that the ledger remembers."),
-                bytes: make.gauge("ledger_bytes", "Bytes of the ledger in memory."),
-                waiting: make.gauge("ledger_waiting", "Records newer in memory than in the file."),
-                failing: make.gauge("ledger_failing", "1 while the ledger cannot be written."),
-                commits: make.counter("ledger_commits_total", "Commits of the ledger."),
-                errors: make.counter("ledger_errors_total", "Commits of the ledger that failed."),
-                age: make.measure("ledger_commit_age_seconds", "How long ago the ledger was written last."),
-            },
+            ledger: LedgerSeries::new(&make),
             circuit: make.gauge("circuit_state", "Of the sink: 0 closed, 1 probing, 2 open."),
             ready: make.gauge("ready", "1 when the first list is complete and every shard runs."),
             health: make.gauges("health_state", "0 ok, 1 degraded, 2 failing.", ["check"]),
@@ -223,6 +214,11 @@ impl Metrics {
         self.inner.parked.with_label_values(&[why.as_str()]).inc();
     }
 
+    /// The receiver was told the digest of a shard.
+    pub(crate) fn digest(&self, told: Told) {
+        self.inner.digests.with_label_values(&[told.as_str()]).inc();
+    }
+
     /// All reports of an event were acknowledged, `latency` after the watch saw it.
     pub fn acknowledged(&self, latency: Duration) {
         self.inner.latency.observe(latency.as_secs_f64());
@@ -248,14 +244,7 @@ impl Metrics {
 
     /// The ledger's figures.
     pub fn ledger(&self, status: &LedgerStatus) {
-        let series = &self.inner.ledger;
-        show(&series.records, status.records as u64);
-        show(&series.bytes, status.bytes as u64);
-        show(&series.waiting, status.waiting as u64);
-        show(&series.failing, u64::from(status.failing));
-        say(&series.commits, status.commits);
-        say(&series.errors, status.errors);
-        seconds(&series.age, status.last_commit_age.unwrap_or_default());
+        self.inner.ledger.take(status);
     }
 
     /// The sink's circuit.
@@ -335,6 +324,9 @@ impl Inner {
     fn start_at_zero(&self) {
         for why in Filtered::ALL {
             self.filtered.with_label_values(&[why.as_str()]);
+        }
+        for told in Told::ALL {
+            self.digests.with_label_values(&[told.as_str()]);
         }
         for kind in ReportKind::ALL {
             for result in ReportResult::ALL {

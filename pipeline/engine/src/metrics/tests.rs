@@ -51,7 +51,7 @@ fn exercise(metrics: &Metrics) {
 
 #[test]
 fn series_are_few_and_all_there_from_the_start() {
-    for (owned, limit) in [(1, 250), (5, 250), (8, 300), (32, 250)] {
+    for (owned, limit) in [(1, 250), (5, 260), (8, 300), (32, 250)] {
         let metrics = metrics(owned);
         let at_start: Vec<String> = scrape(&metrics).into_keys().collect();
         assert!(at_start.len() < limit, "{} series with {owned} shards", at_start.len());
@@ -261,6 +261,11 @@ fn the_ledger_and_health_are_shown() {
         waiting: 2,
         commits: 5,
         errors: 1,
+        file_bytes: 4096,
+        unsure: 6,
+        journal: 7,
+        journal_refused: 8,
+        flight_errors: 9,
         failing: true,
         last_commit_age: Some(Duration::from_secs(4)),
         ..Ledger::memory().status()
@@ -277,6 +282,11 @@ fn the_ledger_and_health_are_shown() {
         ("ledger_commits_total", 5.0),
         ("ledger_errors_total", 1.0),
         ("ledger_failing", 1.0),
+        ("ledger_file_bytes", 4096.0),
+        ("ledger_unsure", 6.0),
+        ("ledger_journal", 7.0),
+        ("ledger_journal_refused_total", 8.0),
+        ("ledger_flight_errors_total", 9.0),
         ("ledger_commit_age_seconds", 4.0),
         ("ready", 1.0),
         ("health_state{check=\"ledger\"}", 1.0),

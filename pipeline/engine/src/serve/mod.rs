@@ -6,34 +6,25 @@
 //!
 //! Every page is read-only and without secrets: numbers, states, and names of applications.
 
+pub(crate) mod connections;
 mod pages;
-mod status;
+pub(crate) mod status;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use hyper::server::conn::http1;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::service::TowerToHyperService;
 use pipeline_core::{Key, Service, Shutdown, StageError};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio_util::task::TaskTracker;
+use tokio::net::TcpListener;
 
+use self::connections::Bounds;
 use crate::health::Health;
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
 use crate::run::Status;
 use crate::sharding::Sharding;
-
-/// Bytes of a request's line and headers.
-const HEAD_BYTES: usize = 16 << 10;
-/// After a failed accept (no file descriptors left, say), so that the loop does not spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
 /// Where and how to serve.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -77,9 +68,7 @@ impl ServeConfig {
     /// # Errors
     /// [`ServeError`] when the address cannot be listened on.
     pub async fn build(self, served: Served) -> Result<Server, ServeError> {
-        let listener =
-            TcpListener::bind(&self.listen).await.map_err(|source| ServeError::new(&self, source))?;
-        let address = listener.local_addr().map_err(|source| ServeError::new(&self, source))?;
+        let (listener, address) = listen(&self.listen, self.setting).await?;
         tracing::info!(%address, "listening");
         let pages = pages::router(Arc::new(served), self.request_timeout, self.metrics_only);
         Ok(Server { listener, address, pages, config: self })
@@ -145,14 +134,25 @@ pub enum ServeError {
 }
 
 impl ServeError {
-    fn new(config: &ServeConfig, source: std::io::Error) -> Self {
-        let (listen, setting) = (config.listen.clone(), config.setting);
+    fn new(listen: &str, setting: &'static str, source: std::io::Error) -> Self {
+        let listen = listen.to_owned();
         match source.kind() {
             ErrorKind::AddrInUse => Self::InUse { listen, setting },
             ErrorKind::PermissionDenied => Self::Permission { listen, setting },
             _ => Self::Address { listen, setting, source },
         }
     }
+}
+
+/// Listens on `address`, which `setting` names; gives the address with its true port as well.
+pub(crate) async fn listen(
+    address: &str,
+    setting: &'static str,
+) -> Result<(TcpListener, SocketAddr), ServeError> {
+    let refused = |source| ServeError::new(address, setting, source);
+    let listener = TcpListener::bind(address).await.map_err(refused)?;
+    let address = listener.local_addr().map_err(refused)?;
+    Ok((listener, address))
 }
 
 /// A server that listens and does not serve yet.
@@ -182,70 +182,15 @@ impl Service for Server {
 
     async fn serve(self, stop: Shutdown) -> Result<(), StageError> {
         let Self { listener, pages, config, .. } = self;
-        let config = Arc::new(config);
-        let places = Arc::new(Semaphore::new(config.connections.max(1)));
-        let tasks = TaskTracker::new();
-        let accepting = async {
-            loop {
-                let Ok(place) = places.clone().acquire_owned().await else { return };
-                let stream = accept(&listener).await;
-                tasks.spawn(converse(stream, pages.clone(), config.clone(), stop.clone(), place));
-            }
+        let bounds = Bounds {
+            head_timeout: config.head_timeout,
+            connection_age: config.connection_age,
+            grace: config.grace,
+            connections: config.connections,
         };
-        tokio::select! {
-            () = stop.cancelled() => {}
-            () = accepting => {}
-        }
-        drop(listener);
-        tasks.close();
-        // Every conversation has its own grace; none is waited for longer.
-        tasks.wait().await;
+        connections::serve(listener, pages, bounds, stop).await;
         Ok(())
     }
-}
-
-async fn accept(listener: &TcpListener) -> TcpStream {
-    loop {
-        match listener.accept().await {
-            Ok((stream, _)) => return stream,
-            Err(error) => {
-                let gone = [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
-                if !gone.contains(&error.kind()) {
-                    tracing::warn!(%error, "cannot accept a connection");
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
-                }
-            }
-        }
-    }
-}
-
-/// One connection, until its client, its age or the process ends it.
-async fn converse(
-    stream: TcpStream,
-    pages: Router,
-    config: Arc<ServeConfig>,
-    stop: Shutdown,
-    place: OwnedSemaphorePermit,
-) {
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(config.head_timeout).max_buf_size(HEAD_BYTES);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages)));
-    let ended = tokio::select! {
-        result = connection.as_mut() => Some(result),
-        () = stop.cancelled() => None,
-        () = tokio::time::sleep(config.connection_age) => None,
-    };
-    let ended = match ended {
-        Some(result) => Some(result),
-        None => {
-            connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(config.grace, connection).await.ok()
-        }
-    };
-    if let Some(Err(error)) = ended {
-        tracing::debug!(%error, "a connection ended early");
-    }
-    drop(place);
 }
 
 #[cfg(test)]

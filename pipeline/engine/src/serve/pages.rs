@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use axum::Router;
 use axum::body::{Body, HttpBody as _};
 use axum::extract::{Query, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
@@ -15,6 +15,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 
 use super::Served;
+use super::connections::{guarded, timed};
 use crate::health::{self, HealthReport};
 use crate::sharding::distributions;
 
@@ -60,18 +61,10 @@ pub(super) fn router(served: Arc<Served>, timeout: Duration, metrics_only: bool)
 }
 
 async fn bounded(request: Request, next: Next, timeout: Duration) -> Response {
-    let mut response = if request.body().size_hint().exact() != Some(0) {
-        (StatusCode::PAYLOAD_TOO_LARGE, "no page takes a request body\n").into_response()
-    } else {
-        match tokio::time::timeout(timeout, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => (StatusCode::SERVICE_UNAVAILABLE, "the answer was not ready in time\n").into_response(),
-        }
-    };
-    let headers = response.headers_mut();
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
-    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    response
+    if request.body().size_hint().exact() != Some(0) {
+        return guarded((StatusCode::PAYLOAD_TOO_LARGE, "no page takes a request body\n").into_response());
+    }
+    timed(request, next, timeout).await
 }
 
 #[derive(Deserialize)]

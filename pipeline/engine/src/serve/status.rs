@@ -14,7 +14,7 @@ use crate::lane::LaneCounts;
 use crate::ledger::LedgerStatus;
 use crate::run::Status;
 
-pub(super) fn status(engine: &Status, ledger: &LedgerStatus, health: &HealthReport) -> Value {
+pub(crate) fn status(engine: &Status, ledger: &LedgerStatus, health: &HealthReport) -> Value {
     let shards: Vec<Value> = engine
         .shards
         .iter()

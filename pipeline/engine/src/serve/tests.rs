@@ -6,8 +6,10 @@ use std::time::Instant;
 use pipeline_core::{Note, Reason, Seen, Uid, Version};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
+use super::connections::HEAD_BYTES;
 use super::*;
 use crate::circuit;
 use crate::health::HealthLimits;

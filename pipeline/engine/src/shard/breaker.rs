@@ -11,14 +11,22 @@ use crate::circuit::{Answer, Circuit, Config, State, Verdict};
 /// A circuit behind a lock that is held for one answer at a time.
 #[derive(Debug)]
 pub(crate) struct Breaker {
-    circuit: Mutex<Circuit>,
+    guarded: Mutex<Guarded>,
     state: watch::Sender<State>,
     sink: &'static str,
 }
 
+#[derive(Debug)]
+struct Guarded {
+    circuit: Circuit,
+    /// That the sink refuses everything was said since the circuit was last closed.
+    said: bool,
+}
+
 impl Breaker {
     pub(crate) fn new(config: Config, sink: &'static str) -> Self {
-        Self { circuit: Mutex::new(Circuit::new(config)), state: watch::Sender::new(State::Closed), sink }
+        let guarded = Mutex::new(Guarded { circuit: Circuit::new(config), said: false });
+        Self { guarded, state: watch::Sender::new(State::Closed), sink }
     }
 
     /// Where it stands, and every change of that.
@@ -28,62 +36,73 @@ impl Breaker {
 
     /// As [`Circuit::may_send`].
     pub(crate) fn may_send(&self, probe: Option<u64>) -> Result<(), Reason> {
-        self.circuit().may_send(probe)
+        self.guarded().circuit.may_send(probe)
     }
 
     /// As [`Circuit::answer`].
     pub(crate) fn answer(&self, key: &Key, answer: Answer, probe: Option<u64>, now: Duration) -> Verdict {
-        let mut circuit = self.circuit();
-        let verdict = circuit.answer(key, answer, probe, now, fastrand::u64(..));
-        self.publish(&circuit, now);
-        verdict
+        self.change(now, |circuit| circuit.answer(key, answer, probe, now, fastrand::u64(..)))
     }
 
     /// As [`Circuit::try_probe`].
     pub(crate) fn try_probe(&self, now: Duration) -> Option<u64> {
-        let mut circuit = self.circuit();
-        let probe = circuit.try_probe(now);
-        self.publish(&circuit, now);
-        probe
+        self.change(now, |circuit| circuit.try_probe(now))
     }
 
     /// As [`Circuit::probe_over`].
     pub(crate) fn probe_over(&self, probe: u64, now: Duration) {
-        let mut circuit = self.circuit();
-        circuit.probe_over(probe, now);
-        self.publish(&circuit, now);
+        self.change(now, |circuit| circuit.probe_over(probe, now));
     }
 
-    fn circuit(&self) -> MutexGuard<'_, Circuit> {
-        self.circuit.lock().unwrap_or_else(PoisonError::into_inner)
+    /// As [`Circuit::hasten`].
+    pub(crate) fn hasten(&self, now: Duration) {
+        self.change(now, |circuit| circuit.hasten(now));
     }
 
-    /// Tells the shards under the circuit's lock, so that they see changes in their order.
-    fn publish(&self, circuit: &Circuit, now: Duration) {
-        let state = circuit.state();
-        if *self.state.borrow() == state {
-            return;
+    fn guarded(&self) -> MutexGuard<'_, Guarded> {
+        self.guarded.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Changes the circuit, and tells the shards under its lock, so that they see changes in their order.
+    fn change<T>(&self, now: Duration, change: impl FnOnce(&mut Circuit) -> T) -> T {
+        let mut guarded = self.guarded();
+        let result = change(&mut guarded.circuit);
+        let state = guarded.circuit.state();
+        if *self.state.borrow() != state {
+            let before = self.state.send_replace(state);
+            self.say(before, state, &mut guarded.said, now);
         }
-        let before = self.state.send_replace(state);
+        result
+    }
+
+    fn say(&self, before: State, state: State, said: &mut bool, now: Duration) {
         let sink = self.sink;
-        match (before, state) {
-            (State::Closed, State::Open { reason, .. }) => match reason {
-                Reason::Unauthorized
-                | Reason::Forbidden
-                | Reason::NotFound
-                | Reason::Redirect
-                | Reason::Tls => {
-                    let reason = reason.as_str();
-                    tracing::error!(sink, reason, "the sink refuses everything: check its address and token");
-                }
-                _ => tracing::warn!(sink, reason = reason.as_str(), "the sink is down, reports wait"),
-            },
-            (_, State::Open { until, reason }) => {
+        match state {
+            State::Open { reason, .. } if refuses_all(reason) && !*said => {
+                *said = true;
+                let reason = reason.as_str();
+                tracing::error!(sink, reason, "the sink refuses everything: check its address and token");
+            }
+            State::Open { reason, .. } if before == State::Closed => {
+                tracing::warn!(sink, reason = reason.as_str(), "the sink is down, reports wait");
+            }
+            State::Open { until, reason } => {
                 let wait_ms = u64::try_from(until.saturating_sub(now).as_millis()).unwrap_or(u64::MAX);
                 tracing::debug!(sink, wait_ms, reason = reason.as_str(), "the sink is still down");
             }
-            (_, State::Closed) => tracing::info!(sink, "the sink takes reports again"),
-            (_, State::Probing { .. }) => {}
+            State::Closed => {
+                *said = false;
+                tracing::info!(sink, "the sink takes reports again");
+            }
+            State::Probing { .. } => {}
         }
     }
+}
+
+/// Whether a sink that is open for this reason will not take anything until someone acts.
+fn refuses_all(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Unauthorized | Reason::Forbidden | Reason::NotFound | Reason::Redirect | Reason::Tls
+    )
 }

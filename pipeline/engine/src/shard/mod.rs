@@ -5,31 +5,37 @@
 //! later, like one that fails
 
 mod breaker;
-mod round;
-mod turn;
+mod command;
+mod history;
+pub(crate) mod journal;
+pub(crate) mod keep;
+pub(crate) mod round;
+mod tell;
+pub(crate) mod turn;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Event, Key, Reason, Record, Shutdown, Sink, Source, Timestamp, Version};
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source};
+use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub(crate) use breaker::Breaker;
+pub(crate) use command::Command;
+pub use command::{Explained, Moment};
 
 use crate::circuit::State;
 use crate::health::Health;
-use crate::lane::{
-    Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, ReadResult, Standing, Step, Trace,
-};
+use crate::lane::{Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, Pending, ReadResult, Trace};
 use crate::ledger::Ledger;
-use crate::metrics::{ErrorType, EventType, Metrics};
+use crate::metrics::Metrics;
 use crate::supervise::caught;
+use history::{History, Moments};
+use journal::Journal;
+use tell::PUBLISH;
 
-/// Counters are published at most this often, and at least this long after they changed.
-const PUBLISH: Duration = Duration::from_millis(100);
 /// Events taken from the inbox before anything else gets its turn.
 const BATCH: usize = 128;
 /// Stands for "nothing to wait for".
@@ -57,52 +63,12 @@ impl<So, En, Si> Shared<So, En, Si> {
     }
 
     /// Tells whoever listens; nobody is waited for.
-    fn tell(&self, shard: u32, trace: Trace) {
+    fn tell(&self, shard: u32, trace: impl FnOnce() -> Trace) {
         if self.traces.receiver_count() > 0 {
-            // Without a receiver there is nobody to tell.
-            let _ = self.traces.send((shard, trace));
+            // The last one may stop listening now.
+            let _ = self.traces.send((shard, trace()));
         }
     }
-}
-
-/// What a person asks of a shard.
-pub(crate) enum Command {
-    /// Read the key again; if `true`, report all of it, whatever was acknowledged.
-    Replay(Key, bool),
-    /// Tell what is known of a key.
-    Explain(Key, oneshot::Sender<Explained>),
-    /// Give up a parked key; answers whether it was parked.
-    Discard(Key, oneshot::Sender<bool>),
-    /// List what is parked.
-    Parked(oneshot::Sender<Vec<(Key, Parked)>>),
-}
-
-/// What a shard knows of one application.
-#[derive(Debug, Clone)]
-pub struct Explained {
-    /// Which shard.
-    pub shard: u32,
-    /// What its lane holds of it; `None` when it is not busy.
-    pub standing: Option<Standing>,
-    /// How it was refused for good, if it was.
-    pub parked: Option<Parked>,
-    /// What was acknowledged.
-    pub record: Option<Record>,
-    /// What happened last, oldest first.
-    pub moments: Vec<Moment>,
-}
-
-/// One step that an event took.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Moment {
-    /// When.
-    pub at: Timestamp,
-    /// Which state.
-    pub version: Version,
-    /// W3C trace id of the event's life.
-    pub trace: u128,
-    /// What happened.
-    pub step: Step,
 }
 
 /// What a shard takes and tells.
@@ -112,9 +78,18 @@ pub(crate) struct Ports {
     pub(crate) counts: watch::Sender<LaneCounts>,
 }
 
+/// What an earlier process left to a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// What was refused for good.
+    pub(crate) parked: Vec<(Key, Parked)>,
+    /// What was not reported and cannot be read again.
+    pub(crate) pending: Vec<(Key, Pending)>,
+}
+
 /// A task that ended.
 enum Done {
-    Turn(Key, Outcome),
+    Turn(Key, Outcome, Moments),
     Read(Key, ReadResult),
 }
 
@@ -129,12 +104,25 @@ pub(crate) struct Shard<So, En, Si> {
     /// Rights to probe, by the key that uses one.
     probes: HashMap<Key, u64>,
     circuit: State,
+    history: History,
+    journal: Journal,
+    /// The key that the lane has just parked.
+    refused: Option<Key>,
     published: Instant,
     changed: bool,
 }
 
 impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
-    pub(crate) fn new(number: u32, shared: Arc<Shared<So, En, Si>>, lane: Lane, ports: Ports) -> Self {
+    /// `journal_every` after something happened to a key, what must outlive the process is written; `history`
+    /// applications are remembered with what happened to them.
+    pub(crate) fn new(
+        number: u32,
+        shared: Arc<Shared<So, En, Si>>,
+        lane: Lane,
+        ports: Ports,
+        journal_every: Duration,
+        history: usize,
+    ) -> Self {
         Self {
             number,
             lane,
@@ -143,14 +131,18 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             actions: Vec::new(),
             probes: HashMap::new(),
             circuit: State::Closed,
+            history: History::new(history),
+            journal: Journal::new(journal_every),
+            refused: None,
             published: shared.started,
             changed: true,
             shared,
         }
     }
 
-    /// Works until `stop`, then lets what is in flight finish within the grace period.
-    pub(crate) async fn run(mut self, stop: Shutdown) {
+    /// Goes on with what is `left`, works until `stop`, then lets what is in flight finish within the grace period.
+    pub(crate) async fn run(mut self, left: Left, stop: Shutdown) {
+        self.restore(left);
         self.shared.health.shard(self.number, true, std::time::Instant::now());
         let mut circuit = self.shared.breaker.watch();
         circuit.mark_changed();
@@ -171,6 +163,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 () = sleep_until(wake) => self.step(Input::Tick),
             }
             self.probe();
+            self.keep();
             self.publish(false);
         }
         self.drain().await;
@@ -178,12 +171,25 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         self.shared.health.shard(self.number, false, std::time::Instant::now());
     }
 
+    /// Begins nothing more. What is left then is journaled, as far as it cannot be read again.
     async fn drain(&mut self) {
         self.ports.inbox.close();
         self.step(Input::Stop);
+        while let Ok(event) = self.ports.inbox.try_recv() {
+            self.step(Input::Event(event.into()));
+        }
+        // Whoever stops the process may kill it before the grace period is over.
+        self.keep_all();
         let deadline = Instant::now() + self.shared.grace;
-        while let Ok(Some(done)) = timeout_at(deadline, self.tasks.join_next()).await {
-            self.done(done);
+        loop {
+            let due = self.journal.due().map(|at| self.shared.started + at);
+            let until = due.into_iter().fold(deadline, Instant::min);
+            match timeout_at(until, self.tasks.join_next()).await {
+                Ok(Some(done)) => self.done(done),
+                Err(_) if Instant::now() < deadline => {}
+                Ok(None) | Err(_) => break,
+            }
+            self.keep();
         }
         let left = self.tasks.len();
         if left > 0 {
@@ -194,6 +200,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             );
             self.tasks.shutdown().await;
         }
+        self.keep_all();
     }
 
     fn wake_at(&self) -> Instant {
@@ -203,7 +210,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             State::Open { until, .. } if self.lane.has_probe() => Some(until),
             _ => None,
         };
-        let due = lane.into_iter().chain(probe).min().map(|at| started + at);
+        let due = lane.into_iter().chain(probe).chain(self.journal.due()).min().map(|at| started + at);
         let publish = self.changed.then(|| self.published + PUBLISH);
         due.into_iter().chain(publish).min().unwrap_or_else(|| Instant::now() + LONG)
     }
@@ -241,46 +248,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         self.act();
     }
 
-    fn command(&mut self, command: Command) {
-        match command {
-            Command::Replay(key, whole) => {
-                if whole {
-                    let doubted = |mut record: Record| {
-                        record.doubt();
-                        record
-                    };
-                    self.shared.ledger.update(&key, |record| record.map(doubted));
-                }
-                let uid = self.shared.ledger.get(&key).map(|record| record.uid);
-                self.step(Input::Replay { key, uid });
-            }
-            Command::Explain(key, answer) => {
-                let explained = Explained {
-                    shard: self.number,
-                    standing: self.lane.standing(&key, self.shared.now()),
-                    parked: self
-                        .lane
-                        .parked()
-                        .find(|(parked, _)| **parked == key)
-                        .map(|(_, how)| how.clone()),
-                    record: self.shared.ledger.get(&key),
-                    moments: Vec::new(),
-                };
-                let _ = answer.send(explained);
-            }
-            // Whoever asked may be gone by now.
-            Command::Discard(key, answer) => {
-                let was = self.lane.parked().any(|(parked, _)| *parked == key);
-                self.step(Input::Discard { key });
-                let _ = answer.send(was);
-            }
-            Command::Parked(answer) => {
-                let list = self.lane.parked().map(|(key, parked)| (key.clone(), parked.clone()));
-                let _ = answer.send(list.collect());
-            }
-        }
-    }
-
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
         let Ok(done) = done else {
             // Turns and reads catch their panics; only an abort while stopping ends them so.
@@ -289,7 +256,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         let seed = fastrand::u64(..);
         let now = self.shared.now();
         match done {
-            Done::Turn(key, outcome) => {
+            Done::Turn(key, outcome, moments) => {
+                self.history.append(&key, moments);
                 if let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
@@ -302,13 +270,18 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     self.shared.breaker.probe_over(probe, now);
                 }
                 self.act();
+                self.touched(&key);
             }
         }
     }
 
     fn step(&mut self, input: Input) {
+        let key = keep::key(&input).cloned();
         self.lane.step(input, self.shared.now(), &mut self.actions);
         self.act();
+        if let Some(key) = key {
+            self.touched(&key);
+        }
     }
 
     fn act(&mut self) {
@@ -321,7 +294,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let key = start.event.key.clone();
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
                     self.tasks.spawn(async move {
-                        let outcome = caught(turn::turn(&shared, shard, &start, probe)).await;
+                        let mut moments = Moments::default();
+                        let outcome = caught(turn::turn(&shared, shard, &start, probe, &mut moments)).await;
                         let outcome = outcome.unwrap_or_else(|_| {
                             tracing::error!(%key, "a turn panicked, trying it again later");
                             Outcome::Retry {
@@ -331,7 +305,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                                 refused: start.refused.clone(),
                             }
                         });
-                        Done::Turn(key, outcome)
+                        Done::Turn(key, outcome, moments)
                     });
                 }
                 Action::Read { key, not_older_than, .. } => {
@@ -349,46 +323,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             }
         }
         self.actions = actions;
-    }
-
-    fn told(&self, trace: Trace) {
-        let (metrics, shard) = (&self.shared.metrics, self.number);
-        match trace.step {
-            Step::Filtered(why) => metrics.filtered(why),
-            Step::Retried { reason, .. } => metrics.retried(reason),
-            Step::Parked(reason) => {
-                metrics.parked(reason);
-                let key = &trace.key;
-                tracing::warn!(%key, reason = reason.as_str(), "an event was refused for good and is parked");
-            }
-            Step::Acked { after } => metrics.acknowledged(after),
-            _ => {}
-        }
-        if let Some(compat) = metrics.compat() {
-            match trace.step {
-                Step::Observed => compat.enqueued(shard, &trace.key, false),
-                Step::Limited(_) => compat.dropped(shard, &trace.key, false),
-                Step::Filtered(_) => compat.ignored(shard, EventType::App, &trace.key),
-                Step::Retried { .. } | Step::Parked(_) => {
-                    compat.errored(shard, EventType::App, ErrorType::Unknown, &trace.key);
-                }
-                Step::Acked { after } => compat.processed(shard, &trace.key, EventType::App, after),
-                _ => {}
-            }
-        }
-        self.shared.tell(self.number, trace);
-    }
-
-    fn publish(&mut self, at_once: bool) {
-        if !self.changed || (!at_once && self.published.elapsed() < PUBLISH) {
-            return;
-        }
-        let counts = self.lane.counts(self.shared.now());
-        self.shared.metrics.lane(self.number, &counts);
-        self.shared.health.lane(self.number, &counts, std::time::Instant::now());
-        self.ports.counts.send_replace(counts);
-        self.published = Instant::now();
-        self.changed = false;
     }
 }
 

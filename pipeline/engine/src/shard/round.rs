@@ -103,6 +103,7 @@ impl Round {
             None => self.resources.pop_front()?,
         };
         self.flying += 1;
+        self.record = Record::sending(self.record.take(), &report, None);
         let known = self.record.as_ref().filter(|record| record.uid == report.uid);
         let counter = known.map_or(0, |record| record.counter(report.entity));
         Some((report, counter))

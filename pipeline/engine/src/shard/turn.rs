@@ -6,33 +6,87 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Cause, Enrich, Event, Filtered, Key, Reason, Record, Report, Shipment, Sink, Source, StageError,
-    Timestamp, Turn, Version,
+    Cause, Enrich, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample, Shipment,
+    Sink, Source, StageError, Stub, Timestamp, Turn, Version,
 };
+use tokio::time::Instant;
 
-use super::Shared;
+use super::history::Moments;
 use super::round::{End, Round};
+use super::{Moment, Shared};
 use crate::circuit::{Answer, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Refused, Start, Step, Trace};
+use crate::ledger::Ledger;
 use crate::metrics::ReportResult;
 
-/// Runs one turn to its end.
+/// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
+struct Teller<'a, So, En, Si> {
+    shared: &'a Shared<So, En, Si>,
+    shard: u32,
+    event: &'a Event,
+    moments: &'a mut Moments,
+}
+
+impl<So, En, Si> Teller<'_, So, En, Si> {
+    fn tell(&mut self, step: Step) {
+        let Event { key, version, trace, .. } = self.event;
+        let moment = Moment { at: Timestamp::now(), version: *version, trace: *trace, step };
+        self.moments.push(self.shared.now(), moment);
+        self.shared.tell(self.shard, || Trace { key: key.clone(), version: *version, trace: *trace, step });
+    }
+
+    fn fetched(&mut self, calls: Vec<Sample>) {
+        for Sample { call, outcome, took, .. } in calls {
+            let (took, failed) = match outcome {
+                CallOutcome::Ok => (took, None),
+                CallOutcome::Cached => (Duration::ZERO, None),
+                CallOutcome::Failed(reason) => (took, Some(reason)),
+            };
+            self.tell(Step::Fetched { call, took, failed });
+        }
+    }
+
+    fn answered(&mut self, report: &Report, verdict: Verdict, reason: Reason, took: Duration) {
+        let kind = report.kind;
+        let (result, step) = match verdict {
+            Verdict::Acked => (ReportResult::Acknowledged, Step::Reported { kind, took }),
+            Verdict::Retry => (ReportResult::Retried, Step::NotTaken { kind, reason, took }),
+            Verdict::Reject => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
+        };
+        self.shared.metrics.report(kind, result);
+        self.tell(step);
+    }
+}
+
+/// Runs one turn to its end; what happens in it goes to `moments` as well.
+///
+/// Before a report is sent its entity becomes unsure in the ledger, and an acknowledgement makes it sure again. A turn
+/// that is dropped in between, and a report that is not taken, leave it unsure. So does one that is refused for good:
+/// an earlier try of the same report may have arrived although its answer was lost, and the price is at most one
+/// report more when the state returns to what was acknowledged.
 pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     shared: &Shared<So, En, Si>,
     shard: u32,
     start: &Start,
     probe: Option<u64>,
+    moments: &mut Moments,
 ) -> Outcome {
     let event = &*start.event;
     let known = shared.ledger.get(&event.key);
-    if is_stale(event, known.as_ref()) {
+    if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
         return Outcome::Filtered { why: Filtered::Stale, owed: None };
     }
+    let mut teller = Teller { shared, shard, event, moments };
     let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
-    let enriched = match shared.enrich.enrich(event, known.as_ref(), &turn).await {
+    let began = Instant::now();
+    let enriched = shared.enrich.enrich(event, known.as_ref(), &turn).await;
+    teller.fetched(turn.calls.take());
+    let enriched = match enriched {
         Ok(enriched) => enriched,
         Err(error) => return not_enriched(event, &error, &start.refused),
     };
+    teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
+    let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
     let mut round = Round::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
     let mut flying = FuturesUnordered::new();
     loop {
@@ -41,20 +95,20 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
                 round.halt(reason);
                 break;
             }
-            flying.push(ship(shared, Shipment::new(report, shared.ledger.id(), shared.sink.name(), counter)));
+            let shipment = Shipment::new(report, shared.ledger.id(), shared.ledger.sink(), counter);
+            flying.push(ship(shared, &event.key, stub.as_ref(), shipment));
         }
-        let Some((report, answer)) = flying.next().await else { break };
-        let (answer, reason, after) = answer;
+        let Some(Shipped { report, answer, reason, after, took }) = flying.next().await else { break };
         let verdict = shared.breaker.answer(&event.key, answer, probe, shared.now());
-        note(shared, shard, event, &report, verdict);
         if verdict == Verdict::Acked {
-            shared.ledger.update(&event.key, |record| Record::acknowledge(record, &report));
+            shared.ledger.acknowledge(&event.key, &report);
         }
+        teller.answered(&report, verdict, reason, took);
         round.settled(&report, verdict, reason, after);
     }
     let End { settle, outcome } = round.end();
     if let Some(settle) = settle {
-        shared.ledger.update(&event.key, |record| Some(Record::settle(record, &settle)));
+        shared.ledger.settle(&event.key, &settle, &event.coalesced_ends);
     }
     outcome
 }
@@ -87,14 +141,31 @@ pub(super) async fn read<So: Source, En: Enrich, Si: Sink>(
     }
 }
 
+/// A report that was sent.
+struct Shipped {
+    report: Report,
+    answer: Answer,
+    /// Why it was not taken, if it was not.
+    reason: Reason,
+    /// The sink's `Retry-After`.
+    after: Option<Duration>,
+    /// How long the sink took.
+    took: Duration,
+}
+
 /// Sends one report. The sink answers once for each; one that does not is taken to have failed.
 async fn ship<So, En, Si: Sink>(
     shared: &Shared<So, En, Si>,
+    key: &Key,
+    stub: Option<&Stub>,
     shipment: Shipment,
-) -> (Report, (Answer, Reason, Option<Duration>)) {
+) -> Shipped {
+    shared.ledger.sending(key, &shipment.report, stub).await;
+    let began = Instant::now();
     let answer = shared.sink.ship(slice::from_ref(&shipment)).await.pop();
+    let took = began.elapsed();
     let report = shipment.report;
-    let told = match answer {
+    let (answer, reason, after) = match answer {
         Some(Ok(())) => (Answer::Accepted, Reason::Refused, None),
         Some(Err(error)) => {
             let reason = error.reason();
@@ -111,33 +182,7 @@ async fn ship<So, En, Si: Sink>(
             (Answer::Failed { reason, after: None }, reason, None)
         }
     };
-    (report, told)
-}
-
-fn note<So, En, Si>(
-    shared: &Shared<So, En, Si>,
-    shard: u32,
-    event: &Event,
-    report: &Report,
-    verdict: Verdict,
-) {
-    let result = match verdict {
-        Verdict::Acked => ReportResult::Acknowledged,
-        Verdict::Retry => ReportResult::Retried,
-        Verdict::Reject => ReportResult::Rejected,
-    };
-    shared.metrics.report(report.kind, result);
-    if verdict == Verdict::Acked {
-        shared.tell(
-            shard,
-            Trace {
-                key: event.key.clone(),
-                version: event.version,
-                trace: event.trace,
-                step: Step::Reported { kind: report.kind, took: Duration::ZERO },
-            },
-        );
-    }
+    Shipped { report, answer, reason, after, took }
 }
 
 fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome {
@@ -156,14 +201,25 @@ fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome
     }
 }
 
-/// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole and of which
-/// nothing is owed, or the end of a life before the acknowledged one.
-fn is_stale(event: &Event, known: Option<&Record>) -> bool {
+/// Whether the end of a life was told by this process already, and nothing is known that it ends: neither the same
+/// life, which came back, nor another one (a list that lacks a name ends whatever life of it is known).
+pub(crate) fn is_told(event: &Event, known: Option<&Record>, ledger: &Ledger) -> bool {
+    let ends = |known: &Record| known.uid == event.uid || event.version >= known.version;
+    event.is_deleted() && !known.is_some_and(ends) && ledger.has_ended(&event.key, &event.uid)
+}
+
+/// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole, of which nothing is
+/// owed and no report's fate is unknown, or the end of a life before the acknowledged one.
+pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
     let Some(known) = known.filter(|_| event.cause == Cause::Watch && event.version.0 != 0) else {
         return false;
     };
     if event.is_deleted() {
         return known.uid != event.uid && event.version < known.version;
     }
-    known.uid == event.uid && event.version <= known.version && known.sections.is_some() && !known.is_owed()
+    known.uid == event.uid
+        && event.version <= known.version
+        && known.is_settled()
+        && !known.is_owed()
+        && !known.is_unsure()
 }

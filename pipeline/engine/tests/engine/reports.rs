@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Digest, Entity, EntityId, Reason, StageError};
+use pipeline_core::{Call, Cause, Digest, Entity, EntityId, Reason, ReportKind, StageError};
 use pipeline_engine::lane::Step;
 use pipeline_engine::run::Config;
 use pipeline_engine::sharding::{Owned, Sharding};
@@ -209,8 +209,19 @@ async fn whoever_listens_sees_an_events_life() {
         assert_eq!((shard, trace.key.name(), trace.version.0, trace.trace), (0, "app", 3, 3));
         steps.push(trace.step);
     }
-    assert_eq!(steps.len(), 4, "{steps:?}");
+    assert_eq!(steps.len(), 6, "{steps:?}");
     assert_eq!(steps[..2], [Step::Observed, Step::Started { attempt: 0 }]);
-    assert!(matches!(steps[2..], [Step::Reported { .. }, Step::Acked { .. }]));
+    assert!(
+        matches!(
+            steps[2..],
+            [
+                Step::Fetched { call: Call::ResourceTree, failed: None, .. },
+                Step::Enriched { reports: 1, .. },
+                Step::Reported { kind: ReportKind::App, .. },
+                Step::Acked { .. }
+            ]
+        ),
+        "{steps:?}"
+    );
     engine.end().await;
 }

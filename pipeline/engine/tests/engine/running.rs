@@ -14,6 +14,9 @@ use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
 
+/// A test fails when something does not happen within this time of the machine.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
 /// An engine that runs.
 pub(crate) struct Running {
     pub(crate) cluster: Cluster,
@@ -21,6 +24,7 @@ pub(crate) struct Running {
     pub(crate) enricher: Enricher,
     pub(crate) ledger: Ledger,
     pub(crate) health: Health,
+    pub(crate) metrics: Metrics,
     pub(crate) handle: Handle,
     pub(crate) stop: Shutdown,
     pub(crate) task: JoinHandle<Result<(), EngineError>>,
@@ -31,28 +35,39 @@ pub(crate) fn one_shard() -> Config {
 }
 
 pub(crate) fn start(config: Config, cluster: Cluster, enricher: Enricher, receiver: Receiver) -> Running {
-    let ledger = Ledger::memory();
+    start_on(Ledger::memory(), config, cluster, enricher, receiver)
+}
+
+pub(crate) fn start_on(
+    ledger: Ledger,
+    config: Config,
+    cluster: Cluster,
+    enricher: Enricher,
+    receiver: Receiver,
+) -> Running {
     let owned = config.owned.shards(config.sharding);
     let health = Health::new(HealthLimits::default(), owned.clone(), std::time::Instant::now());
+    let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
     let parts = Parts {
         source: cluster.clone(),
         enrich: enricher.clone(),
         sink: receiver.clone(),
         ledger: ledger.clone(),
-        metrics: Metrics::new(&MetricsConfig::new(owned, "test")),
+        metrics: metrics.clone(),
         health: health.clone(),
     };
     let engine = Engine::new(config, parts);
     let handle = engine.handle();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
-    Running { cluster, receiver, enricher, ledger, health, handle, stop, task }
+    Running { cluster, receiver, enricher, ledger, health, metrics, handle, stop, task }
 }
 
 impl Running {
     /// Waits until `done`, looking every 10 ms; every look checks that nothing is missing.
     pub(crate) async fn until(&self, what: &str, done: impl Fn(&LaneCounts) -> bool) -> LaneCounts {
-        for _ in 0..200_000 {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < PATIENCE {
             let status = self.handle.status();
             for (shard, counts) in &status.shards {
                 assert_eq!(counts.balance(), 0, "shard {shard}: {counts:?}");

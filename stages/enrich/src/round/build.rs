@@ -1,13 +1,12 @@
 //! The reports of a round, and what is remembered of them.
 
-use bytes::Bytes;
 use pipeline_core::{
-    Digest, Enriched, Entity, EntityId, Event, Filtered, Hasher, Record, Report, ReportKind, Sections,
-    Settle, Stub, Timestamp, Turn, Version,
+    Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow, Sections,
+    Settle, Shows, Stub, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
-use super::{Got, OWED_AFTER, PACE, Round, Settings, Which};
+use super::{Got, OWED_AFTER, PACE, Round, Settings, Which, stub};
 use crate::answers::Tree;
 use crate::application::{Application, Health};
 use crate::faults;
@@ -20,6 +19,7 @@ pub(super) struct Draft {
     pub(super) kind: ReportKind,
     pub(super) decision: Digest,
     pub(super) owed: bool,
+    pub(super) shows: Shows,
     pub(super) payload: Payload,
 }
 
@@ -27,24 +27,28 @@ impl Round<'_> {
     pub(super) fn build(self) -> Enriched {
         let mut reports: Vec<Report> = Vec::new();
         if let Some(earlier) = self.earlier {
-            reports.push(stub(self.event, earlier, self.turn, self.settings));
+            reports.push(stub::end(self.event, earlier, self.turn, self.settings));
         }
         let mut unsent = Vec::new();
         let mut owed = false;
         if self.scope.application {
-            for end in self.ends() {
-                let draft = self.application(&self.app.with_operation_end(end, self.redactor), None);
-                reports.push(self.report(&draft, draft.payload.content(), false));
+            for (end, digest) in self.ends() {
+                let mut draft = self.application(&self.app.with_operation_end(end, self.redactor), None);
+                draft.shows = Shows::End(digest);
+                let content = draft.payload.content();
+                // A round that was cut off may have told it as the state that it was then.
+                let known = self.known.filter(|known| reports.is_empty() && !known.unsure);
+                if known.is_none_or(|known| known.content != content) {
+                    reports.push(self.report(&draft, content, false));
+                }
             }
             let gone = self.event.is_deleted();
             let draft = self.application(&self.app, gone.then_some(self.turn.now));
             owed = draft.owed;
             // An operation's end reported just before is the predecessor then, and never equal.
-            let known = if reports.iter().any(|report| report.uid == self.event.uid) {
-                Digest::NONE
-            } else {
-                self.known.map_or(Digest::NONE, |known| known.content)
-            };
+            let told = reports.iter().any(|report| report.uid == self.event.uid);
+            let sure = self.known.filter(|known| !told && !known.unsure);
+            let known = sure.map_or(Digest::NONE, |known| known.content);
             let content = draft.payload.content();
             if gone || content != known {
                 reports.push(self.report(&draft, content, gone));
@@ -53,8 +57,16 @@ impl Round<'_> {
         if self.event.is_deleted() {
             return Enriched { reports, settle: None, filtered: None, owed: None };
         }
-        let mut missing = owed;
-        for (entry, health) in self.changed() {
+        let changed = self.changed();
+        // What was not looked at is still owed.
+        let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
+        let left = |row: &ResourceRow| {
+            row.owed && !row.gone && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
+        };
+        let still =
+            |known: &Record| (known.owed && !self.scope.application) || known.resources.iter().any(left);
+        let mut missing = owed || self.known.is_some_and(still);
+        for (entry, health) in changed {
             let row = self.known.and_then(|known| known.resource(entry.id)).filter(|row| !row.gone);
             let Some(draft) = self.resource(entry, health) else {
                 missing = true;
@@ -63,7 +75,7 @@ impl Round<'_> {
             };
             missing |= draft.owed;
             let content = draft.payload.content();
-            if row.is_some_and(|row| row.content == content) {
+            if row.is_some_and(|row| row.content == content && !row.unsure) {
                 unsent.push((entry.id, draft.decision, draft.owed));
             } else {
                 reports.push(self.report(&draft, content, false));
@@ -117,6 +129,7 @@ impl Round<'_> {
             content,
             owed: draft.owed,
             ends,
+            shows: draft.shows,
             body: draft.payload.body(self.turn.now),
             trace: self.event.trace,
         }
@@ -144,7 +157,8 @@ impl Round<'_> {
             }
         };
         let payload = self.redacted(payload);
-        Draft { entity: Entity::Application, kind, decision, owed: owed || parent_owed, payload }
+        let (entity, shows) = (Entity::Application, Shows::Nothing);
+        Draft { entity, kind, decision, owed: owed || parent_owed, shows, payload }
     }
 
     /// `appVersions`: the texts of the chart's files; absent parts stay absent.
@@ -195,10 +209,7 @@ impl Round<'_> {
         source.actual_manifest = actual;
         source.sync_status.clone_from(&app.sync_status);
         source.health = Some(health);
-        if let Some(operation) = &app.operation {
-            source.sync_started_at = Moment::or_now(&operation.started_at);
-            source.sync_finished_at = crate::payload::time(&operation.finished_at).map(Moment::At);
-        }
+        times(&mut source, app);
         Payload { object, source, errors, app_versions }
     }
 
@@ -216,6 +227,14 @@ impl Round<'_> {
     }
 }
 
+/// When the application's operation began and ended.
+pub(super) fn times(source: &mut Source, app: &Application) {
+    if let Some(operation) = &app.operation {
+        source.sync_started_at = Moment::or_now(&operation.started_at);
+        source.sync_finished_at = crate::payload::time(&operation.finished_at).map(Moment::At);
+    }
+}
+
 fn decision(sections: &Sections) -> Digest {
     let mut hasher = Hasher::default();
     for Digest(section) in [sections.spec, sections.status, sections.operation, sections.metadata] {
@@ -225,7 +244,7 @@ fn decision(sections: &Sections) -> Digest {
 }
 
 /// The `source` of a root application, before its state is filled in.
-fn root_source(settings: &Settings, repo_url: &str, cluster: &str) -> Source {
+pub(super) fn root_source(settings: &Settings, repo_url: &str, cluster: &str) -> Source {
     Source {
         desired_manifest: String::new(),
         actual_manifest: String::new(),
@@ -249,56 +268,5 @@ fn root_source(settings: &Settings, repo_url: &str, cluster: &str) -> Source {
         app_namespace: String::new(),
         app_instance_label_key: settings.instance_label_key.clone(),
         tracking_method: settings.tracking_method.as_str(),
-    }
-}
-
-/// The report of a deletion of which nothing but the record is left.
-pub(super) fn stub(event: &Event, record: &Record, turn: &Turn, settings: &Settings) -> Report {
-    let object = |deleted: &str| {
-        json!({
-            "kind": "Application",
-            "apiVersion": "argoproj.io/v1alpha1",
-            "metadata": {
-                "name": event.key.name(),
-                "namespace": event.key.namespace(),
-                "uid": &*record.uid,
-                "deletionTimestamp": deleted,
-            },
-            "spec": {
-                "source": {"repoURL": record.stub.repo_url},
-                "destination": {"server": record.stub.server},
-                "project": "",
-            },
-        })
-    };
-    let text = |deleted: &str| {
-        let app = Application::of_value(object(deleted));
-        app.map(|app| object::application(&app, Some(&object::Marks::default()), None).text)
-    };
-    let object = crate::payload::ObjectText {
-        text: text(&crate::payload::seconds(turn.now)).unwrap_or_default(),
-        timeless: text("").ok(),
-    };
-    let payload = Payload {
-        object,
-        source: root_source(settings, &record.stub.repo_url, &record.stub.server),
-        errors: Vec::new(),
-        app_versions: json!({}),
-    };
-    // Of another life the event's version says nothing.
-    let version = if record.uid == event.uid { event.version } else { Version(0) };
-    let body: Bytes = payload.body(turn.now);
-    Report {
-        key: event.key.clone(),
-        uid: record.uid.clone(),
-        version,
-        entity: Entity::Application,
-        kind: ReportKind::App,
-        decision: Digest::of(b"gone"),
-        content: payload.content(),
-        owed: false,
-        ends: true,
-        body,
-        trace: event.trace,
     }
 }

@@ -10,6 +10,7 @@ mod build;
 mod needs;
 mod resource;
 mod settings;
+mod stub;
 #[cfg(test)]
 mod tests;
 
@@ -23,7 +24,7 @@ use pipeline_core::{
 };
 
 use crate::answers::{self, Commit, Managed, Manifests, Tree};
-use crate::application::{Application, operation_digest};
+use crate::application::Application;
 use crate::canonical;
 
 pub use ask::{Answer, AppRef, Ask, ManifestsKey, Purpose, ResourceRef};
@@ -70,12 +71,31 @@ fn is_older(version: Version, than: Version) -> bool {
     version != Version(0) && version < than
 }
 
+/// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: not what
+/// the newest state shows, and nothing up to the one that was acknowledged last. Each acknowledgement moves that one,
+/// so that a round that was cut off goes on where it was.
+fn untold<'e>(
+    event: &'e Event,
+    known: Option<&Record>,
+    shown: Option<Digest>,
+) -> impl Iterator<Item = (&'e OperationEnd, Digest)> + use<'e> {
+    let known = known.map_or(Digest::NONE, |known| known.operation);
+    let mut ends: Vec<_> = event.coalesced_ends.iter().map(|end| (end.as_ref(), end.digest())).collect();
+    // Of what was folded together twice the order is lost; these times are written alike.
+    ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));
+    let told = ends.iter().rposition(|(_, digest)| *digest == known).map_or(0, |last| last + 1);
+    ends.into_iter().skip(told).filter(move |(_, digest)| Some(*digest) != shown)
+}
+
 /// What of an application is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Scope {
     /// The application itself is reported.
     application: bool,
     resources: Which,
+    /// Nothing of the application differs from what was acknowledged: only a tree can tell of a resource's health
+    /// that moved.
+    quiet: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,9 +144,10 @@ impl<'a> Round<'a> {
         let gone = || {
             // Of a life that came and went before it could be read, that it is over is all that can be told.
             let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
-            let remembered = earlier.or(known).cloned().or_else(unseen);
-            let reports: Vec<_> =
-                remembered.iter().map(|record| build::stub(event, record, turn, settings)).collect();
+            let remembered = known.cloned().or_else(unseen);
+            let departed = |record| stub::departed(event, record, turn, settings, redactor);
+            let former = earlier.map(|earlier| stub::end(event, earlier, turn, settings));
+            let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
             let filtered = reports.is_empty().then_some(Filtered::NeverReported);
             Ok(Begun::Done(Enriched { reports, settle: None, filtered, owed: None }))
         };
@@ -139,7 +160,7 @@ impl<'a> Round<'a> {
         };
         let sections = canonical::sections(&app.object);
         let parent = app.parent(settings.tracking_method, &settings.instance_label_key);
-        let scope = Scope { application: false, resources: Which::None };
+        let scope = Scope { application: false, resources: Which::None, quiet: true };
         let (answers, learned) = (HashMap::new(), None);
         let mut round = Self {
             event,
@@ -160,43 +181,45 @@ impl<'a> Round<'a> {
                 round.scope = scope;
                 Ok(Begun::Go(Box::new(round)))
             }
-            Err(filtered) => Ok(Begun::Done(Enriched::filtered(filtered))),
+            Err(filtered) => {
+                // What is owed stays owed: a process that has just begun does not wait for it yet.
+                let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
+                Ok(Begun::Done(Enriched { owed, ..Enriched::filtered(filtered) }))
+            }
         }
     }
 
-    /// What is to be looked at: deleted, first seen, became healthy, changed, owed, in this order.
+    /// What is to be looked at: deleted, first seen, became healthy, changed, not sure of, owed, in this order.
     fn decide(&self) -> Result<Scope, Filtered> {
-        let scope = |application, resources| Ok(Scope { application, resources });
+        let changed = |resources| Ok(Scope { application: true, resources, quiet: false });
         if matches!(self.event.change, Change::Deleted { .. }) {
-            return scope(true, Which::None);
+            return changed(Which::None);
         }
         let Some((known, sections)) = self.known.and_then(|known| Some((known, known.sections?))) else {
-            return scope(true, Which::Changed);
+            return changed(Which::Changed);
         };
         if self.event.cause == Cause::Watch && self.event.version < known.version {
+            // Also where something is not sure: the newer state is on its way, and must not be overtaken.
             return Err(Filtered::Stale);
         }
         if self.app.health.is_healthy() && !known.healthy {
-            return scope(true, Which::All);
+            return changed(Which::All);
         }
         if sections != self.sections || self.ends().next().is_some() {
-            return scope(true, Which::Changed);
+            return changed(Which::Changed);
         }
-        if self.event.cause == Cause::Owed && (known.is_owed() || self.app.health_in_tree) {
-            return scope(known.owed, Which::Changed);
+        let owed = self.event.cause == Cause::Owed;
+        if known.is_unsure() || self.app.health_in_tree || (owed && known.is_owed()) {
+            let application = known.unsure || (owed && known.owed);
+            return Ok(Scope { application, resources: Which::Changed, quiet: true });
         }
-        if self.app.health_in_tree { scope(false, Which::Changed) } else { Err(Filtered::Unchanged) }
+        Err(Filtered::Unchanged)
     }
 
-    /// Ends of operations that were coalesced away and that neither the last report nor the newest state
-    /// shows, oldest first.
-    fn ends(&self) -> impl Iterator<Item = &OperationEnd> {
+    /// The ends of operations that are still to be told.
+    fn ends(&self) -> impl Iterator<Item = (&OperationEnd, Digest)> {
         let shown = self.app.operation.as_ref().map(|operation| operation.digest());
-        let known = self.known.map_or(Digest::NONE, |known| known.operation);
-        self.event.coalesced_ends.iter().map(AsRef::as_ref).filter(move |end| {
-            let digest = operation_digest(&end.started_at, &end.finished_at, &end.phase);
-            digest != known && Some(digest) != shown
-        })
+        untold(self.event, self.known, shown)
     }
 
     /// What must still be fetched; those of one answer may be fetched at the same time. Empty: ready.

@@ -1,6 +1,6 @@
 //! Which calls a round needs, in the order of need.
 
-use pipeline_core::{Cause, Digest, Hasher, Reason};
+use pipeline_core::{Cause, Digest, Hasher, Reason, Record};
 
 use super::{AppRef, Ask, Got, ManifestsKey, PATIENCE, Purpose, RawManifests, Round, Which};
 use crate::answers::{Commit, Manifests, Tree};
@@ -99,8 +99,13 @@ impl Round<'_> {
             || self.app.entries.iter().filter_map(health_of_entry).any(|health| !health.is_healthy());
         (self.app.health_in_tree || unhealthy()).then(|| Ask::ResourceTree {
             app: self.app.api_name(),
-            paced: !self.scope.application && self.event.cause != Cause::Owed,
+            paced: self.scope.quiet && self.event.cause != Cause::Owed && !self.is_unsure(),
         })
+    }
+
+    /// Of something it is not known what the receiver holds: it is reported, whether it changed or not.
+    fn is_unsure(&self) -> bool {
+        self.known.is_some_and(Record::is_unsure)
     }
 
     pub(super) fn tree(&self) -> Option<&Tree> {
@@ -153,8 +158,8 @@ impl Round<'_> {
         if self.app.health_in_tree {
             match self.tree_answer() {
                 None | Some(Got::Skipped) => return Vec::new(),
-                // Nothing tells that a health moved.
-                Some(Got::Failed(_)) if !self.scope.application => return Vec::new(),
+                // Nothing tells that a health moved; the tree is owed.
+                Some(Got::Failed(_)) if self.scope.quiet => return Vec::new(),
                 Some(_) => {}
             }
         }
@@ -169,7 +174,8 @@ impl Round<'_> {
             _ if self.scope.resources == Which::All => true,
             None => true,
             Some(row) => {
-                (row.owed && self.event.cause == Cause::Owed) || row.decision != self.decision(entry, health)
+                let owed = row.owed && self.event.cause == Cause::Owed;
+                owed || row.unsure || row.decision != self.decision(entry, health)
             }
         }
     }

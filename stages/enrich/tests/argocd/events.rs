@@ -9,8 +9,8 @@ use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
 use pipeline_core::redact::Redactor;
 use pipeline_core::{
-    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, Reason, ReportKind, Seen, StageError,
-    Timestamp, Turn, Version,
+    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, Outcome, Peer, Reason, ReportKind, Seen,
+    StageError, Timestamp, Turn, Version,
 };
 use serde_json::{Value, json};
 use stages_enrich::client;
@@ -99,6 +99,29 @@ impl Stage {
         let turn = Turn::at(Timestamp::UNIX_EPOCH);
         self.stage.enrich(event, None, &turn).await
     }
+}
+
+#[tokio::test]
+async fn the_calls_of_an_event_are_told_with_it() {
+    let server = Server::new(|_, path| argo_cd(path)).await;
+    let stage = Stage::looked(&server, |_| {}).await;
+    let calls = async |event: &Event| {
+        let turn = Turn::at(Timestamp::UNIX_EPOCH);
+        stage.stage.enrich(event, None, &turn).await.unwrap();
+        let calls = turn.calls.take();
+        assert!(calls.iter().all(|sample| sample.peer == Peer::ArgoCd));
+        let mut told: Vec<_> = calls.iter().map(|sample| (sample.call.as_str(), sample.outcome)).collect();
+        told.sort_by_key(|(call, _)| *call);
+        told
+    };
+    let ok = |call| (call, Outcome::Ok);
+    let mut made = calls(&event("store")).await;
+    made.dedup();
+    let asked = ["managed_resources", "manifests", "resource", "resource_tree", "revision_metadata"];
+    assert_eq!(made, asked.map(ok));
+    // Another application at the same revision of the same repository: what is kept is told as such.
+    let told = calls(&event("other")).await;
+    assert!(told.contains(&("revision_metadata", Outcome::Cached)), "{told:?}");
 }
 
 #[tokio::test]

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::post;
 use pipeline_core::{Reason, StageError};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -99,6 +99,69 @@ async fn the_time_to_wait_is_passed_on() {
         matches!(error, StageError::Retry { after: Some(after), reason: Reason::RateLimited, .. } if after == Duration::from_secs(17)),
         "{error:?}"
     );
+}
+
+#[tokio::test]
+async fn the_time_to_wait_may_be_a_date_and_is_a_day_at_most() {
+    let hours = |hours: i64| {
+        let date = jiff::Timestamp::now() + jiff::SignedDuration::from_hours(hours);
+        date.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string()
+    };
+    for (status, value, least, most) in [
+        (503, hours(2), 7_190, 7_200),
+        (425, hours(72), 86_400, 86_400),
+        (408, "7200".to_owned(), 7_200, 7_200),
+        (429, "86400000".to_owned(), 86_400, 86_400),
+        (500, hours(-1), 0, 0),
+    ] {
+        let status = StatusCode::from_u16(status).unwrap();
+        let answer = move || async move { (status, [(header::RETRY_AFTER, value)]) };
+        let address = serve(Router::new().route("/2.0/api/events", post(answer))).await;
+        let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
+        let StageError::Retry { after: Some(after), .. } = error else { panic!("{error:?}") };
+        assert!((least..=most).contains(&after.as_secs()), "{status} {after:?}");
+    }
+}
+
+/// Reads a request to its end, answers `answer`, and closes.
+async fn answers_and_closes(answer: &'static str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let mut stream = tokio::io::BufReader::new(stream);
+            let (mut line, mut length) = (String::new(), 0);
+            while stream.read_line(&mut line).await.unwrap() > 2 {
+                let number = line.to_lowercase().strip_prefix("content-length:").map(|n| n.trim().parse());
+                length = number.map_or(length, Result::unwrap);
+                line.clear();
+            }
+            stream.read_exact(&mut vec![0; length]).await.unwrap();
+            stream.get_mut().write_all(answer.as_bytes()).await.unwrap();
+            stream.get_mut().shutdown().await.unwrap();
+        }
+    });
+    address
+}
+
+#[tokio::test]
+async fn only_the_whole_head_of_a_success_is_one() {
+    for cut in ["", "HTTP/1.1 ", "HTTP/1.1 200 OK", "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n"] {
+        let address = answers_and_closes(cut).await;
+        let error = ship(&platform(&address, |_| {}).await).await.unwrap_err();
+        let message = format!("cannot send a report at {}: the connection failed", host(&address));
+        assert_eq!(shown(&error), (true, Reason::Unreachable, message), "{cut:?}");
+    }
+    for whole in [
+        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n",
+        "HTTP/1.1 200 OK\r\nContent-Length: 20\r\n\r\n{\"half\":",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+    ] {
+        ship(&platform(&answers_and_closes(whole).await, |_| {}).await).await.unwrap();
+    }
+    // A refusal is one by its head as well.
+    let address = answers_and_closes("HTTP/1.1 422 No\r\nContent-Length: 20\r\n\r\n{").await;
+    assert!(!ship(&platform(&address, |_| {}).await).await.unwrap_err().is_retry());
 }
 
 #[tokio::test]

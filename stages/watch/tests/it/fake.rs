@@ -58,6 +58,16 @@ pub(crate) enum Answer {
     Hang,
 }
 
+/// A body that breaks off after `text`; the connection closes before the head when there is none.
+pub(crate) fn cut(text: &str) -> Answer {
+    let (sender, receiver) = mpsc::unbounded_channel();
+    if !text.is_empty() {
+        sender.send(Ok(text.to_owned())).unwrap();
+    }
+    sender.send(Err(io::Error::other("cut"))).unwrap();
+    Answer::Stream(receiver)
+}
+
 /// Sends lines into a watch; dropped, it ends the watch cleanly.
 pub(crate) struct Feed(mpsc::UnboundedSender<io::Result<String>>);
 
@@ -96,7 +106,15 @@ type Handler = Box<dyn FnMut(&Asked) -> Answer + Send>;
 
 impl Fake {
     pub(crate) async fn start(handler: impl FnMut(&Asked) -> Answer + Send + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        Self::start_at(([127, 0, 0, 1], 0).into(), handler).await
+    }
+
+    /// As `start`, at an address that another one had before.
+    pub(crate) async fn start_at(
+        address: SocketAddr,
+        handler: impl FnMut(&Asked) -> Answer + Send + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.unwrap();
         let address = listener.local_addr().unwrap();
         Self::serve(address, listener, Box::new(handler))
     }

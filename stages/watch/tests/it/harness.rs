@@ -44,6 +44,7 @@ pub(crate) async fn build(config: Config) -> (ApplicationWatch, Seen, Samples) {
 }
 
 pub(crate) struct Run {
+    pub(crate) watch: Arc<ApplicationWatch>,
     pub(crate) seen: Seen,
     pub(crate) samples: Samples,
     pub(crate) stop: Shutdown,
@@ -77,9 +78,10 @@ impl Run {
             known.into(),
         );
         let stop = Shutdown::new();
-        let stopped = stop.clone();
-        let task = tokio::spawn(async move { watch.run(out, stopped).await });
-        Self { seen, samples, stop, events, notes, task }
+        let watch = Arc::new(watch);
+        let (stopped, running) = (stop.clone(), watch.clone());
+        let task = tokio::spawn(async move { running.run(out, stopped).await });
+        Self { watch, seen, samples, stop, events, notes, task }
     }
 
     pub(crate) async fn event(&mut self) -> Event {
@@ -114,6 +116,13 @@ impl Run {
             Some(Note::Listed { objects }) => objects,
             _ => unreachable!(),
         }
+    }
+
+    /// What came until a list is complete, as deletions and the rest.
+    pub(crate) async fn until_listed(&mut self) -> (Vec<Note>, Vec<String>, Vec<String>) {
+        let notes = self.until(|note| matches!(note, Note::Listed { .. })).await;
+        let (deleted, there) = self.waiting().into_iter().partition(|event| event.starts_with('-'));
+        (notes, deleted, there)
     }
 
     /// Stops the watch and waits for its end.

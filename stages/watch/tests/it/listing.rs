@@ -133,7 +133,8 @@ async fn an_unreadable_object_is_not_taken_for_deleted() {
     let mut run = Run::with(config(fake.address), &known, |_| true).await;
     assert_eq!(run.listed().await, 0);
     assert_eq!(run.waiting(), ["-argocd/gone u1 50 (gone)"]);
-    let confirmed: Vec<_> = fake.asked("get").into_iter().map(|asked| asked.path).collect();
+    let mut confirmed: Vec<_> = fake.asked("get").into_iter().map(|asked| asked.path).collect();
+    confirmed.sort();
     assert_eq!(confirmed, [format!("{ARGOCD}/gone"), format!("{ARGOCD}/hidden")]);
     assert!(run.seen.get(&"argocd/hidden".parse_key()).is_some(), "it is asked for again at the next list");
     run.finish().await.unwrap();

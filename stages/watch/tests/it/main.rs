@@ -5,8 +5,10 @@
 mod credentials;
 mod fake;
 mod follow;
+mod gone;
 mod harness;
 mod listing;
 mod reach;
 mod read;
 mod said;
+mod survey;

@@ -22,7 +22,8 @@ async fn reads_an_object_not_older_than_asked() {
     let asked = fake.asked("get");
     assert_eq!(asked[0].path, format!("{ARGOCD}/a"));
     assert_eq!([asked[0].get("resourceVersion"), asked[1].get("resourceVersion")], [Some("40"), None]);
-    assert!(seen.is_empty(), "only the watch says what is there");
+    let noted = Some(("u1".into(), Version(0)));
+    assert_eq!(seen.get(&key("a")), noted, "that it is there; in which state only the watch says");
     let sample = samples.0.lock().unwrap()[0];
     assert_eq!((sample.call, sample.outcome), (Call::Get, Outcome::Ok));
 }

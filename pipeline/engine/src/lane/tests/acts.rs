@@ -39,6 +39,12 @@ pub(super) enum Act {
     Pause,
     Resume,
     Probe,
+    /// What must outlive the process is written down.
+    Journal {
+        key: usize,
+    },
+    /// The process is killed, and another one lists everything.
+    Crash,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -67,7 +73,9 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
         1 => any::<usize>().prop_map(|which| Act::Repeat { which }),
         8 => (any::<usize>(), how).prop_map(|(which, how)| Act::Turn { which, how }),
         6 => (any::<usize>(), any::<u8>()).prop_map(|(which, how)| Act::Read { which, how }),
-        1 => key.prop_map(|key| Act::Replay { key }),
+        1 => key.clone().prop_map(|key| Act::Replay { key }),
+        4 => key.prop_map(|key| Act::Journal { key }),
+        1 => Just(Act::Crash),
         3 => (0..90_000_u64).prop_map(|millis| Act::Pass { millis }),
         1 => Just(Act::Pause),
         2 => Just(Act::Resume),

@@ -94,7 +94,74 @@ fn a_replayed_key_that_is_gone_is_deleted_with_the_life_that_the_ledger_knows() 
     bench.step(Input::Replay { key: key("y"), uid: None });
     bench.read("y", ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH });
     assert_eq!((bench.running(), bench.counts().dirty), (vec![], 0), "nobody ever knew it");
+    bench.pass(WATCH_LAG);
     assert!(bench.lane.keys.is_empty());
+}
+
+#[test]
+fn what_the_watch_still_shows_of_a_life_that_a_read_showed_to_be_over_does_not_follow_its_end() {
+    let mut bench = overflowing();
+    bench.take(state("x", 4));
+    until_read(&mut bench, "x");
+    bench.read("x", gone());
+    bench.take(state("x", 5));
+    assert_eq!(bench.running(), ["-x@4"]);
+    bench.end("x", ACKED);
+    until_idle_or_read(&mut bench);
+    let coalesced = bench.counts().coalesced;
+    bench.pass(WATCH_LAG - Duration::from_millis(1));
+    bench.take(ending(1, state("x", 6)));
+    bench.take(deleted("x", 7));
+    assert_eq!((bench.counts().coalesced, bench.counts().dirty), (coalesced + 2, 0));
+    assert!(bench.lane.keys.is_empty(), "the watch has caught up");
+    bench.take(of("b", state("x", 9)));
+    assert_eq!(bench.running(), ["x/b@9"]);
+}
+
+#[test]
+fn a_list_that_misses_a_former_life_misses_the_one_that_was_read_since_too() {
+    let mut bench = Bench::new(small());
+    bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
+    bench.read("x", gone());
+    bench.end("x", ACKED);
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.found("x", of("b", state("x", 9)));
+    bench.end("x", ACKED);
+    bench.take(state("x", 5));
+    assert_eq!(bench.running(), [""; 0], "that life is over");
+    bench.take(Event { change: Change::Deleted { body: None }, ..state("x", 20) });
+    assert_eq!(bench.running(), ["-x@20"], "whoever knows what was acknowledged tells which life ended");
+}
+
+#[test]
+fn an_end_that_a_read_showed_is_told_once_also_when_the_key_is_replayed() {
+    let mut bench = Bench::new(small());
+    bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
+    bench.take(state("x", 4));
+    bench.read("x", gone());
+    assert_eq!(bench.running(), ["-x@0"]);
+    bench.end("x", ACKED);
+    assert_eq!(bench.reading(), [""; 0], "whatever was shown of it during the read, it is over");
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.read("x", gone());
+    assert_eq!((bench.running(), bench.counts().dirty), (vec![], 0));
+    bench.take(state("x", 5));
+    assert_eq!(bench.running(), [""; 0], "that it is over is still known");
+}
+
+#[test]
+fn a_new_life_may_follow_the_end_that_a_read_showed() {
+    let mut bench = overflowing();
+    bench.take(state("x", 4));
+    until_read(&mut bench, "x");
+    bench.read("x", gone());
+    bench.end("x", ACKED);
+    until_idle_or_read(&mut bench);
+    bench.take(of("b", state("x", 9)));
+    assert_eq!(bench.running(), ["x/b@9"]);
+    bench.end("x", ACKED);
+    bench.pass(WATCH_LAG);
+    assert!(bench.lane.keys.is_empty(), "not for ever");
 }
 
 #[test]

@@ -1,8 +1,12 @@
 mod acts;
+mod crash;
 mod dirty;
 mod flow;
 mod model;
 mod order;
+mod parked;
+mod reasons;
+mod restore;
 
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
@@ -10,8 +14,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Version};
+use pipeline_core::{Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Uid, Version};
 
+use super::slot::WATCH_LAG;
 use super::*;
 
 const ACKED: Outcome = Outcome::Acked { owed: None };
@@ -136,6 +141,27 @@ impl Bench {
         self.reads.iter().map(|(key, version)| format!("{}>={}", key.name(), version.0)).collect()
     }
 
+    /// What would be journaled of `name`: ends as `life@version end`, then lives that are over.
+    fn pending(&self, name: &str) -> Option<(Vec<String>, Vec<String>)> {
+        let pending = self.lane.pending(&key(name))?;
+        let end = |(uid, version, end): &(Uid, Version, Arc<OperationEnd>)| {
+            format!("{uid}@{} {}", version.0, end.finished_at)
+        };
+        let over = |(uid, version): &(Uid, Version)| format!("{uid}@{}", version.0);
+        Some((pending.ends.iter().map(end).collect(), pending.gone.iter().map(over).collect()))
+    }
+
+    fn restore(&mut self, name: &str, ends: &[(&str, u64, u64)], gone: &[(&str, u64)]) {
+        let pending = Pending {
+            ends: ends
+                .iter()
+                .map(|(uid, version, number)| ((*uid).into(), Version(*version), end(*number)))
+                .collect(),
+            gone: gone.iter().map(|(uid, version)| ((*uid).into(), Version(*version))).collect(),
+        };
+        self.step(Input::Restore { key: key(name), pending });
+    }
+
     fn counts(&self) -> LaneCounts {
         self.lane.counts(self.now)
     }
@@ -151,6 +177,10 @@ fn show(event: &Event) -> String {
     let gone = if event.is_deleted() { "-" } else { "" };
     let uid = if &*event.uid == "a" { String::new() } else { format!("/{}", event.uid) };
     format!("{gone}{}{uid}@{}", event.key.name(), event.version.0)
+}
+
+fn gone() -> ReadResult {
+    ReadResult::Gone { uid: None, observed: Timestamp::UNIX_EPOCH }
 }
 
 fn small() -> Config {

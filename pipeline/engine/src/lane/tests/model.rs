@@ -2,7 +2,8 @@
 //!
 //! After every step the conservation law holds and every gauge equals what the lane really holds; turns of a
 //! key neither overlap nor go back in time. When everything has come to rest, the newest state of every
-//! object was processed, and no deletion and no end of an operation was lost.
+//! object was processed, and no deletion and no end of an operation was lost: of those that a process saw which
+//! was killed, the journaled ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,42 +14,53 @@ use super::*;
 
 /// What the world holds of one application.
 #[derive(Debug, Default)]
-struct Object {
-    life: u64,
-    there: bool,
-    version: u64,
-    operation: Option<u64>,
+pub(super) struct Object {
+    pub(super) life: u64,
+    pub(super) there: bool,
+    pub(super) version: u64,
+    pub(super) operation: Option<u64>,
 }
 
 /// What became of one application's events.
 #[derive(Debug, Default)]
-struct Fate {
+pub(super) struct Fate {
     /// Newest life and version that a turn began with.
     newest: (String, u64),
     /// The life that the ledger knows.
-    ledger: Option<String>,
+    pub(super) ledger: Option<String>,
     /// The last event that was processed.
     last: Option<String>,
     /// Lives of which an event was delivered, and lives whose deletion was processed.
-    lives: BTreeSet<String>,
-    deleted: BTreeSet<String>,
+    pub(super) lives: BTreeSet<String>,
+    pub(super) deleted: BTreeSet<String>,
+    /// When the deletion of a life was processed.
+    ended: BTreeMap<String, Duration>,
     /// Lives that a read showed to be over.
     over: BTreeSet<String>,
     /// Ends that were delivered, and ends that were processed, by life.
-    due: BTreeSet<(String, String)>,
-    told: BTreeSet<(String, String)>,
+    pub(super) due: BTreeSet<(String, String)>,
+    pub(super) told: BTreeSet<(String, String)>,
+    /// Lives whose end was delivered.
+    pub(super) ends: BTreeSet<String>,
     /// A read was refused: what it would have shown is parked.
-    refused: bool,
+    pub(super) refused: bool,
 }
 
-struct World {
-    bench: Bench,
-    objects: Vec<Object>,
-    fates: BTreeMap<String, Fate>,
-    watch: VecDeque<Event>,
-    delivered: Vec<Event>,
-    running: BTreeSet<String>,
-    clock: u64,
+pub(super) struct World {
+    pub(super) bench: Bench,
+    pub(super) config: Config,
+    pub(super) objects: Vec<Object>,
+    pub(super) fates: BTreeMap<String, Fate>,
+    pub(super) watch: VecDeque<Event>,
+    pub(super) delivered: Vec<Event>,
+    pub(super) running: BTreeSet<String>,
+    /// What was last written down of each key.
+    pub(super) journal: BTreeMap<String, Pending>,
+    /// Processes that were killed.
+    pub(super) crashes: u64,
+    /// Summaries that those had to give up.
+    pub(super) dropped: u64,
+    pub(super) clock: u64,
     started: usize,
 }
 
@@ -56,17 +68,21 @@ impl World {
     fn new(config: Config) -> Self {
         Self {
             bench: Bench::new(config),
+            config,
             objects: (0..3).map(|_| Object::default()).collect(),
             fates: (0..3).map(|key| (format!("k{key}"), Fate::default())).collect(),
             watch: VecDeque::new(),
             delivered: Vec::new(),
             running: BTreeSet::new(),
+            journal: BTreeMap::new(),
+            crashes: 0,
+            dropped: 0,
             clock: 0,
             started: 0,
         }
     }
 
-    fn snapshot(&self, key: usize) -> Event {
+    pub(super) fn snapshot(&self, key: usize) -> Event {
         let object = &self.objects[key];
         let event = of(&format!("life{:04}", object.life), state(&format!("k{key}"), object.version));
         Event { operation: object.operation.map(end), ..event }
@@ -129,6 +145,8 @@ impl World {
             Act::Pause => self.step(Input::Pause),
             Act::Resume => self.step(Input::Resume),
             Act::Probe => self.step(Input::Probe),
+            Act::Journal { key } => self.journal(&format!("k{key}")),
+            Act::Crash => self.crash(),
         }
     }
 
@@ -143,6 +161,9 @@ impl World {
             && !over
         {
             fate.due.insert((life.clone(), end.finished_at.clone()));
+        }
+        if event.is_deleted() && !over {
+            fate.ends.insert(life.clone());
         }
         if !former {
             fate.lives.insert(life);
@@ -165,11 +186,23 @@ impl World {
             How::Reject => reject(Reason::Refused),
         };
         if !matches!(how, How::Retry(_)) {
+            let crashed = self.crashes > 0;
             let fate = self.fates.get_mut(name).expect("is known");
-            fate.last = Some(show(event));
-            fate.ledger = Some(event.uid.to_string()).filter(|_| !event.is_deleted());
+            let life = event.uid.to_string();
+            let repeats = event.is_deleted() && crashed && fate.deleted.contains(&life);
+            if !repeats {
+                fate.last = Some(show(event));
+            }
+            // Of an earlier life that ended while nobody watched, the next one tells that it is over.
+            let former = fate.ledger.clone().filter(|former| crashed && *former < life);
+            fate.deleted.extend(former);
+            let later = crashed && fate.ledger.as_ref().is_some_and(|known| *known > life);
             if event.is_deleted() {
-                fate.deleted.insert(event.uid.to_string());
+                fate.ended.insert(life.clone(), self.bench.now);
+                fate.ledger = fate.ledger.take().filter(|_| later);
+                fate.deleted.insert(life);
+            } else {
+                fate.ledger = Some(life);
             }
             for end in event.coalesced_ends.iter().chain(&event.operation) {
                 fate.told.insert((event.uid.to_string(), end.finished_at.clone()));
@@ -209,11 +242,12 @@ impl World {
         self.step(Input::Read { key, result, seed: 0 });
     }
 
-    fn step(&mut self, input: Input) {
+    pub(super) fn step(&mut self, input: Input) {
         let (starts, reads) = (self.bench.starts.len(), self.bench.reads.len());
         self.bench.step(input);
         for start in self.bench.starts.range(starts..).cloned().collect::<Vec<_>>() {
             let event = &start.event;
+            assert!(!self.bench.lane.is_parked(event), "was refused for good: {}", show(event));
             assert!(self.running.insert(event.key.name().to_owned()), "two at a time: {}", show(event));
             self.started += 1;
             if event.is_deleted() {
@@ -223,6 +257,8 @@ impl World {
             let fate = self.fates.get_mut(event.key.name()).expect("is known");
             let this = (event.uid.to_string(), event.version.0);
             assert!(this >= fate.newest, "{this:?} after {:?}", fate.newest);
+            let ended = fate.ended.get(&this.0).is_some_and(|at| self.bench.now < *at + WATCH_LAG);
+            assert!(!ended, "{this:?} after its end");
             fate.newest = this;
         }
         for (key, _) in self.bench.reads.range(reads..).cloned().collect::<Vec<_>>() {
@@ -290,7 +326,7 @@ impl World {
             let last = fate.last.as_deref().unwrap_or("nothing");
             if object.there {
                 assert_eq!(last, show(&truth));
-            } else {
+            } else if fate.lives.contains(&*truth.uid) {
                 let deletion = format!("-{}/{}@", truth.key.name(), truth.uid);
                 assert!(last.starts_with(&deletion), "{last} instead of {deletion}");
             }
@@ -299,7 +335,7 @@ impl World {
             let forgotten: Vec<_> = ended.filter(|life| !fate.deleted.contains(*life)).collect();
             assert!(forgotten.is_empty(), "deletions lost: {forgotten:?}");
             let lost: Vec<_> = fate.due.difference(&fate.told).collect();
-            assert!(lost.is_empty() || counts.summaries_dropped > 0, "ends lost: {lost:?}");
+            assert!(lost.is_empty() || counts.summaries_dropped + self.dropped > 0, "ends lost: {lost:?}");
         }
     }
 }

@@ -167,8 +167,8 @@ fn a_parked_key_is_replayed_by_reading_it_again_or_discarded() {
 #[test]
 fn the_list_of_parked_keys_is_bounded() {
     let mut bench = Bench::new(Config { parked: 2, ..small() });
-    for name in ["x", "y", "z", "x"] {
-        bench.take(state(name, 1));
+    for (name, version) in [("x", 1), ("y", 1), ("z", 1), ("x", 2)] {
+        bench.take(state(name, version));
         bench.end(name, reject(Reason::Refused));
     }
     let counts = bench.counts();

@@ -15,6 +15,7 @@ fn report(entity: Entity, content: u64) -> Report {
         content: Digest(content),
         owed: false,
         ends: false,
+        shows: pipeline_core::Shows::Nothing,
         body: bytes::Bytes::from_static(b"{}"),
         trace: 1,
     }

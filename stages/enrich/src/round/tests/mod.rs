@@ -7,6 +7,7 @@ mod failures;
 mod resource;
 mod robust;
 mod tree;
+mod unsure;
 
 use std::time::Duration;
 

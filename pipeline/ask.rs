@@ -1,0 +1,93 @@
+//! The commands that ask a running reporter: `explain`, `parked`, `replay`, `status`, `tail` and
+//! `verify`.
+//!
+//! takes: the command line, and the settings the reporter was started with - gives: text for people, or the
+//! reporter's own JSON
+//! calls: the admin socket or address of the reporter - fails: when nothing answers there, or what is asked for is not
+//! known: each says what to do next
+
+mod client;
+mod explain;
+mod parked;
+mod replay;
+mod sentence;
+mod show;
+mod status;
+mod tail;
+mod verify;
+
+use std::io::{ErrorKind, Write as _};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use pipeline_engine::verify::VerifyOptions;
+use serde::de::DeserializeOwned;
+
+use self::client::{Answer, Reporter};
+use crate::cli::{Ask, Place};
+use crate::config::Variables;
+
+/// Asks, and prints the answer.
+///
+/// # Errors
+/// Whatever kept it from an answer, with what to do next.
+pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
+    stages_http::install_crypto();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let done = runtime.block_on(answer(ask, variables));
+    runtime.shutdown_background();
+    match done {
+        // Whoever read has read enough.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        done => done,
+    }
+}
+
+async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
+    match ask {
+        Ask::Explain { app, place } => {
+            explain::run(&Reporter::find(place, variables).await?, app, place.json).await
+        }
+        Ask::Parked(command) => parked::run(command, variables).await,
+        Ask::Replay { which, whole, place } => {
+            replay::run(&Reporter::find(place, variables).await?, which, *whole, place.json).await
+        }
+        Ask::Status { watch, place } => {
+            status::run(&Reporter::find(place, variables).await?, *watch, place.json).await
+        }
+        Ask::Tail { app, shard, step, place } => {
+            let wanted = tail::Wanted { apps: app, shards: shard, steps: step };
+            tail::run(&Reporter::find(place, variables).await?, &wanted, place.json).await
+        }
+        Ask::Verify { dry_run, within, place } => {
+            let options = VerifyOptions { dry: *dry_run, seconds: within.as_secs() };
+            verify::run(&Reporter::find(place, variables).await?, options, place.json).await
+        }
+    }
+}
+
+/// Writes an answer to standard output: as it came, or as text for people.
+fn print<T: DeserializeOwned>(
+    answer: &Answer,
+    json: bool,
+    text: impl FnOnce(&T) -> String,
+) -> anyhow::Result<()> {
+    if json { say(&answer.text()) } else { say(&text(&answer.read()?)) }
+}
+
+/// Writes to standard output, at once.
+fn say(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("write to standard output")
+}
+
+/// Writes a line to standard error.
+fn complain(text: &str) {
+    // Nobody is left to be told that standard error is closed.
+    let _ = writeln!(std::io::stderr().lock(), "gitops-runtime: {text}");
+}
+
+fn is_broken_pipe(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+}

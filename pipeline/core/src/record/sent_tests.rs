@@ -1,0 +1,185 @@
+//! Reports on their way: what a killed process knows of them at its next start.
+
+use bytes::Bytes;
+
+use super::*;
+use crate::{EntityId, Key, ReportKind, Shows};
+
+const RESOURCE: Entity = Entity::Resource(EntityId(9));
+
+fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
+    Report {
+        key: Key::new("argocd", "store").unwrap(),
+        uid: uid.into(),
+        version: Version(version),
+        entity,
+        kind: ReportKind::App,
+        decision: Digest(content + 100),
+        content: Digest(content),
+        owed: false,
+        ends: false,
+        shows: Shows::default(),
+        body: Bytes::new(),
+        trace: 0,
+    }
+}
+
+fn end(uid: &str, version: u64) -> Report {
+    Report { ends: true, ..report(uid, version, Entity::Application, 0) }
+}
+
+fn stub() -> Stub {
+    Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }
+}
+
+/// A process that acknowledges `told` after each is sent, but the last; with what it had committed before.
+fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option<Record>) {
+    let (mut live, mut notes) = (committed.clone(), Vec::new());
+    for (n, report) in told.iter().enumerate() {
+        notes.extend(Sent::new(live.as_ref(), report, Some(&stub())));
+        live = Record::sending(live, report, Some(&stub()));
+        if n + 1 < told.len() {
+            live = Record::acknowledge(live, report);
+        }
+    }
+    (live, notes.iter().fold(committed, Record::resume))
+}
+
+#[test]
+fn a_report_on_its_way_makes_its_entity_unsure_until_it_is_acknowledged() {
+    let first = report("a", 5, Entity::Application, 1);
+    let sent = Record::sending(None, &first, Some(&stub())).unwrap();
+    assert_eq!((sent.unsure, sent.counter, sent.version, &sent.stub), (true, 0, Version(5), &stub()));
+    let sure = Record::acknowledge(Some(sent), &first).unwrap();
+    assert_eq!((sure.is_unsure(), sure.counter, &sure.stub), (false, 1, &stub()));
+    let unsure = Record::sending(Some(sure), &report("a", 5, RESOURCE, 2), None).unwrap();
+    assert!(!unsure.unsure && unsure.resource(EntityId(9)).unwrap().unsure && unsure.is_unsure());
+}
+
+#[test]
+fn a_kill_loses_no_acknowledgement_that_a_later_report_of_the_entity_shows() {
+    for entity in [Entity::Application, RESOURCE] {
+        let told: Vec<Report> = (1..4).map(|content| report("a", 5, entity, content)).collect();
+        let (live, resumed) = killed(None, &told);
+        assert_eq!(live.unwrap().counter(entity), 2);
+        let resumed = resumed.unwrap();
+        assert_eq!(resumed.counter(entity), 2, "the next report has the key that it had");
+        assert!(resumed.is_unsure());
+        let content = match entity {
+            Entity::Application => resumed.content,
+            Entity::Resource(id) => resumed.resource(id).unwrap().content,
+        };
+        assert_eq!(content, Digest(2));
+    }
+}
+
+#[test]
+fn a_note_whose_report_was_acknowledged_and_committed_changes_nothing() {
+    let first = report("a", 5, Entity::Application, 1);
+    let note = Sent::new(None, &first, None).unwrap();
+    let committed = Record::acknowledge(None, &first);
+    assert_eq!(Record::resume(committed.clone(), &note), committed);
+}
+
+#[test]
+fn an_application_whose_only_report_was_on_its_way_can_be_reported_as_deleted() {
+    let (live, resumed) = killed(None, &[report("a", 5, Entity::Application, 1)]);
+    assert_eq!(live, resumed);
+    assert_eq!(resumed.unwrap().stub, stub());
+    let (_, resumed) = killed(None, &[report("a", 5, Entity::Application, 1), end("a", 6)]);
+    let resumed = resumed.unwrap();
+    assert_eq!((resumed.unsure, resumed.counter, &resumed.stub), (true, 1, &stub()));
+}
+
+#[test]
+fn an_end_on_its_way_makes_an_application_unsure_and_no_record() {
+    let committed = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
+    let (live, resumed) = killed(committed, &[end("a", 6)]);
+    assert_eq!((live.as_ref().unwrap().unsure, resumed.clone()), (true, live));
+    assert_eq!(killed(None, &[end("a", 6)]), (None, None));
+    let gone = Sent::new(resumed.as_ref(), &end("a", 6), None).unwrap();
+    assert_eq!(Record::resume(None, &gone), None, "its end was acknowledged and committed");
+}
+
+#[test]
+fn a_later_life_takes_the_place_of_the_former_and_an_earlier_one_does_not() {
+    let committed = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
+    let told = [end("a", 6), report("b", 7, Entity::Application, 2)];
+    let (live, resumed) = killed(committed.clone(), &told);
+    assert_eq!(resumed, live);
+    assert_eq!(&*live.unwrap().uid, "b");
+    let unended = Record::sending(committed.clone(), &told[1], Some(&stub())).unwrap();
+    assert_eq!((&*unended.uid, unended.counter, &unended.stub), ("b", 0, &stub()));
+    let late = report("z", 4, Entity::Application, 2);
+    assert_eq!(Record::sending(committed.clone(), &late, None), committed);
+}
+
+#[test]
+fn the_newest_note_of_an_entity_stands_for_the_earlier_ones() {
+    let (mut live, mut notes) = (None, Vec::new());
+    for report in
+        [report("a", 5, Entity::Application, 1), report("a", 6, Entity::Application, 2), end("a", 7)]
+    {
+        notes.extend(Sent::new(live.as_ref(), &report, Some(&stub())));
+        live = Record::acknowledge(Record::sending(live, &report, Some(&stub())), &report);
+    }
+    let all = notes.iter().fold(None, Record::resume);
+    let newest = notes.clone().into_iter().reduce(|earlier, mut later| {
+        later.follows(earlier);
+        later
+    });
+    assert_eq!(Record::resume(None, &newest.unwrap()), all);
+    assert_eq!(all.unwrap().counter, 2);
+}
+
+#[test]
+fn doubt_spares_only_what_is_gone() {
+    let mut record = Record::acknowledge(None, &report("a", 5, RESOURCE, 1)).unwrap();
+    record.row(EntityId(10)).gone = true;
+    record.doubt();
+    let unsure: Vec<bool> = record.resources.iter().map(|row| row.unsure).collect();
+    assert_eq!((record.unsure, unsure), (true, vec![true, false]));
+}
+
+/// The counters that reports of these contents go out with, none of which is answered.
+fn unanswered(contents: &[u64], entity: Entity) -> (Vec<u32>, Record) {
+    let first = report("a", 5, entity, 1);
+    let mut record = Record::acknowledge(None, &first);
+    let mut counters = Vec::new();
+    for content in contents {
+        record = Record::sending(record, &report("a", 6, entity, *content), None);
+        counters.push(record.as_ref().unwrap().counter(entity));
+    }
+    (counters, record.unwrap())
+}
+
+#[test]
+fn a_content_that_comes_back_after_another_that_was_not_answered_has_another_key() {
+    for entity in [Entity::Application, RESOURCE] {
+        assert_eq!(unanswered(&[2, 2], entity).0, [1, 1], "a retry has the key that it had");
+        let (counters, record) = unanswered(&[2, 3, 3, 2], entity);
+        assert_eq!(counters, [1, 2, 2, 3]);
+        let acked = Record::acknowledge(Some(record), &report("a", 7, entity, 2)).unwrap();
+        assert_eq!((acked.counter(entity), acked.is_unsure()), (4, false));
+        let unanswered = match entity {
+            Entity::Application => acked.unanswered,
+            Entity::Resource(id) => acked.resource(id).unwrap().unanswered,
+        };
+        assert_eq!(unanswered, Unanswered::default());
+    }
+}
+
+#[test]
+fn a_kill_keeps_what_was_not_answered() {
+    let first = report("a", 5, Entity::Application, 1);
+    let committed = Record::acknowledge(None, &first);
+    let (mut live, mut notes) = (committed.clone(), Vec::new());
+    for content in [2, 3] {
+        let report = report("a", 6, Entity::Application, content);
+        notes.extend(Sent::new(live.as_ref(), &report, None));
+        live = Record::sending(live, &report, None);
+    }
+    let resumed = notes.iter().fold(committed, Record::resume).unwrap();
+    assert_eq!((resumed.counter, resumed.unanswered), (2, Unanswered { content: Digest(3), skipped: 1 }));
+    assert_eq!(Some(resumed), live);
+}

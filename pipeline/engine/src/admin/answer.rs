@@ -1,0 +1,38 @@
+//! Answers that are not 2xx.
+
+use axum::Json;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use super::wire::Failed;
+
+/// A refusal, and names that may have been meant.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    status: StatusCode,
+    failed: Failed,
+}
+
+/// A refusal with a text that says what is wrong.
+pub(super) fn failed(status: StatusCode, error: impl Into<String>) -> Refusal {
+    Refusal { status, failed: Failed { error: error.into(), near: Vec::new() } }
+}
+
+impl Refusal {
+    /// With names that may have been meant.
+    pub(super) fn near(mut self, near: Vec<String>) -> Self {
+        self.failed.near = near;
+        self
+    }
+
+    /// What it says.
+    pub(super) fn into_body(self) -> Failed {
+        self.failed
+    }
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        (self.status, Json(self.failed)).into_response()
+    }
+}

@@ -1,0 +1,254 @@
+//! Tells the receiver at intervals, in short, what was acknowledged, and says when it holds something else.
+//!
+//! takes: the ledger's digest of each owned shard - gives: a log line when an answer changes - calls:
+//! [`Sink::digest`], one shard after the other, within a bounded time - fails: never for anybody else; a receiver that
+//! does not answer is said once, and asked again at the next interval
+//!
+//! A report that the receiver has and whose acknowledgement the ledger has not noted yet makes a difference for a
+//! moment, and one whose answer was lost makes one until its entity is reported again. So "something else" counts only
+//! when nothing of the shard was queued, waiting, in flight or to be read again, nothing of it is unsure, and its
+//! digest did not move meanwhile; and it is believed, and said, when it counted two times in a row. A shard that is
+//! never at rest is never accused; `gitops-runtime verify` compares one application after the other, and waits for
+//! each.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Compared, Enrich, Key, ShardDigest, Shutdown, Sink, Source, StageError, Timestamp};
+use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
+
+use crate::circuit::State;
+use crate::lane::LaneCounts;
+use crate::ledger::Acknowledged;
+use crate::run::{Config, Handle};
+use crate::shard::Shared;
+
+/// A receiver answers for one shard within this time.
+const ASK: Duration = Duration::from_secs(10);
+/// So often in a row "something else" must count to be believed.
+const BELIEVED: u32 = 2;
+
+/// What was said last of one shard.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Opinion {
+    /// What was believed last.
+    believed: Option<bool>,
+    /// How often in a row "something else" counted.
+    doubts: u32,
+}
+
+/// What came of asking about one shard; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// It holds the same.
+    Equal,
+    /// It holds something else, and nothing was under way.
+    Differs,
+    /// It holds something else, which may be what was under way.
+    Unsettled,
+    /// It does not compare.
+    Unknown,
+    /// It did not answer.
+    Failed,
+}
+
+impl Told {
+    /// All, so that each starts at zero.
+    pub(crate) const ALL: [Self; 5] =
+        [Self::Equal, Self::Differs, Self::Unsettled, Self::Unknown, Self::Failed];
+
+    /// The label.
+    pub(crate) const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Differs => "differs",
+            Self::Unsettled => "unsettled",
+            Self::Unknown => "unknown",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+impl Opinion {
+    /// Takes an answer; gives whether the receiver holds the same, when that is news.
+    fn hear(&mut self, told: Told) -> Option<bool> {
+        let same = match told {
+            Told::Unsettled | Told::Unknown | Told::Failed => return None,
+            Told::Equal => true,
+            Told::Differs => false,
+        };
+        self.doubts = if same { 0 } else { self.doubts.saturating_add(1) };
+        if !same && self.doubts < BELIEVED {
+            return None;
+        }
+        (self.believed.replace(same) != Some(same)).then_some(same)
+    }
+}
+
+/// Asks about every owned shard each `every`, until `stop`.
+pub(crate) async fn watch<So: Source, En: Enrich, Si: Sink>(
+    shared: Arc<Shared<So, En, Si>>,
+    config: Config,
+    handle: Handle,
+    every: Duration,
+    stop: Shutdown,
+) {
+    let every = every.max(Duration::from_millis(1));
+    let mut tick = interval_at(Instant::now() + every, every);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    let mut opinions = BTreeMap::new();
+    let mut away = false;
+    loop {
+        let round = async {
+            tick.tick().await;
+            // A receiver that takes no reports is not bothered with questions.
+            if matches!(handle.status().circuit, State::Closed) {
+                away = round(&shared, &config, &handle, &mut opinions, away).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = round => {}
+        }
+    }
+}
+
+/// Asks about every owned shard once; gives whether the receiver was away. When it is away for one, the others are
+/// left for the next time.
+async fn round<So: Source, En: Enrich, Si: Sink>(
+    shared: &Shared<So, En, Si>,
+    config: &Config,
+    handle: &Handle,
+    opinions: &mut BTreeMap<u32, Opinion>,
+    was_away: bool,
+) -> bool {
+    for shard in config.owned.shards(config.sharding) {
+        let asked = ask(shared, config, handle, shard).await;
+        shared.metrics.digest(*asked.as_ref().unwrap_or(&Told::Failed));
+        match asked {
+            Ok(told) => match opinions.entry(shard).or_default().hear(told) {
+                Some(true) => tracing::info!(shard, "the receiver holds the same"),
+                Some(false) => tracing::warn!(
+                    shard,
+                    "the receiver holds something else than what it acknowledged: run `gitops-runtime verify`"
+                ),
+                None => {}
+            },
+            Err(error) => {
+                let error = error.as_ref().map(|error| error as &dyn std::error::Error);
+                if was_away {
+                    tracing::debug!(shard, error, "cannot hand over a digest");
+                } else {
+                    tracing::warn!(shard, error, "cannot hand over a digest");
+                }
+                return true;
+            }
+        }
+    }
+    if was_away {
+        tracing::info!("digests are handed over again");
+    }
+    false
+}
+
+/// Asks about one shard. An error of nothing is a time-out.
+async fn ask<So: Source, En: Enrich, Si: Sink>(
+    shared: &Shared<So, En, Si>,
+    config: &Config,
+    handle: &Handle,
+    shard: u32,
+) -> Result<Told, Option<StageError>> {
+    let calm = is_calm(handle, shard);
+    let before = acknowledged(shared, config, shard).await;
+    let digest = ShardDigest {
+        ledger: shared.ledger.id().to_owned(),
+        shard,
+        shards: config.sharding.shards().get(),
+        applications: before.applications,
+        entities: before.entities,
+        digest: before.digest,
+        at: Timestamp::now(),
+    };
+    let compared = match timeout(ASK, shared.sink.digest(&digest)).await {
+        Ok(answer) => answer.map_err(Some)?,
+        Err(_) => return Err(None),
+    };
+    Ok(match compared {
+        Compared::Equal => Told::Equal,
+        Compared::Unknown => Told::Unknown,
+        Compared::Differs => {
+            let moved = acknowledged(shared, config, shard).await != before;
+            let calm = calm && !moved && is_calm(handle, shard) && !is_unsure(shared, config, shard).await;
+            if calm { Told::Differs } else { Told::Unsettled }
+        }
+    })
+}
+
+/// Whether of anything in the shard it is not known what the receiver holds.
+async fn is_unsure<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> bool {
+    let (ledger, Config { owned, sharding, .. }) = (shared.ledger.clone(), *config);
+    if ledger.status().unsure == 0 {
+        return false;
+    }
+    let place = move |key: &Key| owned.lane(sharding, key).map(|_| sharding.place(key));
+    let look = move || {
+        let here = ledger.known().into_iter().filter(|(key, _)| place(key) == Some(shard));
+        here.into_iter().any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_unsure()))
+    };
+    // Without an answer nobody is accused.
+    tokio::task::spawn_blocking(look).await.unwrap_or(true)
+}
+
+async fn acknowledged<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> Acknowledged {
+    let (ledger, Config { owned, sharding, .. }) = (shared.ledger.clone(), *config);
+    let place = move |key: &Key| owned.lane(sharding, key).map(|_| sharding.place(key));
+    // The first time it digests every entity.
+    let digests = tokio::task::spawn_blocking(move || ledger.digests(place)).await.unwrap_or_default();
+    digests.get(&shard).copied().unwrap_or_default()
+}
+
+/// Nothing of the shard is under way, by what it told last.
+fn is_calm(handle: &Handle, shard: u32) -> bool {
+    let shards = handle.status().shards;
+    let rests = |counts: &LaneCounts| counts.queued + counts.waiting + counts.in_flight + counts.dirty == 0;
+    shards.iter().any(|(number, counts)| *number == shard && rests(counts))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_difference_is_believed_the_second_time_and_said_once() {
+        let mut opinion = Opinion::default();
+        let told: Vec<_> = [
+            Told::Unknown,
+            Told::Differs,
+            Told::Unsettled,
+            Told::Differs,
+            Told::Differs,
+            Told::Equal,
+            Told::Equal,
+            Told::Differs,
+            Told::Equal,
+            Told::Differs,
+            Told::Failed,
+            Told::Differs,
+        ]
+        .map(|told| opinion.hear(told))
+        .into();
+        let (same, other) = (Some(true), Some(false));
+        assert_eq!(
+            told,
+            [None, None, None, other, None, same, None, None, None, None, None, other],
+            "a difference that passes is not one"
+        );
+    }
+
+    #[test]
+    fn a_receiver_that_holds_the_same_is_said_once() {
+        let mut opinion = Opinion::default();
+        assert_eq!([Told::Equal, Told::Equal].map(|told| opinion.hear(told)), [Some(true), None]);
+    }
+}

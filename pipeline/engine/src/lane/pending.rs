@@ -1,0 +1,92 @@
+//! What of a key must outlive the process, and how it comes back.
+//!
+//! Whatever the cluster still shows is read again after a restart. Ends of operations that a newer operation may
+//! cover, and lives that are over, it does not show for ever: they are journaled while they are unreported, and
+//! come back as a mark.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Event, Key, OperationEnd, Uid, Version};
+
+use super::Lane;
+use super::input::{Pending, same_end};
+use super::mark::{KEPT, Load, Mark};
+use super::slot::Slot;
+use super::take::charge;
+
+impl Lane {
+    /// What of a key is unreported and cannot be read again, at most the newest 8 ends and 8 lives; `None` when
+    /// there is nothing of that kind. Costs as much as the key holds.
+    #[must_use]
+    pub fn pending(&self, key: &Key) -> Option<Pending> {
+        let slot = self.keys.get(key)?;
+        let mut pending = Pending::default();
+        if let (Some(asked), Some(mark)) = (&slot.asked, &slot.mark) {
+            mark.gather(&mut pending);
+            pending.succeeded(asked, mark);
+            asked.gather(&mut pending);
+        } else if let Some(mark) = slot.asked.as_ref().or(slot.mark.as_ref()) {
+            mark.gather(&mut pending);
+        }
+        for held in slot.queue.iter().rev().chain(&slot.running) {
+            pending.gather(&held.event);
+        }
+        if pending.ends.is_empty() && pending.gone.is_empty() {
+            return None;
+        }
+        pending.ends.reverse();
+        pending.gone.reverse();
+        Some(pending)
+    }
+
+    pub(super) fn restore(&mut self, key: &Key, pending: Pending, now: Duration) {
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        self.counts.dirty += u64::from(!slot.is_dirty());
+        let before = slot.mark.as_deref().map_or_else(Load::default, Mark::load);
+        let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);
+        let (mut mark, mut dropped) = Mark::restored(pending, now, spare);
+        if let Some(later) = slot.mark.take() {
+            dropped += mark.absorb(*later);
+        }
+        self.counts.summaries_dropped += dropped;
+        charge(&mut self.counts, before, mark.load());
+        slot.mark = Some(Box::new(mark));
+        self.schedule(key, now);
+    }
+}
+
+/// While it is gathered, the newest comes first: what is too much is the oldest.
+impl Pending {
+    fn gather(&mut self, event: &Event) {
+        for end in event.operation.iter().chain(event.coalesced_ends.iter().rev()) {
+            self.end(&event.uid, event.version, end);
+        }
+        if event.is_deleted() {
+            self.over(&event.uid, event.version);
+        }
+    }
+
+    /// The life of a mark that is being read is over when a later one has been noted since.
+    fn succeeded(&mut self, asked: &Mark, later: &Mark) {
+        if let (Some(uid), Some(next)) = (&asked.uid, &later.uid)
+            && uid != next
+            && asked.version < later.version
+        {
+            self.over(uid, asked.version);
+        }
+    }
+
+    pub(super) fn end(&mut self, uid: &Uid, version: Version, end: &Arc<OperationEnd>) {
+        let known = |(life, _, kept): &(Uid, Version, Arc<OperationEnd>)| life == uid && same_end(kept, end);
+        if self.ends.len() < KEPT && !self.ends.iter().any(known) {
+            self.ends.push((uid.clone(), version, end.clone()));
+        }
+    }
+
+    pub(super) fn over(&mut self, uid: &Uid, version: Version) {
+        if self.gone.len() < KEPT && !self.gone.iter().any(|(life, _)| life == uid) {
+            self.gone.push((uid.clone(), version));
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! Keys that were refused for good, and restarts.
+
+use super::*;
+
+fn parked(uid: &str, version: u64) -> Parked {
+    Parked {
+        reason: Reason::Refused,
+        at: Timestamp::UNIX_EPOCH,
+        version: Version(version),
+        uid: Some(uid.into()),
+        refused: Refused::default(),
+    }
+}
+
+/// A lane in which `x`, life `a`, was refused at version 5 before the process ended.
+fn restored() -> Bench {
+    let mut bench = Bench::new(small());
+    bench.step(Input::Park { key: key("x"), parked: parked("a", 5) });
+    bench
+}
+
+#[test]
+fn a_parked_state_that_is_listed_again_is_not_tried_again() {
+    let mut bench = restored();
+    bench.take(state("x", 5));
+    bench.take(state("x", 4));
+    let counts = bench.counts();
+    assert_eq!((counts.filtered, counts.stale, counts.parked, counts.parked_keys), (2, 0, 0, 1));
+    assert_eq!((bench.running(), bench.reading()), (vec![], vec![]));
+    assert!(bench.lane.keys.is_empty());
+    let steps = bench.traces.iter().map(|trace| trace.step).collect::<Vec<_>>();
+    let filtered = Step::Filtered(Filtered::Parked);
+    assert_eq!(steps, [Step::Observed, filtered, Step::Observed, filtered]);
+    assert_eq!(Filtered::Parked.as_str(), "parked");
+}
+
+#[test]
+fn in_the_same_process_it_is_not_tried_again_either() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 5));
+    bench.end("x", reject(Reason::Refused));
+    bench.take(state("x", 5));
+    assert_eq!((bench.running(), bench.counts().filtered, bench.counts().parked_keys), (vec![], 1, 1));
+}
+
+#[test]
+fn what_is_newer_another_life_or_a_deletion_goes_on() {
+    for event in [
+        state("x", 6),
+        of("b", state("x", 5)),
+        of("b", state("x", 9)),
+        deleted("x", 5),
+        deleted("x", 9),
+        state("x", 0),
+        Event { cause: Cause::Read, ..state("x", 5) },
+        Event { cause: Cause::Owed, ..state("x", 5) },
+    ] {
+        let shown = show(&event);
+        let mut bench = restored();
+        bench.take(event);
+        assert_eq!(
+            (bench.running(), bench.counts().parked_keys),
+            (vec![shown.clone()], 1),
+            "until it is taken"
+        );
+        bench.end("x", ACKED);
+        assert_eq!(bench.counts().parked_keys, 0, "{shown}");
+    }
+}
+
+#[test]
+fn a_key_that_could_not_be_read_is_tried_with_whatever_is_listed() {
+    let mut bench = Bench::new(small());
+    bench.step(Input::Park { key: key("x"), parked: Parked { uid: None, ..parked("a", 0) } });
+    bench.take(state("x", 1));
+    assert_eq!(bench.running(), ["x@1"]);
+}
+
+#[test]
+fn a_replay_tries_a_parked_state_again_and_parks_it_anew() {
+    let mut bench = restored();
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.take(state("x", 5));
+    assert_eq!(bench.counts().filtered, 1, "the list says nothing new");
+    bench.found("x", state("x", 5));
+    assert_eq!(bench.running(), ["x@5"]);
+    let refused: Refused =
+        Arc::new([(pipeline_core::Entity::Application, pipeline_core::Digest(7), Reason::TooLarge)]);
+    let at = Timestamp::from_second(60).unwrap();
+    bench.end("x", Outcome::Reject { reason: Reason::TooLarge, refused: refused.clone(), at });
+    let entry = Parked { reason: Reason::TooLarge, at, refused, ..parked("a", 5) };
+    assert_eq!(bench.lane.how_parked(&key("x")), Some(&entry));
+    assert_eq!(bench.lane.how_parked(&key("y")), None);
+}
+
+#[test]
+fn a_parked_key_that_is_gone_and_was_never_reported_is_parked_no_more_once_replayed() {
+    let mut bench = restored();
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.read("x", gone());
+    assert_eq!((bench.running(), bench.counts().parked_keys), (vec![], 0));
+}
+
+#[test]
+fn what_is_discarded_is_reported_with_its_next_change_and_tried_once_more_when_it_is_listed() {
+    let mut bench = restored();
+    bench.step(Input::Discard { key: key("x") });
+    assert_eq!((bench.running(), bench.reading(), bench.counts().parked_keys), (vec![], vec![], 0));
+    bench.take(state("x", 5));
+    assert_eq!(bench.running(), ["x@5"]);
+    bench.end("x", reject(Reason::Refused));
+    assert_eq!(bench.counts().parked_keys, 1);
+}
+
+#[test]
+fn what_is_owed_of_a_parked_key_is_looked_at() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 4));
+    bench.end("x", Outcome::Acked { owed: Some(Duration::from_secs(60)) });
+    bench.take(state("x", 5));
+    bench.end("x", reject(Reason::Refused));
+    bench.pass(Duration::from_secs(60));
+    bench.found("x", state("x", 5));
+    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@5".to_owned()], Cause::Owed));
+}
+
+#[test]
+fn restored_entries_keep_the_bound_and_what_is_given_up_is_counted() {
+    let mut bench = Bench::new(Config { parked: 2, ..small() });
+    for name in ["x", "y", "z", "x"] {
+        bench.step(Input::Park { key: key(name), parked: parked("a", 5) });
+    }
+    let counts = bench.counts();
+    assert_eq!((counts.parked, counts.parked_keys, counts.parked_dropped), (0, 2, 1));
+}
+
+#[test]
+fn a_parked_key_whose_journal_is_restored_is_told_all_the_same() {
+    let mut bench = restored();
+    bench.restore("x", &[("a", 6, 1)], &[]);
+    bench.take(state("x", 5));
+    bench.found("x", state("x", 6));
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["x@6".to_owned()], vec!["end 1".to_owned()]));
+}

@@ -1,0 +1,325 @@
+//! What must outlive the process: what is journaled, and what comes of it after a restart.
+
+use super::*;
+
+/// A lane with one place, taken by `busy`, and room for nothing else.
+fn crowded() -> Bench {
+    let mut bench = Bench::new(Config { queue_events: 0, ..small() });
+    bench.lane.config.queue_events = 1;
+    bench.take(state("busy", 1));
+    bench.lane.config.queue_events = 0;
+    bench
+}
+
+fn strings(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+#[test]
+fn states_alone_need_no_journal() {
+    let mut bench = Bench::new(small());
+    assert_eq!(bench.pending("x"), None, "not busy");
+    bench.take(state("x", 1));
+    bench.take(state("x", 2));
+    assert_eq!(bench.pending("x"), None);
+    let mut bench = crowded();
+    bench.take(state("x", 2));
+    assert_eq!((bench.pending("x"), bench.counts().dirty), (None, 1));
+}
+
+#[test]
+fn ends_and_deletions_of_what_runs_and_is_queued_are_journaled_in_order_and_once() {
+    let mut bench = Bench::new(Config { concurrency: 1, ..Config::default() });
+    for event in [
+        ending(1, state("x", 1)),
+        ending(1, state("x", 2)),
+        Event { coalesced_ends: vec![end(2), end(3)], ..ending(4, state("x", 3)) },
+        ending(4, deleted("x", 4)),
+        of("b", state("x", 5)),
+        of("b", ending(5, state("x", 6))),
+    ] {
+        bench.take(event);
+    }
+    let ends = strings(&["a@2 end 1", "a@3 end 2", "a@3 end 3", "a@4 end 4", "b@6 end 5"]);
+    assert_eq!(bench.pending("x"), Some((ends, strings(&["a@4"]))));
+    for _ in 0..4 {
+        bench.end("x", ACKED);
+    }
+    assert_eq!(bench.running(), ["x/b@5"]);
+    assert_eq!(bench.pending("x"), Some((strings(&["b@6 end 5"]), vec![])), "what was told is forgotten");
+    bench.end("x", ACKED);
+    bench.end("x", retry(Blame::Sink));
+    assert_eq!(bench.pending("x"), Some((strings(&["b@6 end 5"]), vec![])), "it waits to be tried again");
+    bench.pass(Duration::from_secs(1));
+    bench.end("x", ACKED);
+    assert_eq!(bench.pending("x"), None);
+}
+
+#[test]
+fn what_a_mark_holds_is_journaled_also_while_it_is_read() {
+    let mut bench = crowded();
+    for event in [ending(1, state("x", 4)), deleted("x", 5), of("b", ending(2, state("x", 6)))] {
+        bench.take(event);
+    }
+    let marked = Some((strings(&["a@4 end 1", "b@6 end 2"]), strings(&["a@5"])));
+    assert_eq!(bench.pending("x"), marked);
+    bench.end("busy", ACKED);
+    assert_eq!((bench.reading(), bench.pending("x")), (strings(&["x>=6"]), marked));
+    bench.take(of("b", ending(3, state("x", 7))));
+    bench.take(of("c", state("x", 9)));
+    let ends = strings(&["a@4 end 1", "b@6 end 2", "b@7 end 3"]);
+    assert_eq!(bench.pending("x"), Some((ends, strings(&["a@5", "b@7"]))), "b cannot be read any more");
+
+    bench.found("x", of("c", ending(4, state("x", 10))));
+    assert_eq!(bench.running(), ["-x@5"]);
+    let ends = strings(&["a@5 end 1", "b@6 end 2", "b@6 end 3", "c@10 end 4"]);
+    assert_eq!(bench.pending("x").unwrap().0, ends);
+}
+
+#[test]
+fn a_life_followed_by_another_while_it_is_read_is_journaled_as_over() {
+    let mut bench = crowded();
+    bench.take(state("x", 4));
+    bench.end("busy", ACKED);
+    assert_eq!(bench.pending("x"), None);
+    bench.take(of("b", state("x", 6)));
+    assert_eq!(bench.pending("x"), Some((vec![], strings(&["a@4"]))));
+}
+
+#[test]
+fn at_most_the_newest_eight_are_journaled() {
+    let mut bench = Bench::new(Config { concurrency: 1, ..Config::default() });
+    for number in 1..=12 {
+        let uid = format!("life {number:02}");
+        bench.take(of(&uid, ending(number, state("x", 2 * number))));
+        bench.take(of(&uid, deleted("x", 2 * number + 1)));
+    }
+    let (ends, gone) = bench.pending("x").unwrap();
+    assert_eq!(
+        (ends.len(), ends[0].as_str(), ends[7].as_str()),
+        (8, "life 05@10 end 5", "life 12@24 end 12")
+    );
+    assert_eq!((gone.len(), gone[0].as_str(), gone[7].as_str()), (8, "life 05@11", "life 12@25"));
+}
+
+#[test]
+fn a_restored_key_is_read_as_it_is_now_and_told_with_its_ends() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 5, 1), ("a", 6, 2)], &[]);
+    let counts = bench.counts();
+    assert_eq!((bench.reading(), counts.reading, counts.dirty), (strings(&["x>=0"]), 1, 1));
+    assert_eq!((counts.summaries, counts.summary_bytes), (2, 2 * end(1).size() as u64));
+    let journaled = Some((strings(&["a@5 end 1", "a@6 end 2"]), vec![]));
+    assert_eq!(bench.pending("x"), journaled, "a second crash changes nothing");
+    bench.found("x", state("x", 9));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x@9"]), strings(&["end 1", "end 2"])));
+    assert_eq!((bench.starts[0].event.cause, bench.counts().summaries), (Cause::Read, 0));
+    bench.end("x", ACKED);
+    assert_eq!(bench.pending("x"), None);
+    bench.take(state("x", 9));
+    assert!(bench.lane.keys.is_empty(), "what is listed was read already");
+}
+
+#[test]
+fn an_end_that_the_object_still_shows_is_not_told_twice() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 5, 1), ("a", 6, 2)], &[]);
+    bench.found("x", ending(2, state("x", 6)));
+    assert_eq!(bench.carried("x"), ["end 1"]);
+}
+
+#[test]
+fn a_newer_operation_does_not_hide_what_ended_before() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 5, 1)], &[]);
+    bench.take(ending(7, state("x", 8)));
+    bench.found("x", ending(7, state("x", 8)));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x@8"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!((bench.running(), bench.counts().dirty), (vec![], 0));
+}
+
+#[test]
+fn lives_that_were_over_are_deleted_before_the_object_is_told() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 4, 1), ("c", 9, 2)], &[("a", 5), ("b", 7)]);
+    bench.found("x", of("c", state("x", 12)));
+    for (expected, carried) in [("-x@5", &["end 1"] as &[_]), ("-x/b@7", &[]), ("x/c@12", &["end 2"] as &[_])]
+    {
+        assert_eq!((bench.running(), bench.carried("x")), (strings(&[expected]), strings(carried)));
+        bench.end("x", ACKED);
+    }
+    assert_eq!(bench.counts().summaries_dropped, 0);
+}
+
+/// A restored key whose object has another life, shown by a list before or during the read, or by the read alone.
+#[test]
+fn a_restored_life_that_is_over_is_deleted_with_its_ends_before_the_new_one() {
+    for listed in ["before", "during", "never"] {
+        let mut bench = crowded();
+        bench.restore("x", &[("a", 5, 1)], &[]);
+        if listed == "before" {
+            bench.take(of("b", ending(2, state("x", 9))));
+        }
+        bench.end("busy", ACKED);
+        assert_eq!(bench.reading(), [if listed == "before" { "x>=9" } else { "x>=0" }]);
+        if listed == "during" {
+            bench.take(of("b", ending(2, state("x", 9))));
+        }
+        bench.found("x", of("b", state("x", 10)));
+        assert_eq!(
+            (bench.running(), bench.carried("x")),
+            (strings(&["-x@5"]), strings(&["end 1"])),
+            "{listed}"
+        );
+        bench.end("x", ACKED);
+        let carried: &[&str] = if listed == "never" { &[] } else { &["end 2"] };
+        assert_eq!(
+            (bench.running(), bench.carried("x")),
+            (strings(&["x/b@10"]), strings(carried)),
+            "{listed}"
+        );
+        bench.end("x", ACKED);
+        assert_eq!((bench.counts().dirty, bench.reading()), (0, vec![]), "{listed}");
+    }
+}
+
+#[test]
+fn a_restored_life_that_is_listed_goes_on() {
+    for during in [false, true] {
+        let mut bench = crowded();
+        bench.restore("x", &[("a", 5, 1)], &[]);
+        if during {
+            bench.end("busy", ACKED);
+        }
+        bench.take(state("x", 9));
+        if !during {
+            bench.end("busy", ACKED);
+        }
+        bench.found("x", state("x", 9));
+        assert_eq!(
+            (bench.running(), bench.carried("x")),
+            (strings(&["x@9"]), strings(&["end 1"])),
+            "{during}"
+        );
+        bench.end("x", ACKED);
+        assert_eq!((bench.counts().dirty, bench.counts().summaries), (0, 0), "{during}");
+    }
+}
+
+#[test]
+fn a_restored_life_that_vanished_is_deleted_once_with_its_ends() {
+    let vanished = || Event { change: Change::Deleted { body: None }, ..state("x", 20) };
+    for listed in ["before", "during", "after"] {
+        let mut bench = crowded();
+        bench.restore("x", &[("a", 5, 1)], &[]);
+        if listed == "before" {
+            bench.take(vanished());
+        }
+        bench.end("busy", ACKED);
+        if listed == "during" {
+            bench.take(vanished());
+        }
+        bench.read("x", gone());
+        let at = if listed == "before" { "-x@20" } else { "-x@5" };
+        assert_eq!((bench.running(), bench.carried("x")), (strings(&[at]), strings(&["end 1"])), "{listed}");
+        bench.end("x", ACKED);
+        if listed == "after" {
+            bench.take(vanished());
+        }
+        assert_eq!((bench.counts().dirty, bench.running()), (0, vec![]), "{listed}");
+        assert!(bench.lane.keys.is_empty(), "{listed}");
+    }
+}
+
+#[test]
+fn of_lives_that_were_over_the_ledgers_is_deleted_too_when_nothing_is_there() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 4, 1)], &[("a", 5)]);
+    bench.read("x", ReadResult::Gone { uid: Some("c".into()), observed: Timestamp::UNIX_EPOCH });
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["-x@5"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!(bench.running(), ["-x/c@5"], "a later life was acknowledged after the journal was written");
+    bench.end("x", ACKED);
+
+    bench.restore("x", &[], &[("a", 5)]);
+    bench.read("x", ReadResult::Gone { uid: Some("a".into()), observed: Timestamp::UNIX_EPOCH });
+    assert_eq!(bench.running(), ["-x@5"]);
+    bench.end("x", ACKED);
+    assert_eq!(bench.running(), [""; 0], "once");
+}
+
+#[test]
+fn an_end_of_a_life_before_one_that_came_and_went_is_told_first() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 4, 1)], &[("b", 8)]);
+    bench.read("x", gone());
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["-x@4"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!(bench.running(), ["-x/b@8"]);
+}
+
+#[test]
+fn versions_of_a_cluster_that_was_built_anew_are_lower_and_yet_newer() {
+    let mut bench = crowded();
+    bench.restore("x", &[("a", 500, 1)], &[]);
+    bench.take(of("b", ending(2, state("x", 3))));
+    bench.end("busy", ACKED);
+    assert_eq!(bench.reading(), ["x>=3"], "it may never come to version 500");
+    bench.found("x", of("b", state("x", 4)));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["-x@500"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x/b@4"]), strings(&["end 2"])));
+}
+
+#[test]
+fn a_restored_version_is_not_asked_for_after_a_failed_read_either() {
+    let mut bench = crowded();
+    bench.take(state("x", 3));
+    bench.end("busy", ACKED);
+    bench.restore("x", &[("a", 500, 1)], &[]);
+    bench.read("x", ReadResult::Failed { reason: Reason::Timeout, after: None });
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.reading(), ["x>=3"]);
+    bench.found("x", state("x", 3));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x@3"]), strings(&["end 1"])));
+}
+
+#[test]
+fn what_is_restored_comes_before_what_was_already_noted_and_survives_a_failed_read() {
+    let mut bench = crowded();
+    bench.take(of("b", ending(2, state("x", 9))));
+    bench.restore("x", &[("a", 5, 1)], &[]);
+    assert_eq!(bench.counts().dirty, 1);
+    bench.end("busy", ACKED);
+    assert_eq!(bench.reading(), ["x>=9"]);
+    bench.restore("x", &[("b", 6, 3)], &[]);
+    bench.read("x", ReadResult::Failed { reason: Reason::Timeout, after: None });
+    bench.pass(Duration::from_secs(1));
+    assert_eq!(bench.reading(), ["x>=9"]);
+    bench.found("x", of("b", state("x", 9)));
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["-x@5"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["x/b@9"]), strings(&["end 3", "end 2"])));
+}
+
+#[test]
+fn restored_summaries_are_bounded_as_others_are() {
+    let two = 2 * end(1).size() as u64;
+    let mut bench = Bench::new(Config { summary_bytes: two, ..small() });
+    bench.restore("x", &[("a", 4, 1), ("a", 5, 2), ("a", 6, 3)], &[]);
+    let counts = bench.counts();
+    assert_eq!((counts.summaries, counts.summary_bytes, counts.summaries_dropped), (2, two, 1));
+    bench.found("x", state("x", 9));
+    assert_eq!(bench.carried("x"), ["end 2", "end 3"], "the oldest give way");
+}
+
+#[test]
+fn a_lane_that_is_paused_or_stopped_restores_and_waits() {
+    let mut bench = Bench::new(small());
+    bench.step(Input::Pause);
+    bench.restore("x", &[("a", 4, 1)], &[]);
+    assert_eq!((bench.reading(), bench.counts().ready), (vec![], 1));
+    bench.step(Input::Resume);
+    assert_eq!(bench.reading(), ["x>=0"]);
+}

@@ -1,0 +1,135 @@
+//! A file that is lost while a process has it: written anew as a whole, or not there under its old id.
+
+use std::fs;
+use std::io::ErrorKind;
+
+use super::file::{Committed, Store, opener};
+use super::hostile_tests::{Fault, Faults, fast_folder, opener_with};
+use super::tables::Row;
+use super::tests::{counted, key};
+use super::*;
+
+const ALL: usize = 20;
+
+fn rows(counter: u32) -> Vec<Row> {
+    let packed = || Some(packed::encode(&counted(counter)).into());
+    (0..ALL).map(|n| ((Table::Records, key(n)), packed())).collect()
+}
+
+/// A store whose file is gone, after a commit that failed; its id.
+fn lost(path: &Path, faults: &Arc<Faults>) -> (Store, String) {
+    faults.lift();
+    let (mut store, loaded) = Store::open(path, "platform", opener_with(path, faults)).unwrap();
+    store.commit(&rows(1), 1).unwrap();
+    faults.set(Fault { kind: ErrorKind::StorageFull, call: 0, lasting: true, reads: false });
+    store.commit(&rows(2)[..1], 2).unwrap_err();
+    fs::remove_file(path).unwrap();
+    faults.lift();
+    (store, loaded.id)
+}
+
+/// What the next process finds after a kill at this moment: the id, and how many records.
+fn after_a_kill(path: &Path, sink: &str) -> (String, usize) {
+    let folder = fast_folder();
+    let copy = folder.path().join("ledger.redb");
+    fs::copy(path, &copy).unwrap();
+    let (_store, loaded) = Store::open(&copy, sink, opener(copy.clone(), 1 << 20)).unwrap();
+    (loaded.id, loaded.tables.records.len())
+}
+
+#[test]
+fn a_file_that_is_written_anew_holds_everything_or_has_another_id() {
+    let folder = fast_folder();
+    let path = folder.path().join("ledger.redb");
+    let never = Fault { kind: ErrorKind::StorageFull, call: u64::MAX, lasting: false, reads: false };
+    let faults = Faults::new(never);
+    let (mut failed, mut again) = (0, 0);
+    for (lasting, reads) in [(false, false), (true, false), (false, true)] {
+        for call in 0.. {
+            let _ = fs::remove_file(&path);
+            let (mut store, id) = lost(&path, &faults);
+            faults.set(Fault { call, lasting, reads, ..never });
+            let what = format!("call {call}, lasting {lasting}, reads {reads}");
+            let judge = |when: &str| {
+                let (found, records) = after_a_kill(&path, "platform");
+                assert_eq!(found == id, records == ALL, "{when}, {what}: {records} records");
+                assert!(records == 0 || records == ALL, "{when}, {what}: {records} records");
+                records == ALL
+            };
+            let mut tries = 0;
+            loop {
+                let done = match store.commit(&rows(2)[..1], 2) {
+                    Ok(Committed::Rows) => panic!("{what}: a part was taken for all"),
+                    Ok(Committed::Nothing) => {
+                        judge("before all is written");
+                        store.commit_all(&rows(2), 2).is_ok()
+                    }
+                    Err(_) => false,
+                };
+                if judge("after a try") && done {
+                    break;
+                }
+                assert!(!done, "{what}: it was told that all is written");
+                failed += 1;
+                again += usize::from(tries > 0);
+                tries += 1;
+                if tries > 1 {
+                    faults.lift();
+                }
+            }
+            let met = faults.met();
+            faults.lift();
+            assert_eq!(store.commit(&rows(3)[..1], 3).unwrap(), Committed::Rows, "{what}");
+            assert!(judge("after the next commit"));
+            if !met {
+                break;
+            }
+        }
+    }
+    assert!(failed > 10 && again > 3, "{failed} failed, {again} of them again");
+}
+
+#[test]
+fn what_another_sink_had_in_a_lost_file_is_gone_with_its_id() {
+    let folder = fast_folder();
+    let path = folder.path().join("ledger.redb");
+    let faults = Faults::new(Fault { kind: ErrorKind::Other, call: u64::MAX, lasting: false, reads: false });
+    let (mut store, id) = lost(&path, &faults);
+    assert_eq!(store.commit(&rows(2)[..1], 2).unwrap(), Committed::Nothing);
+    store.commit_all(&rows(2), 2).unwrap();
+    assert_eq!(after_a_kill(&path, "platform"), (id.clone(), ALL));
+    let (other, records) = after_a_kill(&path, "file");
+    assert!(other != id && other.len() == 32, "its counters begin anew: {other}");
+    assert_eq!((records, after_a_kill(&path, "third").0), (0, other));
+}
+
+#[tokio::test]
+async fn a_ledger_whose_file_is_lost_twice_is_written_anew_with_all_it_knows() {
+    let folder = fast_folder();
+    let path = folder.path().join("ledger.redb");
+    let full = Fault { kind: ErrorKind::StorageFull, call: 0, lasting: true, reads: false };
+    let faults = Faults::new(full);
+    faults.lift();
+    let slow = LedgerOptions { retry: std::time::Duration::from_secs(600), ..super::tests::slow() };
+    let ledger = Ledger::open_with(&path, slow, opener_with(&path, &faults)).unwrap();
+    (0..ALL).for_each(|n| ledger.update(&key(n), |_| Some(counted(1))));
+    ledger.flush().await.unwrap();
+    for round in 0..2 {
+        faults.set(full);
+        ledger.update(&key(round), |_| Some(counted(2)));
+        ledger.flush().await.unwrap_err();
+        fs::remove_file(&path).unwrap();
+        // It is opened, and full again before all is written.
+        faults.set(Fault { call: 12, ..full });
+        ledger.flush().await.unwrap_err();
+        let (found, records) = after_a_kill(&path, "platform");
+        assert_eq!(found == ledger.id(), records == ALL, "{records} records");
+        faults.lift();
+        ledger.flush().await.unwrap();
+        assert_eq!(after_a_kill(&path, "platform"), (ledger.id().to_owned(), ALL));
+    }
+    let known = [0, 1, 2].map(|n| ledger.get(&key(n)).unwrap().counter);
+    drop(ledger);
+    let ledger = super::tests::open(&path);
+    assert_eq!((known, ledger.get(&key(0))), ([2, 2, 1], Some(counted(2))));
+}

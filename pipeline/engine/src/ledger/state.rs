@@ -1,0 +1,228 @@
+//! What is in memory: the tables, and what of them waits for the file.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::time::Instant;
+
+use pipeline_core::{Key, Record, Sent, Timestamp};
+use tokio::sync::oneshot;
+
+use super::ended::Ended;
+use super::error::LedgerError;
+use super::flight::Note;
+use super::packed;
+use super::tables::{Row, Slot, Table, Tables, weight};
+
+/// All that is journaled may take this many bytes.
+pub(super) const JOURNAL: usize = 16 << 20;
+
+pub(super) type Waiter = oneshot::Sender<Result<(), LedgerError>>;
+
+pub(super) struct Shared {
+    pub(super) id: String,
+    /// Of the tables; in memory none has a name.
+    sink: String,
+    /// The name of a sink whose acknowledgements are in memory.
+    pub(super) sent_as: OnceLock<String>,
+    pub(super) durable: bool,
+    pub(super) group_size: usize,
+    pub(super) state: Mutex<State>,
+    pub(super) wake: Condvar,
+}
+
+/// Guarded by one lock, which is held for one record at a time.
+#[derive(Default)]
+pub(super) struct State {
+    pub(super) tables: Tables,
+    /// What is not journaled any more, whoever asks for it.
+    pub(super) ended: Ended,
+    /// Of the records.
+    pub(super) bytes: usize,
+    pub(super) journal_bytes: usize,
+    pub(super) journal_refused: u64,
+    /// Entities of which it is not known what the receiver holds.
+    pub(super) unsure: usize,
+    /// Names, not copies: what waits for a commit is bounded by the number of applications.
+    pub(super) dirty: HashSet<Slot>,
+    /// When the oldest of `dirty` began to wait.
+    pub(super) dirty_since: Option<Instant>,
+    /// Slots whose commit is under way.
+    pub(super) committing: usize,
+    /// Changes made, and changes made when the last commit began that succeeded.
+    pub(super) changed: u64,
+    pub(super) committed: u64,
+    /// Number of the last note of a report that is on its way; a commit covers all notes made before it began.
+    pub(super) noted: u64,
+    /// Applications whose digest is out of date; `None` until a digest is asked for.
+    pub(super) stale: Option<HashSet<Key>>,
+    pub(super) waiters: Vec<(u64, Waiter)>,
+    pub(super) closing: bool,
+    pub(super) closed: bool,
+    pub(super) commits: u64,
+    pub(super) errors: u64,
+    pub(super) failing: bool,
+    pub(super) last_commit: Option<Instant>,
+    pub(super) file_bytes: u64,
+}
+
+impl Shared {
+    /// `group_size` is `None` for a ledger in memory.
+    pub(super) fn new(id: String, sink: String, state: State, group_size: Option<usize>) -> Self {
+        Self {
+            id,
+            sink,
+            sent_as: OnceLock::new(),
+            durable: group_size.is_some(),
+            group_size: group_size.unwrap_or_default().max(1),
+            state: Mutex::new(state),
+            wake: Condvar::new(),
+        }
+    }
+
+    /// The sink's name in idempotency keys.
+    pub(super) fn sink(&self) -> &str {
+        let told = self.sent_as.get().filter(|_| !self.durable);
+        told.unwrap_or(&self.sink)
+    }
+
+    /// A panic in a caller's closure leaves the state as it was before: nothing is half moved.
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(super) fn stop(&self) {
+        self.lock().closing = true;
+        self.wake.notify_one();
+    }
+
+    /// Lets go of the lock, and wakes the writer when a group has begun or is full. What changed under one lock is in
+    /// one commit.
+    pub(super) fn changed(&self, mut state: MutexGuard<'_, State>, slots: impl IntoIterator<Item = Slot>) {
+        if !self.durable {
+            return;
+        }
+        let before = state.dirty.len();
+        slots.into_iter().for_each(|slot| state.mark(slot));
+        let after = state.dirty.len();
+        let full = before < self.group_size && after >= self.group_size;
+        drop(state);
+        if (before == 0 && after > 0) || full {
+            self.wake.notify_one();
+        }
+    }
+}
+
+impl State {
+    /// With what a file held, moved by the notes of reports that were on their way; those records are to be written.
+    pub(super) fn new(tables: Tables, covered: u64, notes: &[Note]) -> Self {
+        let mut state = Self { tables, noted: covered, ..Self::default() };
+        for (key, packed) in &state.tables.records {
+            state.bytes += weight(key, packed);
+            state.unsure += packed::decode(packed).map_or(0, |record| unsure(&record));
+        }
+        for (key, packed) in &state.tables.journal {
+            state.journal_bytes += weight(key, packed);
+        }
+        for note in notes.iter().filter(|note| note.number > covered) {
+            state.noted = state.noted.max(note.number);
+            if state.change(&note.key, |record| Record::resume(record, &note.sent)) {
+                state.mark((Table::Records, note.key.clone()));
+            }
+        }
+        state
+    }
+
+    pub(super) fn mark(&mut self, slot: Slot) {
+        self.changed += 1;
+        self.dirty.insert(slot);
+        self.dirty_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Moves one record; returns whether that changed anything.
+    pub(super) fn change(
+        &mut self,
+        key: &Key,
+        change: impl FnOnce(Option<Record>) -> Option<Record>,
+    ) -> bool {
+        let before = self.tables.record(key);
+        let was = before.as_ref().map_or(0, unsure);
+        let after = change(before);
+        let is = after.as_ref().map_or(0, unsure);
+        let moved = self.put(Table::Records, key, after.as_ref().map(packed::encode));
+        if moved {
+            self.unsure = self.unsure + is - was;
+            if let Some(stale) = &mut self.stale {
+                stale.insert(key.clone());
+            }
+        }
+        moved
+    }
+
+    /// Notes a report that is about to be sent. Returns what must be written down before it goes: nothing, where
+    /// nothing is to be remembered, or where the file holds the same already.
+    pub(super) fn note(&mut self, key: &Key, sent: Sent) -> (bool, Option<Note>) {
+        let slot = (Table::Records, key.clone());
+        let moved = self.change(key, |record| Record::resume(record, &sent));
+        if !moved && self.committing == 0 && !self.dirty.contains(&slot) {
+            return (false, None);
+        }
+        self.noted += 1;
+        (moved, Some(Note { number: self.noted, key: key.clone(), sent }))
+    }
+
+    /// Puts or removes a packed form; returns whether that changed anything.
+    pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Box<[u8]>>) -> bool {
+        let packed = self.tables.of_mut(table);
+        if packed.get(key).map(|held| &**held) == after.as_deref() {
+            return false;
+        }
+        let gained = after.as_ref().map_or(0, |after| weight(key, after));
+        let before = match after {
+            Some(after) => packed.insert(key.clone(), Arc::from(after)),
+            None => packed.remove(key),
+        };
+        let lost = before.map_or(0, |before| weight(key, &before));
+        match table {
+            Table::Records => self.bytes = self.bytes + gained - lost,
+            Table::Journal => self.journal_bytes = self.journal_bytes + gained - lost,
+            Table::Parked => {}
+        }
+        true
+    }
+
+    /// What these slots hold at this moment: `None` is nothing.
+    pub(super) fn image(&self, slots: impl Iterator<Item = Slot>) -> Vec<Row> {
+        let row = |slot: Slot| {
+            let packed = self.tables.of(slot.0).get(&slot.1).cloned();
+            (slot, packed)
+        };
+        slots.map(row).collect()
+    }
+
+    pub(super) fn waiting(&self) -> usize {
+        self.dirty.len() + self.committing
+    }
+}
+
+fn unsure(record: &Record) -> usize {
+    usize::from(record.unsure) + record.resources.iter().filter(|row| row.unsure && !row.gone).count()
+}
+
+/// Now, in seconds since 1970; 0 when that cannot be said.
+pub(super) fn seconds() -> u32 {
+    u32::try_from(Timestamp::now().as_second()).unwrap_or_default()
+}
+
+/// 128 random bits, from the operating system's randomness behind the standard library's hash keys; time and
+/// process stand beside them so that two ledgers differ even where that randomness is weak.
+pub(super) fn new_id() -> String {
+    use sha2::Digest as _;
+    use std::hash::{BuildHasher as _, RandomState};
+    let mut hasher = sha2::Sha256::new();
+    for salt in 0..2_u64 {
+        hasher.update(RandomState::new().hash_one(salt).to_be_bytes());
+    }
+    hasher.update(jiff::Timestamp::now().as_nanosecond().to_be_bytes());
+    hasher.update(std::process::id().to_be_bytes());
+    hasher.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+}

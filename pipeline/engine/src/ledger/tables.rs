@@ -1,0 +1,96 @@
+//! What the file holds beside its head: three tables of packed forms by application.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pipeline_core::{Key, Record};
+
+use super::binary::PackedError;
+use super::{journal, packed};
+
+/// One of the tables.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Table {
+    /// Records.
+    Records,
+    /// What must outlive the process.
+    Journal,
+    /// What was refused for good.
+    Parked,
+}
+
+/// Where one packed form stands.
+pub(super) type Slot = (Table, Key);
+
+/// One packed form: shared, so that a commit holds what was there without a copy.
+pub(super) type Bytes = Arc<[u8]>;
+
+/// A slot and what it is to hold; `None` is nothing.
+pub(super) type Row = (Slot, Option<Bytes>);
+
+/// Packed forms by application.
+pub(super) type Packed = HashMap<Key, Bytes>;
+
+/// All tables of one sink.
+#[derive(Debug, Default)]
+pub(super) struct Tables {
+    pub(super) records: Packed,
+    pub(super) journal: Packed,
+    pub(super) parked: Packed,
+}
+
+impl Table {
+    /// All of them.
+    pub(super) const ALL: [Self; 3] = [Self::Records, Self::Journal, Self::Parked];
+
+    /// Its name in the file.
+    pub(super) fn name(self, sink: &str) -> String {
+        match self {
+            Self::Records => format!("records/{sink}"),
+            Self::Journal => format!("journal/{sink}"),
+            Self::Parked => format!("parked/{sink}"),
+        }
+    }
+
+    /// Whether these bytes are one of its packed forms.
+    pub(super) fn check(self, bytes: &[u8]) -> Result<(), PackedError> {
+        match self {
+            Self::Records => packed::decode(bytes).map(|_| ()),
+            Self::Journal => journal::decode_pending(bytes).map(|_| ()),
+            Self::Parked => journal::decode_parked(bytes).map(|_| ()),
+        }
+    }
+}
+
+impl Tables {
+    pub(super) fn of(&self, table: Table) -> &Packed {
+        match table {
+            Table::Records => &self.records,
+            Table::Journal => &self.journal,
+            Table::Parked => &self.parked,
+        }
+    }
+
+    pub(super) fn of_mut(&mut self, table: Table) -> &mut Packed {
+        match table {
+            Table::Records => &mut self.records,
+            Table::Journal => &mut self.journal,
+            Table::Parked => &mut self.parked,
+        }
+    }
+
+    /// Every slot that holds something.
+    pub(super) fn slots(&self) -> impl Iterator<Item = Slot> {
+        Table::ALL.into_iter().flat_map(|table| self.of(table).keys().map(move |key| (table, key.clone())))
+    }
+
+    pub(super) fn record(&self, key: &Key) -> Option<Record> {
+        self.records.get(key).and_then(|bytes| packed::decode(bytes).ok())
+    }
+}
+
+/// Bytes that one packed form takes in memory.
+pub(super) fn weight(key: &Key, packed: &[u8]) -> usize {
+    // Two counts stand before the bytes.
+    size_of::<(Key, Bytes)>() + key.as_str().len() + 2 * size_of::<usize>() + packed.len()
+}

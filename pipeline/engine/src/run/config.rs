@@ -1,0 +1,101 @@
+//! Bounds and times of an engine.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use crate::circuit;
+use crate::lane::{self, Backoff};
+use crate::limit::RateLimit;
+use crate::sharding::{Owned, Sharding};
+use crate::supervise::RESTART;
+
+/// Bounds and times of an engine. What a process may hold is shared out evenly among its shards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Config {
+    /// Which shard owns an application.
+    pub sharding: Sharding,
+    /// Which shards this process owns.
+    pub owned: Owned,
+    /// Events queued or waiting, each shard.
+    pub queue_events: usize,
+    /// Of these, events of one application.
+    pub queue_events_per_key: usize,
+    /// Bytes of all events held, all shards together.
+    pub queue_bytes: u64,
+    /// Bytes of the operation ends kept for applications that are to be read again, all shards together.
+    pub summary_bytes: u64,
+    /// Applications in flight, each shard.
+    pub concurrency: NonZeroU32,
+    /// Applications being read again, all shards together (at least one each).
+    pub reads: NonZeroU32,
+    /// Reports of one application on their way at a time.
+    pub reports_per_key: NonZeroU32,
+    /// Between tries.
+    pub retry: Backoff,
+    /// When the sink counts as down, and how long between probes.
+    pub circuit: circuit::Config,
+    /// Between starts of a source that ended.
+    pub restart: Backoff,
+    /// What is in flight may finish within this time after `stop`.
+    pub grace: Duration,
+    /// Events of each application; `None` is no limit.
+    pub rate_limit: Option<RateLimit>,
+    /// Applications remembered as refused for good, each shard.
+    pub parked: usize,
+    /// What cannot be read again and is not reported within this time is written to the ledger.
+    pub journal_every: Duration,
+    /// Applications of which the last steps are remembered, all shards together.
+    pub history: usize,
+    /// How often the receiver is told, in short, what was acknowledged; `None` is never.
+    pub digest: Option<Duration>,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        const fn count(number: u32) -> NonZeroU32 {
+            match NonZeroU32::new(number) {
+                Some(count) => count,
+                None => NonZeroU32::MIN,
+            }
+        }
+        Self {
+            sharding: Sharding::Jump { shards: count(5) },
+            owned: Owned::All,
+            queue_events: 1000,
+            queue_events_per_key: 100,
+            queue_bytes: 32 << 20,
+            summary_bytes: 16 << 20,
+            concurrency: count(16),
+            reads: count(16),
+            reports_per_key: count(8),
+            retry: Backoff::default(),
+            circuit: circuit::Config::default(),
+            restart: RESTART,
+            grace: Duration::from_secs(20),
+            rate_limit: None,
+            parked: 10_000,
+            journal_every: Duration::from_millis(100),
+            history: 10_000,
+            digest: None,
+        }
+    }
+}
+
+impl Config {
+    /// The bounds of one of `lanes` lanes.
+    #[must_use]
+    pub fn lane(&self, lanes: u64) -> lane::Config {
+        let lanes = lanes.max(1);
+        lane::Config {
+            queue_events: self.queue_events,
+            queue_events_per_key: self.queue_events_per_key,
+            queue_bytes: self.queue_bytes / lanes,
+            summary_bytes: self.summary_bytes / lanes,
+            concurrency: u64::from(self.concurrency.get()),
+            reads: (u64::from(self.reads.get()) / lanes).max(1),
+            backoff: self.retry,
+            parked: self.parked,
+            rate_limit: self.rate_limit,
+        }
+    }
+}

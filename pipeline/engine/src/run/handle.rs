@@ -1,0 +1,163 @@
+//! Looks at a running engine, and asks things of it.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::Key;
+use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::time::Instant;
+
+use super::Config;
+use crate::circuit;
+use crate::lane::{LaneCounts, Parked, Trace};
+use crate::ledger::Ledger;
+use crate::shard::{Command, Explained};
+use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
+
+/// Looks at a running engine and asks things of it; cloning shares.
+#[derive(Clone)]
+pub struct Handle {
+    pub(super) inner: Arc<Inner>,
+}
+
+pub(super) struct Inner {
+    pub(super) config: Config,
+    pub(super) started: Instant,
+    pub(super) shards: Vec<Told>,
+    pub(super) ledger: Ledger,
+    pub(super) circuit: watch::Receiver<circuit::State>,
+    pub(super) traces: broadcast::Sender<(u32, Trace)>,
+    pub(super) verify: verify::Caller,
+    pub(super) watches: Box<dyn Fn(&Key) -> bool + Send + Sync>,
+}
+
+pub(super) struct Told {
+    pub(super) number: u32,
+    pub(super) counts: watch::Receiver<LaneCounts>,
+    pub(super) commands: mpsc::Sender<Command>,
+}
+
+/// An engine at one moment. The counts of a shard are up to a tenth of a second old, and each shard's are from
+/// one moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Status {
+    /// Time since the engine was made.
+    pub uptime: Duration,
+    /// The shards of this process, in order.
+    pub shards: Vec<(u32, LaneCounts)>,
+    /// The sink's circuit.
+    pub circuit: circuit::State,
+}
+
+impl Status {
+    /// All shards together.
+    #[must_use]
+    pub fn total(&self) -> LaneCounts {
+        self.shards.iter().fold(LaneCounts::default(), |sum, (_, counts)| sum.plus(counts))
+    }
+}
+
+impl Handle {
+    /// How it stands.
+    #[must_use]
+    pub fn status(&self) -> Status {
+        let shards = self.inner.shards.iter().map(|shard| (shard.number, *shard.counts.borrow()));
+        Status {
+            uptime: self.inner.started.elapsed(),
+            shards: shards.collect(),
+            circuit: *self.inner.circuit.borrow(),
+        }
+    }
+
+    /// What happens from now on, with the shard in which it happens. A listener that lags loses the oldest.
+    #[must_use]
+    pub fn traces(&self) -> broadcast::Receiver<(u32, Trace)> {
+        self.inner.traces.subscribe()
+    }
+
+    /// What is known of an application; `None` when this process does not own it, or is stopping.
+    pub async fn explain(&self, key: &Key) -> Option<Explained> {
+        let (answer, answered) = oneshot::channel();
+        self.shard(key)?.commands.send(Command::Explain(key.clone(), answer)).await.ok()?;
+        answered.await.ok()
+    }
+
+    /// Reads an application again and reports what differs, or, if `whole`, all of it. `false` when this process
+    /// does not own it, does not watch it, or is stopping.
+    pub async fn replay(&self, key: &Key, whole: bool) -> bool {
+        match self.shard(key).filter(|_| self.watches(key)) {
+            Some(shard) => shard.commands.send(Command::Replay(key.clone(), whole)).await.is_ok(),
+            None => false,
+        }
+    }
+
+    /// Reads every application of this process again of which a report was acknowledged at `since` or later (in
+    /// seconds since 1970), or at a time that is not known, and reports all of it: the receiver lost what it took.
+    /// Returns which they are. However many, a shard reads and reports as many at a time as ever.
+    pub async fn replay_since(&self, since: u32) -> Vec<Key> {
+        let mut replayed = Vec::new();
+        for key in self.inner.ledger.reported_since(since) {
+            if self.replay(&key, true).await {
+                replayed.push(key);
+            }
+        }
+        replayed
+    }
+
+    /// Gives up a parked application. `false` when it was not parked here.
+    pub async fn discard(&self, key: &Key) -> bool {
+        let Some(shard) = self.shard(key) else { return false };
+        let (answer, answered) = oneshot::channel();
+        let sent = shard.commands.send(Command::Discard(key.clone(), answer)).await;
+        sent.is_ok() && answered.await.unwrap_or(false)
+    }
+
+    /// Everything that was refused for good.
+    pub async fn parked(&self) -> Vec<(Key, Parked)> {
+        let mut parked = Vec::new();
+        for shard in &self.inner.shards {
+            let (answer, answered) = oneshot::channel();
+            if shard.commands.send(Command::Parked(answer)).await.is_ok() {
+                parked.extend(answered.await.unwrap_or_default());
+            }
+        }
+        parked
+    }
+
+    /// Compares the cluster, the ledger and the receiver, and reports again what differs.
+    ///
+    /// # Errors
+    /// [`VerifyError`], also when a verification is running already.
+    pub async fn verify(&self, options: VerifyOptions) -> Result<Verified, VerifyError> {
+        self.inner.verify.verify(options).await
+    }
+
+    /// How far the verification is that is running; `None` when none is.
+    #[must_use]
+    pub fn verifying(&self) -> Option<Progress> {
+        self.inner.verify.progress()
+    }
+
+    /// Whether an application is watched by the settings of now.
+    #[must_use]
+    pub fn watches(&self, key: &Key) -> bool {
+        (self.inner.watches)(key)
+    }
+
+    /// Whether this process owns an application.
+    pub(crate) fn owns(&self, key: &Key) -> bool {
+        self.shard(key).is_some()
+    }
+
+    fn shard(&self, key: &Key) -> Option<&Told> {
+        let Config { owned, sharding, .. } = self.inner.config;
+        self.inner.shards.get(owned.lane(sharding, key)?)
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Handle").field(&self.status()).finish()
+    }
+}

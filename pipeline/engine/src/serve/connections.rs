@@ -1,0 +1,149 @@
+//! Connections of HTTP/1.1 clients: accepted up to a number, bounded in time and in the size of a head.
+//!
+//! takes: a listener and a router - gives: answers, until it is told to stop
+//! calls: nothing - fails: never; a client that is slow or sends too large a head is answered or cut off
+
+use std::io::{self, ErrorKind};
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use pipeline_core::Shutdown;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+/// Bytes of a request's line and headers.
+pub(crate) const HEAD_BYTES: usize = 16 << 10;
+/// After a failed accept (no file descriptors left, say), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// What a client may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Bounds {
+    /// It has this long to send a request's head, or its next one.
+    pub(crate) head_timeout: Duration,
+    /// Its connection is closed after this long, however busy.
+    pub(crate) connection_age: Duration,
+    /// Answers under way when the process stops have this long.
+    pub(crate) grace: Duration,
+    /// Connections at a time; more wait to be accepted.
+    pub(crate) connections: usize,
+}
+
+/// Where connections come from.
+pub(crate) trait Listen {
+    /// One of them.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for the next one.
+    fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl Listen for TcpListener {
+    type Stream = TcpStream;
+
+    async fn next(&self) -> io::Result<TcpStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+impl Listen for UnixListener {
+    type Stream = UnixStream;
+
+    async fn next(&self) -> io::Result<UnixStream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+}
+
+/// Answers whoever connects, until `stop`.
+pub(crate) async fn serve<L: Listen>(listener: L, pages: Router, bounds: Bounds, stop: Shutdown) {
+    let places = Arc::new(Semaphore::new(bounds.connections.max(1)));
+    let tasks = TaskTracker::new();
+    let accepting = async {
+        loop {
+            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let stream = accept(&listener).await;
+            tasks.spawn(converse(stream, pages.clone(), bounds, stop.clone(), place));
+        }
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = accepting => {}
+    }
+    drop(listener);
+    tasks.close();
+    // Every conversation has its own grace; none is waited for longer.
+    tasks.wait().await;
+}
+
+async fn accept<L: Listen>(listener: &L) -> L::Stream {
+    loop {
+        match listener.next().await {
+            Ok(stream) => return stream,
+            Err(error) => {
+                let gone = [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
+                if !gone.contains(&error.kind()) {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}
+
+/// One connection, until its client, its age or the process ends it.
+async fn converse(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    pages: Router,
+    bounds: Bounds,
+    stop: Shutdown,
+    place: OwnedSemaphorePermit,
+) {
+    let mut http = http1::Builder::new();
+    http.timer(TokioTimer::new()).header_read_timeout(bounds.head_timeout).max_buf_size(HEAD_BYTES);
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages)));
+    let ended = tokio::select! {
+        result = connection.as_mut() => Some(result),
+        () = stop.cancelled() => None,
+        () = tokio::time::sleep(bounds.connection_age) => None,
+    };
+    let ended = match ended {
+        Some(result) => Some(result),
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::time::timeout(bounds.grace, connection).await.ok()
+        }
+    };
+    if let Some(Err(error)) = ended {
+        tracing::debug!(%error, "a connection ended early");
+    }
+    drop(place);
+}
+
+/// Makes an answer within `timeout`, or says that it was not; no answer is kept by whoever passes it on.
+pub(crate) async fn timed(request: Request, next: Next, timeout: Duration) -> Response {
+    match tokio::time::timeout(timeout, next.run(request)).await {
+        Ok(response) => guarded(response),
+        Err(_) => {
+            guarded((StatusCode::SERVICE_UNAVAILABLE, "the answer was not ready in time\n").into_response())
+        }
+    }
+}
+
+/// Tells caches to keep nothing, and browsers to guess nothing.
+pub(crate) fn guarded(mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    response
+}

@@ -1,0 +1,85 @@
+//! What a person asks of a shard.
+
+use pipeline_core::{Enrich, Key, Record, Sink, Source, Timestamp, Version};
+use tokio::sync::oneshot;
+
+use super::Shard;
+use crate::lane::{Input, Parked, Standing, Step};
+
+/// What a person asks of a shard.
+pub(crate) enum Command {
+    /// Read the key again; if `true`, report all of it, whatever was acknowledged.
+    Replay(Key, bool),
+    /// Tell what is known of a key.
+    Explain(Key, oneshot::Sender<Explained>),
+    /// Give up a parked key; answers whether it was parked.
+    Discard(Key, oneshot::Sender<bool>),
+    /// List what is parked.
+    Parked(oneshot::Sender<Vec<(Key, Parked)>>),
+}
+
+/// What a shard knows of one application.
+#[derive(Debug, Clone)]
+pub struct Explained {
+    /// Which shard.
+    pub shard: u32,
+    /// What its lane holds of it; `None` when it is not busy.
+    pub standing: Option<Standing>,
+    /// How it was refused for good, if it was.
+    pub parked: Option<Parked>,
+    /// What was acknowledged.
+    pub record: Option<Record>,
+    /// What happened last, oldest first.
+    pub moments: Vec<Moment>,
+}
+
+/// One step that an event took.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// Which state.
+    pub version: Version,
+    /// W3C trace id of the event's life.
+    pub trace: u128,
+    /// What happened.
+    pub step: Step,
+}
+
+impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+    /// Does what a person asks. Whoever asked may be gone by the time of the answer.
+    pub(super) fn command(&mut self, command: Command) {
+        match command {
+            Command::Replay(key, whole) => {
+                if whole {
+                    let doubted = |mut record: Record| {
+                        record.doubt();
+                        record
+                    };
+                    self.shared.ledger.update(&key, |record| record.map(doubted));
+                }
+                let uid = self.shared.ledger.get(&key).map(|record| record.uid);
+                self.step(Input::Replay { key, uid });
+            }
+            Command::Explain(key, answer) => {
+                let explained = Explained {
+                    shard: self.number,
+                    standing: self.lane.standing(&key, self.shared.now()),
+                    parked: self.lane.how_parked(&key).cloned(),
+                    record: self.shared.ledger.get(&key),
+                    moments: self.history.of(&key),
+                };
+                let _ = answer.send(explained);
+            }
+            Command::Discard(key, answer) => {
+                let was = self.lane.how_parked(&key).is_some();
+                self.step(Input::Discard { key });
+                let _ = answer.send(was);
+            }
+            Command::Parked(answer) => {
+                let list = self.lane.parked().map(|(key, parked)| (key.clone(), parked.clone()));
+                let _ = answer.send(list.collect());
+            }
+        }
+    }
+}

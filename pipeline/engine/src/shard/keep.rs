@@ -1,0 +1,156 @@
+//! What a shard keeps beside acknowledgements, so that it outlives the process.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Enrich, Key, OperationEnd, Record, Sink, Source, Uid, Version};
+
+use super::journal::Journal;
+use super::{Left, Shard};
+use crate::lane::{Input, Lane, Pending};
+use crate::ledger::Ledger;
+
+/// What a shard keeps, of what, and where, at one moment.
+pub(crate) struct Keeping<'a> {
+    pub(crate) journal: &'a mut Journal,
+    pub(crate) lane: &'a Lane,
+    pub(crate) ledger: &'a Ledger,
+    /// Since the engine started.
+    pub(crate) now: Duration,
+}
+
+impl Keeping<'_> {
+    /// Something happened to `key`; `refused` is whether it has just been refused for good.
+    pub(crate) fn touched(&mut self, key: &Key, refused: bool) {
+        if refused || self.journal.is_parked(key) {
+            let how = self.lane.how_parked(key).cloned();
+            if self.journal.parked(key, how.is_some(), refused) {
+                self.ledger.park(key, how);
+            }
+        }
+        if self.journal.touched(key, self.now) {
+            self.look(key);
+        }
+    }
+
+    /// Writes what has been waiting long enough.
+    pub(crate) fn due(&mut self) {
+        while let Some(key) = self.journal.next(self.now) {
+            self.look(&key);
+        }
+    }
+
+    /// Writes everything that waits.
+    pub(crate) fn all(&mut self) {
+        for key in self.journal.all() {
+            self.look(&key);
+        }
+    }
+
+    fn look(&mut self, key: &Key) {
+        let ledger = self.ledger;
+        let pending = self.lane.pending(key).and_then(|pending| untold(pending, ledger.get(key)));
+        self.journal.look(key, pending, self.now, |pending| ledger.journal(key, pending));
+    }
+}
+
+impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+    /// Goes on with what an earlier process left.
+    pub(super) fn restore(&mut self, left: Left) {
+        for (key, parked) in left.parked {
+            self.journal.parked(&key, true, false);
+            self.step(Input::Park { key, parked });
+        }
+        for (key, pending) in left.pending {
+            self.journal.restored(&key, &pending);
+            self.step(Input::Restore { key, pending });
+        }
+    }
+
+    /// Something happened to `key`.
+    pub(super) fn touched(&mut self, key: &Key) {
+        let refused = self.refused.take_if(|refused| refused == key).is_some();
+        self.keeping().touched(key, refused);
+    }
+
+    /// Writes what has been waiting long enough.
+    pub(super) fn keep(&mut self) {
+        self.keeping().due();
+    }
+
+    /// Writes everything that waits.
+    pub(super) fn keep_all(&mut self) {
+        self.keeping().all();
+    }
+
+    fn keeping(&mut self) -> Keeping<'_> {
+        let now = self.shared.now();
+        Keeping { journal: &mut self.journal, lane: &self.lane, ledger: &self.shared.ledger, now }
+    }
+}
+
+/// What remains of `pending` without the ends that are acknowledged: nearly every object shows the end of its last
+/// operation, and a restart takes all of them in at once.
+fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
+    if let Some(known) = known {
+        let told = |(uid, _, end): &(Uid, Version, Arc<OperationEnd>)| {
+            *uid == known.uid && end.digest() == known.operation
+        };
+        if let Some(last) = pending.ends.iter().rposition(told) {
+            let mut at = 0..;
+            pending.ends.retain(|(uid, ..)| at.next() > Some(last) || *uid != known.uid);
+        }
+    }
+    (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
+}
+
+/// Whose input it is.
+pub(super) fn key(input: &Input) -> Option<&Key> {
+    match input {
+        Input::Event(event) => Some(&event.key),
+        Input::Turned { key, .. }
+        | Input::Read { key, .. }
+        | Input::Replay { key, .. }
+        | Input::Restore { key, .. }
+        | Input::Park { key, .. }
+        | Input::Discard { key } => Some(key),
+        Input::Pause | Input::Resume | Input::Probe | Input::Stop | Input::Tick => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_core::Digest;
+
+    use super::*;
+
+    fn end(uid: &str, second: u64) -> (Uid, Version, Arc<OperationEnd>) {
+        let end = OperationEnd {
+            phase: "Succeeded".into(),
+            started_at: "2024-03-01T10:00:00Z".into(),
+            finished_at: format!("2024-03-01T10:00:{second:02}Z"),
+            revision: String::new(),
+            message: String::new(),
+        };
+        (uid.into(), Version(second), Arc::new(end))
+    }
+
+    fn known(told: Digest) -> Option<Record> {
+        Some(Record { operation: told, ..Record::new("b".into()) })
+    }
+
+    #[test]
+    fn ends_up_to_the_one_that_was_told_last_are_not_kept() {
+        let all = [end("a", 1), end("b", 2), end("b", 3), end("b", 4)];
+        let pending = |ends: &[_], gone: &[_]| Pending { ends: ends.to_vec(), gone: gone.to_vec() };
+        let second = all[2].2.digest();
+        let left = untold(pending(&all, &[]), known(second)).unwrap();
+        assert_eq!(left, pending(&[all[0].clone(), all[3].clone()], &[]), "of another life, or later");
+        assert_eq!(untold(pending(&all[1..3], &[]), known(second)), None);
+        let gone = [("a".into(), Version(1))];
+        assert_eq!(untold(pending(&all[1..3], &gone), known(second)), Some(pending(&[], &gone)));
+        for other in [None, known(Digest::NONE), known(all[0].2.digest())] {
+            assert_eq!(untold(pending(&all, &[]), other), Some(pending(&all, &[])));
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! What a shard tells: steps and counters.
+
+use std::time::Duration;
+
+use pipeline_core::{Enrich, Sink, Source, Timestamp};
+use tokio::time::Instant;
+
+use super::{Moment, Shard};
+use crate::lane::{Step, Trace};
+use crate::metrics::{ErrorType, EventType};
+
+/// Counters are published at most this often, and at least this long after they changed.
+pub(super) const PUBLISH: Duration = Duration::from_millis(100);
+
+impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+    /// Counts and remembers a step, and tells it to whoever listens.
+    pub(super) fn told(&mut self, trace: Trace) {
+        let (metrics, shard) = (&self.shared.metrics, self.number);
+        match trace.step {
+            Step::Filtered(why) => metrics.filtered(why),
+            Step::Retried { reason, .. } => metrics.retried(reason),
+            Step::Parked(reason) => {
+                metrics.parked(reason);
+                let key = &trace.key;
+                self.refused = Some(key.clone());
+                tracing::warn!(%key, reason = reason.as_str(), "an event was refused for good and is parked");
+            }
+            Step::Acked { after } => metrics.acknowledged(after),
+            _ => {}
+        }
+        if let Some(compat) = metrics.compat() {
+            match trace.step {
+                Step::Observed => compat.enqueued(shard, &trace.key, false),
+                Step::Limited(_) => compat.dropped(shard, &trace.key, false),
+                Step::Filtered(_) => compat.ignored(shard, EventType::App, &trace.key),
+                Step::Retried { .. } | Step::Parked(_) => {
+                    compat.errored(shard, EventType::App, ErrorType::Unknown, &trace.key);
+                }
+                Step::Acked { after } => compat.processed(shard, &trace.key, EventType::App, after),
+                _ => {}
+            }
+        }
+        let Trace { version, trace: id, step, .. } = trace;
+        let moment = Moment { at: Timestamp::now(), version, trace: id, step };
+        self.history.push(&trace.key, self.shared.now(), moment);
+        self.shared.tell(shard, || trace);
+    }
+
+    /// Shows the counters, if they changed, and not too often.
+    pub(super) fn publish(&mut self, at_once: bool) {
+        if !self.changed || (!at_once && self.published.elapsed() < PUBLISH) {
+            return;
+        }
+        let counts = self.lane.counts(self.shared.now());
+        self.shared.metrics.lane(self.number, &counts);
+        self.shared.health.lane(self.number, &counts, std::time::Instant::now());
+        self.ports.counts.send_replace(counts);
+        self.published = Instant::now();
+        self.changed = false;
+    }
+}

@@ -1,0 +1,352 @@
+//! One verification, from the list to what is still different in the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use futures::future::join_all;
+use pipeline_core::{Enrich, Key, Reason, Record, Sink, Source, StageError, Uid, Version};
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep, sleep_until, timeout_at};
+
+use super::compare::{Difference, acknowledged, difference, is_whole};
+use super::{Answer, Found, Progress, Time, Verified, VerifyError, VerifyOptions};
+use crate::run::Handle;
+use crate::shard::Shared;
+
+/// Applications that a receiver is asked about at a time.
+const PAGE: usize = 500;
+/// Applications that are read at a time, beside what the shards read.
+const READS: usize = 16;
+/// So many take this long at least: an API server is not asked more than 400 times a second.
+const PACE: Duration = Duration::from_millis(40);
+/// What is under way gets so long to come to rest before it is judged.
+const REST: Duration = Duration::from_secs(30);
+/// Between two looks at an application that is busy.
+const LOOK: Duration = Duration::from_millis(50);
+/// A receiver answers a page within this time.
+const ASK: Duration = Duration::from_secs(30);
+/// Records compared before something else gets its turn.
+const BATCH: usize = 256;
+
+/// What a list said of each application.
+type Listed = BTreeMap<Key, (Uid, Version)>;
+
+/// One verification.
+pub(super) struct Check<'a, So, En, Si> {
+    shared: &'a Shared<So, En, Si>,
+    handle: &'a Handle,
+    options: VerifyOptions,
+    progress: &'a watch::Sender<Option<Progress>>,
+    time: Time,
+}
+
+/// How busy an application's lane is with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Lane {
+    /// Nothing of it is under way.
+    Rests,
+    /// It is queued, read, reported, or tried again.
+    Busy,
+    /// Nothing is under way: it was refused for good.
+    Parked,
+}
+
+/// What was found, each application once, but for those of the receiver.
+#[derive(Debug, Default)]
+struct Findings {
+    missing: BTreeSet<Key>,
+    recreated: BTreeSet<Key>,
+    gone: BTreeSet<Key>,
+    newer: BTreeSet<Key>,
+    parked: BTreeSet<Key>,
+    unread: BTreeSet<Key>,
+    busy: BTreeSet<Key>,
+}
+
+impl Findings {
+    /// What is certainly different.
+    fn different(&self) -> BTreeSet<Key> {
+        [&self.missing, &self.recreated, &self.gone].into_iter().flatten().cloned().collect()
+    }
+
+    fn add(&mut self, key: Key, what: Difference) {
+        let set = match what {
+            Difference::Missing => &mut self.missing,
+            Difference::Recreated => &mut self.recreated,
+            Difference::Unlisted => &mut self.gone,
+            Difference::Newer => &mut self.newer,
+        };
+        set.insert(key);
+    }
+}
+
+/// What the receiver said.
+#[derive(Debug, Default)]
+struct Receiver {
+    /// What it holds otherwise; `None` when it does not compare, or did not answer.
+    differs: Option<BTreeSet<Key>>,
+    failed: Option<&'static str>,
+}
+
+impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
+    pub(super) fn new(
+        shared: &'a Shared<So, En, Si>,
+        handle: &'a Handle,
+        options: VerifyOptions,
+        progress: &'a watch::Sender<Option<Progress>>,
+    ) -> Self {
+        Self { shared, handle, options, progress, time: Time::new(options.seconds) }
+    }
+
+    pub(super) async fn run(self) -> Answer {
+        self.say("listing", 0, 0);
+        let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");
+        let listed = timeout_at(self.time.deadline, self.shared.source.survey()).await;
+        let listed = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
+        // Of what is not watched no list says anything.
+        let ours = |key: &Key| self.handle.owns(key) && self.shared.source.watches(key);
+        let owned = listed.into_iter().filter(|(key, ..)| ours(key));
+        let listed: Listed = owned.map(|(key, uid, version)| (key, (uid, version))).collect();
+        let known = self.shared.ledger.known().into_iter().map(|(key, _)| key);
+        let known: BTreeSet<Key> = known.filter(ours).collect();
+
+        let mut found = self.compare(&listed, &known).await;
+        let receiver = self.ask(&known, &mut found).await;
+        let differs = receiver.differs.clone().unwrap_or_default();
+        let mut verified = Verified {
+            dry: self.options.dry,
+            applications: listed.len(),
+            acknowledged: known.len(),
+            missing: Found::of(&found.missing),
+            recreated: Found::of(&found.recreated),
+            gone: Found::of(&found.gone),
+            newer: Found::of(&found.newer),
+            receiver_differs: receiver.differs.as_ref().map(Found::of),
+            receiver_failed: receiver.failed.map(str::to_owned),
+            ..Verified::default()
+        };
+        let mut still: BTreeSet<Key> = found.different().union(&differs).cloned().collect();
+        if !self.options.dry {
+            let keys: BTreeSet<Key> = still.union(&found.newer).cloned().collect();
+            verified.repaired = keys.len();
+            verified.reports = self.repair(&keys, &differs, &mut found).await;
+            still = self.compare_again(&keys, &differs, &mut found, &mut verified).await;
+        }
+        verified.parked = Found::of(&found.parked);
+        verified.unread = Found::of(&found.unread);
+        verified.still_different = Found::of(&still);
+        verified.unfinished = Found::of(&found.busy);
+        verified.seconds = self.time.begun.elapsed().as_secs_f64();
+        Ok(verified)
+    }
+
+    /// Lays the list beside the ledger; what seems to differ is judged once nothing of it is under way any more.
+    async fn compare(&self, listed: &Listed, known: &BTreeSet<Key>) -> Findings {
+        let all: BTreeSet<&Key> = listed.keys().chain(known).collect();
+        let mut seem = Vec::new();
+        for (done, key) in all.iter().enumerate() {
+            if done % BATCH == 0 {
+                self.say("comparing", done, all.len());
+                tokio::task::yield_now().await;
+            }
+            if self.differs(key, listed.get(*key)).is_some() {
+                seem.push(Key::clone(key));
+            }
+        }
+        let mut found = Findings::default();
+        let resting = self.rest(seem, Instant::now() + REST, &mut found).await;
+        let mut sure = Vec::new();
+        for key in resting {
+            match self.differs(&key, listed.get(&key)) {
+                None => {}
+                // Read again in any case, when it is repaired.
+                Some(Difference::Newer) => found.add(key, Difference::Newer),
+                Some(_) => sure.push(key),
+            }
+        }
+        self.read(sure, "comparing", &mut found).await;
+        found
+    }
+
+    fn differs(&self, key: &Key, listed: Option<&(Uid, Version)>) -> Option<Difference> {
+        difference(listed, self.shared.ledger.get(key).as_ref())
+    }
+
+    /// Compares with what is in the cluster now, since the list is of a moment that is past. What there is no time for
+    /// is left unread.
+    async fn read(&self, keys: Vec<Key>, step: &'static str, found: &mut Findings) {
+        let deadline = self.time.deadline;
+        for (page, some) in keys.chunks(READS).enumerate() {
+            self.say(step, page * READS, keys.len());
+            let paced = deadline.min(Instant::now() + PACE);
+            let reads = some.iter().map(|key| timeout_at(deadline, self.shared.source.read(key, Version(0))));
+            let late = Instant::now() >= deadline;
+            let reads = if late { Vec::new() } else { join_all(reads).await };
+            let mut reads = reads.into_iter();
+            for key in some {
+                let now = match reads.next() {
+                    Some(Ok(Ok(event))) => event.map(|event| (event.uid.clone(), event.version)),
+                    Some(Ok(Err(error))) => {
+                        let error: &dyn std::error::Error = &error;
+                        tracing::debug!(%key, error, "cannot read an application to verify it");
+                        found.unread.insert(key.clone());
+                        continue;
+                    }
+                    Some(Err(_)) | None => {
+                        found.unread.insert(key.clone());
+                        continue;
+                    }
+                };
+                if let Some(differs) = self.differs(key, now.as_ref()) {
+                    found.add(key.clone(), differs);
+                }
+            }
+            if !late {
+                sleep_until(paced).await;
+            }
+        }
+    }
+
+    /// Waits until nothing of the applications is under way, and gives those; what is parked, or busy at `until`
+    /// still, is a finding of its own.
+    async fn rest(&self, keys: Vec<Key>, until: Instant, found: &mut Findings) -> Vec<Key> {
+        let until = until.min(self.time.deadline);
+        let mut resting = Vec::new();
+        for key in keys {
+            loop {
+                match self.lane(&key).await {
+                    Lane::Rests => resting.push(key),
+                    Lane::Parked => drop(found.parked.insert(key)),
+                    Lane::Busy if Instant::now() < until => {
+                        sleep(LOOK).await;
+                        continue;
+                    }
+                    Lane::Busy => drop(found.busy.insert(key)),
+                }
+                break;
+            }
+        }
+        resting
+    }
+
+    async fn lane(&self, key: &Key) -> Lane {
+        let Some(explained) = self.handle.explain(key).await else { return Lane::Rests };
+        let busy = |standing: crate::lane::Standing| {
+            standing.state != "idle" || standing.events > 0 || standing.dirty
+        };
+        match (explained.standing.is_some_and(busy), explained.parked) {
+            (true, _) => Lane::Busy,
+            (false, Some(_)) => Lane::Parked,
+            (false, None) => Lane::Rests,
+        }
+    }
+
+    /// Asks the receiver what it holds otherwise. What was on its way at that moment is asked for a second time, once
+    /// it has come to rest.
+    async fn ask(&self, known: &BTreeSet<Key>, found: &mut Findings) -> Receiver {
+        let first = self.differing(known, "asking the receiver").await;
+        let Ok(Some(seem)) = first else { return Receiver::of(first) };
+        if seem.is_empty() {
+            return Receiver::of(Ok(Some(seem)));
+        }
+        let resting = self.rest(seem.into_iter().collect(), Instant::now() + REST, found).await;
+        Receiver::of(self.differing(&resting.into_iter().collect(), "asking the receiver").await)
+    }
+
+    /// Those of `keys` of which the receiver holds something else; `None` when it does not compare.
+    async fn differing(
+        &self,
+        keys: &BTreeSet<Key>,
+        step: &'static str,
+    ) -> Result<Option<BTreeSet<Key>>, &'static str> {
+        let mut differing = BTreeSet::new();
+        let all: Vec<&Key> = keys.iter().collect();
+        for (page, keys) in all.chunks(PAGE).enumerate() {
+            self.say(step, page * PAGE, all.len());
+            let asked: Vec<Key> = keys.iter().copied().cloned().collect();
+            let ledger = self.shared.ledger.clone();
+            // Some applications have a thousand resources.
+            let digest = move || asked.iter().filter_map(|key| ledger.digest(key)).collect::<Vec<_>>();
+            let Ok(digests) = tokio::task::spawn_blocking(digest).await else {
+                tracing::error!("cannot digest what was acknowledged: this is a bug");
+                return Err(Reason::Malformed.as_str());
+            };
+            let until = self.time.deadline.min(Instant::now() + ASK);
+            match timeout_at(until, self.shared.sink.differing(&digests)).await {
+                Ok(Ok(Some(keys))) => differing.extend(keys),
+                Ok(Ok(None)) => return Ok(None),
+                Ok(Err(error)) => {
+                    let reason = error.reason().as_str();
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(error, reason, "cannot compare with the receiver");
+                    return Err(reason);
+                }
+                Err(_) => {
+                    tracing::warn!("the receiver took too long to compare");
+                    return Err(Reason::Timeout.as_str());
+                }
+            }
+        }
+        // What it was not asked about is none of our business.
+        differing.retain(|key| keys.contains(key));
+        Ok(Some(differing))
+    }
+
+    /// Has the applications read and reported again, and waits until that is done. Gives the reports of them that were
+    /// acknowledged meanwhile.
+    async fn repair(&self, keys: &BTreeSet<Key>, whole: &BTreeSet<Key>, found: &mut Findings) -> u64 {
+        let mut before: BTreeMap<&Key, Option<Record>> = BTreeMap::new();
+        for (done, key) in keys.iter().enumerate() {
+            self.say("repairing", done, keys.len());
+            before.insert(key, self.shared.ledger.get(key));
+            self.handle.replay(key, whole.contains(key)).await;
+        }
+        self.rest(keys.iter().cloned().collect(), self.time.deadline, found).await;
+        let told = before
+            .iter()
+            .map(|(key, before)| acknowledged(before.as_ref(), self.shared.ledger.get(key).as_ref()));
+        told.sum()
+    }
+
+    /// What is different even now, of what was found.
+    async fn compare_again(
+        &self,
+        keys: &BTreeSet<Key>,
+        differed: &BTreeSet<Key>,
+        found: &mut Findings,
+        verified: &mut Verified,
+    ) -> BTreeSet<Key> {
+        let done = |key: &&Key| !found.busy.contains(*key) && !found.parked.contains(*key);
+        let done: BTreeSet<Key> = keys.iter().filter(done).cloned().collect();
+        let mut now = Findings::default();
+        let again = found.different().intersection(&done).cloned().collect();
+        self.read(again, "comparing again", &mut now).await;
+        let mut still: BTreeSet<Key> = found.different().union(differed).cloned().collect();
+        still.retain(|key| !done.contains(key));
+        still.extend(now.different());
+        found.unread.extend(now.unread);
+        let partly = |key: &&Key| self.shared.ledger.get(key).is_some_and(|record| !is_whole(&record));
+        still.extend(done.iter().filter(partly).cloned());
+        let asked: BTreeSet<Key> = differed.intersection(&done).cloned().collect();
+        if !asked.is_empty() {
+            let receiver = Receiver::of(self.differing(&asked, "comparing again").await);
+            verified.receiver_failed = receiver.failed.map(str::to_owned);
+            // Without an answer nothing is known to have changed.
+            still.extend(receiver.differs.unwrap_or(asked));
+        }
+        still
+    }
+
+    fn say(&self, step: &'static str, done: usize, total: usize) {
+        self.progress.send_replace(Some(Progress { step, done, total }));
+    }
+}
+
+impl Receiver {
+    fn of(said: Result<Option<BTreeSet<Key>>, &'static str>) -> Self {
+        match said {
+            Ok(differs) => Self { differs, failed: None },
+            Err(failed) => Self { differs: None, failed: Some(failed) },
+        }
+    }
+}

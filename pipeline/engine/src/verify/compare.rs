@@ -1,0 +1,50 @@
+//! What one application's state in the cluster and its record tell when they are laid side by side. Pure.
+
+use pipeline_core::{Record, Uid, Version};
+
+/// How an application differs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum Difference {
+    /// In the cluster, and nothing is remembered.
+    Missing,
+    /// In the cluster, and another life is remembered.
+    Recreated,
+    /// Remembered, and not in the list. Whether it is gone must be asked: the list holds what is watched alone.
+    Unlisted,
+    /// Its state may be newer than what was acknowledged, or nothing is sure of what the receiver holds.
+    Newer,
+}
+
+/// Compares what a list said of an application with what is remembered by now, which may be newer.
+pub(super) fn difference(listed: Option<&(Uid, Version)>, known: Option<&Record>) -> Option<Difference> {
+    match (listed, known) {
+        (None, None) => None,
+        (Some(_), None) => Some(Difference::Missing),
+        (None, Some(_)) => Some(Difference::Unlisted),
+        (Some((uid, _)), Some(known)) if *uid != known.uid => Some(Difference::Recreated),
+        (Some((_, version)), Some(known)) => {
+            (!is_whole(known) || known.version < *version).then_some(Difference::Newer)
+        }
+    }
+}
+
+/// Whether everything of an application was acknowledged, and it is known what the receiver holds.
+pub(super) fn is_whole(record: &Record) -> bool {
+    record.is_settled() && !record.is_unsure()
+}
+
+/// Reports that were acknowledged of one application since it was remembered as `before`.
+pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u64 {
+    let count = |record: &Record| {
+        let resources = record.resources.iter().map(|row| u64::from(row.counter));
+        u64::from(record.counter) + resources.sum::<u64>()
+    };
+    match (before, after) {
+        (None, None) => 0,
+        (Some(_), None) => 1,
+        (None, Some(after)) => count(after),
+        (Some(before), Some(after)) if before.uid == after.uid => count(after).saturating_sub(count(before)),
+        // The end of the one life, and what was said of the other.
+        (Some(_), Some(after)) => 1 + count(after),
+    }
+}

@@ -1,0 +1,230 @@
+//! A cluster that is read and watched.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::{
+    Cause, Change, Emitter, Event, Key, Note, OperationEnd, Reason, Shutdown, Source, StageError, Timestamp,
+    Uid, Version,
+};
+use tokio::sync::broadcast;
+
+use super::key;
+
+/// One object. Its body is the number that stands for what is reported of it.
+#[derive(Clone)]
+struct Object {
+    life: u32,
+    version: u64,
+    content: u64,
+    operation: Option<Arc<OperationEnd>>,
+}
+
+impl Object {
+    fn uid(&self) -> Uid {
+        format!("life-{}", self.life).into()
+    }
+}
+
+/// Objects by key. What is put here is watched.
+#[derive(Clone)]
+pub(crate) struct Cluster {
+    objects: Arc<Mutex<BTreeMap<Key, Object>>>,
+    events: broadcast::Sender<Event>,
+    pub(crate) reads: Arc<AtomicUsize>,
+    pub(crate) reading: Arc<AtomicUsize>,
+    pub(crate) most_reading: Arc<AtomicUsize>,
+    pub(crate) runs: Arc<AtomicUsize>,
+    /// How the source's runs end at once, first to last; later ones watch.
+    pub(crate) failures: Arc<Mutex<Vec<Failure>>>,
+    /// What is in a namespace that is not watched (any more).
+    pub(crate) unwatched: Arc<Mutex<BTreeSet<Key>>>,
+    /// What a list lacks although it is there.
+    pub(crate) unlisted: Arc<Mutex<BTreeSet<Key>>>,
+    /// What cannot be read, and what makes a list fail if it is there.
+    pub(crate) unreadable: Arc<Mutex<BTreeSet<Key>>>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Failure {
+    Error,
+    Panic,
+    Return,
+}
+
+impl Cluster {
+    pub(crate) fn new() -> Self {
+        Self {
+            objects: Arc::default(),
+            events: broadcast::channel(100_000).0,
+            reads: Arc::default(),
+            reading: Arc::default(),
+            most_reading: Arc::default(),
+            runs: Arc::default(),
+            failures: Arc::default(),
+            unwatched: Arc::default(),
+            unlisted: Arc::default(),
+            unreadable: Arc::default(),
+        }
+    }
+
+    /// Another state, with a content of its own.
+    pub(crate) fn put(&self, name: &str, version: u64) {
+        self.put_content(name, version, version * 2);
+    }
+
+    /// Another state; what is reported of it is told by `content`.
+    pub(crate) fn put_content(&self, name: &str, version: u64, content: u64) {
+        self.change(name, |object| {
+            object.version = version;
+            object.content = content;
+        });
+    }
+
+    /// An operation ends at that second.
+    pub(crate) fn finish(&self, name: &str, version: u64, second: u32) {
+        let end = OperationEnd {
+            phase: "Succeeded".into(),
+            started_at: "2024-03-01T10:00:00Z".into(),
+            finished_at: format!("2024-03-01T10:00:{second:02}Z"),
+            revision: String::new(),
+            message: String::new(),
+        };
+        self.change(name, |object| {
+            object.version = version;
+            object.content = version * 2;
+            object.operation = Some(Arc::new(end));
+        });
+    }
+
+    /// The object goes, and the watch shows it.
+    pub(crate) fn delete(&self, name: &str, version: u64) {
+        let key = key(name);
+        let mut object = self.objects.lock().unwrap().remove(&key).unwrap();
+        object.version = version;
+        let gone = Change::Deleted { body: Some(body(&object)) };
+        self.events.send(Event { change: gone, ..event(&key, &object) }).unwrap();
+    }
+
+    /// An object of that name and life begins.
+    pub(crate) fn begin(&self, name: &str, life: u32, version: u64) {
+        let key = key(name);
+        let object = Object { life, version, content: version * 2, operation: None };
+        // Without a watch there is only the list.
+        let _ = self.events.send(event(&key, &object));
+        self.objects.lock().unwrap().insert(key, object);
+    }
+
+    /// An object of that life and state is there, and no watch shows it.
+    pub(crate) fn put_unwatched(&self, name: &str, life: u32, version: u64) {
+        let object = Object { life, version, content: version * 2, operation: None };
+        self.objects.lock().unwrap().insert(key(name), object);
+    }
+
+    pub(crate) fn delete_unwatched(&self, name: &str) {
+        self.objects.lock().unwrap().remove(&key(name));
+    }
+
+    /// The watch repeats the newest state.
+    pub(crate) fn repeat(&self, name: &str) {
+        let key = key(name);
+        let object = self.objects.lock().unwrap()[&key].clone();
+        self.events.send(event(&key, &object)).unwrap();
+    }
+
+    fn change(&self, name: &str, change: impl FnOnce(&mut Object)) {
+        let key = key(name);
+        let mut objects = self.objects.lock().unwrap();
+        let new = || Object { life: 1, version: 0, content: 0, operation: None };
+        let object = objects.entry(key.clone()).or_insert_with(new);
+        change(object);
+        // Without a watch there is only the list.
+        let _ = self.events.send(event(&key, object));
+    }
+}
+
+fn body(object: &Object) -> Bytes {
+    object.content.to_string().into()
+}
+
+fn event(key: &Key, object: &Object) -> Event {
+    Event {
+        key: key.clone(),
+        uid: object.uid(),
+        version: Version(object.version),
+        change: Change::Applied { body: body(object) },
+        cause: Cause::Watch,
+        observed: Timestamp::now(),
+        operation: object.operation.clone(),
+        coalesced_ends: Vec::new(),
+        trace: u128::from(object.version),
+    }
+}
+
+impl Source for Cluster {
+    const NAME: &'static str = "cluster";
+
+    async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let failure = {
+            let mut failures = self.failures.lock().unwrap();
+            if failures.is_empty() { None } else { Some(failures.remove(0)) }
+        };
+        match failure {
+            Some(Failure::Error) => return Err(StageError::retry(Reason::Unreachable, "cannot list")),
+            Some(Failure::Panic) => panic!("a bug in the source"),
+            Some(Failure::Return) => return Ok(()),
+            None => {}
+        }
+        let mut events = self.events.subscribe();
+        out.note(Note::Listing);
+        let objects = self.objects.lock().unwrap().clone();
+        for (key, object) in &objects {
+            if out.wants(key) {
+                out.emit(event(key, object)).await;
+            }
+        }
+        out.note(Note::Listed { objects: objects.len() });
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => return Ok(()),
+                Ok(event) = events.recv() => {
+                    if out.wants(&event.key) {
+                        out.emit(event).await;
+                    }
+                }
+            }
+        }
+    }
+
+    fn watches(&self, key: &Key) -> bool {
+        !self.unwatched.lock().unwrap().contains(key)
+    }
+
+    async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
+        let mut objects = self.objects.lock().unwrap().clone();
+        if objects.keys().any(|key| self.unreadable.lock().unwrap().contains(key)) {
+            return Err(StageError::retry(Reason::CutShort, "the list broke off"));
+        }
+        objects.retain(|key, _| !self.unlisted.lock().unwrap().contains(key));
+        let seen = |(key, object): (_, Object)| (key, object.uid(), Version(object.version));
+        Ok(objects.into_iter().map(seen).collect())
+    }
+
+    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let reading = self.reading.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_reading.fetch_max(reading, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.reading.fetch_sub(1, Ordering::SeqCst);
+        if self.unreadable.lock().unwrap().contains(key) {
+            return Err(StageError::retry(Reason::Forbidden, "no right to read it"));
+        }
+        let object = self.objects.lock().unwrap().get(key).cloned();
+        assert!(object.as_ref().is_none_or(|object| object.version >= not_older_than.0));
+        Ok(object.map(|object| event(key, &object)))
+    }
+}

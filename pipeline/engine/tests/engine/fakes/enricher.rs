@@ -1,0 +1,137 @@
+//! An enrichment that remembers what the ledger says.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::{
+    Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Filtered, Key, Meter as _, OperationEnd,
+    Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, Shows, StageError, Stub, Turn,
+};
+
+/// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
+/// known; leaves out what the ledger says was acknowledged. A report's body is the time of the operation's end that it
+/// shows.
+#[derive(Clone, Default)]
+pub(crate) struct Enricher {
+    pub(crate) resources: u64,
+    /// Applications whose enrichment panics that many times.
+    pub(crate) panics: Arc<Mutex<BTreeMap<Key, u32>>>,
+    /// Applications that owe something after their first report.
+    pub(crate) owes: Arc<Mutex<BTreeSet<Key>>>,
+    pub(crate) tries: Arc<Mutex<Vec<(Key, Cause, Duration)>>>,
+}
+
+impl Enrich for Enricher {
+    const NAME: &'static str = "enricher";
+
+    async fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+    ) -> Result<Enriched, StageError> {
+        self.tries.lock().unwrap().push((event.key.clone(), event.cause, turn.trying_for));
+        let took = Duration::from_millis(1);
+        tokio::time::sleep(took).await;
+        turn.calls.record(Sample {
+            peer: Peer::ArgoCd,
+            call: Call::ResourceTree,
+            outcome: Outcome::Ok,
+            took,
+        });
+        let panics = match self.panics.lock().unwrap().get_mut(&event.key) {
+            Some(left) if *left > 0 => {
+                *left -= 1;
+                true
+            }
+            _ => false,
+        };
+        assert!(!panics, "a bug in the enrichment");
+        let known = known.filter(|known| known.uid == event.uid);
+        let owed = event.cause == Cause::Owed;
+        let mut reports: Vec<_> =
+            untold(event, known).iter().map(|end| self.end_of_operation(event, end)).collect();
+        if event.is_deleted() {
+            return Ok(match known {
+                Some(_) => {
+                    reports.push(Report { ends: true, ..self.report(event, Entity::Application, 0) });
+                    Enriched { reports, settle: None, filtered: None, owed: None }
+                }
+                None => Enriched::filtered(Filtered::NeverReported),
+            });
+        }
+        let unchanged =
+            |known: &Record| known.sections.is_some() && known.version >= event.version && !known.is_unsure();
+        if !owed && reports.is_empty() && known.is_some_and(unchanged) {
+            return Ok(Enriched::filtered(Filtered::Unchanged));
+        }
+        let first = std::iter::once(Entity::Application);
+        let entities = first.chain((1..=self.resources).map(|id| Entity::Resource(EntityId(id))));
+        let differs = |report: &Report| match (known, report.entity) {
+            (None, _) => true,
+            (Some(known), Entity::Application) => known.content != report.content || known.unsure,
+            (Some(known), Entity::Resource(id)) => {
+                known.resource(id).is_none_or(|row| row.content != report.content || row.unsure)
+            }
+        };
+        let states = entities.map(|entity| self.report(event, entity, u64::from(owed)));
+        reports.extend(states.filter(differs));
+        let owes = !owed && self.owes.lock().unwrap().contains(&event.key);
+        let settle = Settle {
+            uid: event.uid.clone(),
+            version: event.version,
+            sections: Sections { spec: Digest(1), ..Sections::default() },
+            healthy: true,
+            operation: event.operation.as_ref().map_or(Digest::NONE, |end| end.digest()),
+            owed: owes,
+            unsent: Vec::new(),
+            present: (1..=self.resources).map(EntityId).collect(),
+            stub: Stub::default(),
+        };
+        Ok(Enriched {
+            reports,
+            settle: Some(settle),
+            filtered: None,
+            owed: owes.then_some(Duration::from_secs(60)),
+        })
+    }
+}
+
+/// Ends that no state shows any more, later than the one that was acknowledged last.
+fn untold(event: &Event, known: Option<&Record>) -> Vec<Arc<OperationEnd>> {
+    let told = known.map_or(Digest::NONE, |known| known.operation);
+    let last = event.coalesced_ends.iter().rposition(|end| end.digest() == told);
+    event.coalesced_ends.iter().skip(last.map_or(0, |last| last + 1)).cloned().collect()
+}
+
+impl Enricher {
+    fn report(&self, event: &Event, entity: Entity, extra: u64) -> Report {
+        let content = event.body().map_or(0, |body| std::str::from_utf8(body).unwrap().parse().unwrap());
+        let shown = event.operation.as_deref().filter(|_| entity == Entity::Application);
+        Report {
+            key: event.key.clone(),
+            uid: event.uid.clone(),
+            version: event.version,
+            entity,
+            kind: if entity == Entity::Application { ReportKind::App } else { ReportKind::Resource },
+            decision: Digest(event.version.0),
+            content: Digest(content + extra),
+            owed: false,
+            ends: false,
+            shows: Shows::Nothing,
+            body: shown.map_or_else(|| Bytes::from_static(b"{}"), |end| end.finished_at.clone().into()),
+            trace: event.trace,
+        }
+    }
+
+    fn end_of_operation(&self, event: &Event, end: &OperationEnd) -> Report {
+        Report {
+            content: end.digest(),
+            shows: Shows::End(end.digest()),
+            body: end.finished_at.clone().into(),
+            ..self.report(event, Entity::Application, 0)
+        }
+    }
+}

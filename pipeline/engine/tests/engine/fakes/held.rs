@@ -1,0 +1,110 @@
+//! What a receiver that compares remembers: the last key of every entity.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use pipeline_core::{ApplicationDigest, Compared, Entity, Key, Reason, ShardDigest, Shipment, StageError};
+use sha2::Digest as _;
+
+/// How a receiver answers when it is asked what it holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum Compares {
+    #[default]
+    No,
+    Yes,
+    Fails,
+    NeverAnswers,
+}
+
+#[derive(Default)]
+struct Inside {
+    compares: Compares,
+    keys: BTreeMap<Key, BTreeMap<Entity, u128>>,
+    digests: Vec<ShardDigest>,
+    pages: Vec<usize>,
+}
+
+/// Shared by all clones.
+#[derive(Clone, Default)]
+pub(crate) struct Held {
+    inside: Arc<Mutex<Inside>>,
+}
+
+impl Held {
+    pub(crate) fn compares(&self, how: Compares) {
+        self.inside.lock().unwrap().compares = how;
+    }
+
+    /// Remembers a report that was taken.
+    pub(crate) fn take(&self, shipment: &Shipment) {
+        let report = &shipment.report;
+        let keys = &mut self.inside.lock().unwrap().keys;
+        if report.ends {
+            keys.remove(&report.key);
+            return;
+        }
+        let full = sha2::Sha256::digest(shipment.idempotency_key.as_bytes());
+        let first: [u8; 16] = full[..16].try_into().unwrap();
+        keys.entry(report.key.clone()).or_default().insert(report.entity, u128::from_be_bytes(first));
+    }
+
+    /// Something goes wrong at the receiver: it remembers an entity otherwise.
+    pub(crate) fn spoil(&self, key: &Key, entity: Entity) {
+        *self.inside.lock().unwrap().keys.get_mut(key).unwrap().get_mut(&entity).unwrap() ^= 1;
+    }
+
+    /// Digests that came.
+    pub(crate) fn digests(&self) -> Vec<ShardDigest> {
+        self.inside.lock().unwrap().digests.clone()
+    }
+
+    /// How many applications it was asked about, each time.
+    pub(crate) fn pages(&self) -> Vec<usize> {
+        self.inside.lock().unwrap().pages.clone()
+    }
+
+    async fn ready(&self) -> Result<bool, StageError> {
+        let compares = self.inside.lock().unwrap().compares;
+        match compares {
+            Compares::No => Ok(false),
+            Compares::Yes => Ok(true),
+            Compares::Fails => Err(StageError::retry(Reason::ServerError, "it is broken")),
+            Compares::NeverAnswers => {
+                tokio::time::sleep(Duration::from_secs(1_000_000)).await;
+                Ok(false)
+            }
+        }
+    }
+
+    /// Compares a shard; all that is held is of that shard.
+    pub(crate) async fn digest(&self, digest: &ShardDigest) -> Result<Compared, StageError> {
+        self.inside.lock().unwrap().digests.push(digest.clone());
+        if !self.ready().await? {
+            return Ok(Compared::Unknown);
+        }
+        let inside = self.inside.lock().unwrap();
+        let all = || inside.keys.values().flat_map(BTreeMap::values);
+        let same = digest.digest == all().fold(0, |sum, key| sum ^ key)
+            && digest.entities == all().count() as u64
+            && digest.applications == inside.keys.len() as u64;
+        Ok(if same { Compared::Equal } else { Compared::Differs })
+    }
+
+    pub(crate) async fn differing(
+        &self,
+        applications: &[ApplicationDigest],
+    ) -> Result<Option<Vec<Key>>, StageError> {
+        self.inside.lock().unwrap().pages.push(applications.len());
+        if !self.ready().await? {
+            return Ok(None);
+        }
+        let inside = self.inside.lock().unwrap();
+        let none = BTreeMap::new();
+        let differs = |asked: &&ApplicationDigest| {
+            let held = inside.keys.get(&asked.key).unwrap_or(&none);
+            held.len() as u64 != asked.entities || held.values().fold(0, |sum, key| sum ^ key) != asked.digest
+        };
+        Ok(Some(applications.iter().filter(differs).map(|asked| asked.key.clone()).collect()))
+    }
+}

@@ -1,0 +1,89 @@
+//! Reports of an application that is gone, of which nothing but the record is left.
+
+use pipeline_core::redact::Redactor;
+use pipeline_core::{Digest, Entity, Event, Record, Report, ReportKind, Shows, Turn, Version};
+use serde_json::{Value, json};
+
+use super::{Settings, build, untold};
+use crate::application::Application;
+use crate::object;
+use crate::payload::{self, ObjectText, Payload, Source};
+
+/// All that is to be told of a life that is over: the ends of its operations that nobody was told of, then its own.
+pub(super) fn departed(
+    event: &Event,
+    record: &Record,
+    turn: &Turn,
+    settings: &Settings,
+    redactor: &Redactor,
+) -> Vec<Report> {
+    // What was coalesced into the event is of the event's life.
+    let ends = (record.uid == event.uid).then(|| untold(event, Some(record), None)).into_iter().flatten();
+    let told = ends.filter_map(|(operation, digest)| {
+        let app = Application::of_value(object_of(event, record)).ok()?;
+        let app = app.with_operation_end(operation, redactor);
+        let object = object::application(&app, Some(&object::Marks::default()), None);
+        let mut source = source_of(record, settings);
+        source.actual_manifest.clone_from(&object.text);
+        build::times(&mut source, &app);
+        Some(report(event, record, turn, Shows::End(digest), &payload_of(object, source)))
+    });
+    told.chain([end(event, record, turn, settings)]).collect()
+}
+
+/// The end of a life.
+pub(super) fn end(event: &Event, record: &Record, turn: &Turn, settings: &Settings) -> Report {
+    let text = |deleted: &str| {
+        let mut object = object_of(event, record);
+        object["metadata"]["deletionTimestamp"] = deleted.into();
+        let app = Application::of_value(object);
+        app.map(|app| object::application(&app, Some(&object::Marks::default()), None).text)
+    };
+    let object =
+        ObjectText { text: text(&payload::seconds(turn.now)).unwrap_or_default(), timeless: text("").ok() };
+    let payload = payload_of(object, source_of(record, settings));
+    Report { ends: true, ..report(event, record, turn, Shows::Nothing, &payload) }
+}
+
+fn object_of(event: &Event, record: &Record) -> Value {
+    json!({
+        "kind": "Application",
+        "apiVersion": "argoproj.io/v1alpha1",
+        "metadata": {
+            "name": event.key.name(),
+            "namespace": event.key.namespace(),
+            "uid": &*record.uid,
+        },
+        "spec": {
+            "source": {"repoURL": record.stub.repo_url},
+            "destination": {"server": record.stub.server},
+            "project": "",
+        },
+    })
+}
+
+fn source_of(record: &Record, settings: &Settings) -> Source {
+    build::root_source(settings, &record.stub.repo_url, &record.stub.server)
+}
+
+fn payload_of(object: ObjectText, source: Source) -> Payload {
+    Payload { object, source, errors: Vec::new(), app_versions: json!({}) }
+}
+
+fn report(event: &Event, record: &Record, turn: &Turn, shows: Shows, payload: &Payload) -> Report {
+    Report {
+        key: event.key.clone(),
+        uid: record.uid.clone(),
+        // Of another life the event's version says nothing.
+        version: if record.uid == event.uid { event.version } else { Version(0) },
+        entity: Entity::Application,
+        kind: ReportKind::App,
+        decision: Digest::of(b"gone"),
+        content: payload.content(),
+        owed: false,
+        ends: false,
+        shows,
+        body: payload.body(turn.now),
+        trace: event.trace,
+    }
+}

@@ -1,0 +1,115 @@
+//! Asks the platform whether it holds what it acknowledged.
+//!
+//! Two requests, both optional for a platform: 204, 404, 405 and 501 mean that it does not compare, and so does a
+//! 2xx that does not say. `{events}` is the path of events, by default `/2.0/api/events`; bodies are JSON and not
+//! zipped, `Authorization` is as for reports.
+//!
+//! `POST {events}/digest`, one per shard:
+//! `{"ledger": "...", "shard": 0, "shards": 32, "applications": 312, "entities": 4105, "digest": "<32 hexadecimal
+//! digits>", "at": "2026-11-21T12:00:00Z"}`, answered by `200 {"equal": true}` or `200 {"equal": false}`.
+//!
+//! `POST {events}/digest/applications`, at most 1,000 at once, after a shard was found to differ:
+//! `{"applications": [{"key": "namespace/name", "uid": "...", "entities": 14, "digest": "<32 hexadecimal
+//! digits>"}]}`, answered by `200 {"differing": ["namespace/name"]}` with those of which it holds something else.
+//!
+//! To answer, a platform remembers the `Idempotency-Key` of the last report that it took of every entity: an
+//! application by namespace and name, a resource by its application and the object's apiVersion, kind, namespace and
+//! name. When an application's deletion arrives (a report whose object has a `deletionTimestamp` in its metadata), or
+//! its first report with another `metadata.uid`, the platform forgets what it held of it before. An application's digest is the exclusive or of the first 16 bytes of
+//! the SHA-256 of each of these keys as sent, as [`pipeline_core::ShardDigest`] and
+//! [`pipeline_core::ApplicationDigest`] say it; a shard's is the exclusive or of those of its applications.
+
+use std::collections::HashSet;
+
+use bytes::Bytes;
+use pipeline_core::{ApplicationDigest, Compared, Key, ShardDigest, StageError};
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use stages_http::header::CONTENT_TYPE;
+use stages_http::{Fault, HttpError, Method, Reply};
+
+use super::{Platform, classify};
+use crate::envelope;
+
+/// Applications in one request.
+const AT_ONCE: usize = 1_000;
+/// Bytes of an answer: room for the names of so many applications.
+const ANSWER: usize = 1024 * 1024;
+
+#[derive(Deserialize)]
+struct Shard {
+    equal: Option<bool>,
+}
+
+#[derive(Deserialize)]
+struct Applications {
+    differing: Option<Vec<String>>,
+}
+
+impl Platform {
+    pub(super) async fn compare_shard(&self, digest: &ShardDigest) -> Result<Compared, StageError> {
+        const ACT: &str = "compare a shard";
+        let answer: Option<Shard> = self.ask(ACT, "digest", envelope::shard(digest)).await?;
+        Ok(match answer.and_then(|answer| answer.equal) {
+            Some(true) => Compared::Equal,
+            Some(false) => Compared::Differs,
+            None => Compared::Unknown,
+        })
+    }
+
+    /// A name that was not asked for is none of those that differ.
+    pub(super) async fn compare_applications(
+        &self,
+        applications: &[ApplicationDigest],
+    ) -> Result<Option<Vec<Key>>, StageError> {
+        const ACT: &str = "compare applications";
+        let mut differing = Vec::new();
+        for some in applications.chunks(AT_ONCE) {
+            let answer: Option<Applications> =
+                self.ask(ACT, "digest/applications", envelope::applications(some)).await?;
+            let Some(names) = answer.and_then(|answer| answer.differing) else { return Ok(None) };
+            let names: HashSet<String> = names.into_iter().collect();
+            let keys = some.iter().map(|application| &application.key);
+            differing.extend(keys.filter(|key| names.contains(key.as_str())).cloned());
+        }
+        Ok(Some(differing))
+    }
+
+    /// Posts `body`; `None` when the platform does not compare.
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        act: &'static str,
+        below: &str,
+        body: Vec<u8>,
+    ) -> Result<Option<T>, StageError> {
+        let reply = self.post_json(act, below, body.into()).await;
+        // Whether a report was ever taken does not matter: "not found" is an answer here.
+        let refused = |error| classify(error, true);
+        let reply = reply.map_err(refused)?;
+        match reply.status() {
+            200 => read(reply).map(Some).map_err(HttpError::into_retry),
+            404 | 405 | 501 => Ok(None),
+            _ => reply.checked().map(|_| None).map_err(refused),
+        }
+    }
+
+    async fn post_json(&self, act: &'static str, below: &str, body: Bytes) -> Result<Reply, HttpError> {
+        let path = match self.path.split_once('?') {
+            Some((path, query)) => format!("{path}/{below}?{query}"),
+            None => format!("{}/{below}", self.path),
+        };
+        let request = self.client.request_escaped(act, Method::POST, &path)?;
+        let request = request.header(CONTENT_TYPE, "application/json").body(body);
+        let request = self.client.authorize(act, request, &self.token, "").await?;
+        self.client.send_within(act, request, ANSWER).await
+    }
+}
+
+/// What a 200 says. Nothing at all is something that a platform may say to whatever it is sent.
+fn read<T: DeserializeOwned>(reply: Reply) -> Result<T, HttpError> {
+    let text = if reply.body().is_empty() { b"{}" } else { &reply.body()[..] };
+    serde_json::from_slice(text).map_err(|error| {
+        let fault = Fault::Json { line: error.line(), column: error.column() };
+        reply.into_error(fault)
+    })
+}

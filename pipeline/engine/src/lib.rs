@@ -13,5 +13,7 @@ pub mod run;
 pub mod serve;
 mod shard;
 pub mod sharding;
+#[cfg(test)]
+mod simulation;
 pub mod supervise;
 pub mod verify;

@@ -16,7 +16,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 
 use pipeline_core::Key;
-use redb::{Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition};
+use redb::{
+    Builder, Database, DatabaseError, ReadableDatabase, ReadableTable, TableDefinition, WriteTransaction,
+};
 
 use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
@@ -225,7 +227,7 @@ fn head(database: &Database, sink: &str, id: Option<&str>) -> Result<Head, redb:
                 Some(known) => known.to_owned(),
                 None => {
                     let id = new_id();
-                    let transaction = database.begin_write()?;
+                    let transaction = begin(database)?;
                     {
                         let mut table = transaction.open_table(LEDGER)?;
                         table.insert("format", FORMAT.to_string().as_str())?;
@@ -288,7 +290,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<(Tables, u64)>, redb::
             "some of what was journaled or parked is damaged and was dropped: a deletion, the end of an operation, or \
              that something was refused is not known any more"
         );
-        let transaction = database.begin_write()?;
+        let transaction = begin(database)?;
         for (table, key) in damaged {
             transaction.open_table(definition(&table.name(sink)))?.remove(key.as_str())?;
         }
@@ -303,6 +305,15 @@ fn whole(table: Table, key: &str, sealed: &[u8]) -> Option<(Key, Bytes)> {
     Some((Key::parse(key).ok()?, packed.into()))
 }
 
+/// Begins a commit in two phases: it costs one more write to the disk, and a damaged newest commit is then refused as
+/// corrupt. In one phase the storage cannot tell it from one that was cut off, and goes back to the commit before without
+/// a word: what was acknowledged last would be forgotten.
+fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
+    let mut transaction = database.begin_write()?;
+    transaction.set_two_phase_commit(true);
+    Ok(transaction)
+}
+
 /// `anew` is the id of a file that is to hold these rows alone.
 fn write(
     database: &Database,
@@ -312,7 +323,7 @@ fn write(
     anew: Option<&str>,
 ) -> Result<(), redb::Error> {
     let names = Table::ALL.map(|table| table.name(sink));
-    let transaction = database.begin_write()?;
+    let transaction = begin(database)?;
     {
         let mut head = transaction.open_table(LEDGER)?;
         if let Some(id) = anew {

@@ -1,0 +1,359 @@
+//! What must hold: at every step, whenever a report is taken, and once everything has come to rest.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use pipeline_core::{Digest, Entity, Event, Key, Record, Report, Shipment, Shows, Uid};
+
+use super::books::Books;
+use super::enrich::{application, resource, told};
+use super::process::Shard;
+use super::receiver::{Came, Receiver};
+use super::show;
+use super::world::{World, operation_of};
+use crate::lane::{Config, Pending};
+
+/// Ends and deletions that one mark keeps.
+const KEPT: u64 = 8;
+
+/// What is owed to the receiver, and what it was given.
+#[derive(Debug, Default)]
+pub(super) struct Check {
+    /// Ends of operations that this process knows of, or that were journaled.
+    pub(super) ends: BTreeSet<(Uid, u32)>,
+    /// Lives whose end this process knows of, or that was journaled.
+    pub(super) gone: BTreeSet<Uid>,
+    /// Lives that a read showed to be over, in this process.
+    over: BTreeSet<Uid>,
+    /// What arrived last of each entity, repetitions included.
+    arrived: BTreeMap<(Uid, Entity), Digest>,
+    /// The newest state of each life that a read of this process showed.
+    pub(super) ahead: BTreeMap<Uid, u64>,
+    /// Ends that the watch delivered only after a read had shown a later state.
+    late: BTreeSet<(Uid, u32)>,
+    /// Lives whose end was told on the occasion of another life.
+    former: BTreeSet<Uid>,
+    ends_told: BTreeSet<(Uid, u32)>,
+    gone_told: BTreeSet<Uid>,
+    /// Whether an entity might be told the same twice, as of its last sending.
+    doubtful: BTreeMap<(Uid, Entity), bool>,
+    /// Applications of whose resources a report was taken in a turn.
+    resources: BTreeMap<Uid, u64>,
+    /// The latest life of each application of which anything was taken.
+    lives: BTreeMap<Key, u32>,
+    /// What a power loss took away of what the receiver holds: see [`Check::lost_power`].
+    excused: BTreeSet<(Uid, Entity)>,
+    /// Lives of which an earlier process had journaled an end: it may be told again, under its key.
+    restored: BTreeSet<Uid>,
+}
+
+macro_rules! ensure {
+    ($holds:expr, $($why:tt)*) => {
+        if !$holds {
+            return Err(format!($($why)*));
+        }
+    };
+}
+
+impl Check {
+    /// An event reaches a lane.
+    pub(super) fn delivered(&mut self, event: &Event) {
+        // What happened in a life that a read already showed to be over is of no use to anybody.
+        if self.over.contains(&event.uid) {
+            return;
+        }
+        if let Some(end) = &event.operation {
+            let end = (event.uid.clone(), operation_of(end).number);
+            if self.ahead.get(&event.uid).is_some_and(|ahead| event.version.0 < *ahead) {
+                self.late.insert(end.clone());
+            }
+            self.ends.insert(end);
+        }
+        if event.is_deleted() {
+            self.gone.insert(event.uid.clone());
+        }
+    }
+
+    /// A person wants to be told again what is known: of a life that is over, its end.
+    pub(super) fn asked_again(&mut self, uid: Option<&Uid>) {
+        self.restored.extend(uid.cloned());
+    }
+
+    /// A read shows that lives are over.
+    pub(super) fn over(&mut self, lives: impl Iterator<Item = Uid>) {
+        self.over.extend(lives);
+    }
+
+    /// A turn parked its event: what it carried waits for a person.
+    pub(super) fn parked(&mut self, event: &Event) {
+        for end in event.coalesced_ends.iter().chain(&event.operation) {
+            self.ends.remove(&(event.uid.clone(), operation_of(end).number));
+        }
+    }
+
+    /// A report is about to be sent.
+    pub(super) fn sending(&mut self, books: &Books, report: &Report) {
+        let record = books.get(&report.key).filter(|record| record.uid == report.uid);
+        let doubtful = record.is_none_or(|record| match report.entity {
+            Entity::Application => record.unsure,
+            // One that comes back is reported anew.
+            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.unsure || row.gone),
+        });
+        self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
+    }
+
+    /// A report has reached the receiver.
+    pub(super) fn came(
+        &mut self,
+        receiver: &Receiver,
+        shipment: &Shipment,
+        came: &Came,
+    ) -> Result<(), String> {
+        let report = &shipment.report;
+        let entity = (report.uid.clone(), report.entity);
+        let at = match came {
+            Came::Not => return Ok(()),
+            Came::Again(at) => {
+                let taken = &receiver.taken[*at];
+                if taken.lost {
+                    // Counted again from where the ledger was, a report may meet the key of one that nobody remembers.
+                    self.excused.insert(entity.clone());
+                }
+                let once = report.ends || matches!(report.shows, Shows::End(_));
+                // A list that lacks a name ends whatever life of it is known, in the name of the one that it had shown.
+                let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
+                let journaled = once && (self.restored.contains(&report.uid) || former);
+                ensure!(
+                    !taken.acked || journaled,
+                    "sent again although it was acknowledged: {}",
+                    show::report(report)
+                );
+                ensure!(
+                    receiver.last.get(&entity) == Some(at) || once || self.excused.contains(&entity),
+                    "taken for a repetition, though another was taken since: {}",
+                    show::report(report)
+                );
+                *at
+            }
+            Came::First(at) => {
+                self.first(receiver, *at)?;
+                *at
+            }
+        };
+        self.arrived.insert(entity, report.content);
+        let Report { uid, .. } = &receiver.taken[at].report;
+        if let (Entity::Application, Some(operation)) = (report.entity, told(report))
+            && operation.ended
+        {
+            self.ends_told.insert((uid.clone(), operation.number));
+        }
+        if report.ends {
+            self.gone_told.insert(uid.clone());
+            if report.version.0 == 0 {
+                self.former.insert(uid.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn first(&mut self, receiver: &Receiver, at: usize) -> Result<(), String> {
+        let taken = &receiver.taken[at];
+        let report = &taken.report;
+        let entity = (report.uid.clone(), report.entity);
+        // An end that was taken in the instant before a kill is not known to have arrived. Ends of operations of that
+        // life are then told again before it, and arrive after it.
+        let unheard =
+            taken.before.is_some_and(|at| receiver.taken[at].report.ends && !receiver.taken[at].acked);
+        // And the end of a former life, told on the occasion of a later one, carries no ends of its operations: those
+        // that were journaled come later, if a list has noticed that it is gone only after the later one was.
+        let former = self.former.contains(&report.uid);
+        let told_again = (unheard || former) && matches!(report.shows, Shows::End(_));
+        ensure!(
+            !self.gone_told.contains(&report.uid) || told_again,
+            "after the end of its life: {}",
+            show::report(report)
+        );
+        let life = World::life(&report.uid);
+        let latest = self.lives.entry(report.key.clone()).or_insert(life);
+        ensure!(
+            life >= *latest || told_again,
+            "of a former life, after life {latest}: {}",
+            show::report(report)
+        );
+        *latest = life.max(*latest);
+        let excused = self.excused.remove(&entity);
+        if let Some(before) = taken.before.map(|before| &receiver.taken[before].report) {
+            let doubtful = excused || self.doubtful.get(&entity).copied().unwrap_or_default();
+            // What was refused for good is left out of a round: what follows may equal what went before it.
+            let doubtful = doubtful || receiver.refused.contains(&report.key);
+            let last = self.arrived.get(&entity).copied();
+            ensure!(
+                last != Some(report.content) || doubtful,
+                "the same under another key: {}",
+                show::report(report)
+            );
+            let (was, is) = (before.version.0, report.version.0);
+            // What happens once is told with the state at which it was noted: a list, or the journal, may be behind.
+            let once = report.ends || matches!(report.shows, Shows::End(_));
+            ensure!(once || is >= was, "state {is} after {was}: {}", show::report(report));
+        }
+        match report.entity {
+            Entity::Application => ensure!(
+                self.resources.get(&report.uid) != Some(&taken.turn),
+                "the application after its resources: {}",
+                show::report(report)
+            ),
+            Entity::Resource(_) => drop(self.resources.insert(report.uid.clone(), taken.turn)),
+        }
+        Ok(())
+    }
+
+    /// A process begins, and finds this in the ledger. What only the former process knew is forgotten.
+    pub(super) fn restarted(&mut self, journaled: &[(Key, Pending)]) {
+        let journaled = || journaled.iter().map(|(_, pending)| pending);
+        let ends = journaled().flat_map(|pending| &pending.ends);
+        self.ends = ends.map(|(uid, _, end)| (uid.clone(), operation_of(end).number)).collect();
+        self.gone = journaled().flat_map(|pending| &pending.gone).map(|(uid, _)| uid.clone()).collect();
+        let ends = self.ends.iter().map(|(uid, _)| uid);
+        self.restored = self.gone.iter().chain(ends).cloned().collect();
+        self.over.clear();
+        self.ahead.clear();
+    }
+
+    /// Power was lost: of entities whose last report was taken after the last commit, nothing tells that they are
+    /// unsure. If their state returns to exactly what was acknowledged before, or if their whole life is over, the
+    /// ledger cannot know that the receiver holds something else: the stated gap.
+    pub(super) fn lost_power(&mut self, receiver: &mut Receiver) {
+        for taken in &mut receiver.taken {
+            taken.lost |= !taken.durable;
+        }
+        for (entity, at) in &receiver.last {
+            if !receiver.taken[*at].durable {
+                self.excused.insert(entity.clone());
+            }
+        }
+    }
+
+    /// The lane's books balance, and what it holds is bounded.
+    pub(super) fn lane(shard: &Shard, config: &Config, keys: u64, now: Duration) -> Result<(), String> {
+        let counts = shard.lane.counts(now);
+        ensure!(counts.balance() == 0, "the balance is {}: {counts:?}", counts.balance());
+        // A read is granted before anybody knows what it brings: at most the deletions that a mark kept.
+        let held = counts.queued + counts.waiting;
+        let most = config.queue_events as u64 + config.concurrency + keys * (2 * KEPT + 1);
+        ensure!(held <= most, "{held} events held: {counts:?}");
+        let bytes = config.queue_bytes + (config.concurrency + keys * (2 * KEPT + 1)) * 4096;
+        ensure!(counts.bytes <= bytes, "{} bytes held: {counts:?}", counts.bytes);
+        ensure!(counts.summaries <= keys * 2 * KEPT, "too many summaries: {counts:?}");
+        ensure!(counts.summary_bytes <= config.summary_bytes, "too long summaries: {counts:?}");
+        // A probe goes beside a full house, and the next one while the turn of the former winds down.
+        ensure!(
+            counts.in_flight + counts.reading <= config.concurrency + 2,
+            "too much at a time: {counts:?}"
+        );
+        ensure!(shard.turns.len() as u64 == counts.in_flight, "turns are not as counted: {counts:?}");
+        ensure!(shard.reads.len() as u64 == counts.reading, "reads are not as counted: {counts:?}");
+        ensure!(counts.parked_keys <= config.parked as u64, "too many parked: {counts:?}");
+        Ok(())
+    }
+
+    /// No digest moved without an acknowledgement.
+    pub(super) fn record(record: &Record, receiver: &Receiver) -> Result<(), String> {
+        let own = (Entity::Application, record.content, record.counter, record.unanswered.skipped);
+        let rows = record.resources.iter();
+        let rows =
+            rows.map(|row| (Entity::Resource(row.id), row.content, row.counter, row.unanswered.skipped));
+        for (entity, content, counter, skipped) in rows.chain([own]) {
+            let told = || show::record(Some(record));
+            ensure!(counter >= skipped, "{entity:?} skipped more than it counts: {}", told());
+            let acknowledged = counter - skipped;
+            ensure!(
+                content.is_none() == (acknowledged == 0),
+                "{entity:?} counts what is not there: {}",
+                told()
+            );
+            let mut taken = receiver.of_life(&record.uid).rev();
+            let arrived = acknowledged == 0
+                || taken.any(|taken| {
+                    let report = &taken.report;
+                    report.entity == entity && report.content == content && taken.counter == acknowledged - 1
+                })
+                || receiver.retold.contains(&(record.uid.clone(), acknowledged - 1, content));
+            ensure!(arrived, "{entity:?} moved without an acknowledgement: {}", told());
+        }
+        Ok(())
+    }
+
+    /// Only what was refused for good is parked.
+    pub(super) fn only_refused(shard: &Shard, receiver: &Receiver) -> Result<(), String> {
+        for (key, parked) in shard.lane.parked() {
+            ensure!(receiver.refused.contains(key), "{key} is parked, but nobody refused it: {parked:?}");
+        }
+        Ok(())
+    }
+
+    /// Everything has come to rest: the receiver holds the truth, and was told what happens once.
+    pub(super) fn rest(
+        &self,
+        world: &World,
+        receiver: &Receiver,
+        summaries_dropped: bool,
+    ) -> Result<(), String> {
+        for (app, key) in world.keys().enumerate() {
+            let Some(now) = world.now(app) else { continue };
+            let state = &now.state;
+            let values = state.resources.iter().enumerate();
+            let there = values.filter_map(|(id, value)| Some((id, (*value)?)));
+            let mut wanted = vec![(Entity::Application, application(state, true))];
+            wanted.extend(there.map(|(id, value)| (entity_of(id), resource(id, value, true))));
+            for (entity, content) in wanted {
+                let last = receiver.last(&now.uid, entity).map(|taken| taken.report.content);
+                let excused = self.excused.contains(&(now.uid.clone(), entity));
+                ensure!(
+                    last == Some(content) || excused,
+                    "{key} {entity:?} is {content:?}, last told {last:?}"
+                );
+            }
+        }
+        let current: BTreeSet<_> = (0..world.keys().count())
+            .filter_map(|app| world.now(app))
+            .map(|moved| moved.uid.clone())
+            .collect();
+        for (uid, entity) in receiver.last.keys() {
+            let told = current.contains(uid) || self.gone_told.contains(uid);
+            let excused = self.excused.contains(&(uid.clone(), Entity::Application))
+                || (self.excused.contains(&(uid.clone(), *entity)));
+            // The parked end of a life is given up when a later life of the same name is reported: its record makes room.
+            let refused = receiver.refused_ends.contains(uid);
+            ensure!(told || excused || refused, "nobody was told that {uid} is over");
+        }
+        for uid in &self.gone {
+            // Of a life of which the receiver was told nothing, and which another has followed since, it need not know.
+            let heard = receiver.of_life(uid).next().is_some();
+            let refused = receiver.refused_ends.contains(uid);
+            let excused = self.excused.contains(&(uid.clone(), Entity::Application));
+            ensure!(
+                self.gone_told.contains(uid) || !heard || refused || excused,
+                "the end of {uid} was lost"
+            );
+        }
+        for (uid, number) in &self.ends {
+            let told = self.ends_told.contains(&(uid.clone(), *number));
+            // What is older than the operation that was acknowledged last is taken for told, although a read may have
+            // shown, and the receiver have been told of, the later one first.
+            let late = self.late.contains(&(uid.clone(), *number));
+            let overtaken =
+                late && self.ends_told.range((uid.clone(), *number + 1)..).any(|(life, _)| life == uid);
+            let refused = receiver.refused_ops.contains(&(uid.clone(), *number));
+            ensure!(
+                told || summaries_dropped || overtaken || refused || self.former.contains(uid),
+                "the end of operation {number} of {uid} was lost"
+            );
+        }
+        Ok(())
+    }
+}
+
+fn entity_of(id: usize) -> Entity {
+    Entity::Resource(pipeline_core::EntityId(id as u64))
+}

@@ -1,0 +1,294 @@
+//! A small enrichment that decides as the real one does: first seen, changed, became healthy, owed, unsure, ends of
+//! operations, deletions watched and unwatched, another life under the same name. What it fetches may fail.
+//!
+//! Pure: what comes of the calls is drawn before, as [`Facts`].
+
+use bytes::Bytes;
+use fastrand::Rng;
+use pipeline_core::{
+    Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report, ReportKind, Sections, Settle,
+    Shows, Stub, Version,
+};
+use std::time::Duration;
+
+use super::world::{Operation, RESOURCES, State, operation_of};
+
+/// After how long what could not be fetched is asked for again.
+const OWED_AFTER: Duration = Duration::from_secs(60);
+
+/// What came of the calls of one try.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Facts {
+    /// The commit, without which reports are owed.
+    pub(super) commit: bool,
+    /// The live state of each resource, without which it is not reported.
+    pub(super) live: [bool; RESOURCES],
+}
+
+impl Facts {
+    pub(super) const ALL: Self = Self { commit: true, live: [true; RESOURCES] };
+
+    pub(super) fn draw(rng: &mut Rng) -> Self {
+        Self { commit: rng.u8(..4) > 0, live: std::array::from_fn(|_| rng.u8(..4) > 0) }
+    }
+}
+
+/// The digest of some numbers.
+fn digest(parts: &[u64]) -> Digest {
+    let bytes: Vec<u8> = parts.iter().flat_map(|part| part.to_be_bytes()).collect();
+    Digest(seahash::hash(&bytes).max(1))
+}
+
+fn number(operation: Option<Operation>) -> u64 {
+    operation.map_or(0, |operation| u64::from(operation.number) * 2 + u64::from(operation.ended) + 1)
+}
+
+/// Of an operation.
+fn operation(operation: Option<Operation>) -> Digest {
+    operation.map_or(Digest::NONE, |it| digest(&[9, number(Some(it))]))
+}
+
+/// What is reported of an application in `state`.
+pub(super) fn application(state: &State, commit: bool) -> Digest {
+    let parts = [1, state.spec.into(), state.healthy.into(), number(state.operation), commit.into()];
+    digest(&parts)
+}
+
+/// What is reported of a resource.
+pub(super) fn resource(id: usize, value: u8, commit: bool) -> Digest {
+    digest(&[2, id as u64, value.into(), commit.into()])
+}
+
+fn decision(state: &State, value: u8) -> Digest {
+    digest(&[3, state.spec.into(), value.into()])
+}
+
+fn sections(state: &State) -> Sections {
+    let values =
+        state.resources.iter().fold(0, |sum, value| sum * 8 + value.map_or(0, |it| u64::from(it) + 1));
+    Sections {
+        spec: digest(&[4, state.spec.into()]),
+        status: digest(&[5, state.healthy.into(), values, number(state.operation)]),
+        operation: digest(&[6]),
+        metadata: digest(&[7, state.label.into()]),
+    }
+}
+
+fn stub_of(state: &State) -> Stub {
+    Stub { repo_url: state.spec.to_string(), ..Stub::default() }
+}
+
+/// The operation that a report shows, from its body.
+pub(super) fn told(report: &Report) -> Option<Operation> {
+    let (ended, number) = report.body.split_first()?;
+    Some(Operation { number: u32::from_be_bytes(number.try_into().unwrap()), ended: *ended == 1 })
+}
+
+fn body(operation: Option<Operation>) -> Bytes {
+    let Some(operation) = operation else { return Bytes::new() };
+    let mut body = vec![u8::from(operation.ended)];
+    body.extend(operation.number.to_be_bytes());
+    body.into()
+}
+
+/// Decides and builds.
+pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> Enriched {
+    let (known, earlier) = match known {
+        Some(record) if record.uid == event.uid => (Some(record), None),
+        other => (None, other),
+    };
+    if event.is_deleted() && earlier.is_some_and(|later| event.version.0 > 0 && event.version < later.version)
+    {
+        return Enriched::filtered(Filtered::Stale);
+    }
+    let Some(bytes) = event.body() else {
+        let unseen = || Record::new(event.uid.clone());
+        let mut reports: Vec<_> = earlier.map(|earlier| stub(event, earlier)).into_iter().collect();
+        if earlier.is_none_or(|_| !event.uid.is_empty()) {
+            reports.extend(departed(event, &known.cloned().unwrap_or_else(unseen)));
+        }
+        return Enriched { reports, settle: None, filtered: None, owed: None };
+    };
+    let state = State::decode(bytes);
+    let draft = Draft { event, known, state, facts };
+    let (whole, all) = match draft.scope() {
+        Ok(scope) => scope,
+        Err(filtered) => {
+            // What is owed stays owed: a process that has just begun does not wait for it yet.
+            let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
+            return Enriched { owed, ..Enriched::filtered(filtered) };
+        }
+    };
+    let mut enriched = draft.build(whole, all);
+    if let Some(earlier) = earlier {
+        enriched.reports.insert(0, stub(event, earlier));
+    }
+    enriched
+}
+
+/// Ends that neither the last report nor the newest state shows, oldest first: of those that are told in order, the
+/// ones after the last that was acknowledged.
+fn untold(event: &Event, known: Option<&Record>, shown: Option<Operation>) -> Vec<Operation> {
+    let known = known.map_or(Digest::NONE, |known| known.operation);
+    let mut ends: Vec<_> = event.coalesced_ends.iter().map(|end| operation_of(end)).collect();
+    // Of what was folded together twice the order is lost.
+    ends.sort();
+    let told = ends.iter().rposition(|end| operation(Some(*end)) == known).map_or(0, |at| at + 1);
+    ends[told..].iter().copied().filter(|end| Some(*end) != shown).collect()
+}
+
+/// One event being turned into reports.
+struct Draft<'a> {
+    event: &'a Event,
+    known: Option<&'a Record>,
+    state: State,
+    facts: &'a Facts,
+}
+
+impl Draft<'_> {
+    /// Whether the application is reported, and whether each of its resources is looked at.
+    fn scope(&self) -> Result<(bool, bool), Filtered> {
+        if self.event.is_deleted() {
+            return Ok((true, false));
+        }
+        let Some((known, before)) = self.known.and_then(|known| Some((known, known.sections?))) else {
+            return Ok((true, false));
+        };
+        if self.event.cause == Cause::Watch && self.event.version < known.version {
+            return Err(Filtered::Stale);
+        }
+        if self.state.healthy && !known.healthy {
+            return Ok((true, true));
+        }
+        if before != sections(&self.state) || !self.ends().is_empty() {
+            return Ok((true, false));
+        }
+        if known.is_unsure() {
+            return Ok((known.unsure, false));
+        }
+        if self.event.cause == Cause::Owed && known.is_owed() {
+            return Ok((known.owed, false));
+        }
+        Err(Filtered::Unchanged)
+    }
+
+    fn ends(&self) -> Vec<Operation> {
+        untold(self.event, self.known, self.state.operation)
+    }
+
+    fn build(&self, whole: bool, all: bool) -> Enriched {
+        let (event, state, gone) = (self.event, &self.state, self.event.is_deleted());
+        let commit = self.facts.commit;
+        let mut reports = Vec::new();
+        let lacks = |commit: bool| !commit && !gone;
+        if whole {
+            for end in self.ends() {
+                let showing = State { operation: Some(end), ..*state };
+                let content = application(&showing, commit);
+                let shows = Shows::End(operation(Some(end)));
+                // A round that was cut off may have told it as the state that it was then.
+                let told = self.known.is_some_and(|known| known.content == content && !known.unsure);
+                if !told || !reports.is_empty() {
+                    reports.push(Report {
+                        shows,
+                        body: body(Some(end)),
+                        ..self.report(content, lacks(commit))
+                    });
+                }
+            }
+            let content = if gone { digest(&[8, state.spec.into()]) } else { application(state, commit) };
+            let same = self.known.is_some_and(|known| known.content == content && !known.unsure);
+            if gone || !same || !reports.is_empty() {
+                let report = self.report(content, lacks(commit));
+                reports.push(Report { ends: gone, body: body(state.operation), ..report });
+            }
+        }
+        if gone {
+            return Enriched { reports, settle: None, filtered: None, owed: None };
+        }
+        let owed = if whole { lacks(commit) } else { self.known.is_some_and(|known| known.owed) };
+        let mut missing = owed;
+        let mut unsent = Vec::new();
+        for (at, value) in state.resources.iter().enumerate() {
+            let Some(value) = *value else { continue };
+            let id = EntityId(at as u64);
+            let row = self.known.and_then(|known| known.resource(id)).filter(|row| !row.gone);
+            let decision = decision(state, value);
+            let changed = row.is_none_or(|row| {
+                all || row.unsure || (row.owed && event.cause == Cause::Owed) || row.decision != decision
+            });
+            if !changed {
+                // It was not looked at, and what it lacks is still owed.
+                missing |= row.is_some_and(|row| row.owed);
+                continue;
+            }
+            if !self.facts.live[at] {
+                missing = true;
+                unsent.push((id, row.map_or(Digest::NONE, |row| row.decision), true));
+                continue;
+            }
+            missing |= lacks(commit);
+            let content = resource(at, value, commit);
+            if row.is_some_and(|row| row.content == content && !row.unsure) {
+                unsent.push((id, decision, lacks(commit)));
+            } else {
+                let (entity, kind) = (Entity::Resource(id), ReportKind::Resource);
+                reports.push(Report { entity, kind, decision, ..self.report(content, lacks(commit)) });
+            }
+        }
+        let present = state.resources.iter().enumerate().filter(|(_, value)| value.is_some());
+        let settle = Settle {
+            uid: event.uid.clone(),
+            version: event.version,
+            sections: sections(state),
+            healthy: state.healthy,
+            operation: operation(state.operation),
+            owed,
+            unsent,
+            present: present.map(|(at, _)| EntityId(at as u64)).collect(),
+            stub: stub_of(state),
+        };
+        Enriched {
+            filtered: reports.is_empty().then_some(Filtered::SameContent),
+            settle: Some(settle),
+            reports,
+            owed: missing.then_some(OWED_AFTER),
+        }
+    }
+
+    fn report(&self, content: Digest, owed: bool) -> Report {
+        Report {
+            key: self.event.key.clone(),
+            uid: self.event.uid.clone(),
+            version: self.event.version,
+            entity: Entity::Application,
+            kind: ReportKind::App,
+            decision: digest(&[10]),
+            content,
+            owed,
+            ends: false,
+            shows: Shows::Nothing,
+            body: Bytes::new(),
+            trace: self.event.trace,
+        }
+    }
+}
+
+/// All that is to be told of a life of which nothing but the record is left.
+fn departed(event: &Event, record: &Record) -> Vec<Report> {
+    let ends = if record.uid == event.uid { untold(event, Some(record), None) } else { Vec::new() };
+    let told = ends.into_iter().map(|end| {
+        let content = digest(&[11, number(Some(end))]);
+        let shows = Shows::End(operation(Some(end)));
+        Report { ends: false, content, shows, body: body(Some(end)), ..stub(event, record) }
+    });
+    told.chain([stub(event, record)]).collect()
+}
+
+/// The report of a deletion of which nothing but the record is left.
+fn stub(event: &Event, record: &Record) -> Report {
+    let version = if record.uid == event.uid { event.version } else { Version(0) };
+    let content = digest(&[8, record.stub.repo_url.len() as u64]);
+    let draft = Draft { event, known: None, state: State::decode(&[0; 12]), facts: &Facts::ALL };
+    Report { uid: record.uid.clone(), version, ends: true, ..draft.report(content, false) }
+}

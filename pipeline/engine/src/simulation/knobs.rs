@@ -1,0 +1,73 @@
+//! What kind of run it is, drawn from its seed.
+
+use std::time::Duration;
+
+use fastrand::Rng;
+
+use crate::circuit;
+use crate::lane::{self, Backoff};
+
+/// A way to be broken on purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Mutant {
+    /// In the lane.
+    Lane(lane::Mutant),
+    /// The ledger moves when a report is sent, not when it is acknowledged.
+    MarksBeforeAck,
+    /// A process takes everything for sure that the ledger holds.
+    ForgetsDoubt,
+}
+
+/// What kind of run it is.
+#[derive(Debug, Clone)]
+pub(super) struct Knobs {
+    pub(super) mutant: Option<Mutant>,
+    pub(super) apps: usize,
+    pub(super) shards: usize,
+    pub(super) steps: usize,
+    pub(super) lane: lane::Config,
+    pub(super) circuit: circuit::Config,
+    pub(super) journal_every: Duration,
+    /// Reports of one application that may be on their way at a time.
+    pub(super) reports: usize,
+    pub(super) fetches_fail: u8,
+    pub(super) sends_fail: u8,
+    pub(super) poison: Option<u64>,
+    /// How often the process ends, in ten thousand steps.
+    pub(super) ends: u32,
+    /// How likely each kind of step is, in the order of [`Simulation::step`].
+    pub(super) weights: [u32; 8],
+}
+
+impl Knobs {
+    pub(super) fn draw(rng: &mut Rng, mutant: Option<Mutant>) -> Self {
+        let seconds = Duration::from_secs;
+        let backoff = Backoff { min: seconds(1), max: seconds(rng.u64(2..300)) };
+        let often = |rng: &mut Rng| if rng.bool() { 0 } else { rng.u8(1..40) };
+        Self {
+            mutant,
+            apps: rng.usize(1..5),
+            shards: rng.usize(1..3),
+            steps: rng.usize(60..400),
+            lane: lane::Config {
+                queue_events: rng.usize(1..20),
+                queue_events_per_key: rng.usize(1..12),
+                queue_bytes: if rng.bool() { rng.u64(200..2_000) } else { 1 << 20 },
+                summary_bytes: if rng.u8(..8) == 0 { rng.u64(200..1_000) } else { 1 << 20 },
+                concurrency: rng.u64(1..5),
+                reads: rng.u64(1..4),
+                backoff,
+                parked: 100,
+                rate_limit: None,
+            },
+            circuit: circuit::Config { failures: rng.usize(1..6), backoff, ..circuit::Config::default() },
+            journal_every: Duration::from_millis(rng.u64(..2_000)),
+            reports: rng.usize(1..4),
+            fetches_fail: often(rng),
+            sends_fail: often(rng),
+            poison: (rng.u8(..4) == 0).then(|| rng.u64(4..30)),
+            ends: if rng.u8(..3) == 0 { 0 } else { rng.u32(1..200) },
+            weights: std::array::from_fn(|at| rng.u32(1..[30, 40, 60, 20, 10, 10, 10, 8][at])),
+        }
+    }
+}

@@ -1,0 +1,89 @@
+//! Many runs, and runs that are broken on purpose.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Instant;
+
+use super::*;
+use crate::lane;
+
+/// Runs, unless `LOADTEST_SIMULATIONS` says how many.
+const RUNS: u64 = 10_000;
+/// The first seed, unless `LOADTEST_SEED` says which: with `LOADTEST_SIMULATIONS=1` it is a failed run's once more.
+const SEED: u64 = 20_240_301;
+const WORKERS: usize = 2;
+
+fn setting(name: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(name) else { return default };
+    // A commit serves as a seed too.
+    let hex = || u64::from_str_radix(text.get(..15).unwrap_or(&text), 16).ok();
+    text.parse().ok().or_else(hex).unwrap_or_else(|| panic!("{name} is no number"))
+}
+
+/// Runs simulations until one fails; gives after how many, and how.
+fn runs(number: u64, seed: u64, mutant: Option<Mutant>) -> Option<(u64, Violation)> {
+    let (next, found) = (AtomicU64::new(0), Mutex::new(None));
+    let work = || {
+        loop {
+            let at = next.fetch_add(1, Ordering::Relaxed);
+            if at >= number {
+                return;
+            }
+            let seed = seed.wrapping_add(at);
+            let result = catch_unwind(AssertUnwindSafe(|| run(seed, mutant))).unwrap_or_else(|panic| {
+                let why = panic.downcast_ref::<String>().cloned();
+                let why = format!("panicked: {}", why.unwrap_or_default());
+                Err(Violation { seed, step: 0, why, trace: VecDeque::new() })
+            });
+            if let Err(violation) = result {
+                next.store(number, Ordering::Relaxed);
+                found.lock().unwrap().get_or_insert((at + 1, violation));
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..WORKERS {
+            scope.spawn(work);
+        }
+    });
+    found.into_inner().unwrap()
+}
+
+#[test]
+fn nothing_is_lost_nothing_is_sent_twice_and_everything_is_in_order() {
+    let (number, seed) = (setting("LOADTEST_SIMULATIONS", RUNS), setting("LOADTEST_SEED", SEED));
+    let begun = Instant::now();
+    if let Some((at, violation)) = runs(number, seed, None) {
+        panic!("run {at} of {number}, base seed {seed}:\n{violation}");
+    }
+    println!("simulations: {number} runs from seed {seed} in {:.1?}", begun.elapsed());
+}
+
+fn is_caught(mutant: Mutant) {
+    let (number, seed) = (setting("LOADTEST_SIMULATIONS", RUNS), setting("LOADTEST_SEED", SEED));
+    let Some((at, violation)) = runs(number, seed, Some(mutant)) else {
+        panic!("{mutant:?} was not caught in {number} runs from seed {seed}");
+    };
+    println!("{mutant:?}: caught after {at} runs, seed {}: {}", violation.seed, violation.why);
+}
+
+#[test]
+fn a_lane_that_drops_what_finds_the_queue_full_is_caught() {
+    is_caught(Mutant::Lane(lane::Mutant::DropsOnFull));
+}
+
+#[test]
+fn a_lane_that_forgets_a_retry_is_caught() {
+    is_caught(Mutant::Lane(lane::Mutant::ForgetsRetry));
+}
+
+#[test]
+fn a_turn_that_marks_before_the_acknowledgement_is_caught() {
+    is_caught(Mutant::MarksBeforeAck);
+}
+
+#[test]
+fn a_process_that_forgets_what_it_is_not_sure_of_is_caught() {
+    is_caught(Mutant::ForgetsDoubt);
+}

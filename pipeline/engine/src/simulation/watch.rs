@@ -1,0 +1,168 @@
+//! The watch: lists in pages, then delivers every change in order; it may break, repeat itself, list anew, or be
+//! blind for a while. It follows the rules of the real one: what a relist shows unchanged is not delivered again, and
+//! what was known and is missing in a complete list is gone.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Duration;
+
+use fastrand::Rng;
+use pipeline_core::{Cause, Change, Event, Key, Timestamp, Uid, Version};
+
+use super::world::World;
+use crate::ledger::Ledger;
+
+/// Where it stands.
+enum Phase {
+    /// A list has to come first.
+    Away,
+    /// A list as of `version` is being read: these applications are still to come. `known` was there before.
+    Listing { version: u64, left: VecDeque<usize>, known: BTreeMap<Key, Uid> },
+    /// What was not in the complete list of `version` is being told.
+    Vanished { version: u64, left: Vec<(Key, Uid)> },
+    /// Every change up to `version` was delivered.
+    Following { version: u64 },
+}
+
+/// One process's watch.
+pub(super) struct Watch {
+    phase: Phase,
+    /// What was there when it was last heard of.
+    seen: BTreeMap<Key, (Uid, u64)>,
+    listed: bool,
+    /// The newest version that it was given.
+    served: u64,
+    /// When it last went on.
+    at: Duration,
+}
+
+/// An API server keeps the changes of so many minutes: whoever asks for older ones must list.
+const KEPT: Duration = Duration::from_secs(300);
+
+impl Watch {
+    pub(super) fn new() -> Self {
+        Self { phase: Phase::Away, seen: BTreeMap::new(), listed: false, served: 0, at: Duration::ZERO }
+    }
+
+    /// Whether everything that is so has been delivered.
+    pub(super) fn is_done(&self, world: &World) -> bool {
+        matches!(self.phase, Phase::Following { version } if version == world.version())
+    }
+
+    /// The connection ends: a watch goes on where it was, or must begin with a list; a list begins anew.
+    pub(super) fn breaks(&mut self, rng: &mut Rng) {
+        // What vanished is told from memory: that cannot break.
+        match self.phase {
+            Phase::Following { .. } if rng.bool() => self.phase = Phase::Away,
+            Phase::Listing { .. } => self.phase = Phase::Away,
+            _ => {}
+        }
+    }
+
+    /// What it was given: the cache that serves it serves reads too, and never goes back.
+    pub(super) fn version(&self) -> u64 {
+        self.served
+    }
+
+    /// Time has passed.
+    pub(super) fn goes_on(&mut self, now: Duration) {
+        if now.saturating_sub(self.at) > KEPT && !matches!(self.phase, Phase::Vanished { .. }) {
+            self.phase = Phase::Away;
+        }
+        self.at = now;
+    }
+
+    /// A read has shown a life of which nothing was heard yet: the next list must miss it, should it be gone by then.
+    /// Which state it was is not noted, since the list must hand over that state all the same.
+    pub(super) fn read(&mut self, key: &Key, uid: &Uid) {
+        self.seen.entry(key.clone()).or_insert_with(|| (uid.clone(), 0));
+    }
+
+    /// The newest state of an object that is still there is delivered once more.
+    pub(super) fn repeats(&self, world: &World, now: Duration, rng: &mut Rng) -> Option<Event> {
+        if now.saturating_sub(self.at) > KEPT {
+            return None;
+        }
+        let seen: Vec<_> =
+            self.seen.values().map(|(_, version)| *version).filter(|version| *version > 0).collect();
+        let version = *rng.choice(&seen)?;
+        Some(world.event(world.moved(version), Cause::Watch, Timestamp::UNIX_EPOCH))
+    }
+
+    /// Goes on by one object; gives the event that comes of it, if one does. `ledger` knows what was reported.
+    pub(super) fn step(&mut self, world: &World, ledger: &Ledger, now: Timestamp) -> Option<Event> {
+        match &mut self.phase {
+            Phase::Away => {
+                let mut known: BTreeMap<Key, Uid> = BTreeMap::new();
+                if !self.listed {
+                    // What was journaled may be reported, and go, before it is in the ledger.
+                    known.extend(
+                        ledger
+                            .journaled()
+                            .into_iter()
+                            .filter_map(|(key, pending)| Some((key, pending.latest()?.clone()))),
+                    );
+                    known.extend(ledger.known());
+                }
+                known.extend(self.seen.iter().map(|(key, (uid, _))| (key.clone(), uid.clone())));
+                let left = (0..world.keys().count()).filter(|app| world.now(*app).is_some()).collect();
+                self.served = world.version();
+                self.phase = Phase::Listing { version: world.version(), left, known };
+                None
+            }
+            Phase::Listing { version, left, known } => {
+                let version = *version;
+                let Some(app) = left.pop_front() else {
+                    let mut known = std::mem::take(known);
+                    known.retain(|key, _| world.at(world.app(key), version).is_none());
+                    self.phase = Phase::Vanished { version, left: known.into_iter().collect() };
+                    return None;
+                };
+                let moved = world.at(app, version)?;
+                let seen = (moved.uid.clone(), moved.version);
+                let before = self.seen.insert(world.key(app).clone(), seen.clone());
+                let repeated = self.listed && before == Some(seen);
+                (!repeated).then(|| world.event(moved, Cause::Watch, now))
+            }
+            Phase::Vanished { version, left } => {
+                let version = *version;
+                let Some((key, uid)) = left.pop() else {
+                    self.listed = true;
+                    self.phase = Phase::Following { version };
+                    return None;
+                };
+                self.seen.remove(&key);
+                Some(vanished(key, uid, version, now))
+            }
+            Phase::Following { version } => {
+                if *version == world.version() {
+                    return None;
+                }
+                *version += 1;
+                self.served = *version;
+                let moved = world.moved(*version);
+                let key = world.key(moved.app);
+                if moved.deleted {
+                    self.seen.remove(key);
+                } else {
+                    self.seen.insert(key.clone(), (moved.uid.clone(), moved.version));
+                }
+                Some(world.event(moved, Cause::Watch, now))
+            }
+        }
+    }
+}
+
+/// An object is gone, of which nothing but its identity is known.
+fn vanished(key: Key, uid: Uid, version: u64, observed: Timestamp) -> Event {
+    Event {
+        key,
+        uid,
+        version: Version(version),
+        change: Change::Deleted { body: None },
+        cause: Cause::Watch,
+        observed,
+        operation: None,
+        coalesced_ends: Vec::new(),
+        trace: 0,
+    }
+}

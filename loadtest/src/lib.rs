@@ -3,6 +3,7 @@
 pub mod bench;
 pub mod cluster;
 pub mod demo;
+pub mod faults;
 pub mod full;
 pub mod interrupt;
 pub mod oracle;

@@ -19,6 +19,8 @@ enum Command {
     Bench(loadtest::bench::Args),
     /// Starts the real binary with more applications than its queues hold
     Overload(loadtest::bench::overload::Args),
+    /// Breaks the real binary and its peers, and judges what the platform was told
+    Faults(loadtest::faults::Args),
     /// Runs every suite in its long form
     Full(loadtest::full::Args),
     /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
@@ -36,6 +38,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Demo(args) => loadtest::demo::run(&args),
         Command::Bench(args) => loadtest::bench::run(&args),
         Command::Overload(args) => loadtest::bench::overload::run(&args),
+        Command::Faults(args) => loadtest::faults::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest::cluster::run(&args),
         Command::Sim(args) => loadtest::sim::run(&args),

@@ -1,0 +1,119 @@
+//! The binary is killed (SIGKILL) at random moments under load, and started again on the same state.
+//!
+//! takes: 30 kills, 200 in the long form - gives: how many met reports in flight, how many fell between an answer and
+//! the ledger's commit - fails: when anything is lost or repeated beyond that, and when too few kills met anything
+//!
+//! The moments are counted in what the platform sees: some random milliseconds after the k-th request was received, or
+//! the k-th answer was sent.
+
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::outcome::Outcome;
+use super::witness::{RECENT, Witness};
+use super::world::{Binary, Scene, World};
+use super::{Setting, truth};
+use crate::screen::bar;
+use crate::sim::Simulation;
+
+/// Changes a second.
+const RATE: f64 = 60.0;
+/// The k-th request or answer is at most this one.
+const LATEST: u64 = 40;
+/// So many milliseconds after it, at most.
+const LATER: u64 = 40;
+/// Between two looks at what the platform saw.
+const LOOK: Duration = Duration::from_millis(1);
+/// How long a started process may take until the platform hears enough of it.
+const HEARD_WITHIN: Duration = Duration::from_secs(60);
+
+pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
+    let (kills, applications) = setting.either((30, 150), (200, 300));
+    let scene = Scene { platform_latency: Duration::from_millis(15), ..Scene::new(applications, 3) };
+    let mut world = World::settled(setting, scene).await?;
+    let mut outcome = Outcome::new("kill", format!("{kills} kills under load"));
+    let mut chance = fastrand::Rng::with_seed(setting.seed ^ 0x6b69_6c6c);
+    {
+        let World { simulation, witness, load, binary } = &mut world;
+        let striking = strike(simulation, witness, binary, kills, &mut chance);
+        tokio::select! {
+            struck = striking => struck?,
+            loaded = load.run(simulation, RATE) => loaded?,
+        }
+    }
+    world.verdict(&mut outcome, Some(Instant::now()), Duration::from_secs(90)).await?;
+    judge(&mut outcome, &world);
+    world.end().await?;
+    Ok(outcome)
+}
+
+/// Kills and starts again, so many times; the last start is left running.
+async fn strike(
+    simulation: &Simulation,
+    witness: &Witness,
+    binary: &mut Binary,
+    kills: u64,
+    chance: &mut fastrand::Rng,
+) -> anyhow::Result<()> {
+    let progress = bar(kills, "kill");
+    for _ in 0..kills {
+        let by_answers = chance.bool();
+        let heard = || {
+            let seen = witness.lock();
+            if by_answers { seen.answered } else { seen.received }
+        };
+        let wanted = heard() + chance.u64(1..=LATEST);
+        let deadline = Instant::now() + HEARD_WITHIN;
+        while heard() < wanted {
+            anyhow::ensure!(
+                Instant::now() < deadline,
+                "the platform heard too little of a process within {HEARD_WITHIN:?}"
+            );
+            sleep(LOOK).await;
+        }
+        sleep(Duration::from_millis(chance.u64(0..=LATER))).await;
+        binary.kill(witness).await?;
+        binary.start(simulation).await?;
+        progress.inc(1);
+    }
+    progress.finish_and_clear();
+    Ok(())
+}
+
+fn judge(outcome: &mut Outcome, world: &World) {
+    let seen = world.witness.lock();
+    let all = seen.kills.len();
+    let met = seen.kills.iter().filter(|kill| kill.met_reports()).count();
+    let between = seen.kills.iter().filter(|kill| kill.again > 0).count();
+    let open: u64 = seen.kills.iter().map(|kill| kill.open).sum();
+    let longest = seen.longest.as_millis();
+    let recent: u64 = seen.kills.iter().map(|kill| kill.recent).sum();
+    let (duplicates, same, returns) = (seen.duplicates, seen.same_key, seen.returns);
+    drop(seen);
+    let share = |part: usize| format!("{:.0} %", 100.0 * part as f64 / all.max(1) as f64);
+    outcome.notes.push(format!(
+        "{met} of {all} kills ({}) had reports in flight ({open} unanswered, {recent} answered within {} ms before), \
+         {between} ({}) fell between an answer and the ledger's commit (at most {longest} ms after the answer)",
+        share(met),
+        RECENT.as_millis(),
+        share(between)
+    ));
+    outcome.notes.push(format!(
+        "{duplicates} duplicates, {same} of them under the same key; {returns} reports of a return to the content before, \
+         while another had been on its way"
+    ));
+    outcome.demand(duplicates == same, || {
+        format!("{} duplicates came under another key than before", duplicates - same)
+    });
+    let ends = truth::missing_ends(&world.witness, world.load.ends.iter());
+    outcome.notes.push(format!(
+        "{} of {} operation ends were told; the others were followed by another operation before they were journaled",
+        world.load.ends.len() as u64 - ends.count,
+        world.load.ends.len()
+    ));
+    outcome.demand(met * 4 >= all * 3, || format!("only {met} of {all} kills had reports in flight"));
+    outcome.demand(between * 10 >= all, || {
+        format!("only {between} of {all} kills fell between an answer and the ledger's commit")
+    });
+}

@@ -1,0 +1,214 @@
+//! Changes in the cluster, chosen by the seed: resources drift and fail, operations run and end, applications go and
+//! come back under their name, and states return exactly to what they were.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+use super::witness::{Life, Witness};
+use crate::sim::Simulation;
+use crate::sim::generate::{AppState, Fleet, ResourceState};
+use crate::sim::kube::Collection;
+
+/// An application is deleted at the earliest so long after its first report: one whose very first report met a kill
+/// is not known to have been.
+const KNOWN_FOR: Duration = Duration::from_secs(1);
+/// Operation ends of one application that are told apart while none can be reported.
+pub(super) const ENDS_KEPT: usize = 8;
+/// Within so many steps a state returns to what it was.
+const RETURN_WITHIN: u32 = 6;
+
+/// An operation that ended in one life of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct End {
+    pub(super) name: String,
+    pub(super) uid: String,
+    pub(super) finished: String,
+    pub(super) at: Instant,
+}
+
+/// Makes the changes, and remembers which of them must be told whatever comes after.
+#[derive(Debug)]
+pub(super) struct Load {
+    fleet: Arc<Fleet>,
+    witness: Witness,
+    chance: fastrand::Rng,
+    /// Applications that are left alone.
+    spared: u32,
+    pub(super) changes: u64,
+    /// Lives that ended.
+    pub(super) ended: Vec<Life>,
+    /// Operations that ended.
+    pub(super) ends: Vec<End>,
+    /// No application gets more operation ends than this; `None` is no bound.
+    bound: Option<HashMap<u32, usize>>,
+    /// States to return to: at which step, what, and what it was changed to.
+    returns: Vec<(u64, AppState, AppState)>,
+    steps: u64,
+}
+
+impl Load {
+    pub(super) fn new(simulation: &Simulation, witness: &Witness, seed: u64) -> anyhow::Result<Self> {
+        let fleet = simulation.fleet.clone().context("the simulation generates no applications")?;
+        Ok(Self {
+            fleet,
+            witness: witness.clone(),
+            chance: fastrand::Rng::with_seed(seed),
+            spared: 0,
+            changes: 0,
+            ended: Vec::new(),
+            ends: Vec::new(),
+            bound: None,
+            returns: Vec::new(),
+            steps: 0,
+        })
+    }
+
+    /// The first `count` applications change no more.
+    pub(super) fn spare(&mut self, count: u32) {
+        self.spared = count;
+    }
+
+    /// From now on no application ends more operations than are kept for it while none can be reported; `false`
+    /// takes the bound away.
+    pub(super) fn bound(&mut self, bound: bool) {
+        self.bound = bound.then(HashMap::new);
+    }
+
+    /// Makes changes, `per_second` of them, until it is dropped.
+    pub(super) async fn run(&mut self, simulation: &Simulation, per_second: f64) -> anyhow::Result<()> {
+        self.make(simulation, u64::MAX, per_second).await
+    }
+
+    /// Makes so many changes, `per_second` of them.
+    pub(super) async fn make(
+        &mut self,
+        simulation: &Simulation,
+        count: u64,
+        per_second: f64,
+    ) -> anyhow::Result<()> {
+        let mut ticks = tokio::time::interval(Duration::from_secs_f64(1.0 / per_second));
+        let before = self.changes;
+        while self.changes - before < count {
+            ticks.tick().await;
+            self.step(simulation)?;
+        }
+        Ok(())
+    }
+
+    /// One step: a change, seldom none.
+    pub(super) fn step(&mut self, simulation: &Simulation) -> anyhow::Result<()> {
+        self.steps += 1;
+        if let Some(at) = self.returns.iter().position(|(due, ..)| *due <= self.steps) {
+            let (_, was, is) = self.returns.swap_remove(at);
+            if self.state(was.index)? == is {
+                return self.put(simulation, was);
+            }
+        }
+        let all = self.fleet.shape().applications;
+        let index = self.chance.u32(self.spared..all);
+        let mut state = self.state(index)?;
+        if state.gone {
+            state.gone = false;
+            state.life += 1;
+            state.serial += 1;
+            state.resources = state.resources.iter().map(|_| ResourceState::default()).collect();
+            return self.put(simulation, state);
+        }
+        let part = self.chance.usize(0..state.resources.len());
+        let mut resources = state.resources.to_vec();
+        match self.chance.u32(0..100) {
+            0..50 => {
+                resources[part].changes += 1;
+                state.serial += 1;
+            }
+            50..62 => {
+                resources[part].degraded = !resources[part].degraded;
+                state.serial += 1;
+            }
+            62..75 => {
+                // There and back again, in everything but the resourceVersion.
+                let was = state.clone();
+                resources[part].degraded = !resources[part].degraded;
+                state.resources = resources.into();
+                let due = self.steps + u64::from(self.chance.u32(1..=RETURN_WITHIN));
+                self.returns.push((due, was, state.clone()));
+                return self.put(simulation, state);
+            }
+            75..93 => return self.operate(simulation, state),
+            _ => return self.delete(simulation, &state),
+        }
+        state.resources = resources.into();
+        self.put(simulation, state)
+    }
+
+    /// A drift of one application's resource; gives the new resourceVersion.
+    pub(super) fn drift(&mut self, simulation: &Simulation, index: u32) -> anyhow::Result<u64> {
+        let mut state = self.state(index)?;
+        let mut resources = state.resources.to_vec();
+        let part = self.chance.usize(0..resources.len());
+        resources[part].changes += 1;
+        state.serial += 1;
+        state.resources = resources.into();
+        self.put(simulation, state)?;
+        let key = self.fleet.key(index)?;
+        simulation.kube.version_of(Collection::Applications, &key).context("find a generated application")
+    }
+
+    /// Begins an operation, or ends the one that runs.
+    fn operate(&mut self, simulation: &Simulation, mut state: AppState) -> anyhow::Result<()> {
+        state.serial += 1;
+        if state.commit == state.deployed {
+            state.commit += 1;
+            return self.put(simulation, state);
+        }
+        if let Some(bound) = &mut self.bound {
+            let count = bound.entry(state.index).or_default();
+            if *count >= ENDS_KEPT {
+                return Ok(());
+            }
+            *count += 1;
+        }
+        state.deployed = state.commit;
+        if let Some(finished) = Fleet::operation_end(&state) {
+            let (name, uid) = (Fleet::name(state.index), self.fleet.uid(&state));
+            self.ends.push(End { name, uid, finished, at: Instant::now() });
+        }
+        self.put(simulation, state)
+    }
+
+    /// Deletes an application that has been known for a while.
+    pub(super) fn delete(&mut self, simulation: &Simulation, state: &AppState) -> anyhow::Result<()> {
+        let life = (Fleet::name(state.index), self.fleet.uid(state));
+        let known = self.witness.lock().lives.get(&life).is_some_and(|since| since.elapsed() >= KNOWN_FOR);
+        if known && simulation.delete(state.index)? {
+            self.ended.push(life);
+            self.changes += 1;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, simulation: &Simulation, state: AppState) -> anyhow::Result<()> {
+        let key = self.fleet.key(state.index)?;
+        let before = self.state(state.index)?;
+        for (part, (was, is)) in before.resources.iter().zip(&state.resources[..]).enumerate() {
+            if was != is {
+                let application = Fleet::name(state.index);
+                self.witness.touched(&application, &format!("{application}-r{part}"));
+            }
+        }
+        self.fleet.set(state.clone());
+        let (name, health) = (Fleet::name(state.index), state.healthy());
+        let version = simulation.kube.apply_generated(&key, state);
+        self.witness
+            .happened(&name, &format!("is {version} {}", if health { "healthy" } else { "degraded" }));
+        self.changes += 1;
+        Ok(())
+    }
+
+    fn state(&self, index: u32) -> anyhow::Result<AppState> {
+        self.fleet.find_any(index).context("find a generated application")
+    }
+}

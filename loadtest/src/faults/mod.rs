@@ -1,0 +1,284 @@
+//! `loadtest faults`: breaks the real binary and its peers in every way that is promised to be survived, and judges
+//! what the platform was told.
+//!
+//! takes: names of faults, or none for all; a seed - gives: a row for each fault, what is wrong, and one last line
+//! calls: the binary, which it builds first; the simulators, in this process - fails: exit code 1 when anything was
+//! lost, repeated beyond what was in flight or out of order, or a fault's own demand is not met
+//!
+//! The seed says what changes and when faults strike; the scheduling of the processes is their own. A fault is a
+//! file, and a line of [`FAULTS`].
+
+mod away;
+mod damage;
+mod disk;
+mod kill;
+mod load;
+mod memory;
+mod outcome;
+mod platform;
+mod poison;
+mod restart;
+mod token;
+mod truth;
+mod witness;
+mod world;
+
+use std::path::PathBuf;
+use std::process::{Command, ExitCode, Stdio};
+
+use anyhow::bail;
+use futures::future::LocalBoxFuture;
+
+use crate::bench::until_interrupted;
+use crate::process;
+use crate::screen::{judged, say};
+pub use outcome::Outcome;
+
+const EXAMPLES: &str = "\
+Examples:
+  Every fault, in a few minutes:
+    loadtest faults
+  Two of them, at other moments:
+    loadtest faults kill away --seed 7
+  As long and as hard as it is meant, with an optimised program:
+    cargo run --release -p loadtest -- faults --long";
+
+/// Where there is no commit to take a seed from.
+const SEED: u64 = 1;
+
+/// Arguments of `loadtest faults`.
+#[derive(Debug, Clone, Default, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Faults to try instead of all: kill, away, away-restart, restart, platform, disk, damage, token, poison
+    #[arg(value_name = "NAME")]
+    pub names: Vec<String>,
+    /// The long form: 200 kills, ten minutes without a receiver, 10,000 applications
+    #[arg(long)]
+    pub long: bool,
+    /// Decides what changes and when faults strike; without it, taken from the current commit
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    pub json: bool,
+    /// Run this program and build nothing
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+}
+
+/// What every fault is told.
+#[derive(Debug, Clone)]
+pub(crate) struct Setting {
+    /// The long form.
+    long: bool,
+    /// Decides what looks random.
+    seed: u64,
+    /// The real binary.
+    program: PathBuf,
+}
+
+impl Setting {
+    /// One of two, by the form of the run.
+    fn either<T>(&self, short: T, long: T) -> T {
+        if self.long { long } else { short }
+    }
+}
+
+type Run = for<'a> fn(&'a Setting) -> LocalBoxFuture<'a, anyhow::Result<Outcome>>;
+
+/// One way to break things.
+struct Fault {
+    name: &'static str,
+    about: &'static str,
+    /// It waits most of its time: all that do are tried at once.
+    waits: bool,
+    run: Run,
+}
+
+/// All of them, in the order they are tried in.
+const FAULTS: &[Fault] = &[
+    Fault {
+        name: "kill",
+        about: "killed under load, again and again",
+        waits: false,
+        run: |setting| Box::pin(kill::run(setting)),
+    },
+    Fault {
+        name: "away",
+        about: "the receiver is away",
+        waits: true,
+        run: |setting| Box::pin(away::run(setting)),
+    },
+    Fault {
+        name: "away-restart",
+        about: "the receiver is away, and the process is killed meanwhile",
+        waits: true,
+        run: |setting| Box::pin(away::with_a_kill(setting)),
+    },
+    Fault {
+        name: "restart",
+        about: "restarted with nothing changed",
+        waits: false,
+        run: |setting| Box::pin(restart::run(setting)),
+    },
+    Fault {
+        name: "platform",
+        about: "the platform fails for one application only",
+        waits: false,
+        run: |setting| Box::pin(platform::run(setting)),
+    },
+    Fault {
+        name: "disk",
+        about: "no room, and no right to write",
+        waits: true,
+        run: |setting| Box::pin(disk::run(setting)),
+    },
+    Fault {
+        name: "damage",
+        about: "the ledger is damaged",
+        waits: false,
+        run: |setting| Box::pin(damage::run(setting)),
+    },
+    Fault {
+        name: "token",
+        about: "the token is refused until its file is replaced",
+        waits: true,
+        run: |setting| Box::pin(token::run(setting)),
+    },
+    Fault {
+        name: "poison",
+        about: "one application's reports are refused for good",
+        waits: true,
+        run: |setting| Box::pin(poison::run(setting)),
+    },
+];
+
+/// Runs `loadtest faults`.
+///
+/// # Errors
+/// When a name is not known, or the binary cannot be built.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let chosen = chosen(&args.names)?;
+    until_interrupted(async {
+        let seed = args.seed.unwrap_or_else(seed_of_commit);
+        let program = process::program(args.program.as_deref()).await?;
+        let setting = Setting { long: args.long, seed, program };
+        if !args.json {
+            say(&format!("seed {seed}"));
+        }
+        let outcomes = carry_out_all(&chosen, &setting, args.json).await;
+        let good = outcomes.iter().all(Outcome::is_good);
+        if args.json {
+            say(&format!("{:#}", outcome::json(&outcomes, seed)));
+        } else {
+            say(&outcome::text(&outcomes));
+            say(&judged(&outcome::last_line(&outcomes), good));
+        }
+        Ok(ExitCode::from(u8::from(!good)))
+    })
+}
+
+/// What became of faults of these names, in their short form; for tests.
+///
+/// # Errors
+/// When a name is not known.
+pub async fn outcomes(names: &[&str], seed: u64, program: PathBuf) -> anyhow::Result<Vec<Outcome>> {
+    let names: Vec<String> = names.iter().map(ToString::to_string).collect();
+    let setting = Setting { long: false, seed, program };
+    Ok(carry_out_all(&chosen(&names)?, &setting, true).await)
+}
+
+/// Those that wait at once, then the others one after the other; outcomes in the order of the faults.
+async fn carry_out_all(chosen: &[&Fault], setting: &Setting, quiet: bool) -> Vec<Outcome> {
+    let tell = |what: &str, fault: &Fault| {
+        if !quiet {
+            say(&format!("{what} {}: {}", fault.name, fault.about));
+        }
+    };
+    let one = async |fault: &Fault| {
+        tell("==", fault);
+        let outcome = carry_out(fault, setting).await;
+        tell(if outcome.is_good() { "held  " } else { "FAILED" }, fault);
+        outcome
+    };
+    let waiting = chosen.iter().filter(|fault| fault.waits).map(|fault| one(fault));
+    let mut waited = futures::future::join_all(waiting).await.into_iter();
+    let mut outcomes = Vec::new();
+    for fault in chosen {
+        let outcome = if fault.waits { waited.next() } else { Some(one(fault).await) };
+        outcomes.extend(outcome);
+    }
+    outcomes
+}
+
+/// A fault that could not be carried out to its end has not held.
+async fn carry_out(fault: &Fault, setting: &Setting) -> Outcome {
+    match (fault.run)(setting).await {
+        Ok(outcome) => outcome,
+        Err(error) => Outcome { wrong: vec![format!("{error:#}")], ..Outcome::new(fault.name, fault.about) },
+    }
+}
+
+/// The faults of these names, all when there are none.
+fn chosen(names: &[String]) -> anyhow::Result<Vec<&'static Fault>> {
+    if let Some(unknown) = names.iter().find(|name| !FAULTS.iter().any(|fault| fault.name == *name)) {
+        let known: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+        bail!("there is no fault {unknown:?}; there are {}", known.join(", "));
+    }
+    let wanted = |fault: &&Fault| names.is_empty() || names.iter().any(|name| name == fault.name);
+    Ok(FAULTS.iter().filter(wanted).collect())
+}
+
+/// A number that stands for the current commit, so that every commit is tried at moments of its own.
+fn seed_of_commit() -> u64 {
+    let mut git = Command::new("git");
+    let asked =
+        git.args(["rev-parse", "--verify", "HEAD"]).stdin(Stdio::null()).stderr(Stdio::null()).output();
+    asked.ok().and_then(|answer| seed_of(&String::from_utf8_lossy(&answer.stdout))).unwrap_or(SEED)
+}
+
+/// The first digits of a commit, as a number.
+fn seed_of(commit: &str) -> Option<u64> {
+    u64::from_str_radix(commit.get(..8)?, 16).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(given: &[&str]) -> anyhow::Result<Vec<&'static str>> {
+        let given: Vec<String> = given.iter().map(ToString::to_string).collect();
+        Ok(chosen(&given)?.into_iter().map(|fault| fault.name).collect())
+    }
+
+    #[test]
+    fn faults_are_chosen_by_name_and_run_in_their_own_order() {
+        let all: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+        assert_eq!(names(&[]).unwrap(), all);
+        assert_eq!(names(&["away", "kill"]).unwrap(), ["kill", "away"]);
+    }
+
+    #[test]
+    fn unknown_names_are_refused_with_the_list() {
+        let all: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+        let refused = names(&["kill", "fire"]).unwrap_err().to_string();
+        assert_eq!(refused, format!("there is no fault \"fire\"; there are {}", all.join(", ")));
+    }
+
+    #[test]
+    fn the_help_names_every_fault() {
+        use clap::Args as _;
+        let command = Args::augment_args(clap::Command::new("faults"));
+        let names = command.get_arguments().find(|argument| argument.get_id() == "names").unwrap();
+        let all: Vec<&str> = FAULTS.iter().map(|fault| fault.name).collect();
+        assert!(names.get_help().unwrap().to_string().ends_with(&all.join(", ")));
+    }
+
+    #[test]
+    fn a_commit_gives_a_seed() {
+        assert_eq!(seed_of("0000001fdeadbeef\n"), Some(31));
+        assert_eq!(seed_of(""), None);
+        assert_eq!(seed_of("not a commit"), None);
+    }
+}

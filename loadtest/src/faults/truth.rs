@@ -1,0 +1,114 @@
+//! What the platform must know in the end: the last state of every application and resource in the simulated cluster,
+//! every deletion of an application that had been reported, and operation ends that had to survive.
+
+use std::collections::BTreeSet;
+
+use pipeline_core::Key;
+use serde_json::Value;
+
+use super::load::{End, Load};
+use super::outcome::KEPT;
+use super::witness::{Witness, named};
+use crate::oracle::{self, Expected, LastState};
+use crate::sim::Simulation;
+use crate::sim::generate::Fleet;
+use crate::sim::kube::Collection;
+
+/// What the platform does not know.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Missing {
+    /// How much.
+    pub(super) count: u64,
+    /// The first of it.
+    pub(super) told: Vec<String>,
+    /// The applications it is about.
+    pub(super) names: BTreeSet<String>,
+}
+
+impl Missing {
+    fn add(&mut self, what: impl FnOnce() -> String) {
+        self.count += 1;
+        if self.told.len() < KEPT {
+            self.told.push(what());
+        }
+    }
+}
+
+/// Compares the platform's last reports with the cluster, and deletions with lives that ended; the application `spared`
+/// is left out.
+///
+/// # Errors
+/// When an application cannot be named or its text is no JSON.
+pub(super) fn missing(
+    simulation: &Simulation,
+    witness: &Witness,
+    load: &Load,
+    spared: Option<&str>,
+) -> anyhow::Result<Missing> {
+    let mut expected: Vec<Expected> = Vec::new();
+    if let Some(fleet) = &simulation.fleet {
+        for state in fleet.snapshot().into_iter().filter(|state| !state.gone) {
+            if spared == Some(Fleet::name(state.index).as_str()) {
+                continue;
+            }
+            let key: Key = fleet.key(state.index)?;
+            let Some(text) = simulation.kube.text(Collection::Applications, &key) else { continue };
+            let object: Value = serde_json::from_slice(&text)?;
+            let managed: Value = serde_json::from_slice(&fleet.managed_resources(&state))?;
+            let tree: Value = serde_json::from_slice(&fleet.resource_tree(&state))?;
+            expected.extend(oracle::expected_of(&LastState {
+                object: Some(&object),
+                deleted: false,
+                managed: Some(&managed),
+                tree: Some(&tree),
+            }));
+        }
+    }
+    let mut missing = Missing::default();
+    let mut before = None;
+    for difference in oracle::check(&expected, &simulation.platform.last()) {
+        // An entity counts once, however many of its facts are wrong.
+        if before.as_ref() != Some(&difference.entity) {
+            missing.names.insert(difference.entity.app_name.clone());
+            missing.add(|| {
+                let fact = difference.fact;
+                format!(
+                    "{}: {fact} is {}, expected {}",
+                    named(&difference.entity),
+                    difference.reported,
+                    difference.expected
+                )
+            });
+        }
+        before = Some(difference.entity);
+    }
+    let stories: Vec<String> =
+        missing.names.iter().take(2).map(|name| format!("{name}: {}", witness.story(name))).collect();
+    missing.told.extend(stories);
+    let seen = witness.lock();
+    for life in &load.ended {
+        if seen.lives.contains_key(life) && !seen.deleted.contains(life) {
+            missing.add(|| format!("{} ({}): its deletion was not reported", life.0, life.1));
+        }
+    }
+    Ok(missing)
+}
+
+/// Operation ends that were not reported, of those that the platform could be told: an application that was never
+/// reported in that life has none to tell.
+pub(super) fn missing_ends<'a>(witness: &Witness, ends: impl Iterator<Item = &'a End>) -> Missing {
+    let seen = witness.lock();
+    let mut missing = Missing::default();
+    for end in ends {
+        let life = (end.name.clone(), end.uid.clone());
+        if seen.lives.contains_key(&life) && !seen.ends.contains(&(end.uid.clone(), end.finished.clone())) {
+            missing.add(|| {
+                format!(
+                    "{} ({}): the operation that ended at {} was not reported",
+                    end.name, end.uid, end.finished
+                )
+            });
+        }
+    }
+    missing
+}

@@ -6,7 +6,7 @@
 //! lost, repeated beyond what was in flight or out of order, or a fault's own demand is not met
 //!
 //! The seed says what changes and when faults strike; the scheduling of the processes is their own. A fault is a
-//! file, and a line of [`FAULTS`].
+//! file, and a line of `FAULTS`.
 
 mod away;
 mod damage;

@@ -105,7 +105,7 @@ fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
 }
 
 /// Whose input it is.
-pub(super) fn key(input: &Input) -> Option<&Key> {
+pub(crate) fn key(input: &Input) -> Option<&Key> {
     match input {
         Input::Event(event) => Some(&event.key),
         Input::Turned { key, .. }

@@ -327,7 +327,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 }
 
 /// The key that an action starts as the circuit's probe.
-fn probing(action: &Action) -> Option<&Key> {
+pub(crate) fn probing(action: &Action) -> Option<&Key> {
     match action {
         Action::Start(start) if start.probe => Some(&start.event.key),
         Action::Read { key, probe: true, .. } => Some(key),

@@ -16,7 +16,8 @@ use super::{Knobs, Mutant};
 use crate::circuit::{Circuit, State};
 use crate::lane::{Action, Input, Lane, Outcome, ReadResult};
 use crate::shard::journal::Journal;
-use crate::shard::keep::Keeping;
+use crate::shard::keep::{Keeping, key};
+use crate::shard::probing;
 
 /// One shard's task.
 pub(super) struct Shard {
@@ -219,23 +220,5 @@ impl Process {
                 ReadResult::Gone { uid, observed: Timestamp::UNIX_EPOCH }
             }
         }
-    }
-}
-
-/// The key that an action starts as the circuit's probe.
-fn probing(action: &Action) -> Option<&Key> {
-    match action {
-        Action::Start(start) if start.probe => Some(&start.event.key),
-        Action::Read { key, probe: true, .. } => Some(key),
-        _ => None,
-    }
-}
-
-fn key(input: &Input) -> Option<&Key> {
-    match input {
-        Input::Event(event) => Some(&event.key),
-        Input::Turned { key, .. } | Input::Read { key, .. } | Input::Replay { key, .. } => Some(key),
-        Input::Restore { key, .. } | Input::Park { key, .. } | Input::Discard { key } => Some(key),
-        Input::Pause | Input::Resume | Input::Probe | Input::Stop | Input::Tick => None,
     }
 }

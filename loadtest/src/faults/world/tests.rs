@@ -48,10 +48,12 @@ async fn a_ledger_that_is_taken_away_repeats_beyond_what_was_in_flight() {
     let state = world.simulation.directory().join("state");
     std::fs::remove_dir_all(&state).unwrap();
     std::fs::create_dir(&state).unwrap();
+    // Each application and each of its resources once more, the first of them before it says that it is ready.
+    let all = world.posts() + 30;
     world.start().await.unwrap();
-    // Each application and each of its resources once more.
-    let all = world.witness.lock().received + 30;
-    while world.witness.lock().received < all {
+    let deadline = Instant::now() + READY;
+    while world.posts() < all {
+        assert!(Instant::now() < deadline, "{} of {all} reports came", world.posts());
         sleep(LOOK).await;
     }
     let mut outcome = Outcome::new("kill", "");

@@ -15,6 +15,7 @@ pub mod redact;
 mod report;
 mod seen;
 mod stage;
+mod traceparent;
 
 pub use digest::{Digest, Hasher};
 pub use divergence::{ApplicationDigest, Compared, ShardDigest};
@@ -22,7 +23,7 @@ pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, OperationEnd, Uid, Version};
 pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
-pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Sample, Samples};
+pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, Wait};
 pub use record::{ParentRef, Record, ResourceRow, Sections, Sent, Settle, Stub, Unanswered};
 pub use report::{Entity, EntityId, Report, ReportKind, Shows};
 pub use secrecy::{ExposeSecret, SecretString};
@@ -30,5 +31,7 @@ pub use seen::Seen;
 pub use stage::{
     Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn, idempotency_key,
 };
+pub use traceparent::{traced, traceparent};
+
 /// Asks a component to stop; cloned to everything that runs.
 pub type Shutdown = tokio_util::sync::CancellationToken;

@@ -1,7 +1,7 @@
 //! How stages tell the engine what they did toward a peer, without counting themselves.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::Reason;
 
@@ -99,16 +99,58 @@ pub struct Sample {
     pub took: Duration,
 }
 
+/// How much is asked of a peer at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pressure {
+    /// Who is called.
+    pub peer: Peer,
+    /// Calls that may be under way at once.
+    pub limit: usize,
+    /// Calls that are.
+    pub in_flight: usize,
+    /// Calls that wait until fewer are.
+    pub waiting: usize,
+}
+
+/// What a call had to wait for before it was made; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Wait {
+    /// For another call to end: as many as may be were under way.
+    Slot,
+    /// For the budget of calls in a second.
+    Budget,
+}
+
+impl Wait {
+    /// All, for metrics that start at zero.
+    pub const ALL: [Self; 2] = [Self::Slot, Self::Budget];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Slot => "slot",
+            Self::Budget => "budget",
+        }
+    }
+}
+
 /// Takes samples; the engine's metrics implement it.
 pub trait Meter: Send + Sync {
     /// Takes one sample. Never blocks.
     fn record(&self, sample: Sample);
+
+    /// Takes how much is asked of a peer from now on. Never blocks.
+    fn pressure(&self, _pressure: Pressure) {}
+
+    /// Takes that a call had to wait. Never blocks.
+    fn waited(&self, _peer: Peer, _wait: Wait, _took: Duration) {}
 }
 
 /// The calls that were made for one event; cloning shares. The first 64 are kept.
 #[derive(Debug, Clone, Default)]
 pub struct Samples {
-    samples: Arc<Mutex<Vec<Sample>>>,
+    samples: Arc<Mutex<Vec<(Instant, Sample)>>>,
 }
 
 /// A round that made more calls than this is told by the first of them.
@@ -118,6 +160,12 @@ impl Samples {
     /// The samples taken so far, which are forgotten.
     #[must_use]
     pub fn take(&self) -> Vec<Sample> {
+        self.take_ended().into_iter().map(|(_, sample)| sample).collect()
+    }
+
+    /// As [`Samples::take`], each with when it was taken: when its call ended.
+    #[must_use]
+    pub fn take_ended(&self) -> Vec<(Instant, Sample)> {
         std::mem::take(&mut *self.samples.lock().unwrap_or_else(PoisonError::into_inner))
     }
 }
@@ -126,7 +174,7 @@ impl Meter for Samples {
     fn record(&self, sample: Sample) {
         let mut samples = self.samples.lock().unwrap_or_else(PoisonError::into_inner);
         if samples.len() < SAMPLES {
-            samples.push(sample);
+            samples.push((Instant::now(), sample));
         }
     }
 }

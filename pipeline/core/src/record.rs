@@ -3,7 +3,9 @@
 //! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
-use crate::{Digest, Entity, EntityId, Report, Shows, Uid, Version};
+use std::borrow::Borrow;
+
+use crate::{Digest, Entity, EntityId, OperationEnd, Report, Shows, Uid, Version};
 
 pub use sent::Sent;
 
@@ -272,6 +274,26 @@ impl Record {
             row.gone = present.binary_search(&row.id).is_err();
         }
         record
+    }
+
+    /// Of `ends` of one life's operations those that are still to be told, oldest first; `record` is what is
+    /// remembered of that life.
+    ///
+    /// Each acknowledgement of an end moves [`Record::operation`], so that a round that was cut off goes on where it
+    /// was: nothing up to that one. Once a round is settled only that very end is known to be told: a read may show an
+    /// operation before the watch shows the end of an earlier one.
+    #[must_use]
+    pub fn untold<E: Borrow<OperationEnd>>(record: Option<&Self>, mut ends: Vec<E>) -> Vec<E> {
+        // Of what was folded together twice the order is lost; these times are written alike.
+        ends.sort_by(|a, b| a.borrow().finished_at.cmp(&b.borrow().finished_at));
+        let Some(record) = record.filter(|record| !record.operation.is_none()) else { return ends };
+        let told = |end: &E| end.borrow().digest() == record.operation;
+        if record.is_settled() {
+            ends.retain(|end| !told(end));
+        } else if let Some(last) = ends.iter().rposition(told) {
+            ends.drain(..=last);
+        }
+        ends
     }
 
     fn row(&mut self, id: EntityId) -> &mut ResourceRow {

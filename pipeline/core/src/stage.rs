@@ -200,6 +200,14 @@ impl Shipment {
         };
         Self { report, idempotency_key: key.into() }
     }
+
+    /// The id of the span that its sending is in the event's trace: the same for a retry of the same content, and
+    /// never 0.
+    #[must_use]
+    pub fn span(&self) -> u64 {
+        let digits = self.idempotency_key.get(..16);
+        digits.and_then(|digits| u64::from_str_radix(digits, 16).ok()).unwrap_or_default().max(1)
+    }
 }
 
 /// The idempotency key of a report of a state, 64 hexadecimal digits: SHA-256 of the ledger's id, the sink,

@@ -141,7 +141,8 @@ impl Source for ApplicationWatch {
             Ok(head) if head.key == *key => {
                 // It may be gone before a list or the watch shows it: then the next list must miss it. Which state it
                 // was is not noted, since the list must hand over that state all the same.
-                if self.namespaces.contains(key.namespace()) && self.seen.get(key).is_none() {
+                let later = |(uid, at): (Uid, Version)| uid != head.uid && at < head.version;
+                if self.namespaces.contains(key.namespace()) && self.seen.get(key).is_none_or(later) {
                     self.seen.note(&head.key, &head.uid, Version(0));
                 }
                 Ok(Some(self.event(&head, false, Cause::Read)))

@@ -2,7 +2,7 @@
 
 use crate::{Digest, Entity, Report, Uid, Version};
 
-use super::{Record, ResourceRow, Stub, Unanswered};
+use super::{Record, ResourceRow, Sections, Stub, Unanswered};
 
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the
 /// record of an earlier moment and this alone, the record of this moment can be made again.
@@ -124,10 +124,14 @@ impl Record {
             Entity::Application => {
                 record.unsure = true;
                 record.unanswered = sent.unanswered;
+                // A settled round moves the operation, and no counter.
+                let lost = (record.content, record.operation) != (sent.content, sent.operation);
+                record.operation = sent.operation;
                 if behind {
                     (record.counter, record.content, record.owed) = (sent.counter, sent.content, sent.owed);
-                    record.operation = sent.operation;
                 }
+                // Of reports whose acknowledgements were lost nobody knows whether their round was settled.
+                record.sections = record.sections.map(|is| if lost { Sections::default() } else { is });
             }
             Entity::Resource(id) => {
                 let row = record.row(id);

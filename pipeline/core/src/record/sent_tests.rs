@@ -1,28 +1,10 @@
 //! Reports on their way: what a killed process knows of them at its next start.
 
-use bytes::Bytes;
-
 use super::*;
-use crate::{EntityId, Key, ReportKind, Shows};
+use crate::EntityId;
+use crate::record::tests::report;
 
 const RESOURCE: Entity = Entity::Resource(EntityId(9));
-
-fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
-    Report {
-        key: Key::new("argocd", "store").unwrap(),
-        uid: uid.into(),
-        version: Version(version),
-        entity,
-        kind: ReportKind::App,
-        decision: Digest(content + 100),
-        content: Digest(content),
-        owed: false,
-        ends: false,
-        shows: Shows::default(),
-        body: Bytes::new(),
-        trace: 0,
-    }
-}
 
 fn end(uid: &str, version: u64) -> Report {
     Report { ends: true, ..report(uid, version, Entity::Application, 0) }

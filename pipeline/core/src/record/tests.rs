@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::*;
 use crate::{Key, ReportKind, Shipment};
 
-fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
+pub(super) fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
     Report {
         key: Key::new("argocd", "store").unwrap(),
         uid: uid.into(),
@@ -157,4 +157,51 @@ fn between_a_report_and_its_round_no_state_counts_as_reported() {
         Record::settle(Some(cut), &Settle { sections, ..settle("a", 9, &[9]) }).sections,
         Some(sections)
     );
+}
+
+fn end(second: u32) -> OperationEnd {
+    OperationEnd {
+        phase: "Succeeded".into(),
+        started_at: "2026-11-21T11:30:00Z".into(),
+        finished_at: format!("2026-11-21T11:30:{second:02}Z"),
+        revision: String::new(),
+        message: String::new(),
+    }
+}
+
+#[test]
+fn ends_are_told_in_the_order_in_which_they_ended_and_a_round_that_was_cut_off_goes_on_where_it_was() {
+    let (third, second, first) = (end(3), end(2), end(1));
+    let untold = |record: Option<&Record>| Record::untold(record, vec![&third, &first, &second]);
+    assert_eq!(untold(None), [&first, &second, &third]);
+    let begun = Record::new("a".into());
+    assert_eq!(untold(Some(&begun)), [&first, &second, &third]);
+    let shows = |end: &OperationEnd| Report {
+        shows: Shows::End(end.digest()),
+        ..report("a", 5, Entity::Application, 1)
+    };
+    let told = Record::acknowledge(Some(begun.clone()), &shows(&second)).unwrap();
+    assert_eq!(untold(Some(&told)), [&third]);
+    let other = Record::acknowledge(Some(begun), &shows(&end(9))).unwrap();
+    assert_eq!(untold(Some(&other)), [&first, &second, &third]);
+}
+
+/// A read showed the second before the watch showed the end of the first.
+#[test]
+fn of_a_settled_record_only_the_very_end_that_it_shows_is_told() {
+    let (third, second, first) = (end(3), end(2), end(1));
+    let sections = Sections { spec: Digest(1), ..Sections::default() };
+    let state = Settle { sections, operation: second.digest(), ..settle("a", 5, &[]) };
+    let settled = Record::settle(None, &state);
+    assert_eq!(Record::untold(Some(&settled), vec![&third, &second, &first]), [&first, &third]);
+    let cut = Record::acknowledge(Some(settled.clone()), &report("a", 8, Entity::Application, 2)).unwrap();
+    assert_eq!(Record::untold(Some(&cut), vec![&third, &second, &first]), [&third], "not settled any more");
+
+    // As is one whose acknowledgements were lost with a killed process.
+    let sent = Sent {
+        counter: 1,
+        ..Sent::new(Some(&settled), &report("a", 8, Entity::Application, 2), None).unwrap()
+    };
+    let resumed = Record::resume(Some(settled), &Sent { content: Digest(2), ..sent }).unwrap();
+    assert_eq!(Record::untold(Some(&resumed), vec![&third, &second, &first]), [&third]);
 }

@@ -82,6 +82,9 @@ pub enum Outcome {
         why: Filtered,
         /// As in [`Outcome::Acked`].
         owed: Option<Duration>,
+        /// The event was looked at in full: what was owed before and is not now is owed no more. What is told at a
+        /// glance, or is stale, says nothing of that.
+        settled: bool,
     },
     /// To be tried again.
     Retry {
@@ -127,7 +130,7 @@ pub enum ReadResult {
     Found(Arc<Event>),
     /// The object is gone.
     Gone {
-        /// The life that the ledger knows, for a mark that knows none.
+        /// The life that the ledger knows: it is over too, whatever the mark knows.
         uid: Option<Uid>,
         /// When that was noticed.
         observed: Timestamp,
@@ -146,6 +149,17 @@ pub enum ReadResult {
         /// When.
         at: Timestamp,
     },
+}
+
+impl ReadResult {
+    /// Why there is nothing to go on with, if there is not.
+    #[must_use]
+    pub fn failed(&self) -> Option<Reason> {
+        match self {
+            Self::Failed { reason, .. } | Self::Refused { reason, .. } => Some(*reason),
+            Self::Found(_) | Self::Gone { .. } => None,
+        }
+    }
 }
 
 /// What the lane's owner is to do.
@@ -277,6 +291,21 @@ pub enum Folded {
     Former,
     /// It had to be tried again, and there was no room to keep it.
     Retried,
+}
+
+impl Folded {
+    /// How it is told.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Dirty => "dirty",
+            Self::Limited => "limited",
+            Self::Overtaken => "overtaken",
+            Self::Former => "former",
+            Self::Retried => "retried",
+        }
+    }
 }
 
 /// One key that was refused for good. No body is kept: replaying it reads the object again.

@@ -24,8 +24,10 @@ struct End {
 /// Why a key is dirty, and what is known of what was folded into it.
 #[derive(Debug, Clone)]
 pub(super) struct Mark {
-    /// What the event of the read is caused by.
+    /// [`Cause::Owed`] while nothing but that is noted, else [`Cause::Read`].
     pub(super) cause: Cause,
+    /// The time of what is owed has come, whatever else was noted since.
+    owed: bool,
     /// Since when something of the key is unreported.
     pub(super) since: Duration,
     /// The newest life noted.
@@ -64,8 +66,18 @@ pub(super) struct Load {
 impl Mark {
     pub(super) fn new(cause: Cause, since: Duration) -> Self {
         let none = Version(0);
-        let (gone, ends) = (Vec::new(), Vec::new());
-        Self { cause, since, uid: None, version: none, floor: none, trace: 0, shown_over: None, gone, ends }
+        Self {
+            cause,
+            owed: cause == Cause::Owed,
+            since,
+            uid: None,
+            version: none,
+            floor: none,
+            trace: 0,
+            shown_over: None,
+            gone: Vec::new(),
+            ends: Vec::new(),
+        }
     }
 
     /// The mark of a key of which something was journaled, with how many things had to be given up. The life that
@@ -114,6 +126,7 @@ impl Mark {
     pub(super) fn note(&mut self, event: &Event, known: Option<&OperationEnd>, spare: u64) -> u64 {
         let mut dropped = 0;
         self.cause = Cause::Read;
+        self.owed |= event.cause == Cause::Owed;
         self.trace = event.trace;
         dropped += self.advance(&event.uid, event.version);
         if event.is_deleted() {
@@ -191,7 +204,10 @@ impl Mark {
         if newer.cause == Cause::Read {
             self.cause = Cause::Read;
         }
-        if let Some(uid) = &newer.uid {
+        self.owed |= newer.owed;
+        // A life of which nothing but its name is known succeeds none: whoever asked for a replay named it.
+        let named = newer.version.0 == 0 && self.uid.is_some();
+        if let Some(uid) = newer.uid.as_ref().filter(|_| !named) {
             dropped += self.advance(uid, newer.version);
             self.trace = newer.trace;
         }
@@ -228,7 +244,6 @@ impl Mark {
         mut later: Option<Box<Self>>,
         event: &mut Event,
     ) -> (Vec<Event>, Option<Box<Self>>) {
-        event.cause = self.cause;
         if self.trace == 0 {
             self.trace = event.trace;
         }
@@ -255,11 +270,10 @@ impl Mark {
         let shown = |kept: &End| kept.uid == event.uid && kept.version <= event.version;
         self.take_ends(&mut later, |kept| told(&kept.uid) || shown(kept));
         if let Some(mark) = later.take_if(|later| covered(later)) {
+            self.owed |= mark.owed;
             self.adopt(mark.ends);
-            if mark.cause == Cause::Read {
-                event.cause = Cause::Read;
-            }
         }
+        event.cause = if self.owed { Cause::Owed } else { Cause::Read };
         let before = self.deletions_of(&event.key, lives, event.observed);
         let shown = event.operation.clone();
         event.coalesced_ends.extend(
@@ -272,7 +286,7 @@ impl Mark {
         (before, later)
     }
 
-    /// What a read that found nothing makes of this mark: the deletion of every life that it knows, or of
+    /// What a read that found nothing makes of this mark: the deletion of every life that it knows, and of
     /// `fallback`, the life that the ledger knows.
     pub(super) fn gone(
         mut self,
@@ -290,19 +304,20 @@ impl Mark {
             let marks = std::iter::once(&self).chain(later.as_deref());
             marks.filter_map(|mark| mark.shown_over.as_ref()).any(|over| over == uid)
         };
-        let ahead = lives.last().map(|(uid, _)| uid.clone()).filter(|uid| !shown(uid));
+        let newest = self.uid.as_ref().or(lives.last().map(|(uid, _)| uid));
+        let ahead = newest.cloned().filter(|uid| !shown(uid));
         self.take_ends(&mut later, |kept| told(&kept.uid));
         later.take_if(|later| covered(later));
         Gone { deletions: self.deletions_of(key, lives, observed), rest: later, ahead }
     }
 
-    /// The lives noted, the newest (or else `fallback`) last.
+    /// The lives noted, the newest last, then `fallback`, which may be one of them.
     fn lives(&mut self, fallback: Option<Uid>) -> Vec<(Uid, Version)> {
         let mut lives = std::mem::take(&mut self.gone);
-        if let Some(uid) = self.uid.clone().or(fallback)
-            && !lives.iter().any(|(known, _)| *known == uid)
-        {
-            lives.push((uid, self.version));
+        for uid in self.uid.iter().cloned().chain(fallback) {
+            if !lives.iter().any(|(known, _)| *known == uid) {
+                lives.push((uid, self.version));
+            }
         }
         lives
     }

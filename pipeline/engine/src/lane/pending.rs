@@ -37,6 +37,7 @@ impl Lane {
         }
         pending.ends.reverse();
         pending.gone.reverse();
+        pending.gone.sort_by_key(|(_, version)| *version);
         Some(pending)
     }
 
@@ -72,6 +73,7 @@ impl Pending {
         if let (Some(uid), Some(next)) = (&asked.uid, &later.uid)
             && uid != next
             && asked.version < later.version
+            && !self.gone.iter().any(|(known, _)| known == uid)
         {
             self.over(uid, asked.version);
         }
@@ -84,8 +86,14 @@ impl Pending {
         }
     }
 
+    /// A list that lacks a name ends the life that it knew, however many followed: the earliest word of a life's end
+    /// says best when that was.
     pub(super) fn over(&mut self, uid: &Uid, version: Version) {
-        if self.gone.len() < KEPT && !self.gone.iter().any(|(life, _)| life == uid) {
+        if let Some((_, known)) = self.gone.iter_mut().find(|(life, _)| life == uid) {
+            if version.0 != 0 && version < *known {
+                *known = version;
+            }
+        } else if self.gone.len() < KEPT {
             self.gone.push((uid.clone(), version));
         }
     }

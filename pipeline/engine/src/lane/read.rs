@@ -63,9 +63,9 @@ impl Lane {
         charge(&mut self.counts, before, rest.as_deref().map(Mark::load).unwrap_or_default());
         slot.mark = rest;
         self.counts.dirty -= u64::from(slot.mark.is_none());
+        slot.carry(&event);
         slot.saw(&event);
         slot.shown.clone_from(&event.operation);
-        slot.carried.clone_from(&event.coalesced_ends);
         self.run(key, deletions.into_iter().chain([event]), since, probe, now, out);
     }
 

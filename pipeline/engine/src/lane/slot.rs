@@ -7,10 +7,13 @@ use std::time::Duration;
 use pipeline_core::{Cause, Event, OperationEnd, Uid, Version};
 
 use super::input::{Blame, Refused, Standing, same_end};
-use super::mark::Mark;
+use super::mark::{KEPT, Mark};
 
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
+
+/// Ends that reads brought along and that are remembered of one key.
+const CARRIED: usize = 2 * KEPT;
 
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,7 +90,7 @@ pub(super) struct Slot {
     pub(super) watched: Version,
     /// The end of an operation that the newest event shows, which will be reported with it.
     pub(super) shown: Option<Arc<OperationEnd>>,
-    /// Ends of operations that the last read brought along: the watch, which lags behind it, shows them once more.
+    /// Ends of operations that reads showed or brought along: the watch, which lags behind them, shows them once more.
     pub(super) carried: Vec<Arc<OperationEnd>>,
     /// A life that a read showed to be over before the watch did, and until when that is remembered; it is
     /// remembered for as long as there is something to do, too. What the watch shows of it must not follow the
@@ -203,6 +206,23 @@ impl Slot {
         let mut event = Arc::unwrap_or_clone(event);
         event.operation = None;
         event.into()
+    }
+
+    /// Notes the ends that a read brings along, and, while the watch still lags behind an earlier one, those of that;
+    /// the newest [`CARRIED`] of them.
+    pub(super) fn carry(&mut self, event: &Event) {
+        let same = self.newest.as_ref().is_some_and(|(uid, _)| *uid == event.uid);
+        if !same || !self.is_ahead() {
+            self.carried.clear();
+        } else if let Some(shown) = self.shown.take() {
+            self.carried.push(shown);
+        }
+        for end in &event.coalesced_ends {
+            if !self.carried.iter().any(|known| same_end(known, end)) {
+                self.carried.push(end.clone());
+            }
+        }
+        self.carried.drain(..self.carried.len().saturating_sub(CARRIED));
     }
 
     /// Notes that a state was taken in. What is older, of another life, changes nothing.

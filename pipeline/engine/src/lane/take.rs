@@ -29,6 +29,10 @@ impl Lane {
         let key = event.key.clone();
         let parked = self.is_parked(&event);
         let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let mut event = event;
+        if let Some(uid) = slot.missed(&event) {
+            Arc::make_mut(&mut event).uid = uid;
+        }
         let age = slot.age(&event);
         if matches!(age, Age::Stale | Age::Overtaken) {
             slot.watched = slot.watched.max(event.version);
@@ -115,6 +119,15 @@ impl Lane {
 }
 
 impl Slot {
+    /// The life whose end it is when a list lacks a name: the one that a read has shown since, before the watch did. Of
+    /// the one that the watch had shown before, that read told.
+    fn missed(&self, event: &Event) -> Option<Uid> {
+        let (uid, version) = self.newest.as_ref()?;
+        let listed = event.is_deleted() && event.body().is_none() && event.cause == Cause::Watch;
+        let since = *uid != event.uid && self.is_ahead() && *version <= event.version;
+        (listed && since).then(|| uid.clone())
+    }
+
     fn age(&self, event: &Event) -> Age {
         if event.cause != Cause::Watch || event.version.0 == 0 {
             return Age::New;

@@ -109,9 +109,9 @@ impl Lane {
                 self.parked.remove(key);
                 Step::Acked { after: now.saturating_sub(held.since) }
             }
-            Outcome::Filtered { why, owed } => {
+            Outcome::Filtered { why, owed, settled } => {
                 self.counts.filtered += 1;
-                if owed.is_some() {
+                if settled || owed.is_some() {
                     set_owed(slot, owed.map(|after| now + after), &mut self.counts.owed);
                 }
                 if why != Filtered::Stale {
@@ -153,7 +153,10 @@ impl Lane {
         let heir = slot.queue.front().is_some_and(|next| next.event.uid == held.event.uid);
         if full && held.event.is_deleted() {
             self.counts.bytes -= held.size;
-            Arc::make_mut(&mut held.event).change = Change::Deleted { body: None };
+            let event = Arc::make_mut(&mut held.event);
+            event.change = Change::Deleted { body: None };
+            // The body would have told of it.
+            event.coalesced_ends.extend(event.operation.take());
             held = Held::new(held.event, held.since, true);
             self.counts.bytes += held.size;
         } else if full && (heir || slot.queue.is_empty()) {
@@ -225,7 +228,10 @@ fn inherit(next: &mut Held, former: &Held) {
     *next = Held::new(next.event.clone(), former.since, true);
 }
 
+/// Notes when to look again for what is owed, or that nothing is. An earlier time stays: each change of a busy
+/// application would put it off once more.
 fn set_owed(slot: &mut Slot, owed: Option<Duration>, gauge: &mut u64) {
+    let owed = owed.map(|at| slot.owed.map_or(at, |earlier| earlier.min(at)));
     *gauge = *gauge + u64::from(owed.is_some()) - u64::from(slot.owed.is_some());
     slot.owed = owed;
 }

@@ -4,9 +4,12 @@
 //! calls: redb; all of it blocks - fails: [`LedgerError`] at the start, [`Failure`] for a commit, after which
 //! the file is opened again
 //!
-//! The table `ledger` is the head: format, id, and `covered/<sink>`, the number of the last note of a report on its
-//! way that the tables know of. Beside it a table of each kind for each sink, key to sealed packed form. redb checks
-//! every page when it opens the file; each packed form has a checksum of its own on top, over its key too.
+//! The table `ledger` is the head: format, id, and `covered/<sink>`, the number of the last commit of these tables,
+//! which know of all notes of reports on their way that have lower numbers. Beside it a table of each kind for each
+//! sink, key to sealed packed form. redb checks every page when it opens the file; each packed form has a checksum of
+//! its own on top, over its key too. The bit that says which of two commits is the last is under no checksum: so the
+//! number of the last commit is compared with the one that the flight file knows, or memory when the file is opened
+//! again. A file that has gone back is as good as corrupt: what it forgot would be taken for never reported.
 //!
 //! A file that was lost while a process had it is written anew from memory, in one transaction: it holds all that was
 //! acknowledged under its id, or nothing and no id. Only one sink's tables are in memory, so that id stands as
@@ -22,6 +25,9 @@ use redb::{
 
 use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
+use super::flight::Owner;
+use super::head::{Head, covered_of, head, id_of};
+use super::sending::{self, Left};
 use super::state::new_id;
 use super::tables::{Bytes, Row, Table, Tables};
 use super::{Origin, binary, migrate};
@@ -43,8 +49,8 @@ pub(super) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>
 pub(super) struct Loaded {
     pub(super) id: String,
     pub(super) tables: Tables,
-    /// Notes up to this number are covered.
-    pub(super) covered: u64,
+    /// What stands in the flight file; the number of the last commit is the ledger file's own.
+    pub(super) left: Left,
     pub(super) origin: Origin,
 }
 
@@ -53,6 +59,8 @@ pub(super) struct Store {
     path: PathBuf,
     sink: String,
     id: String,
+    /// The number of the last commit.
+    covered: u64,
     opener: Opener,
     /// `None` after a failure: redb takes nothing more until the file is opened again.
     database: Option<Database>,
@@ -78,16 +86,19 @@ pub(super) fn opener(path: PathBuf, cache: usize) -> Opener {
 }
 
 impl Store {
-    /// Opens the file and reads all of it.
+    /// Opens the file and reads all of it, and the flight file beside it.
     pub(super) fn open(path: &Path, sink: &str, opener: Opener) -> Result<(Self, Loaded), LedgerError> {
         let whole = || {
             guarded(|| {
                 let (database, head) = attempt(path, sink, &opener, None)?;
+                let left = sending::beside(path, &Owner { id: head.id.clone(), sink: sink.to_owned() });
+                head.not_before(left.covered, path)?;
                 let database = migrate::compact(database, path);
                 let read = load(&database, sink).map_err(|error| unreadable(path, error))?;
-                let (tables, covered) = read.ok_or(Unusable::Corrupt)?;
+                let tables = read.ok_or(Unusable::Corrupt)?;
+                let left = Left { covered: head.covered, ..left };
                 let origin = if head.new { Origin::New } else { Origin::Existing };
-                Ok((database, Loaded { id: head.id, tables, covered, origin }))
+                Ok((database, Loaded { id: head.id, tables, left, origin }))
             })
         };
         let (database, loaded) = match whole() {
@@ -104,9 +115,9 @@ impl Store {
                 (database, Loaded { origin: Origin::SetAside(aside), ..loaded })
             }
         };
-        let id = loaded.id.clone();
+        let (id, covered) = (loaded.id.clone(), loaded.left.covered);
         let (path, sink) = (path.to_owned(), sink.to_owned());
-        Ok((Self { path, sink, id, opener, database: Some(database), anew: false }, loaded))
+        Ok((Self { path, sink, id, covered, opener, database: Some(database), anew: false }, loaded))
     }
 
     /// Where the file is.
@@ -119,8 +130,8 @@ impl Store {
         std::fs::metadata(&self.path).map_or(0, |file| file.len())
     }
 
-    /// Commits `rows`, and that notes up to `covered` are known to them, in one transaction. After a failure the next
-    /// call opens the file again.
+    /// Commits `rows`, under a number that is higher than that of any commit before and of any note that they know of,
+    /// in one transaction. After a failure the next call opens the file again.
     pub(super) fn commit(&mut self, rows: &[Row], covered: u64) -> Result<Committed, Failure> {
         let database = self.opened()?;
         if self.anew {
@@ -147,6 +158,7 @@ impl Store {
         match catch_unwind(AssertUnwindSafe(|| write(&database, &self.sink, rows, covered, anew))) {
             Ok(Ok(())) => {
                 self.database = Some(database);
+                self.covered = covered;
                 Ok(())
             }
             Ok(Err(error)) => Err(Failure::Storage(error)),
@@ -168,7 +180,15 @@ impl Store {
     /// The records stay where they are: memory has them all, and what the file holds of them is replaced by
     /// what waits. Returns whether the file is empty.
     fn reopen(&self) -> Result<(Database, bool), Failure> {
-        let head = || guarded(|| attempt(&self.path, &self.sink, &self.opener, Some(&self.id)));
+        let head = || {
+            guarded(|| {
+                let (database, head) = attempt(&self.path, &self.sink, &self.opener, Some(&self.id))?;
+                if head.id == self.id && !head.new {
+                    head.not_before(self.covered, &self.path)?;
+                }
+                Ok((database, head))
+            })
+        };
         let (database, head) = match head() {
             Ok(opened) => opened,
             Err(Unusable::Error(error)) => return Err(Failure::Reopen(error)),
@@ -208,58 +228,9 @@ fn attempt(path: &Path, sink: &str, opener: &Opener, id: Option<&str>) -> Result
     Ok((database, head))
 }
 
-struct Head {
-    format: u64,
-    id: String,
-    new: bool,
-}
-
-/// Reads format and id; a file that has neither is new and gets them, in one commit, unless its id is known: then they
-/// come with all that was acknowledged under it.
-fn head(database: &Database, sink: &str, id: Option<&str>) -> Result<Head, redb::Error> {
-    match read_head(database, sink)? {
-        (Some(format), Some(id)) => {
-            let format = format.parse().map_err(|_| redb::Error::Corrupted("format".to_owned()))?;
-            Ok(Head { format, id, new: false })
-        }
-        (None, None) => {
-            let id = match id {
-                Some(known) => known.to_owned(),
-                None => {
-                    let id = new_id();
-                    let transaction = begin(database)?;
-                    {
-                        let mut table = transaction.open_table(LEDGER)?;
-                        table.insert("format", FORMAT.to_string().as_str())?;
-                        table.insert("id", id.as_str())?;
-                    }
-                    transaction.commit()?;
-                    id
-                }
-            };
-            Ok(Head { format: FORMAT, id, new: true })
-        }
-        _ => Err(redb::Error::Corrupted("half a head".to_owned())),
-    }
-}
-
-fn read_head(database: &Database, sink: &str) -> Result<(Option<String>, Option<String>), redb::Error> {
-    let table = match database.begin_read()?.open_table(LEDGER) {
-        Ok(table) => table,
-        Err(redb::TableError::TableDoesNotExist(_)) => return Ok((None, None)),
-        Err(error) => return Err(error.into()),
-    };
-    let read = |name: &str| Ok::<_, redb::Error>(table.get(name)?.map(|value| value.value().to_owned()));
-    let id = match read(&id_of(sink))? {
-        Some(own) => Some(own),
-        None => read("id")?,
-    };
-    Ok((read("format")?, id))
-}
-
-/// All tables of a sink, and up to which note they are covered; `None` when a record is damaged, because a record
-/// that is left out would give old idempotency keys to new reports. What else is damaged is left out and removed.
-fn load(database: &Database, sink: &str) -> Result<Option<(Tables, u64)>, redb::Error> {
+/// All tables of a sink; `None` when a record is damaged, because a record that is left out would give old idempotency
+/// keys to new reports. What else is damaged is left out and removed.
+fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> {
     let mut tables = Tables::default();
     let mut damaged = Vec::new();
     let transaction = database.begin_read()?;
@@ -279,10 +250,6 @@ fn load(database: &Database, sink: &str) -> Result<Option<(Tables, u64)>, redb::
             }
         }
     }
-    let covered = match transaction.open_table(LEDGER)?.get(covered_of(sink).as_str())? {
-        Some(number) => number.value().parse().map_err(|_| redb::Error::Corrupted("covered".to_owned()))?,
-        None => 0,
-    };
     drop(transaction);
     if !damaged.is_empty() {
         tracing::warn!(
@@ -296,7 +263,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<(Tables, u64)>, redb::
         }
         transaction.commit()?;
     }
-    Ok(Some((tables, covered)))
+    Ok(Some(tables))
 }
 
 fn whole(table: Table, key: &str, sealed: &[u8]) -> Option<(Key, Bytes)> {
@@ -305,10 +272,10 @@ fn whole(table: Table, key: &str, sealed: &[u8]) -> Option<(Key, Bytes)> {
     Some((Key::parse(key).ok()?, packed.into()))
 }
 
-/// Begins a commit in two phases: it costs one more write to the disk, and a damaged newest commit is then refused as
-/// corrupt. In one phase the storage cannot tell it from one that was cut off, and goes back to the commit before without
-/// a word: what was acknowledged last would be forgotten.
-fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
+/// Begins a transaction: every one begins here, so that its commit is in two phases. That costs one more write to the
+/// disk, and a damaged newest commit is then refused as corrupt. In one phase the storage cannot tell it from one that
+/// was cut off, and goes back to the commit before without a word: what was acknowledged last would be forgotten.
+pub(super) fn begin(database: &Database) -> Result<WriteTransaction, redb::Error> {
     let mut transaction = database.begin_write()?;
     transaction.set_two_phase_commit(true);
     Ok(transaction)
@@ -356,14 +323,6 @@ fn write(
     }
     transaction.commit()?;
     Ok(())
-}
-
-fn id_of(sink: &str) -> String {
-    format!("id/{sink}")
-}
-
-fn covered_of(sink: &str) -> String {
-    format!("covered/{sink}")
 }
 
 #[cfg(test)]

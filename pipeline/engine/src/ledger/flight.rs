@@ -3,6 +3,7 @@
 //! ```text
 //! frame:  mark 4 | length u32 | checksum u64 | that many bytes
 //! first:  format u8 | the ledger's id | the sink
+//! second: the number of the last commit that is known to be durable u64 (of a file of an earlier version: none)
 //! others: number u64 | flags u8 | key | uid | version u64 | entity | counter u32 | content u64 | decision u64
 //!         | operation u64 | unanswered content u64, skipped u32
 //!         | repoURL, server, parent's namespace and name (when a child) (of a first report with a stub)
@@ -31,7 +32,7 @@ const CHILD: u8 = 1 << 4;
 /// A report that is on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Note {
-    /// Counts the ledger's notes; commits name the last one that they cover.
+    /// Counts the ledger's notes and commits: a commit covers the notes that have lower numbers.
     pub(super) number: u64,
     /// Whose report.
     pub(super) key: Key,
@@ -57,6 +58,8 @@ pub(super) struct Owner {
 pub(super) struct Found {
     /// In order of their numbers.
     pub(super) notes: Vec<Note>,
+    /// The last commit that it knows of; 0 when it does not say.
+    pub(super) covered: u64,
     /// It is another ledger's, or another sink's.
     pub(super) foreign: bool,
     /// Something in it was written and cannot be read any more.
@@ -93,14 +96,15 @@ impl Notes {
 }
 
 impl Owner {
-    /// The first frame of a file.
-    pub(super) fn head(&self) -> Vec<u8> {
+    /// The first two frames of a file; as long for any number.
+    pub(super) fn head(&self, covered: u64) -> Vec<u8> {
         let mut out = vec![FORMAT];
         put_text(&mut out, &self.id);
         put_text(&mut out, &self.sink);
         let mut framed = Vec::new();
         // Read by whoever finds the file, and so under no owner's name.
         frame(&mut framed, "", &out);
+        frame(&mut framed, &self.name(), &covered.to_le_bytes());
         framed
     }
 
@@ -144,21 +148,28 @@ impl Owner {
     /// Reads a whole file; takes any bytes.
     pub(super) fn read(&self, file: &[u8]) -> Found {
         let name = self.name();
-        let mut found = Found { whole: true, ..Found::default() };
+        let mut found = Found::default();
         let (mut rest, mut skipped) = (file, false);
-        if let Some((head, after)) = framed(file, "") {
+        let head = framed(file, "");
+        if let Some((head, after)) = head {
             if Self::named(head).as_ref() != Ok(self) {
                 return Found { foreign: true, ..Found::default() };
             }
             rest = after;
-        } else {
-            found.whole = false;
+        }
+        let number = |bytes: &[u8]| bytes.try_into().ok().map(u64::from_le_bytes);
+        if let Some((covered, after)) =
+            framed(rest, &name).and_then(|(bytes, after)| Some((number(bytes)?, after)))
+        {
+            found.covered = covered;
+            found.whole = head.is_some();
+            rest = after;
         }
         while !rest.is_empty() {
             match framed(rest, &name).and_then(|(bytes, after)| Some((note(bytes).ok()?, after))) {
                 Some((note, after)) => {
                     // Something that cannot be read stands before something that can: no torn end.
-                    found.damaged |= skipped || !found.whole;
+                    found.damaged |= skipped || head.is_none();
                     found.whole &= !skipped;
                     skipped = false;
                     found.notes.push(note);

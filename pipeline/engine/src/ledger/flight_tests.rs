@@ -5,6 +5,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// Bytes of the second frame.
+const NUMBER: usize = 4 + 4 + 8 + 8;
+
 pub(in crate::ledger) fn owner() -> Owner {
     Owner { id: "00112233445566778899aabbccddeeff".to_owned(), sink: "platform".to_owned() }
 }
@@ -29,9 +32,19 @@ pub(in crate::ledger) fn a_note(number: u64, n: usize) -> Note {
 }
 
 pub(in crate::ledger) fn file(notes: &[Note]) -> Vec<u8> {
-    let mut bytes = owner().head();
-    notes.iter().for_each(|note| owner().write(note, &mut bytes));
-    bytes
+    after(owner().head(0), notes)
+}
+
+/// As a version wrote it that knew of no number of a commit.
+pub(in crate::ledger) fn without_a_number(notes: &[Note]) -> Vec<u8> {
+    let mut head = owner().head(0);
+    head.truncate(head.len() - NUMBER);
+    after(head, notes)
+}
+
+fn after(mut head: Vec<u8>, notes: &[Note]) -> Vec<u8> {
+    notes.iter().for_each(|note| owner().write(note, &mut head));
+    head
 }
 
 prop_compose! {
@@ -117,13 +130,34 @@ fn a_flipped_bit_anywhere_costs_one_note_and_is_told_unless_it_is_the_last() {
 }
 
 #[test]
+fn the_number_of_the_last_commit_comes_back_and_no_other_does() {
+    let mut bytes = owner().head(0x1234);
+    let (length, number) = (bytes.len(), bytes.len() - NUMBER);
+    owner().write(&a_note(0x2345, 1), &mut bytes);
+    assert_eq!((owner().read(&bytes).covered, length), (0x1234, owner().head(u64::MAX).len()));
+    for at in 0..length {
+        for bit in 0..8 {
+            let mut flipped = bytes.clone();
+            flipped[at] ^= 1 << bit;
+            let found = owner().read(&flipped);
+            assert_eq!(found.covered, 0, "bit {bit} of byte {at}");
+            assert_eq!(owner().read(&flipped[..length]).covered, 0, "bit {bit} of byte {at}");
+        }
+    }
+    let found = owner().read(&without_a_number(&[a_note(1, 1)]));
+    assert_eq!(found, Found { notes: vec![a_note(1, 1)], ..Found::default() }, "of an earlier version");
+    assert_eq!(owner().read(&bytes[..number]), Found::default(), "cut off before it");
+}
+
+#[test]
 fn a_file_of_another_ledger_or_sink_is_foreign_and_its_notes_do_not_pass() {
     let bytes = file(&[a_note(1, 1)]);
     let others =
         [Owner { id: "another".to_owned(), ..owner() }, Owner { sink: "file".to_owned(), ..owner() }];
     for other in others {
         assert_eq!(other.read(&bytes), Found { foreign: true, ..Found::default() });
-        let headless = &bytes[owner().head().len()..];
+        let headless = &bytes[owner().head(0).len() - NUMBER..];
+        assert_eq!(other.read(headless).covered, 0);
         assert!(other.read(headless).notes.is_empty());
     }
 }

@@ -113,23 +113,58 @@ pub(super) fn opener_with(path: &Path, faults: &Arc<Faults>) -> Opener {
     })
 }
 
+/// Whether the last commit of a file was: the storage notes it in a bit of its head.
+pub(super) fn in_two_phases(file: &[u8]) -> bool {
+    file[9] & 4 != 0
+}
+
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
 }
 
-/// A closed file with these many records counted 1; its bytes.
-fn made(path: &Path, records: usize) -> Vec<u8> {
-    let ledger = open(path);
-    (0..records).for_each(|n| ledger.update(&key(n), |_| Some(counted(1))));
-    drop(ledger);
-    fs::read(path).unwrap()
+/// A ledger whose last commit counted every record `LAST`.
+struct Made {
+    id: String,
+    records: usize,
+    /// The file as a killed process leaves it, and as one that was closed does.
+    killed: Vec<u8>,
+    closed: Vec<u8>,
+    /// The flight file beside either.
+    flight: Vec<u8>,
+}
+
+const LAST: u32 = 3;
+
+impl Made {
+    fn new(path: &Path, records: usize) -> Self {
+        let (ledger, runtime) = (open(path), runtime());
+        for counter in 1..=LAST {
+            (0..records).for_each(|n| ledger.update(&key(n), |_| Some(counted(counter))));
+            runtime.block_on(ledger.flush()).unwrap();
+        }
+        let (id, killed) = (ledger.id().to_owned(), fs::read(path).unwrap());
+        assert!(in_two_phases(&killed));
+        drop(ledger);
+        let (closed, flight) = (fs::read(path).unwrap(), fs::read(flight_of(path)).unwrap());
+        Self { id, records, killed, closed, flight }
+    }
+
+    /// Puts a ledger file and the flight file there.
+    fn put(&self, path: &Path, bytes: &[u8]) {
+        fs::write(path, bytes).unwrap();
+        fs::write(flight_of(path), &self.flight).unwrap();
+    }
+}
+
+fn flight_of(path: &Path) -> std::path::PathBuf {
+    sending::path_of(path, "platform")
 }
 
 /// What every record says; they must all say the same.
 fn counter_of_all(ledger: &Ledger, records: usize) -> u32 {
     assert_eq!(ledger.known().len(), records);
     let first = ledger.get(&key(0)).unwrap();
-    assert!([counted(1), counted(2)].contains(&first), "{first:?}");
+    assert_eq!(first, counted(first.counter));
     assert!((0..records).all(|n| ledger.get(&key(n)).as_ref() == Some(&first)), "a group was torn");
     first.counter
 }
@@ -138,15 +173,16 @@ fn counter_of_all(ledger: &Ledger, records: usize) -> u32 {
 fn a_storage_that_fails_at_any_call_loses_nothing() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
-    let whole = made(&path, 20);
+    let made = Made::new(&path, 20);
     let runtime = runtime();
     let (mut refused, mut failed, mut unharmed) = (0, 0, 0);
     for kind in [ErrorKind::StorageFull, ErrorKind::Other, ErrorKind::ReadOnlyFilesystem] {
         for (lasting, reads) in [(false, false), (true, false), (false, true), (true, true)] {
             for call in 0.. {
-                fs::write(&path, &whole).unwrap();
+                made.put(&path, &made.closed);
                 let what = format!("{kind:?} at call {call}, lasting {lasting}, reads {reads}");
                 let faults = Faults::new(Fault { kind, call, lasting, reads });
+                let mut least = LAST;
                 let options = LedgerOptions { retry: std::time::Duration::ZERO, ..slow() };
                 match Ledger::open_with(&path, options, opener_with(&path, &faults)) {
                     Err(error) => {
@@ -158,10 +194,13 @@ fn a_storage_that_fails_at_any_call_loses_nothing() {
                     }
                     Ok(ledger) => {
                         assert_eq!(ledger.origin(), &Origin::Existing, "{what}");
-                        assert_eq!(counter_of_all(&ledger, 20), 1, "{what}");
-                        (0..20).for_each(|n| ledger.update(&key(n), |_| Some(counted(2))));
+                        assert_eq!(counter_of_all(&ledger, 20), LAST, "{what}");
+                        (0..20).for_each(|n| ledger.update(&key(n), |_| Some(counted(LAST + 1))));
                         match runtime.block_on(ledger.flush()) {
-                            Ok(()) => unharmed += 1,
+                            Ok(()) => {
+                                unharmed += 1;
+                                least = LAST + 1;
+                            }
                             Err(error) => {
                                 failed += 1;
                                 let says =
@@ -169,12 +208,17 @@ fn a_storage_that_fails_at_any_call_loses_nothing() {
                                 assert_eq!(error.to_string(), says, "{what}");
                             }
                         }
-                        assert_eq!(counter_of_all(&ledger, 20), 2, "{what}: memory is right in any case");
+                        assert_eq!(
+                            counter_of_all(&ledger, 20),
+                            LAST + 1,
+                            "{what}: memory is right in any case"
+                        );
                         if call % 2 == 0 {
                             faults.lift();
                             // A try that began before is told first.
                             let flush = || runtime.block_on(ledger.flush()).is_ok();
                             assert!((0..3).any(|_| flush()), "{what}");
+                            least = LAST + 1;
                         }
                         drop(ledger);
                     }
@@ -182,8 +226,9 @@ fn a_storage_that_fails_at_any_call_loses_nothing() {
                 faults.lift();
                 let ledger = open(&path);
                 assert_eq!(ledger.origin(), &Origin::Existing, "{what}");
-                counter_of_all(&ledger, 20);
-                ledger.update(&key(0), |_| Some(counted(3)));
+                let found = counter_of_all(&ledger, 20);
+                assert!((least..=LAST + 1).contains(&found), "{what}: {found} of at least {least}");
+                ledger.update(&key(0), |_| Some(counted(7)));
                 runtime.block_on(ledger.flush()).unwrap();
                 if !faults.met() {
                     break;
@@ -197,9 +242,10 @@ fn a_storage_that_fails_at_any_call_loses_nothing() {
     );
 }
 
-/// Opens changed bytes: the records as they were, or none under a new id; usable in any case.
-fn judge(path: &Path, bytes: &[u8], id: &str, records: usize, what: &str) -> bool {
-    fs::write(path, bytes).unwrap();
+/// Opens changed bytes: the records as they were committed last, or none under a new id; usable in any case.
+fn judge(path: &Path, made: &Made, bytes: &[u8], what: &str) -> bool {
+    made.put(path, bytes);
+    let id = made.id.as_str();
     let ledger = open(path);
     let kept = match ledger.origin() {
         Origin::SetAside(aside) => {
@@ -208,7 +254,7 @@ fn judge(path: &Path, bytes: &[u8], id: &str, records: usize, what: &str) -> boo
             false
         }
         Origin::Existing => {
-            assert_eq!((counter_of_all(&ledger, records), ledger.id()), (1, id), "{what}");
+            assert_eq!((counter_of_all(&ledger, made.records), ledger.id()), (LAST, id), "{what}");
             true
         }
         // A file of no length is made anew.
@@ -223,58 +269,65 @@ fn judge(path: &Path, bytes: &[u8], id: &str, records: usize, what: &str) -> boo
     kept
 }
 
-fn id_of(path: &Path) -> String {
-    open(path).id().to_owned()
-}
-
 #[test]
 fn a_file_cut_at_any_byte_of_its_last_page_is_whole_or_set_aside() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
-    let whole = made(&path, 12);
-    let id = id_of(&path);
+    let made = Made::new(&path, 12);
+    let whole = &made.closed;
     let last = whole.len() - 4096;
-    let lengths = (0..last).step_by(512).chain(last..=whole.len());
+    let closed = (0..last).step_by(512).chain(last..=whole.len()).map(|length| &whole[..length]);
+    let killed = (0..=made.killed.len()).step_by(4096).map(|length| &made.killed[..length]);
     let (mut kept, mut aside) = (0, 0);
-    for length in lengths {
-        let is_kept = judge(&path, &whole[..length], &id, 12, &format!("cut at {length} of {}", whole.len()));
+    for bytes in closed.chain(killed) {
+        let is_kept = judge(&path, &made, bytes, &format!("cut at {}", bytes.len()));
         *(if is_kept { &mut kept } else { &mut aside }) += 1;
     }
-    println!("{} bytes: {kept} kept, {aside} set aside", whole.len());
-    assert!(kept > 0 && aside > 0);
+    println!("{} and {} bytes: {kept} kept, {aside} set aside", whole.len(), made.killed.len());
+    assert!(kept > 1 && aside > 1);
 }
 
+/// Bytes of the storage's own head: the file's form, and its last two commits.
+const HEAD: usize = 64 + 2 * 128;
+
 #[test]
-fn a_bit_flipped_anywhere_leaves_the_file_whole_or_sets_it_aside() {
+fn a_bit_flipped_anywhere_leaves_the_last_commit_or_sets_the_file_aside() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
-    let whole = made(&path, 12);
-    let id = id_of(&path);
+    let made = Made::new(&path, 12);
     let seed =
         std::env::var("SEED").ok().and_then(|seed| seed.parse().ok()).unwrap_or_else(|| fastrand::u64(..));
-    let step = if std::env::var_os("EVERY_BYTE").is_some() { 1 } else { 8 };
-    println!("SEED={seed}, every {step} bytes (1 with EVERY_BYTE)");
+    let every = std::env::var_os("EVERY_BYTE").is_some();
+    println!("SEED={seed}, every bit of every page in use: {every} (EVERY_BYTE)");
     let mut random = fastrand::Rng::with_seed(seed);
     let holds = |page: &&[u8]| {
         let says = |text: &[u8]| page.windows(text.len()).any(|window| window == text);
         says(b"argocd/app-") || says(b"covered/") || says(b"records/")
     };
-    // The storage's own head, and every page that holds a record, our head, or the names of tables.
-    let mut places: Vec<usize> = (0..512).collect();
-    for (n, page) in whole.chunks(4096).enumerate() {
-        if n > 0 && holds(&page) {
-            places.extend((n * 4096..n * 4096 + page.len()).skip(random.usize(..step)).step_by(step));
+    let (mut kept, mut aside) = (0, 0);
+    for (what, whole) in [("killed", &made.killed), ("closed", &made.closed)] {
+        // The storage's own head, and every page that holds a record, our head, or the names of tables.
+        let mut bits: Vec<(usize, u8)> = (0..HEAD).flat_map(|at| (0..8).map(move |bit| (at, bit))).collect();
+        let mut pages = 0;
+        for (n, page) in whole.chunks(4096).enumerate().skip(1).filter(|(_, page)| holds(page)) {
+            pages += 1;
+            let places = n * 4096..n * 4096 + page.len();
+            if every {
+                bits.extend(places.flat_map(|at| (0..8).map(move |bit| (at, bit))));
+            } else {
+                bits.extend((0..128).map(|_| (random.usize(places.clone()), random.u8(..8))));
+            }
+        }
+        assert!(pages >= 2, "the pages were not found");
+        bits.extend((0..200).map(|_| (random.usize(..whole.len()), random.u8(..8))));
+        for (at, bit) in bits {
+            let mut bytes = whole.clone();
+            bytes[at] ^= 1 << bit;
+            let is_kept =
+                judge(&path, &made, &bytes, &format!("{what}: bit {bit} of byte {at}, seed {seed}"));
+            *(if is_kept { &mut kept } else { &mut aside }) += 1;
         }
     }
-    assert!(places.len() > 512 + 2 * 4096 / step, "the pages were not found");
-    places.extend((0..300).map(|_| random.usize(..whole.len())));
-    let (mut kept, mut aside) = (0, 0);
-    for at in places {
-        let mut bytes = whole.clone();
-        bytes[at] ^= 1 << random.u8(..8);
-        let is_kept = judge(&path, &bytes, &id, 12, &format!("byte {at}, seed {seed}"));
-        *(if is_kept { &mut kept } else { &mut aside }) += 1;
-    }
-    println!("{} bytes: {kept} kept, {aside} set aside", whole.len());
+    println!("{} and {} bytes: {kept} kept, {aside} set aside", made.killed.len(), made.closed.len());
     assert!(kept > 100 && aside > 100);
 }

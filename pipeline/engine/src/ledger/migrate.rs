@@ -2,10 +2,10 @@
 
 use std::path::Path;
 
-use redb::{Database, ReadableTable, TableHandle};
+use redb::{Database, ReadableTable as _, TableHandle as _};
 
 use super::aside::{Unusable, unreadable};
-use super::file::{FORMAT, LEDGER, definition};
+use super::file::{FORMAT, LEDGER, begin, definition};
 use super::{binary, packed};
 
 /// A file that is longer is compacted when more than half of it is free.
@@ -27,7 +27,7 @@ pub(super) fn migrate(database: &Database, path: &Path, found: u64) -> Result<()
 /// Format 1: records knew nothing that is unsure, and not when they were reported.
 fn rewrite(database: &Database) -> Result<usize, redb::Error> {
     let damaged = |what: &str| redb::Error::Corrupted(what.to_owned());
-    let transaction = database.begin_write()?;
+    let transaction = begin(database)?;
     let names: Vec<String> = transaction.list_tables()?.map(|table| table.name().to_owned()).collect();
     let mut count = 0;
     for name in names.iter().filter(|name| name.starts_with("records/")) {
@@ -72,7 +72,7 @@ pub(super) fn compact(mut database: Database, path: &Path) -> Database {
 
 /// Bytes of pages that hold something, at most: a page is at least half full.
 fn used(database: &Database) -> Result<u64, redb::Error> {
-    let transaction = database.begin_write()?;
+    let transaction = begin(database)?;
     let stats = transaction.stats()?;
     let used = 2 * (stats.stored_bytes() + stats.metadata_bytes());
     transaction.abort()?;

@@ -5,7 +5,7 @@ use std::fs;
 use pipeline_core::{Digest, EntityId, Key, Record, ResourceRow, Unanswered, Version};
 
 use super::*;
-use crate::ledger::hostile_tests::{Fault, Faults, fast_folder, opener_with};
+use crate::ledger::hostile_tests::{Fault, Faults, fast_folder, in_two_phases, opener_with};
 use crate::ledger::packed::tests::first_format;
 use crate::ledger::tests::{key, open, slow};
 use crate::ledger::{Ledger, LedgerOptions, Origin};
@@ -74,7 +74,10 @@ fn a_file_of_the_first_format_is_migrated_for_every_sink() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.redb");
     first_file(&path, 50);
-    check(&open(&path), 50);
+    let ledger = open(&path);
+    assert!(in_two_phases(&fs::read(&path).unwrap()));
+    check(&ledger, 50);
+    drop(ledger);
     assert_eq!(format_of(&path), "2");
     let other = LedgerOptions { sink: "file".to_owned(), ..slow() };
     check(&Ledger::open(&path, other).unwrap(), 50);

@@ -7,8 +7,8 @@
 //! Every read is answered from memory. A crash loses at most the last group (50 ms or 256 changes), and what it
 //! loses is reported again under the same idempotency keys. Of a report that was on its way when the process was
 //! killed the flight file beside the ledger tells, so that its entity is reported again whatever its state is then. A
-//! lost or corrupt file is a new ledger with a new id: everything is reported again, and no old key is ever given to
-//! a new report.
+//! lost or corrupt file, and one that is older than the flight file says, is a new ledger with a new id: everything is
+//! reported again, and no old key is ever given to a new report.
 
 mod aside;
 mod binary;
@@ -17,6 +17,7 @@ mod ended;
 mod error;
 mod file;
 mod flight;
+mod head;
 mod journal;
 mod kept;
 mod migrate;
@@ -88,7 +89,7 @@ impl Ledger {
     /// Opens or makes the ledger in the file `path`, checks all of it, and reads it into memory. Blocks:
     /// call it in `spawn_blocking`, or before the runtime works.
     ///
-    /// A corrupt file is renamed to `<name>.corrupt-<time>` and an empty ledger takes its place: see
+    /// A corrupt file, and one that has gone back to an earlier commit, is renamed to `<name>.corrupt-<time>` and an empty ledger takes its place: see
     /// [`Ledger::origin`].
     ///
     /// # Errors
@@ -103,9 +104,7 @@ impl Ledger {
         let (store, loaded) = file::Store::open(path, &options.sink, opener)?;
         let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
         let notes_path = sending::path_of(path, &options.sink);
-        sending::take_over(path, &notes_path, &owner);
-        let (notes, whole) = sending::left(&notes_path, &owner);
-        let mut state = State::new(loaded.tables, loaded.covered, &notes);
+        let mut state = State::new(loaded.tables, loaded.left.covered, &loaded.left.notes);
         state.file_bytes = store.bytes();
         let shared = Shared::new(loaded.id, options.sink.clone(), state, Some(options.group_size));
         let mut ledger = Self::over(Arc::new(shared), loaded.origin);
@@ -115,7 +114,7 @@ impl Ledger {
                 path: path.to_owned(),
                 source: Box::new(redb::Error::Io(source)),
             };
-            let flight = Flight::spawn(notes_path, owner, notes, whole)
+            let flight = Flight::spawn(notes_path, owner, loaded.left)
                 .map_err(|source| failed("start writing beside", source))?;
             let flight = inner.flight.insert(Arc::new(flight)).clone();
             inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, options)?);

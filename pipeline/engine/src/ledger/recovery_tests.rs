@@ -82,7 +82,8 @@ fn what_a_kill_left_is_committed_and_the_flight_file_emptied() {
     after.acknowledge(&key(1), &report(1, UID, Entity::Application, 1));
     let expected = after.get(&key(1));
     runtime.block_on(after.close()).unwrap();
-    let head = Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head();
+    // One note, and two commits.
+    let head = Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(3);
     assert_eq!(fs::read(sending::path_of(&copy, "platform")).unwrap(), head);
     assert_eq!(open(&copy).get(&key(1)), expected);
 }
@@ -101,6 +102,43 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     assert_eq!(noted(), before);
     assert_eq!(ledger.status().waiting, 0);
     assert!(killed(&path).1.get(&key(1)).unwrap().unsure);
+}
+
+/// Whether the file of one commit and the flight file of another, or none, are a ledger.
+#[test]
+fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
+    let folder = fast_folder();
+    let path = folder.path().join("ledger.redb");
+    let (ledger, runtime) = (open(&path), runtime());
+    let mut files = Vec::new();
+    for counter in 1..=3 {
+        ledger.update(&key(1), |_| Some(counted(counter)));
+        runtime.block_on(ledger.flush()).unwrap();
+        files.push(fs::read(&path).unwrap());
+    }
+    let head = |covered| Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(covered);
+    let copy = folder.path().join("copy.redb");
+    let flight = sending::path_of(&copy, "platform");
+    for (n, file) in (1..).zip(&files) {
+        for known in [None, Some(1), Some(2), Some(3)] {
+            fs::write(&copy, file).unwrap();
+            match known {
+                Some(known) => fs::write(&flight, head(known)).unwrap(),
+                None => fs::remove_file(&flight).unwrap_or_default(),
+            }
+            let opened = open(&copy);
+            let what = format!("the file of commit {n}, and {known:?} is known");
+            if known.is_some_and(|known| known > n) {
+                assert!(matches!(opened.origin(), Origin::SetAside(_)), "{what}: {:?}", opened.origin());
+                assert!(opened.id() != ledger.id() && opened.known().is_empty(), "{what}");
+            } else {
+                assert_eq!((opened.origin(), opened.id()), (&Origin::Existing, ledger.id()), "{what}");
+                assert_eq!(opened.get(&key(1)), Some(counted(u32::try_from(n).unwrap())), "{what}");
+            }
+            drop(opened);
+            assert_eq!(open(&copy).origin(), &Origin::Existing, "{what}, opened again");
+        }
+    }
 }
 
 #[test]

@@ -103,6 +103,32 @@ fn what_another_sink_had_in_a_lost_file_is_gone_with_its_id() {
     assert_eq!((records, after_a_kill(&path, "third").0), (0, other));
 }
 
+#[test]
+fn a_file_that_went_back_while_a_process_has_it_is_written_anew() {
+    let folder = fast_folder();
+    let path = folder.path().join("ledger.redb");
+    let never = Fault { kind: ErrorKind::Other, call: u64::MAX, lasting: false, reads: false };
+    for (back, expected) in [(true, Committed::Nothing), (false, Committed::Rows)] {
+        let _ = fs::remove_file(&path);
+        let faults = Faults::new(never);
+        let (mut store, loaded) = Store::open(&path, "platform", opener_with(&path, &faults)).unwrap();
+        store.commit(&rows(1), 1).unwrap();
+        let before = fs::read(&path).unwrap();
+        store.commit(&rows(2), 2).unwrap();
+        let last = fs::read(&path).unwrap();
+        faults.set(Fault { call: 0, lasting: true, ..never });
+        store.commit(&rows(3)[..1], 3).unwrap_err();
+        faults.lift();
+        fs::write(&path, if back { before } else { last }).unwrap();
+        assert_eq!(store.commit(&rows(3)[..1], 4).unwrap(), expected);
+        if back {
+            assert_eq!(after_a_kill(&path, "platform").1, 0, "it was set aside");
+            store.commit_all(&rows(3), 4).unwrap();
+        }
+        assert_eq!(after_a_kill(&path, "platform"), (loaded.id, ALL));
+    }
+}
+
 #[tokio::test]
 async fn a_ledger_whose_file_is_lost_twice_is_written_anew_with_all_it_knows() {
     let folder = fast_folder();

@@ -9,9 +9,13 @@
 //! A power loss therefore loses the notes since the last commit, as it loses the acknowledgements since then: of a
 //! report of the last group (50 ms or 256 changes) it is then not known that it may have been received. While commits
 //! fail, the file is synchronised at each try.
+//!
+//! The number of each commit is written here once it is durable, and before the notes that it covers go. After a kill
+//! or a power loss it is that of the ledger's last commit or of an earlier one, never of a later one: a ledger file
+//! that knows fewer commits than this file has gone back to an earlier one, and what it forgot stands nowhere.
 
 use std::fs::{File, OpenOptions};
-use std::io::Write as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
@@ -27,6 +31,17 @@ const COMPACT: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
 /// A longer name of a sink might be too long for that of a file.
 const LONGEST_NAME: usize = 100;
+
+/// What a former process left in the file.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Left {
+    /// In order of their numbers.
+    pub(super) notes: Vec<Note>,
+    /// The last commit that is known to be durable; 0 when that is not said.
+    pub(super) covered: u64,
+    /// The file can be written on as it is.
+    pub(super) whole: bool,
+}
 
 /// The thread, seen from outside.
 pub(super) struct Flight {
@@ -63,9 +78,16 @@ pub(super) fn path_of(ledger: &Path, sink: &str) -> PathBuf {
     name.into()
 }
 
+/// What a former process left beside the ledger file `ledger` for `owner`.
+pub(super) fn beside(ledger: &Path, owner: &Owner) -> Left {
+    let path = path_of(ledger, &owner.sink);
+    take_over(ledger, &path, owner);
+    left(&path, owner)
+}
+
 /// Takes over a file of the name that all sinks once shared, when it is `owner`'s; it goes when it is another
 /// ledger's, and stays when it is another sink's.
-pub(super) fn take_over(ledger: &Path, path: &Path, owner: &Owner) {
+fn take_over(ledger: &Path, path: &Path, owner: &Owner) {
     let mut shared = ledger.as_os_str().to_owned();
     shared.push(".sending");
     let shared = PathBuf::from(shared);
@@ -80,18 +102,17 @@ pub(super) fn take_over(ledger: &Path, path: &Path, owner: &Owner) {
     }
 }
 
-/// The notes that a former process left in the file, in order of their numbers, and whether the file can be written
-/// on as it is. A file that is not there is an empty one; one that cannot be read is said once.
-pub(super) fn left(path: &Path, owner: &Owner) -> (Vec<Note>, bool) {
+/// What a former process left in the file. One that is not there is an empty one; one that cannot be read is said once.
+fn left(path: &Path, owner: &Owner) -> Left {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return (Vec::new(), false),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Left::default(),
         Err(error) => {
             tracing::warn!(
                 file = %path.display(), %error,
                 "cannot read the flight file: a report that was on its way may not be reported again"
             );
-            return (Vec::new(), false);
+            return Left::default();
         }
     };
     let found = owner.read(&bytes);
@@ -104,16 +125,17 @@ pub(super) fn left(path: &Path, owner: &Owner) -> (Vec<Note>, bool) {
             "the flight file is damaged: a report that was on its way may not be reported again"
         );
     }
-    (found.notes, found.whole)
+    Left { notes: found.notes, covered: found.covered, whole: found.whole }
 }
 
 impl Flight {
-    /// Starts the thread. `notes` stand in the file already; a file that is not `whole` is written anew.
-    pub(super) fn spawn(path: PathBuf, owner: Owner, left: Vec<Note>, whole: bool) -> std::io::Result<Self> {
+    /// Starts the thread. A file that is not whole is written anew with what is left.
+    pub(super) fn spawn(path: PathBuf, owner: Owner, left: Left) -> std::io::Result<Self> {
         let queue = Arc::new(Queue { state: Mutex::default(), wake: Condvar::new() });
+        let Left { notes: left, covered, whole } = left;
         let mut notes = Notes::default();
         left.into_iter().for_each(|note| notes.add(note));
-        let mut writing = Writing { path, owner, notes, open: None, compact: COMPACT, failed: None };
+        let mut writing = Writing { path, owner, notes, covered, open: None, compact: COMPACT, failed: None };
         let work = queue.clone();
         let run = move || {
             // Whatever happens, nobody waits for a thread that is gone.
@@ -140,7 +162,7 @@ impl Flight {
         told
     }
 
-    /// The ledger's file holds what the notes up to `number` say.
+    /// The ledger's file durably holds commit `number`, and so what the notes up to it say.
     pub(super) fn covered(&self, number: u64) {
         self.queue.lock().covered = Some(number);
         self.queue.wake.notify_one();
@@ -207,6 +229,8 @@ struct Writing {
     owner: Owner,
     /// All that is needed, whether it stands in the file or could not be written.
     notes: Notes,
+    /// The last commit that is durable.
+    covered: u64,
     /// The file and its length; `None` when it is to be written anew.
     open: Option<(File, u64)>,
     compact: u64,
@@ -258,7 +282,7 @@ impl Writing {
         }
         let result = match &self.open {
             Some((_, length)) if length + bytes.len() as u64 <= self.compact => self.append(&bytes),
-            None if self.failed.is_some_and(|failed| failed.elapsed() < PAUSE) => {
+            None if self.pauses() => {
                 queue.lock().errors += count;
                 return;
             }
@@ -268,17 +292,36 @@ impl Writing {
     }
 
     fn cover(&mut self, queue: &Queue, covered: u64) {
+        self.covered = covered;
         self.notes.cover(covered);
-        if !self.notes.is_empty() {
-            return;
+        let result = match &self.open {
+            Some(_) => self.shorten(),
+            None if self.pauses() => return,
+            None => self.anew(),
+        };
+        self.judge(queue, result, 1);
+    }
+
+    /// Writes the number of the last commit, and takes away what it covers when that is everything: in this order, so
+    /// that the number stands there whenever a note that it covers does not.
+    fn shorten(&mut self) -> std::io::Result<()> {
+        let Some((file, length)) = &mut self.open else { return Ok(()) };
+        let head = self.owner.head(self.covered);
+        file.write_all_at(&head, 0)?;
+        if self.notes.is_empty() {
+            self.compact = COMPACT;
+            let head = head.len() as u64;
+            if *length > head {
+                file.set_len(head)?;
+                *length = head;
+            }
         }
-        let head = self.owner.head().len() as u64;
-        self.compact = COMPACT;
-        if let Some((file, length)) = self.open.as_mut().filter(|(_, length)| *length > head) {
-            let result = file.set_len(head);
-            *length = head;
-            self.judge(queue, result, 1);
-        }
+        Ok(())
+    }
+
+    /// Whether a failure is so recent that no other try is made.
+    fn pauses(&self) -> bool {
+        self.failed.is_some_and(|failed| failed.elapsed() < PAUSE)
     }
 
     /// Appends to the file that is there.
@@ -286,21 +329,20 @@ impl Writing {
         let (file, length) = match &mut self.open {
             Some(open) => open,
             None => {
-                let file = OpenOptions::new().append(true).open(&self.path)?;
+                let file = OpenOptions::new().write(true).open(&self.path)?;
                 let length = file.metadata()?.len();
                 self.open.insert((file, length))
             }
         };
-        file.write_all(bytes)?;
+        file.write_all_at(bytes, *length)?;
         *length += bytes.len() as u64;
         Ok(())
     }
 
     /// Writes all that is needed beside the file, and puts that into its place.
     fn anew(&mut self) -> std::io::Result<()> {
-        use std::os::unix::fs::OpenOptionsExt as _;
         self.open = None;
-        let mut bytes = self.owner.head();
+        let mut bytes = self.owner.head(self.covered);
         self.notes.in_order().into_iter().for_each(|note| self.owner.write(note, &mut bytes));
         let mut beside = self.path.as_os_str().to_owned();
         beside.push(".new");
@@ -310,8 +352,8 @@ impl Writing {
             Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(error),
             _ => {}
         }
-        let mut file = OpenOptions::new().append(true).create_new(true).mode(0o600).open(&beside)?;
-        file.write_all(&bytes)?;
+        let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
+        file.write_all_at(&bytes, 0)?;
         std::fs::rename(&beside, &self.path)?;
         let length = bytes.len() as u64;
         self.compact = COMPACT.max(2 * length);

@@ -3,10 +3,15 @@
 use std::fs;
 
 use super::*;
-use crate::ledger::flight::tests::{a_note, file, owner};
+use crate::ledger::flight::tests::{a_note, file, owner, without_a_number};
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_current_thread().build().unwrap()
+}
+
+/// Beside a ledger that is new.
+fn spawn(path: &Path) -> Flight {
+    Flight::spawn(path.to_owned(), owner(), Left::default()).unwrap()
 }
 
 fn write(flight: &Flight, note: Note) {
@@ -27,20 +32,22 @@ fn a_note_stands_in_the_file_when_its_writer_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = path_of(&folder.path().join("ledger.redb"), "platform");
     assert_eq!(path.file_name().unwrap(), "ledger.redb.platform.sending");
-    assert_eq!(left(&path, &owner()), (vec![], false));
-    let flight = Flight::spawn(path.clone(), owner(), vec![], false).unwrap();
+    assert_eq!(left(&path, &owner()), Left::default());
+    let flight = spawn(&path);
     for n in 0..20 {
         write(&flight, a_note(n as u64, n));
-        assert_eq!(left(&path, &owner()).0.len(), n + 1);
+        assert_eq!(left(&path, &owner()).notes.len(), n + 1);
     }
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     flight.covered(18);
     flight.sync();
     write(&flight, a_note(20, 20));
-    assert_eq!(left(&path, &owner()).0.len(), 21, "one is needed: nothing is written anew for so little");
+    let found = left(&path, &owner());
+    assert_eq!(found.notes.len(), 21, "one is needed: nothing is written anew for so little");
+    assert_eq!((found.covered, found.whole), (18, true));
     flight.covered(20);
     flight.close();
-    assert_eq!((fs::read(&path).unwrap(), flight.errors()), (file(&[]), 0));
+    assert_eq!((fs::read(&path).unwrap(), flight.errors()), (owner().head(20), 0));
     assert!(runtime().block_on(flight.write(a_note(21, 21))).is_err(), "nobody waits for a closed file");
 }
 
@@ -50,9 +57,9 @@ fn a_torn_end_is_cut_off_and_what_was_left_is_kept() {
     let path = folder.path().join("x.sending");
     let whole = file(&[a_note(0, 0), a_note(1, 1)]);
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-    let (notes, is_whole) = left(&path, &owner());
-    assert_eq!((notes.len(), is_whole), (1, false));
-    let flight = Flight::spawn(path.clone(), owner(), notes, is_whole).unwrap();
+    let found = left(&path, &owner());
+    assert_eq!((found.notes.len(), found.whole), (1, false));
+    let flight = Flight::spawn(path.clone(), owner(), found).unwrap();
     write(&flight, a_note(2, 2));
     assert_eq!(fs::read(&path).unwrap(), file(&[a_note(0, 0), a_note(2, 2)]));
 }
@@ -61,7 +68,7 @@ fn a_torn_end_is_cut_off_and_what_was_left_is_kept() {
 fn a_long_file_is_written_anew_with_what_is_needed() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sending");
-    let flight = Flight::spawn(path.clone(), owner(), vec![], false).unwrap();
+    let flight = spawn(&path);
     let one = (file(&[a_note(0, 0)]).len() - file(&[]).len()) as u64;
     let mut longest = 0;
     for number in 0..2 * COMPACT / one {
@@ -74,9 +81,22 @@ fn a_long_file_is_written_anew_with_what_is_needed() {
     write(&flight, a_note(u64::MAX, 9));
     assert!(longest <= COMPACT, "{longest}");
     assert!(longest > COMPACT / 2, "the file was never long: {longest}");
-    let (notes, whole) = left(&path, &owner());
-    assert!(whole && notes.iter().any(|note| note.key.name() == "app-8"));
-    assert_eq!(notes.last().unwrap().number, u64::MAX);
+    let found = left(&path, &owner());
+    assert!(found.whole && found.notes.iter().any(|note| note.key.name() == "app-8"));
+    assert_eq!(found.notes.last().unwrap().number, u64::MAX);
+}
+
+#[test]
+fn a_file_of_an_earlier_version_knows_no_commit_and_is_written_anew() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sending");
+    let notes = [a_note(7, 1), a_note(8, 2)];
+    fs::write(&path, without_a_number(&notes)).unwrap();
+    let found = left(&path, &owner());
+    assert_eq!(found, Left { notes: notes.to_vec(), covered: 0, whole: false });
+    let flight = Flight::spawn(path.clone(), owner(), Left { covered: 6, ..found }).unwrap();
+    flight.close();
+    assert_eq!(left(&path, &owner()), Left { notes: notes.to_vec(), covered: 6, whole: true });
 }
 
 #[test]
@@ -84,14 +104,14 @@ fn a_full_disk_is_counted_and_stops_nobody() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sending");
     std::os::unix::fs::symlink("/dev/full", &path).unwrap();
-    let flight = Flight::spawn(path.clone(), owner(), vec![], true).unwrap();
+    let flight = Flight::spawn(path.clone(), owner(), Left { whole: true, ..Left::default() }).unwrap();
     write(&flight, a_note(0, 0));
     write(&flight, a_note(1, 1));
     assert_eq!(flight.errors(), 2);
     until("another try", || {
         write(&flight, a_note(2, 2));
         // What was in the way never ends when it is read.
-        !path.is_symlink() && left(&path, &owner()).0.len() == 3
+        !path.is_symlink() && left(&path, &owner()).notes.len() == 3
     });
     let counted = flight.errors();
     write(&flight, a_note(3, 3));
@@ -103,8 +123,8 @@ fn a_place_that_cannot_be_written_is_counted_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sending");
     fs::create_dir_all(path.join("in the way")).unwrap();
-    assert_eq!(left(&path, &owner()), (vec![], false));
-    let flight = Flight::spawn(path.clone(), owner(), vec![], false).unwrap();
+    assert_eq!(left(&path, &owner()), Left::default());
+    let flight = spawn(&path);
     write(&flight, a_note(0, 0));
     assert!(flight.errors() > 0);
     fs::remove_dir_all(&path).unwrap();
@@ -118,7 +138,7 @@ fn a_place_that_cannot_be_written_is_counted_and_tried_again() {
 #[test]
 fn a_note_takes_microseconds() {
     let folder = tempfile::tempdir().unwrap();
-    let flight = Flight::spawn(folder.path().join("x.sending"), owner(), vec![], false).unwrap();
+    let flight = spawn(&folder.path().join("x.sending"));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).build().unwrap();
     let mut took: Vec<Duration> = (0..2000)
         .map(|n| {

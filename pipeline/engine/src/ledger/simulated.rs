@@ -45,7 +45,7 @@ impl Disk {
     /// An empty disk; `number` chooses the ledger's id.
     pub(crate) fn new(number: u64) -> Self {
         let owner = Owner { id: format!("{number:032x}"), sink: SINK.to_owned() };
-        let flight = owner.head();
+        let flight = owner.head(0);
         let held = Held { owner, tables: BTreeMap::new(), covered: 0, flight, now: 0, full: false };
         Self { held: Arc::new(Mutex::new(held)) }
     }
@@ -62,7 +62,7 @@ impl Disk {
     /// Takes away what only the flight file holds.
     pub(crate) fn power_loss(&self) {
         let mut held = self.lock();
-        held.flight = held.owner.head();
+        held.flight = held.owner.head(0);
     }
 
     /// Whether commits and notes fail from now on.
@@ -138,7 +138,7 @@ impl Ledger {
         let mut notes = Notes::default();
         held.owner.read(&held.flight).notes.into_iter().for_each(|note| notes.add(note));
         notes.cover(held.covered);
-        let mut flight = held.owner.head();
+        let mut flight = held.owner.head(held.covered);
         notes.in_order().into_iter().for_each(|note| held.owner.write(note, &mut flight));
         held.flight = flight;
         true

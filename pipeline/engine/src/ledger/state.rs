@@ -51,7 +51,8 @@ pub(super) struct State {
     /// Changes made, and changes made when the last commit began that succeeded.
     pub(super) changed: u64,
     pub(super) committed: u64,
-    /// Number of the last note of a report that is on its way; a commit covers all notes made before it began.
+    /// Number of the last note of a report that is on its way, or of the last commit that began: a commit covers all
+    /// notes made before it began.
     pub(super) noted: u64,
     /// Applications whose digest is out of date; `None` until a digest is asked for.
     pub(super) stale: Option<HashSet<Key>>,

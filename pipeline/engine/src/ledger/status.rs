@@ -43,7 +43,7 @@ pub enum Origin {
     New,
     /// The file was there.
     Existing,
-    /// The file was corrupt: it now has this name, and an empty one was made.
+    /// The file was corrupt, or had gone back to an earlier commit: it now has this name, and an empty one was made.
     SetAside(PathBuf),
 }
 

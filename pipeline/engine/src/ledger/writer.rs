@@ -108,8 +108,8 @@ struct Group {
     since: Option<Instant>,
     /// Changes made when it began: once it is written, so are they.
     target: u64,
-    /// Notes made when it began.
-    noted: u64,
+    /// Its number, which is higher than that of any note made before it began.
+    number: u64,
     closing: bool,
 }
 
@@ -146,7 +146,8 @@ impl Work {
         let rows = state.image(slots.into_iter());
         state.committing = rows.len();
         let since = state.dirty_since.take();
-        Group { rows, since, target: state.changed, noted: state.noted, closing: state.closing }
+        state.noted += 1;
+        Group { rows, since, target: state.changed, number: state.noted, closing: state.closing }
     }
 
     /// When the next commit is to begin; `None` while nothing waits.
@@ -163,20 +164,20 @@ impl Work {
     }
 
     fn commit(&mut self, group: Group) {
-        let result = match self.store.commit(&group.rows, group.noted) {
+        let result = match self.store.commit(&group.rows, group.number) {
             Ok(Committed::Rows) => Ok(()),
             Ok(Committed::Nothing) => {
                 let all = {
                     let state = self.shared.lock();
                     state.image(state.tables.slots())
                 };
-                self.store.commit_all(&all, group.noted)
+                self.store.commit_all(&all, group.number)
             }
             Err(failure) => Err(failure),
         };
         let bytes = self.store.bytes();
         match result {
-            Ok(()) => self.flight.0.covered(group.noted),
+            Ok(()) => self.flight.0.covered(group.number),
             Err(_) => self.flight.0.sync(),
         }
         let shared = self.shared.clone();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, OperationEnd, Record, Sink, Source, Uid, Version};
+use pipeline_core::{Enrich, Key, OperationEnd, Record, Sink, Source};
 
 use super::journal::Journal;
 use super::{Left, Shard};
@@ -93,13 +93,10 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 /// operation, and a restart takes all of them in at once.
 fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     if let Some(known) = known {
-        let told = |(uid, _, end): &(Uid, Version, Arc<OperationEnd>)| {
-            *uid == known.uid && end.digest() == known.operation
-        };
-        if let Some(last) = pending.ends.iter().rposition(told) {
-            let mut at = 0..;
-            pending.ends.retain(|(uid, ..)| at.next() > Some(last) || *uid != known.uid);
-        }
+        let of_life = pending.ends.iter().filter(|(uid, ..)| *uid == known.uid);
+        let left = Record::untold(Some(&known), of_life.map(|(.., end)| end.clone()).collect());
+        let is_left = |end: &Arc<OperationEnd>| left.iter().any(|kept| Arc::ptr_eq(kept, end));
+        pending.ends.retain(|(uid, _, end)| *uid != known.uid || is_left(end));
     }
     (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
 }
@@ -120,7 +117,7 @@ pub(crate) fn key(input: &Input) -> Option<&Key> {
 
 #[cfg(test)]
 mod tests {
-    use pipeline_core::Digest;
+    use pipeline_core::{Digest, Sections, Uid, Version};
 
     use super::*;
 
@@ -140,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn ends_up_to_the_one_that_was_told_last_are_not_kept() {
+    fn ends_up_to_the_one_that_was_told_last_are_not_kept_until_its_round_is_settled() {
         let all = [end("a", 1), end("b", 2), end("b", 3), end("b", 4)];
         let pending = |ends: &[_], gone: &[_]| Pending { ends: ends.to_vec(), gone: gone.to_vec() };
         let second = all[2].2.digest();
@@ -152,5 +149,14 @@ mod tests {
         for other in [None, known(Digest::NONE), known(all[0].2.digest())] {
             assert_eq!(untold(pending(&all, &[]), other), Some(pending(&all, &[])));
         }
+        let sections = Sections { spec: Digest(1), ..Sections::default() };
+        let settled = known(second).map(|record| Record { sections: Some(sections), ..record });
+        let left = untold(pending(&all, &[]), settled).unwrap();
+        let but_it = [all[0].clone(), all[1].clone(), all[3].clone()];
+        assert_eq!(
+            left,
+            pending(&but_it, &[]),
+            "the watch showed the first of them after a read had shown the second"
+        );
     }
 }

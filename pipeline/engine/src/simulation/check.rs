@@ -27,12 +27,6 @@ pub(super) struct Check {
     over: BTreeSet<Uid>,
     /// What arrived last of each entity, repetitions included.
     arrived: BTreeMap<(Uid, Entity), Digest>,
-    /// The newest state of each life that a read of this process showed.
-    pub(super) ahead: BTreeMap<Uid, u64>,
-    /// Ends that the watch delivered only after a read had shown a later state.
-    late: BTreeSet<(Uid, u32)>,
-    /// Lives whose end was told on the occasion of another life.
-    former: BTreeSet<Uid>,
     ends_told: BTreeSet<(Uid, u32)>,
     gone_told: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
@@ -63,11 +57,7 @@ impl Check {
             return;
         }
         if let Some(end) = &event.operation {
-            let end = (event.uid.clone(), operation_of(end).number);
-            if self.ahead.get(&event.uid).is_some_and(|ahead| event.version.0 < *ahead) {
-                self.late.insert(end.clone());
-            }
-            self.ends.insert(end);
+            self.ends.insert((event.uid.clone(), operation_of(end).number));
         }
         if event.is_deleted() {
             self.gone.insert(event.uid.clone());
@@ -82,13 +72,6 @@ impl Check {
     /// A read shows that lives are over.
     pub(super) fn over(&mut self, lives: impl Iterator<Item = Uid>) {
         self.over.extend(lives);
-    }
-
-    /// A turn parked its event: what it carried waits for a person.
-    pub(super) fn parked(&mut self, event: &Event) {
-        for end in event.coalesced_ends.iter().chain(&event.operation) {
-            self.ends.remove(&(event.uid.clone(), operation_of(end).number));
-        }
     }
 
     /// A report is about to be sent.
@@ -149,9 +132,6 @@ impl Check {
         }
         if report.ends {
             self.gone_told.insert(uid.clone());
-            if report.version.0 == 0 {
-                self.former.insert(uid.clone());
-            }
         }
         Ok(())
     }
@@ -164,10 +144,7 @@ impl Check {
         // life are then told again before it, and arrive after it.
         let unheard =
             taken.before.is_some_and(|at| receiver.taken[at].report.ends && !receiver.taken[at].acked);
-        // And the end of a former life, told on the occasion of a later one, carries no ends of its operations: those
-        // that were journaled come later, if a list has noticed that it is gone only after the later one was.
-        let former = self.former.contains(&report.uid);
-        let told_again = (unheard || former) && matches!(report.shows, Shows::End(_));
+        let told_again = unheard && matches!(report.shows, Shows::End(_));
         ensure!(
             !self.gone_told.contains(&report.uid) || told_again,
             "after the end of its life: {}",
@@ -217,7 +194,6 @@ impl Check {
         let ends = self.ends.iter().map(|(uid, _)| uid);
         self.restored = self.gone.iter().chain(ends).cloned().collect();
         self.over.clear();
-        self.ahead.clear();
     }
 
     /// Power was lost: of entities whose last report was taken after the last commit, nothing tells that they are
@@ -329,7 +305,7 @@ impl Check {
         }
         for uid in &self.gone {
             // Of a life of which the receiver was told nothing, and which another has followed since, it need not know.
-            let heard = receiver.of_life(uid).next().is_some();
+            let heard = receiver.of_life(uid).next().is_some() || !world.is_followed(uid);
             let refused = receiver.refused_ends.contains(uid);
             let excused = self.excused.contains(&(uid.clone(), Entity::Application));
             ensure!(
@@ -339,16 +315,8 @@ impl Check {
         }
         for (uid, number) in &self.ends {
             let told = self.ends_told.contains(&(uid.clone(), *number));
-            // What is older than the operation that was acknowledged last is taken for told, although a read may have
-            // shown, and the receiver have been told of, the later one first.
-            let late = self.late.contains(&(uid.clone(), *number));
-            let overtaken =
-                late && self.ends_told.range((uid.clone(), *number + 1)..).any(|(life, _)| life == uid);
             let refused = receiver.refused_ops.contains(&(uid.clone(), *number));
-            ensure!(
-                told || summaries_dropped || overtaken || refused || self.former.contains(uid),
-                "the end of operation {number} of {uid} was lost"
-            );
+            ensure!(told || summaries_dropped || refused, "the end of operation {number} of {uid} was lost");
         }
         Ok(())
     }

@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report, ReportKind, Sections, Settle,
-    Shows, Stub, Version,
+    Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, OperationEnd, Record, Report, ReportKind,
+    Sections, Settle, Shows, Stub, Version,
 };
 use std::time::Duration;
 
-use super::world::{Operation, RESOURCES, State, operation_of};
+use super::world::{Operation, RESOURCES, State, end, operation_of};
 
 /// After how long what could not be fetched is asked for again.
 const OWED_AFTER: Duration = Duration::from_secs(60);
@@ -43,9 +43,12 @@ fn number(operation: Option<Operation>) -> u64 {
     operation.map_or(0, |operation| u64::from(operation.number) * 2 + u64::from(operation.ended) + 1)
 }
 
-/// Of an operation.
+/// Of an operation; of one that has ended it is that of its end.
 fn operation(operation: Option<Operation>) -> Digest {
-    operation.map_or(Digest::NONE, |it| digest(&[9, number(Some(it))]))
+    operation.map_or(Digest::NONE, |it| match it.ended {
+        true => end(it).digest(),
+        false => digest(&[9, number(Some(it))]),
+    })
 }
 
 /// What is reported of an application in `state`.
@@ -126,15 +129,11 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
     enriched
 }
 
-/// Ends that neither the last report nor the newest state shows, oldest first: of those that are told in order, the
-/// ones after the last that was acknowledged.
+/// Ends that are still to be told, oldest first, but for the one that the newest state shows.
 fn untold(event: &Event, known: Option<&Record>, shown: Option<Operation>) -> Vec<Operation> {
-    let known = known.map_or(Digest::NONE, |known| known.operation);
-    let mut ends: Vec<_> = event.coalesced_ends.iter().map(|end| operation_of(end)).collect();
-    // Of what was folded together twice the order is lost.
-    ends.sort();
-    let told = ends.iter().rposition(|end| operation(Some(*end)) == known).map_or(0, |at| at + 1);
-    ends[told..].iter().copied().filter(|end| Some(*end) != shown).collect()
+    let ends: Vec<&OperationEnd> = event.coalesced_ends.iter().map(|end| end.as_ref()).collect();
+    let ends = Record::untold(known, ends).into_iter().map(operation_of);
+    ends.filter(|end| Some(*end) != shown).collect()
 }
 
 /// One event being turned into reports.

@@ -30,7 +30,7 @@ use std::time::Duration;
 use fastrand::Rng;
 use pipeline_core::{Key, Timestamp, Uid};
 
-use crate::lane::{Input, Outcome, ReadResult};
+use crate::lane::{Input, ReadResult};
 use books::{Books, End};
 use check::Check;
 use knobs::{Knobs, Mutant};
@@ -38,8 +38,8 @@ use process::Process;
 use receiver::{Mood, Receiver};
 use world::World;
 
-/// Steps that are told when a run fails.
-const TOLD: usize = 120;
+/// Steps that are told when a run fails: of nearly every run all of them.
+const TOLD: usize = 600;
 /// Why a run failed.
 struct Violation {
     seed: u64,
@@ -221,7 +221,7 @@ impl Simulation {
     }
 
     fn watch(&mut self) {
-        self.process.watch.goes_on(self.process.now);
+        self.process.watch.goes_on(&self.world, self.process.now);
         let Some(event) =
             self.process.watch.step(&self.world, &self.process.books.ledger, Timestamp::UNIX_EPOCH)
         else {
@@ -242,9 +242,6 @@ impl Simulation {
         let turn = &turns[at];
         if let Some(outcome) = turn.outcome() {
             let (key, number) = (turn.key().clone(), turn.number);
-            if let Outcome::Reject { .. } = outcome {
-                self.check.parked(&turn.start.event);
-            }
             let outcome = outcome.clone();
             self.note(|_| format!("turn {number} of {key} is over: {}", show::outcome(&outcome)));
             self.process.turned(place, at, &mut self.rng);
@@ -297,9 +294,6 @@ impl Simulation {
         let there = self.world.at(app, version);
         let lives = there.map_or_else(|| self.world.lives(app, version), |moved| World::life(&moved.uid) - 1);
         self.check.over((1..=lives).map(|life| Uid::from(format!("{app}-{life}"))));
-        if let Some(moved) = there {
-            self.check.ahead.insert(moved.uid.clone(), moved.version);
-        }
         let event =
             there.map(|moved| self.world.event(moved, pipeline_core::Cause::Read, Timestamp::UNIX_EPOCH));
         if let Some(event) = event {

@@ -212,7 +212,7 @@ impl Process {
         let (key, _) = &self.shards[place].reads[at];
         match world.at(world.app(key), version) {
             Some(moved) => {
-                self.watch.read(key, &moved.uid);
+                self.watch.read(key, &moved.uid, moved.version);
                 ReadResult::Found(world.event(moved, Cause::Read, Timestamp::UNIX_EPOCH).into())
             }
             None => {

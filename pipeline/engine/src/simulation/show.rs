@@ -65,7 +65,9 @@ pub(super) fn record(record: Option<&Record>) -> String {
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
         Outcome::Acked { owed } => format!("acked, owed {owed:?}"),
-        Outcome::Filtered { why, owed } => format!("filtered {why:?}, owed {owed:?}"),
+        Outcome::Filtered { why, owed, settled } => {
+            format!("filtered {why:?}, owed {owed:?}{}", mark(*settled, ", settled"))
+        }
         Outcome::Retry { reason, blame, after, .. } => format!("retry {reason:?} {blame:?} {after:?}"),
         Outcome::Reject { reason, .. } => format!("reject {reason:?}"),
     }

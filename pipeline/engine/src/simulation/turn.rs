@@ -140,7 +140,7 @@ impl Turn {
                 let known = around.books.get(self.key());
                 let event = self.event();
                 if is_told(event, known.as_ref(), &around.books.ledger) || is_stale(event, known.as_ref()) {
-                    Stage::Over(Outcome::Filtered { why: Filtered::Stale, owed: None })
+                    Stage::Over(Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false })
                 } else {
                     Stage::Fetching(known)
                 }

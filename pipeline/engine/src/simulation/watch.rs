@@ -31,7 +31,7 @@ pub(super) struct Watch {
     listed: bool,
     /// The newest version that it was given.
     served: u64,
-    /// When it last went on.
+    /// When it last knew everything, or began a list.
     at: Duration,
 }
 
@@ -63,23 +63,38 @@ impl Watch {
         self.served
     }
 
-    /// Time has passed.
-    pub(super) fn goes_on(&mut self, now: Duration) {
-        if now.saturating_sub(self.at) > KEPT && !matches!(self.phase, Phase::Vanished { .. }) {
+    /// Time has passed. A watch that could not go on for too long must begin with a list.
+    pub(super) fn goes_on(&mut self, world: &World, now: Duration) {
+        if self.is_done(world) {
+            self.at = now;
+        } else if now.saturating_sub(self.at) > KEPT && !matches!(self.phase, Phase::Vanished { .. }) {
+            // What vanished is told from memory, whatever is kept.
             self.phase = Phase::Away;
         }
-        self.at = now;
+        if matches!(self.phase, Phase::Away) {
+            self.at = now;
+        }
     }
 
     /// A read has shown a life of which nothing was heard yet: the next list must miss it, should it be gone by then.
     /// Which state it was is not noted, since the list must hand over that state all the same.
-    pub(super) fn read(&mut self, key: &Key, uid: &Uid) {
-        self.seen.entry(key.clone()).or_insert_with(|| (uid.clone(), 0));
+    pub(super) fn read(&mut self, key: &Key, uid: &Uid, version: u64) {
+        let later = |(known, at): &(Uid, u64)| known != uid && *at < version;
+        if self.seen.get(key).is_none_or(later) {
+            self.seen.insert(key.clone(), (uid.clone(), 0));
+        }
+    }
+
+    /// A life is over; a later one may have been read already.
+    fn forget(&mut self, key: &Key, uid: &Uid) {
+        if self.seen.get(key).is_some_and(|(known, _)| known == uid) {
+            self.seen.remove(key);
+        }
     }
 
     /// The newest state of an object that is still there is delivered once more.
     pub(super) fn repeats(&self, world: &World, now: Duration, rng: &mut Rng) -> Option<Event> {
-        if now.saturating_sub(self.at) > KEPT {
+        if now.saturating_sub(self.at) > KEPT || !matches!(self.phase, Phase::Following { .. }) {
             return None;
         }
         let seen: Vec<_> =
@@ -130,7 +145,7 @@ impl Watch {
                     self.phase = Phase::Following { version };
                     return None;
                 };
-                self.seen.remove(&key);
+                self.forget(&key, &uid);
                 Some(vanished(key, uid, version, now))
             }
             Phase::Following { version } => {
@@ -142,7 +157,7 @@ impl Watch {
                 let moved = world.moved(*version);
                 let key = world.key(moved.app);
                 if moved.deleted {
-                    self.seen.remove(key);
+                    self.forget(key, &moved.uid);
                 } else {
                     self.seen.insert(key.clone(), (moved.uid.clone(), moved.version));
                 }

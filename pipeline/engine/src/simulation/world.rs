@@ -56,11 +56,12 @@ impl State {
 }
 
 /// The end of an operation, as an event carries it.
-fn end(operation: Operation) -> Arc<OperationEnd> {
+pub(super) fn end(operation: Operation) -> Arc<OperationEnd> {
     Arc::new(OperationEnd {
         phase: "Succeeded".to_owned(),
         started_at: operation.number.to_string(),
-        finished_at: operation.number.to_string(),
+        // Written alike, so that their order is that of the operations.
+        finished_at: format!("{:09}", operation.number),
         revision: String::new(),
         message: String::new(),
     })
@@ -145,6 +146,12 @@ impl World {
     pub(super) fn lives(&self, app: usize, version: u64) -> u32 {
         let changes = self.apps[app].changes.iter().map(|at| &self.log[*at]);
         changes.rev().find(|moved| moved.version <= version).map_or(0, |moved| Self::life(&moved.uid))
+    }
+
+    /// Whether a later life of its application has begun.
+    pub(super) fn is_followed(&self, uid: &str) -> bool {
+        let app = uid.rsplit_once('-').map_or(0, |(app, _)| app.parse().unwrap());
+        Self::life(uid) < self.lives(app, self.version())
     }
 
     /// Which life of its application `uid` is, from 1.

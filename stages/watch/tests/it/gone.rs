@@ -114,25 +114,30 @@ async fn read_before_any_list_showed_it_and_missing_in_the_next() {
     let mut open = Some(open);
     let stays = app("argocd", "c", "u3", 30);
     let fake = Fake::start(move |asked| match (asked.kind(), asked.path.rsplit('/').next()) {
+        ("get", Some("app-00")) => Answer::Json(app("argocd", "app-00", "again", 15)),
         ("get", Some("b")) => Answer::Json(app("argocd", "b", "u2", 20)),
         ("get", Some("c")) => Answer::Json(stays.clone()),
         ("get", _) => Answer::Json(app("other", "d", "u4", 40)),
-        ("list", _) if asked.nth == 0 => list(10, &items(0, 1)),
-        ("list", _) => list(60, &[&items(0, 1)[..], std::slice::from_ref(&stays)].concat()),
+        ("list", _) if asked.nth == 0 => list(10, &items(0, 2)),
+        ("list", _) => list(60, &[&items(1, 2)[..], std::slice::from_ref(&stays)].concat()),
         _ => open.take().unwrap_or(Answer::Hang),
     })
     .await;
     let mut run = Run::start(config(fake.address)).await;
     run.until_listed().await;
     // The watch tells of none of them.
-    for key in ["argocd/b", "argocd/c", "other/d"] {
+    for key in ["argocd/app-00", "argocd/b", "argocd/c", "other/d"] {
         assert!(run.watch.read(&Key::parse(key).unwrap(), Version(0)).await.unwrap().is_some());
     }
     assert_eq!(run.waiting(), [""; 0], "what is read is given to whoever asked");
     feed.change("ERROR", r#"{"kind":"Status","code":410}"#);
     let (_, deleted, there) = run.until_listed().await;
     // What is in a namespace that is not watched is in no list, and not gone.
-    assert_eq!(deleted, ["-argocd/b u2 60 (gone)"]);
+    assert_eq!(
+        deleted,
+        ["-argocd/app-00 again 60 (gone)", "-argocd/b u2 60 (gone)"],
+        "the lives that were read"
+    );
     assert_eq!(there, ["argocd/c u3 30"], "whoever read it may have done so only to compare");
     assert_eq!(run.seen.len(), 2);
     run.finish().await.unwrap();

@@ -130,7 +130,7 @@ fn a_list_that_misses_a_former_life_misses_the_one_that_was_read_since_too() {
     bench.take(state("x", 5));
     assert_eq!(bench.running(), [""; 0], "that life is over");
     bench.take(Event { change: Change::Deleted { body: None }, ..state("x", 20) });
-    assert_eq!(bench.running(), ["-x@20"], "whoever knows what was acknowledged tells which life ended");
+    assert_eq!(bench.running(), ["-x/b@20"]);
 }
 
 #[test]
@@ -326,6 +326,25 @@ fn a_read_that_is_ahead_of_the_watch_makes_no_redelivery_of_what_it_skipped() {
     bench.end("x", ACKED);
     bench.take(state("x", 9));
     assert!(bench.lane.keys.is_empty(), "the watch has caught up");
+}
+
+#[test]
+fn what_two_reads_told_is_not_told_again_when_the_watch_comes_to_it() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 4, 1)], &[]);
+    bench.found("x", ending(3, state("x", 9)));
+    assert_eq!(bench.carried("x"), ["end 1"]);
+    bench.end("x", ACKED);
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.found("x", ending(4, state("x", 12)));
+    bench.end("x", ACKED);
+    for (version, number) in [(5, 1), (9, 3)] {
+        bench.take(ending(number, state("x", version)));
+        assert_eq!(bench.reading(), [""; 0], "end {number}");
+    }
+    bench.take(ending(2, state("x", 10)));
+    bench.found("x", ending(4, state("x", 12)));
+    assert_eq!(bench.carried("x"), ["end 2"], "nobody was told of this one");
 }
 
 #[test]

@@ -21,7 +21,7 @@ fn what_is_owed_is_looked_at_again_when_its_time_has_come() {
     assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
     bench.found("x", state("x", 1));
     assert_eq!(bench.starts[0].event.cause, Cause::Owed);
-    bench.end("x", Outcome::Filtered { why: Filtered::SameContent, owed: Some(MINUTE) });
+    bench.end("x", Outcome::Filtered { why: Filtered::SameContent, owed: Some(MINUTE), settled: true });
     assert_eq!(bench.counts().owed, 1, "still owed");
     bench.pass(MINUTE);
     bench.found("x", state("x", 1));
@@ -36,11 +36,78 @@ fn events_do_not_wait_for_what_is_owed_and_may_pay_it() {
     bench.end("x", owed());
     bench.take(state("x", 2));
     assert_eq!(bench.running(), ["x@2"]);
-    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None });
-    assert_eq!(bench.counts().owed, 1, "nothing was sent: it is still owed");
+    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false });
+    assert_eq!(bench.counts().owed, 1, "it was not looked at: it is still owed");
     bench.take(state("x", 3));
     bench.end("x", ACKED);
     assert_eq!((bench.counts().owed, bench.lane.next_deadline()), (0, None));
+}
+
+#[test]
+fn what_an_event_finds_paid_is_not_looked_at_again() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    bench.end("x", owed());
+    let at_a_glance = |why| Outcome::Filtered { why, owed: None, settled: false };
+    let glances = [Filtered::Unchanged, Filtered::Stale, Filtered::ReconciledOnly].map(at_a_glance);
+    for (version, outcome) in (2..).zip(glances) {
+        bench.take(state("x", version));
+        bench.end("x", outcome);
+        assert_eq!(bench.counts().owed, 1);
+    }
+    let settled = |owed| Outcome::Filtered { why: Filtered::ReconciledOnly, owed, settled: true };
+    bench.pass(MINUTE / 2);
+    bench.take(state("x", 5));
+    bench.end("x", settled(Some(MINUTE)));
+    assert_eq!(bench.counts().owed, 1, "something is lacking still");
+    bench.take(state("x", 6));
+    bench.end("x", settled(None));
+    assert_eq!((bench.counts().owed, bench.lane.next_deadline()), (0, None));
+    bench.pass(MINUTE);
+    assert_eq!((bench.reading(), bench.lane.keys.is_empty()), (vec![], true), "nothing is read for it");
+}
+
+#[test]
+fn a_busy_application_does_not_put_off_what_it_owes() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    bench.end("x", owed());
+    for (version, outcome) in
+        [(2, owed()), (3, Outcome::Filtered { why: Filtered::Unchanged, owed: Some(MINUTE), settled: false })]
+    {
+        bench.pass(MINUTE / 3);
+        bench.take(state("x", version));
+        bench.end("x", outcome);
+        assert_eq!(bench.counts().owed, 1);
+    }
+    bench.pass(MINUTE / 3);
+    assert_eq!(bench.reading(), ["x>=3"], "a minute after the first of them");
+    bench.found("x", state("x", 3));
+    bench.end("x", owed());
+    bench.pass(MINUTE - Duration::from_millis(1));
+    assert_eq!(bench.reading(), [""; 0], "it was looked at: the next time is a minute later");
+    bench.pass(Duration::from_millis(1));
+    assert_eq!(bench.reading(), ["x>=3"]);
+}
+
+#[test]
+fn what_is_owed_is_looked_at_also_when_something_else_is_noted_with_it() {
+    for during in [false, true] {
+        let mut bench = Bench::new(small());
+        bench.take(state("x", 1));
+        bench.end("x", owed());
+        if !during {
+            bench.step(Input::Pause);
+        }
+        bench.pass(MINUTE);
+        bench.take(state("x", 2));
+        assert_eq!(bench.counts().oldest, Duration::ZERO, "{during}");
+        bench.step(Input::Resume);
+        bench.found("x", state("x", 2));
+        assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@2".to_owned()], Cause::Owed));
+        bench.end("x", ACKED);
+        assert!(bench.lane.keys.is_empty(), "{during}");
+    }
 }
 
 #[test]
@@ -218,6 +285,30 @@ fn a_deletion_that_no_longer_fits_loses_its_body_alone() {
     assert_eq!((bench.running(), bench.starts[0].event.body()), (vec!["-x@1".to_owned()], None));
     bench.end("x", ACKED);
     assert_eq!(bench.counts().bytes, 0);
+}
+
+#[test]
+fn a_deletion_that_loses_its_body_still_tells_of_the_operation_that_its_body_showed() {
+    let mut bench = Bench::new(Config { queue_events: 2, ..small() });
+    bench.take(ending(1, state("x", 1)));
+    bench.take(ending(1, deleted("x", 2)));
+    bench.take(state("y", 3));
+    bench.end("x", retry(Blame::Sink));
+    assert_eq!(bench.running(), ["y@3"], "the state is shown by the deletion, which waits as the state did");
+    bench.take(state("z", 4));
+    bench.end("y", ACKED);
+    bench.pass(Duration::from_secs(1));
+    bench.end("z", ACKED);
+    assert_eq!((bench.running(), bench.carried("x")), (vec!["-x@2".to_owned()], vec![]));
+    bench.take(state("y", 5));
+    bench.take(state("z", 6));
+    bench.end("x", retry(Blame::Sink));
+    bench.end("y", ACKED);
+    bench.end("z", ACKED);
+    bench.pass(Duration::from_secs(2));
+    assert_eq!((bench.running(), bench.starts[0].event.body()), (vec!["-x@2".to_owned()], None));
+    assert_eq!(bench.carried("x"), ["end 1"]);
+    assert_eq!(bench.starts[0].event.operation, None, "once");
 }
 
 #[test]

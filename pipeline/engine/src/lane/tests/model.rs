@@ -181,7 +181,7 @@ impl World {
         let outcome = match how {
             How::Acked => ACKED,
             How::Owed => Outcome::Acked { owed: Some(Duration::from_secs(60)) },
-            How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, owed: None },
+            How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false },
             How::Retry(blame) => retry(blame),
             How::Reject => reject(Reason::Refused),
         };

@@ -138,7 +138,7 @@ fn a_rejected_event_is_parked_and_later_events_go_on() {
     let counts = bench.counts();
     assert_eq!((counts.parked, counts.parked_keys, counts.bytes > 0), (1, 1, true));
 
-    bench.end("x", Outcome::Filtered { why: Filtered::Stale, owed: None });
+    bench.end("x", Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false });
     assert_eq!(bench.counts().parked_keys, 1, "a stale redelivery says nothing");
     bench.take(state("x", 3));
     bench.end("x", ACKED);

@@ -140,7 +140,7 @@ fn it_is_said_where_a_key_stands() {
     bench.end("busy", ACKED);
     assert_eq!(standing(&bench), Standing { state: "being read", dirty: false, ..read });
     bench.found("x", state("x", 4));
-    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None });
+    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false });
     bench.pass(Duration::from_secs(20));
     assert_eq!(standing(&bench), Standing { owed: seconds(40), ..NOTHING });
     bench.pass(Duration::from_secs(40));

@@ -87,6 +87,14 @@ fn a_life_followed_by_another_while_it_is_read_is_journaled_as_over() {
 }
 
 #[test]
+fn a_life_that_a_list_ends_once_more_is_journaled_as_it_ended_first() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("a", 5, 1)], &[("a", 6), ("b", 9)]);
+    bench.take(Event { change: Change::Deleted { body: None }, ..state("x", 20) });
+    assert_eq!(bench.pending("x"), Some((strings(&["a@5 end 1"]), strings(&["a@6", "b@9"]))));
+}
+
+#[test]
 fn at_most_the_newest_eight_are_journaled() {
     let mut bench = Bench::new(Config { concurrency: 1, ..Config::default() });
     for number in 1..=12 {
@@ -247,6 +255,20 @@ fn of_lives_that_were_over_the_ledgers_is_deleted_too_when_nothing_is_there() {
     assert_eq!(bench.running(), ["-x@5"]);
     bench.end("x", ACKED);
     assert_eq!(bench.running(), [""; 0], "once");
+}
+
+#[test]
+fn a_life_that_is_named_by_a_replay_ends_none_that_was_noted() {
+    let mut bench = Bench::new(small());
+    bench.restore("x", &[("b", 9, 1)], &[]);
+    bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
+    bench.read("x", ReadResult::Failed { reason: Reason::Timeout, after: None });
+    assert_eq!(bench.pending("x"), Some((strings(&["b@9 end 1"]), vec![])));
+    bench.pass(Duration::from_secs(1));
+    bench.read("x", ReadResult::Gone { uid: Some("a".into()), observed: Timestamp::UNIX_EPOCH });
+    assert_eq!((bench.running(), bench.carried("x")), (strings(&["-x/b@9"]), strings(&["end 1"])));
+    bench.end("x", ACKED);
+    assert_eq!(bench.running(), ["-x@9"], "the ledger's life is over too");
 }
 
 #[test]

@@ -15,5 +15,7 @@ mod shard;
 pub mod sharding;
 #[cfg(test)]
 mod simulation;
+pub mod spans;
 pub mod supervise;
+pub mod top;
 pub mod verify;

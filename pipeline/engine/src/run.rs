@@ -28,6 +28,7 @@ use crate::ledger::{Ledger, LedgerError, Origin};
 use crate::metrics::Metrics;
 use crate::shard::{Breaker, Left, Ports, Shard, Shared};
 pub use crate::shard::{Explained, Moment};
+use crate::spans::Tap;
 use crate::supervise::supervise;
 use crate::verify;
 use handle::{Inner, Told};
@@ -84,6 +85,12 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     /// Puts an engine together.
     #[must_use]
     pub fn new(config: Config, parts: Parts<So, En, Si>) -> Self {
+        Self::traced(config, parts, None)
+    }
+
+    /// Puts an engine together that tells `tap`, if there is one, how long everything takes.
+    #[must_use]
+    pub fn traced(config: Config, parts: Parts<So, En, Si>, tap: Option<Tap>) -> Self {
         let Parts { source, enrich, sink, ledger, metrics, health } = parts;
         let breaker = Breaker::new(config.circuit, sink.name());
         ledger.sent_as(sink.name());
@@ -108,6 +115,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             health,
             breaker,
             traces,
+            tap,
             started,
             reports_per_key: usize::try_from(config.reports_per_key.get()).unwrap_or(usize::MAX),
             grace: config.grace,

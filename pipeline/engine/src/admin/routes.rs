@@ -13,6 +13,7 @@ use axum::response::Response;
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use pipeline_core::{Key, Shutdown, Timestamp};
+use serde::Deserialize;
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -20,7 +21,7 @@ use super::Answering;
 use super::answer::{Refusal, failed};
 use super::near::near;
 use super::tail::{self, tail};
-use super::wire::{Explained, Parked, ParkedList, Replay, Replayed};
+use super::wire::{Explained, Parked, ParkedList, Replay, Replayed, Top};
 use crate::serve::connections::{guarded, timed};
 use crate::serve::status::status;
 use crate::verify::{Progress, Verified, VerifyError, VerifyOptions};
@@ -29,6 +30,21 @@ use crate::verify::{Progress, Verified, VerifyError, VerifyOptions};
 const BODY_BYTES: usize = 1 << 20;
 /// The longest time that a verification may be given.
 const VERIFY_SECONDS: u64 = 24 * 3600;
+
+/// Applications in each list of [`Top`], at most.
+const LISTED: usize = 100;
+
+/// How many applications are asked for of each list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    #[serde(default = "few")]
+    limit: usize,
+}
+
+fn few() -> usize {
+    20
+}
 
 struct Routes {
     answering: Arc<Answering>,
@@ -56,6 +72,7 @@ pub(super) fn router(
         .route("/v1/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
         .route("/v1/parked/{namespace}/{name}/replay", post(replay_parked))
         .route("/v1/tail", get(listen))
+        .route("/v1/top", get(top))
         .fallback(async || failed(StatusCode::NOT_FOUND, "nothing is answered at this path"))
         .method_not_allowed_fallback(other_method)
         .layer(from_fn(move |request, next| timed(request, next, timeout)))
@@ -162,6 +179,21 @@ async fn listen(
         return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));
     };
     Ok(tail(routes.answering.handle.traces(), wanted, routes.closing.clone(), place))
+}
+
+async fn top(
+    State(routes): Asked,
+    asked: Result<Query<Listed>, QueryRejection>,
+) -> Result<Json<Top>, Refusal> {
+    let Query(Listed { limit }) =
+        asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    if !(1..=LISTED).contains(&limit) {
+        let why = format!("`limit` is to be from 1 to {LISTED}");
+        return Err(failed(StatusCode::BAD_REQUEST, why));
+    }
+    let handle = &routes.answering.handle;
+    let rankings = handle.top(limit).await;
+    Ok(Json(Top::new(&handle.status(), &rankings, limit, Timestamp::now())))
 }
 
 async fn verifying(State(routes): Asked) -> Json<Option<Progress>> {

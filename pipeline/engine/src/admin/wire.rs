@@ -4,6 +4,7 @@
 //! rounded to milliseconds; durations are seconds with a fraction; an application is `namespace/name`.
 
 mod step;
+mod top;
 
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use pipeline_core::{Entity, Key, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub use self::step::{Moment, Step};
+pub use self::top::{Bucket, Called, Errors, Event, Failing, Hot, ShardFigures, Slow, Top};
 use crate::lane;
 use crate::run;
 

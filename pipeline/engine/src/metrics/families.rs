@@ -2,8 +2,8 @@
 
 use prometheus::core::Collector;
 use prometheus::{
-    Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge,
-    IntGaugeVec, Opts, Registry,
+    Counter, CounterVec, Gauge, GaugeVec, Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec,
+    IntGauge, IntGaugeVec, Opts, Registry,
 };
 
 const PREFIX: &str = "gitops_runtime_";
@@ -18,6 +18,11 @@ impl Families {
         Self { registry: Registry::new() }
     }
 
+    /// Adds to a registry that is in use.
+    pub(super) fn on(registry: &Registry) -> Self {
+        Self { registry: registry.clone() }
+    }
+
     pub(super) fn done(self) -> Registry {
         self.registry
     }
@@ -28,6 +33,11 @@ impl Families {
 
     pub(super) fn gauge(&self, name: &str, help: &str) -> IntGauge {
         self.add(IntGauge::with_opts(opts(name, help)))
+    }
+
+    /// Of seconds, or another unit that is no whole number.
+    pub(super) fn amount(&self, name: &str, help: &str) -> Counter {
+        self.add(Counter::with_opts(opts(name, help)))
     }
 
     /// In seconds, or another unit that is no whole number.
@@ -42,6 +52,11 @@ impl Families {
         labels: [&str; N],
     ) -> IntCounterVec {
         self.add(IntCounterVec::new(opts(name, help), &labels))
+    }
+
+    /// As [`Families::amount`], by labels.
+    pub(super) fn amounts<const N: usize>(&self, name: &str, help: &str, labels: [&str; N]) -> CounterVec {
+        self.add(CounterVec::new(opts(name, help), &labels))
     }
 
     pub(super) fn gauges<const N: usize>(&self, name: &str, help: &str, labels: [&str; N]) -> IntGaugeVec {

@@ -1,7 +1,7 @@
 //! What the process counts of itself, in Prometheus' text form.
 //!
 //! takes: one typed call for each thing that happened - gives: [`Metrics::render`]
-//! calls: nothing but `/proc/self/status` while rendering - fails: never
+//! calls: nothing but `/proc/self` while rendering - fails: never
 //!
 //! Labels come from closed sets (shard, peer, call, kind, reason, check): never a name, a URL or an error's text,
 //! so that the number of series is known before the first event: under 300 a process, all of them there from
@@ -11,11 +11,14 @@ mod compat;
 mod families;
 mod lanes;
 mod ledger;
+mod pressure;
+mod process;
+mod traces;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Call, Filtered, Meter, Note, Outcome, Peer, Reason, ReportKind, Sample};
+use pipeline_core::{Call, Filtered, Meter, Note, Outcome, Peer, Pressure, Reason, ReportKind, Sample, Wait};
 use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
@@ -24,6 +27,9 @@ pub use compat::{Compat, ErrorType, EventType};
 use families::{Families, show};
 use lanes::{Lanes, seconds};
 use ledger::LedgerSeries;
+use pressure::PressureSeries;
+use process::ProcessSeries;
+pub use traces::{SpanResult, SpanSeries};
 
 use crate::circuit;
 use crate::divergence::Told;
@@ -34,7 +40,8 @@ use crate::ledger::LedgerStatus;
 /// From 5 ms, a fast answer of a near peer, to the 30 s after which calls are given up.
 const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
 /// From a report that met no queue to one that met an outage.
-const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
+pub(crate) const LATENCY_BUCKETS: [f64; 12] =
+    [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
 /// Every call that stages make; another combination is counted as call `other` of its peer.
 const CALLS: [(Peer, &[Call]); 3] = [
@@ -59,6 +66,8 @@ const CALLS: [(Peer, &[Call]); 3] = [
 pub struct MetricsConfig {
     /// The shards this process owns.
     pub owned: Vec<u32>,
+    /// Shards over all processes: what the owned ones of all of them must add up to.
+    pub shards: u32,
     /// The program's version, for `build_info`.
     pub version: &'static str,
     /// Whether the compatibility family is there.
@@ -68,10 +77,12 @@ pub struct MetricsConfig {
 }
 
 impl MetricsConfig {
-    /// The defaults, for the shards this process owns.
+    /// The defaults, for the shards this process owns, as if there were no others.
     #[must_use]
     pub fn new(owned: impl IntoIterator<Item = u32>, version: &'static str) -> Self {
-        Self { owned: owned.into_iter().collect(), version, compat: false, compat_applications: 10_000 }
+        let owned: Vec<u32> = owned.into_iter().collect();
+        let shards = u32::try_from(owned.len()).unwrap_or(u32::MAX);
+        Self { owned, shards, version, compat: false, compat_applications: 10_000 }
     }
 }
 
@@ -121,6 +132,7 @@ struct Inner {
     calls: IntCounterVec,
     call_failures: IntCounterVec,
     call_duration: HistogramVec,
+    pressure: PressureSeries,
     malformed: IntCounter,
     watch_restarts: IntCounter,
     lists: IntCounter,
@@ -131,7 +143,7 @@ struct Inner {
     ready: IntGauge,
     health: IntGaugeVec,
     uptime: Gauge,
-    resident: IntGauge,
+    process: ProcessSeries,
     compat: Option<Compat>,
 }
 
@@ -145,6 +157,8 @@ impl Metrics {
         make.gauges("build_info", "The program's version; always 1.", ["version"])
             .with_label_values(&[config.version])
             .set(1);
+        make.gauge("shards", "Shards over all processes.").set(i64::from(config.shards));
+        show(&make.gauge("shards_owned", "Shards that this process owns."), config.owned.len() as u64);
         let inner = Inner {
             started: now,
             lanes: Mutex::new(Lanes::new(&make, &config.owned, now)),
@@ -171,6 +185,7 @@ impl Metrics {
                 ["peer"],
                 &CALL_BUCKETS,
             ),
+            pressure: PressureSeries::new(&make),
             malformed: make.counter("malformed_objects_total", "Objects that could not be read."),
             watch_restarts: make.counter("watch_restarts_total", "Watches that broke and were begun again."),
             lists: make.counter("lists_total", "Lists that were completed."),
@@ -181,7 +196,7 @@ impl Metrics {
             ready: make.gauge("ready", "1 when the first list is complete and every shard runs."),
             health: make.gauges("health_state", "0 ok, 1 degraded, 2 failing.", ["check"]),
             uptime: make.measure("uptime_seconds", "How long the process has been running."),
-            resident: make.gauge("process_resident_memory_bytes", "Resident memory of the process."),
+            process: ProcessSeries::new(&make),
             registry: make.done(),
             compat,
         };
@@ -278,9 +293,7 @@ impl Metrics {
         seconds(&inner.uptime, now.saturating_duration_since(inner.started));
         let moved = *inner.moved.lock().unwrap_or_else(PoisonError::into_inner);
         seconds(&inner.watch_silent, now.saturating_duration_since(moved));
-        if let Some(resident) = resident_bytes() {
-            show(&inner.resident, resident);
-        }
+        inner.process.read();
         // Held until the text is made: another scrape would put newer snapshots between its lines.
         let lanes = self.lanes();
         lanes.show(now);
@@ -317,6 +330,14 @@ impl Meter for Metrics {
         if sample.outcome != Outcome::Cached {
             inner.call_duration.with_label_values(&[peer]).observe(sample.took.as_secs_f64());
         }
+    }
+
+    fn pressure(&self, pressure: Pressure) {
+        self.inner.pressure.take(pressure);
+    }
+
+    fn waited(&self, peer: Peer, wait: Wait, took: Duration) {
+        self.inner.pressure.waited(peer, wait, took);
     }
 }
 
@@ -358,14 +379,6 @@ impl Inner {
             self.health.with_label_values(&[check.as_str()]);
         }
     }
-}
-
-/// From `/proc`; `None` where there is none.
-fn resident_bytes() -> Option<u64> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kib: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kib * 1024)
 }
 
 #[cfg(test)]

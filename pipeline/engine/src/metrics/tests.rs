@@ -51,7 +51,7 @@ fn exercise(metrics: &Metrics) {
 
 #[test]
 fn series_are_few_and_all_there_from_the_start() {
-    for (owned, limit) in [(1, 250), (5, 260), (8, 300), (32, 250)] {
+    for (owned, limit) in [(1, 250), (5, 270), (8, 300), (32, 250)] {
         let metrics = metrics(owned);
         let at_start: Vec<String> = scrape(&metrics).into_keys().collect();
         assert!(at_start.len() < limit, "{} series with {owned} shards", at_start.len());
@@ -72,7 +72,7 @@ fn series_are_few_and_all_there_from_the_start() {
 #[test]
 fn only_the_version_and_ages_are_not_zero_at_the_start() {
     for (series, value) in scrape(&metrics(5)) {
-        let moving = ["build_info", "uptime", "silent", "process_resident"];
+        let moving = ["build_info", "shards", "uptime", "silent", "process_"];
         assert!(value == 0.0 || moving.iter().any(|name| series.contains(name)), "{series} {value}");
     }
 }
@@ -98,6 +98,31 @@ fn what_is_counted_is_shown() {
         assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
     }
     assert!(value(&metrics, "process_resident_memory_bytes") > 1e6);
+}
+
+#[test]
+fn processor_time_is_that_of_the_process() {
+    let metrics = metrics(1);
+    let began = Instant::now();
+    let cpu = || value(&metrics, "process_cpu_seconds_total");
+    let before = cpu();
+    let mut busy = cpu();
+    while busy < before + 0.05 && began.elapsed() < Duration::from_secs(60) {
+        busy = cpu();
+    }
+    assert!(busy >= before + 0.05, "{before} s, and {busy} s after work");
+}
+
+#[test]
+fn owned_shards_stand_beside_those_of_all_processes() {
+    for (config, shards, owned) in [
+        (MetricsConfig::new([0, 1, 2], "1"), 3.0, 3.0),
+        (MetricsConfig { shards: 5, ..MetricsConfig::new([3], "1") }, 5.0, 1.0),
+    ] {
+        let metrics = Metrics::new(&config);
+        assert_eq!(value(&metrics, "gitops_runtime_shards"), shards);
+        assert_eq!(value(&metrics, "gitops_runtime_shards_owned"), owned);
+    }
 }
 
 #[test]
@@ -291,6 +316,26 @@ fn the_ledger_and_health_are_shown() {
         ("ready", 1.0),
         ("health_state{check=\"ledger\"}", 1.0),
         ("health_state{check=\"source\"}", 0.0),
+    ] {
+        assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
+    }
+}
+
+#[test]
+fn what_is_asked_of_argo_cd_at_once_is_shown() {
+    let metrics = metrics(1);
+    let told = Pressure { peer: Peer::ArgoCd, limit: 40, in_flight: 38, waiting: 7 };
+    metrics.pressure(told);
+    metrics.pressure(Pressure { in_flight: 39, ..told });
+    for (wait, millis) in [(Wait::Slot, 1_500), (Wait::Slot, 500), (Wait::Budget, 250)] {
+        Meter::waited(&metrics, Peer::ArgoCd, wait, Duration::from_millis(millis));
+    }
+    for (series, expected) in [
+        ("call_limit{peer=\"argocd\"}", 40.0),
+        ("calls_in_flight{peer=\"argocd\"}", 39.0),
+        ("calls_waiting{peer=\"argocd\"}", 7.0),
+        ("call_wait_seconds_total{peer=\"argocd\",wait=\"slot\"}", 2.0),
+        ("call_wait_seconds_total{peer=\"argocd\",wait=\"budget\"}", 0.25),
     ] {
         assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
     }

@@ -13,6 +13,7 @@ use crate::circuit;
 use crate::lane::{LaneCounts, Parked, Trace};
 use crate::ledger::Ledger;
 use crate::shard::{Command, Explained};
+use crate::top::Ranking;
 use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
 
 /// Looks at a running engine and asks things of it; cloning shares.
@@ -123,6 +124,25 @@ impl Handle {
             }
         }
         parked
+    }
+
+    /// What kept each shard busy in the last minutes: the first `limit` of each list. A shard that is stopping is
+    /// left out.
+    pub async fn top(&self, limit: usize) -> Vec<(u32, Ranking)> {
+        let mut asked = Vec::new();
+        for shard in &self.inner.shards {
+            let (answer, answered) = oneshot::channel();
+            if shard.commands.send(Command::Top(limit, answer)).await.is_ok() {
+                asked.push((shard.number, answered));
+            }
+        }
+        let mut rankings = Vec::new();
+        for (number, answered) in asked {
+            if let Ok(ranking) = answered.await {
+                rankings.push((number, ranking));
+            }
+        }
+        rankings
     }
 
     /// Compares the cluster, the ledger and the receiver, and reports again what differs.

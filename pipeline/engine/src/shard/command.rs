@@ -5,6 +5,7 @@ use tokio::sync::oneshot;
 
 use super::Shard;
 use crate::lane::{Input, Parked, Standing, Step};
+use crate::top::Ranking;
 
 /// What a person asks of a shard.
 pub(crate) enum Command {
@@ -16,6 +17,8 @@ pub(crate) enum Command {
     Discard(Key, oneshot::Sender<bool>),
     /// List what is parked.
     Parked(oneshot::Sender<Vec<(Key, Parked)>>),
+    /// Tell what kept the shard busy: so many of each list.
+    Top(usize, oneshot::Sender<Ranking>),
 }
 
 /// What a shard knows of one application.
@@ -79,6 +82,9 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             Command::Parked(answer) => {
                 let list = self.lane.parked().map(|(key, parked)| (key.clone(), parked.clone()));
                 let _ = answer.send(list.collect());
+            }
+            Command::Top(limit, answer) => {
+                let _ = answer.send(self.top.ranking(limit, self.shared.now()));
             }
         }
     }

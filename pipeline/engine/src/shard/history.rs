@@ -9,6 +9,7 @@ use std::time::Duration;
 use pipeline_core::{Key, ReportKind};
 
 use super::Moment;
+use super::slim::{Kept, Whose};
 use crate::lane::Step;
 
 /// Steps kept of each application.
@@ -22,27 +23,69 @@ const GROWTH: usize = 4;
 /// The last steps of one application, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
-    /// With the time since the engine started, which never goes back.
-    steps: VecDeque<(Duration, Moment)>,
+    steps: VecDeque<Kept>,
+    /// The events they are of; no more than there are steps.
+    events: Vec<Whose>,
 }
 
 impl Moments {
     /// Adds a step where its time puts it: what a turn did comes with its end, after what the lane did meanwhile.
     pub(super) fn push(&mut self, now: Duration, moment: Moment) {
-        if self.steps.len() >= KEPT || (is_detail(moment.step) && self.details() >= DETAILS) {
-            let detail = self.steps.iter().position(|(_, known)| is_detail(known.step));
+        let whose = self.whose((moment.version, moment.trace));
+        self.insert(Kept::new(now, &moment, whose));
+    }
+
+    /// Adds the steps of a turn.
+    fn append(&mut self, turn: Self) {
+        for mut step in turn.steps {
+            if let Some(event) = turn.events.get(usize::from(step.whose)) {
+                step.whose = self.whose(*event);
+                self.insert(step);
+            }
+        }
+    }
+
+    fn insert(&mut self, kept: Kept) {
+        if self.steps.len() >= KEPT || (is_detail(kept.step()) && self.details() >= DETAILS) {
+            let detail = self.steps.iter().position(|known| is_detail(known.step()));
             let first = detail.filter(|_| self.details() >= DETAILS).unwrap_or_default();
             self.steps.remove(first);
         }
         if self.steps.len() == self.steps.capacity() {
             self.steps.reserve_exact(GROWTH);
         }
-        let later = self.steps.iter().rev().take_while(|(at, _)| *at > now).count();
-        self.steps.insert(self.steps.len() - later, (now, moment));
+        let later = self.steps.iter().rev().take_while(|known| known.since > kept.since).count();
+        self.steps.insert(self.steps.len() - later, kept);
+    }
+
+    /// The place of an event; events of which no step is kept give theirs away.
+    fn whose(&mut self, event: Whose) -> u8 {
+        let known = self.events.iter().position(|known| *known == event);
+        let place = known.unwrap_or_else(|| {
+            let is_used = |place: usize| self.steps.iter().any(|step| usize::from(step.whose) == place);
+            let free = (0..self.events.len()).find(|place| !is_used(*place));
+            match free.and_then(|place| Some((place, self.events.get_mut(place)?))) {
+                Some((place, unused)) => {
+                    *unused = event;
+                    place
+                }
+                None => {
+                    self.events.reserve_exact(1);
+                    self.events.push(event);
+                    self.events.len() - 1
+                }
+            }
+        });
+        // Every place but one is of a step, and few steps are kept.
+        u8::try_from(place).unwrap_or_default()
     }
 
     fn details(&self) -> usize {
-        self.steps.iter().filter(|(_, moment)| is_detail(moment.step)).count()
+        self.steps.iter().filter(|kept| is_detail(kept.step())).count()
+    }
+
+    fn all(&self) -> impl Iterator<Item = Moment> {
+        self.steps.iter().filter_map(|kept| Some(kept.moment(*self.events.get(usize::from(kept.whose))?)))
     }
 }
 
@@ -77,16 +120,12 @@ impl History {
         if turn.steps.is_empty() {
             return;
         }
-        let moments = self.moments_of(key);
-        for (at, moment) in turn.steps {
-            moments.push(at, moment);
-        }
+        self.moments_of(key).append(turn);
     }
 
     /// What happened last to `key`, oldest first.
     pub(super) fn of(&self, key: &Key) -> Vec<Moment> {
-        let moments = self.moments.get(key).into_iter().flat_map(|(_, moments)| &moments.steps);
-        moments.map(|(_, moment)| *moment).collect()
+        self.moments.get(key).into_iter().flat_map(|(_, moments)| moments.all()).collect()
     }
 
     fn moments_of(&mut self, key: &Key) -> &mut Moments {

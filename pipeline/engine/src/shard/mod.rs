@@ -10,6 +10,7 @@ mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
 pub(crate) mod round;
+mod slim;
 mod tell;
 pub(crate) mod turn;
 
@@ -17,7 +18,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source};
+use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -31,7 +32,9 @@ use crate::health::Health;
 use crate::lane::{Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, Pending, ReadResult, Trace};
 use crate::ledger::Ledger;
 use crate::metrics::Metrics;
+use crate::spans::{Recorder, Tap, TurnSpans};
 use crate::supervise::caught;
+use crate::top::{Tally, Top};
 use history::{History, Moments};
 use journal::Journal;
 use tell::PUBLISH;
@@ -51,6 +54,7 @@ pub(crate) struct Shared<So, En, Si> {
     pub(crate) health: Health,
     pub(crate) breaker: Breaker,
     pub(crate) traces: broadcast::Sender<(u32, Trace)>,
+    pub(crate) tap: Option<Tap>,
     pub(crate) started: Instant,
     pub(crate) reports_per_key: usize,
     pub(crate) grace: Duration,
@@ -89,7 +93,7 @@ pub(crate) struct Left {
 
 /// A task that ended.
 enum Done {
-    Turn(Key, Outcome, Moments),
+    Turn(Key, Outcome, Moments, Tally, Option<Box<TurnSpans>>),
     Read(Key, ReadResult),
 }
 
@@ -105,6 +109,8 @@ pub(crate) struct Shard<So, En, Si> {
     probes: HashMap<Key, u64>,
     circuit: State,
     history: History,
+    top: Top,
+    spans: Option<Recorder>,
     journal: Journal,
     /// The key that the lane has just parked.
     refused: Option<Key>,
@@ -123,8 +129,10 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         journal_every: Duration,
         history: usize,
     ) -> Self {
+        let tap = shared.tap.clone();
         Self {
             number,
+            spans: tap.map(|tap| Recorder::new(tap, number, shared.started.into_std())),
             lane,
             ports,
             tasks: JoinSet::new(),
@@ -132,6 +140,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             probes: HashMap::new(),
             circuit: State::Closed,
             history: History::new(history),
+            top: Top::new(),
             journal: Journal::new(journal_every),
             refused: None,
             published: shared.started,
@@ -167,6 +176,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             self.publish(false);
         }
         self.drain().await;
+        let now = (self.shared.now(), Timestamp::now());
+        self.spans.iter_mut().for_each(|spans| spans.stop(now));
         self.publish(true);
         self.shared.health.shard(self.number, false, std::time::Instant::now());
     }
@@ -254,22 +265,31 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             return;
         };
         let seed = fastrand::u64(..);
-        let now = self.shared.now();
+        let (now, at) = (self.shared.now(), Timestamp::now());
         match done {
-            Done::Turn(key, outcome, moments) => {
+            Done::Turn(key, outcome, moments, tally, spans) => {
                 self.history.append(&key, moments);
+                if let Some((recorder, spans)) = self.spans.as_mut().zip(spans) {
+                    recorder.turned(*spans);
+                }
+                self.top.turn(&key, &tally, now);
                 if let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
                 self.step(Input::Turned { key, outcome, seed });
             }
             Done::Read(key, result) => {
+                if let ReadResult::Failed { reason, .. } | ReadResult::Refused { reason, .. } = result {
+                    self.top.not_read(&key, reason, now, at);
+                }
+                self.spans.iter_mut().for_each(|spans| spans.read(&key, result.failed(), (now, at)));
                 self.lane.step(Input::Read { key: key.clone(), result, seed }, now, &mut self.actions);
                 let goes_on = self.actions.iter().find_map(probing) == Some(&key);
                 if !goes_on && let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
                 self.act();
+                self.spans.iter_mut().for_each(Recorder::read_told);
                 self.touched(&key);
             }
         }
@@ -277,6 +297,9 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 
     fn step(&mut self, input: Input) {
         let key = keep::key(&input).cloned();
+        if let (Some(spans), Input::Event(event)) = (&mut self.spans, &input) {
+            spans.arrives(event);
+        }
         self.lane.step(input, self.shared.now(), &mut self.actions);
         self.act();
         if let Some(key) = key {
@@ -293,9 +316,12 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let (shared, shard) = (self.shared.clone(), self.number);
                     let key = start.event.key.clone();
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
+                    let mut spans = self.spans.as_mut().map(|spans| Box::new(spans.starts(&start)));
                     self.tasks.spawn(async move {
                         let mut moments = Moments::default();
-                        let outcome = caught(turn::turn(&shared, shard, &start, probe, &mut moments)).await;
+                        let mut tally = Tally::new(start.event.trace);
+                        let telling = (&mut moments, &mut tally, &mut spans);
+                        let outcome = caught(turn::turn(&shared, shard, &start, probe, telling)).await;
                         let outcome = outcome.unwrap_or_else(|_| {
                             tracing::error!(%key, "a turn panicked, trying it again later");
                             Outcome::Retry {
@@ -305,7 +331,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                                 refused: start.refused.clone(),
                             }
                         });
-                        Done::Turn(key, outcome, moments)
+                        Done::Turn(key, outcome, moments, tally, spans)
                     });
                 }
                 Action::Read { key, not_older_than, .. } => {

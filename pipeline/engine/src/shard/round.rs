@@ -167,7 +167,8 @@ impl Round {
         let outcome = if self.acked > 0 {
             Outcome::Acked { owed }
         } else {
-            Outcome::Filtered { why: self.filtered.unwrap_or(Filtered::Unchanged), owed }
+            let why = self.filtered.unwrap_or(Filtered::Unchanged);
+            Outcome::Filtered { why, owed, settled: self.settle.is_some() }
         };
         End { settle: self.settle, outcome }
     }

@@ -40,9 +40,12 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 _ => {}
             }
         }
+        let (now, at) = (self.shared.now(), Timestamp::now());
+        self.top.step(&trace, now, at);
+        self.spans.iter_mut().for_each(|spans| spans.told(&trace, (now, at)));
         let Trace { version, trace: id, step, .. } = trace;
-        let moment = Moment { at: Timestamp::now(), version, trace: id, step };
-        self.history.push(&trace.key, self.shared.now(), moment);
+        let moment = Moment { at, version, trace: id, step };
+        self.history.push(&trace.key, now, moment);
         self.shared.tell(shard, || trace);
     }
 

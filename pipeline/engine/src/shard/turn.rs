@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Cause, Enrich, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample, Shipment,
-    Sink, Source, StageError, Stub, Timestamp, Turn, Version,
+    Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample,
+    Shipment, Sink, Source, StageError, Stub, Timestamp, Turn, Version, traced,
 };
 use tokio::time::Instant;
 
@@ -18,6 +18,8 @@ use crate::circuit::{Answer, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Refused, Start, Step, Trace};
 use crate::ledger::Ledger;
 use crate::metrics::ReportResult;
+use crate::spans::TurnSpans;
+use crate::top::Tally;
 
 /// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
 struct Teller<'a, So, En, Si> {
@@ -25,6 +27,8 @@ struct Teller<'a, So, En, Si> {
     shard: u32,
     event: &'a Event,
     moments: &'a mut Moments,
+    tally: &'a mut Tally,
+    spans: &'a mut Option<Box<TurnSpans>>,
 }
 
 impl<So, En, Si> Teller<'_, So, En, Si> {
@@ -35,14 +39,29 @@ impl<So, En, Si> Teller<'_, So, En, Si> {
         self.shared.tell(self.shard, || Trace { key: key.clone(), version: *version, trace: *trace, step });
     }
 
-    fn fetched(&mut self, calls: Vec<Sample>) {
-        for Sample { call, outcome, took, .. } in calls {
+    fn fetched(&mut self, calls: Vec<(std::time::Instant, Sample)>) {
+        for (_, sample) in calls {
+            self.tally.call(&sample);
+            let Sample { call, outcome, took, .. } = sample;
             let (took, failed) = match outcome {
                 CallOutcome::Ok => (took, None),
                 CallOutcome::Cached => (Duration::ZERO, None),
                 CallOutcome::Failed(reason) => (took, Some(reason)),
             };
             self.tell(Step::Fetched { call, took, failed });
+        }
+    }
+
+    fn enriched(
+        &mut self,
+        began: Instant,
+        calls: &[(std::time::Instant, Sample)],
+        enriched: &Result<Enriched, StageError>,
+    ) {
+        if let Some(spans) = self.spans {
+            let reports = enriched.as_ref().map_or(0, |enriched| enriched.reports.len());
+            let failed = enriched.as_ref().err().map(StageError::reason);
+            spans.enriched(began.into_std(), calls, reports, failed);
         }
     }
 
@@ -54,11 +73,12 @@ impl<So, En, Si> Teller<'_, So, En, Si> {
             Verdict::Reject => (ReportResult::Rejected, Step::NotTaken { kind, reason, took }),
         };
         self.shared.metrics.report(kind, result);
+        self.tally.report(if verdict == Verdict::Acked { Ok(()) } else { Err(reason) });
         self.tell(step);
     }
 }
 
-/// Runs one turn to its end; what happens in it goes to `moments` as well.
+/// Runs one turn to its end; what happens in it is told as well, step by step and in figures.
 ///
 /// Before a report is sent its entity becomes unsure in the ledger, and an acknowledgement makes it sure again. A turn
 /// that is dropped in between, and a report that is not taken, leave it unsure. So does one that is refused for good:
@@ -69,18 +89,21 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     shard: u32,
     start: &Start,
     probe: Option<u64>,
-    moments: &mut Moments,
+    (moments, tally, spans): (&mut Moments, &mut Tally, &mut Option<Box<TurnSpans>>),
 ) -> Outcome {
     let event = &*start.event;
     let known = shared.ledger.get(&event.key);
     if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
-        return Outcome::Filtered { why: Filtered::Stale, owed: None };
+        return Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false };
     }
-    let mut teller = Teller { shared, shard, event, moments };
+    let mut teller = Teller { shared, shard, event, moments, tally, spans };
     let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
     let began = Instant::now();
-    let enriched = shared.enrich.enrich(event, known.as_ref(), &turn).await;
-    teller.fetched(turn.calls.take());
+    let header = teller.spans.as_ref().and_then(|spans| spans.traceparent());
+    let enriched = traced(header, shared.enrich.enrich(event, known.as_ref(), &turn)).await;
+    let calls = turn.calls.take_ended();
+    teller.enriched(began, &calls, &enriched);
+    teller.fetched(calls);
     let enriched = match enriched {
         Ok(enriched) => enriched,
         Err(error) => return not_enriched(event, &error, &start.refused),
@@ -98,12 +121,16 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
             let shipment = Shipment::new(report, shared.ledger.id(), shared.ledger.sink(), counter);
             flying.push(ship(shared, &event.key, stub.as_ref(), shipment));
         }
-        let Some(Shipped { report, answer, reason, after, took }) = flying.next().await else { break };
+        let Some(Shipped { report, answer, reason, after, sent, took }) = flying.next().await else { break };
         let verdict = shared.breaker.answer(&event.key, answer, probe, shared.now());
         if verdict == Verdict::Acked {
             shared.ledger.acknowledge(&event.key, &report);
         }
         teller.answered(&report, verdict, reason, took);
+        let failed = (verdict != Verdict::Acked).then_some(reason);
+        if let Some((spans, (began, id))) = teller.spans.as_mut().zip(sent) {
+            spans.reported((began, took), report.kind, id, failed);
+        }
         round.settled(&report, verdict, reason, after);
     }
     let End { settle, outcome } = round.end();
@@ -149,6 +176,8 @@ struct Shipped {
     reason: Reason,
     /// The sink's `Retry-After`.
     after: Option<Duration>,
+    /// When it was sent, and as which span.
+    sent: Option<(std::time::Instant, u64)>,
     /// How long the sink took.
     took: Duration,
 }
@@ -162,6 +191,7 @@ async fn ship<So, En, Si: Sink>(
 ) -> Shipped {
     shared.ledger.sending(key, &shipment.report, stub).await;
     let began = Instant::now();
+    let sent = shared.tap.is_some().then(|| (began.into_std(), shipment.span()));
     let answer = shared.sink.ship(slice::from_ref(&shipment)).await.pop();
     let took = began.elapsed();
     let report = shipment.report;
@@ -182,7 +212,7 @@ async fn ship<So, En, Si: Sink>(
             (Answer::Failed { reason, after: None }, reason, None)
         }
     };
-    Shipped { report, answer, reason, after, took }
+    Shipped { report, answer, reason, after, sent, took }
 }
 
 fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome {
@@ -209,8 +239,13 @@ pub(crate) fn is_told(event: &Event, known: Option<&Record>, ledger: &Ledger) ->
 }
 
 /// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole, of which nothing is
-/// owed and no report's fate is unknown, or the end of a life before the acknowledged one.
+/// owed and no report's fate is unknown, or the end of a life before the acknowledged one. Or a read shows that a life is
+/// over of which nothing but its name was remembered, and whose place another has taken since: its end was told then,
+/// and says nothing of the other's.
 pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
+    if event.is_deleted() && event.cause == Cause::Read && event.version.0 == 0 {
+        return known.is_some_and(|known| known.uid != event.uid);
+    }
     let Some(known) = known.filter(|_| event.cause == Cause::Watch && event.version.0 != 0) else {
         return false;
     };

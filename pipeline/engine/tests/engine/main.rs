@@ -13,5 +13,6 @@ mod replayed;
 mod reports;
 mod restart;
 mod running;
+mod top;
 mod unsure;
 mod verify;

@@ -131,7 +131,7 @@ impl From<lane::Step> for Step {
         let text = |text: &str| text.to_owned();
         match step {
             From::Observed => Self::Observed,
-            From::Coalesced(folded) => Self::Coalesced { why: text(folded_as(folded)) },
+            From::Coalesced(folded) => Self::Coalesced { why: text(folded.as_str()) },
             From::Filtered(why) => Self::Filtered { why: text(why.as_str()) },
             From::Limited(by) => Self::Limited { seconds: by.as_secs_f64() },
             From::Started { attempt } => Self::Started { attempt },
@@ -199,17 +199,6 @@ impl Step {
             Self::Reading => "reading",
             Self::Owed { .. } => "owed",
         }
-    }
-}
-
-fn folded_as(folded: lane::Folded) -> &'static str {
-    match folded {
-        lane::Folded::Full => "full",
-        lane::Folded::Dirty => "dirty",
-        lane::Folded::Limited => "limited",
-        lane::Folded::Overtaken => "overtaken",
-        lane::Folded::Former => "former",
-        lane::Folded::Retried => "retried",
     }
 }
 

@@ -115,7 +115,16 @@ fn nothing_to_send_is_filtered_and_still_settles() {
     let same = Enriched { filtered: Some(Filtered::SameContent), ..enriched(Vec::new()) };
     let (_, end) = run(Round::new(same, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_some());
-    assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, owed: None });
+    assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, owed: None, settled: true });
+}
+
+#[test]
+fn what_is_told_at_a_glance_settles_nothing() {
+    let glance = Enriched::filtered(Filtered::ReconciledOnly);
+    let (_, end) = run(Round::new(glance, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
+    assert!(end.settle.is_none());
+    let filtered = Outcome::Filtered { why: Filtered::ReconciledOnly, owed: None, settled: false };
+    assert_eq!(end.outcome, filtered);
 }
 
 #[test]

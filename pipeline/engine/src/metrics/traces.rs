@@ -1,0 +1,75 @@
+//! What became of the spans of traces, as metrics. Only there where traces are exported.
+
+use std::sync::Arc;
+
+use prometheus::{IntCounter, IntCounterVec};
+
+use super::Metrics;
+use super::families::Families;
+
+/// What became of spans.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SpanResult {
+    /// The collector took them.
+    Exported,
+    /// The collector took the request, and said that it did not take these.
+    Rejected,
+    /// The collector was away, too slow, or refused the request.
+    Failed,
+    /// More were waiting than are kept.
+    Dropped,
+}
+
+impl SpanResult {
+    /// All, so that each starts at zero.
+    pub const ALL: [Self; 4] = [Self::Exported, Self::Rejected, Self::Failed, Self::Dropped];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Exported => "exported",
+            Self::Rejected => "rejected",
+            Self::Failed => "failed",
+            Self::Dropped => "dropped",
+        }
+    }
+}
+
+/// Counts spans; cloning shares.
+#[derive(Debug, Clone)]
+pub struct SpanSeries {
+    counters: Arc<[IntCounter; 4]>,
+}
+
+impl SpanSeries {
+    fn new(family: &IntCounterVec) -> Self {
+        let counters = SpanResult::ALL.map(|result| family.with_label_values(&[result.as_str()]));
+        Self { counters: Arc::new(counters) }
+    }
+
+    /// So many spans ended so.
+    pub fn add(&self, result: SpanResult, spans: usize) {
+        let [exported, rejected, failed, dropped] = &*self.counters;
+        let counter = match result {
+            SpanResult::Exported => exported,
+            SpanResult::Rejected => rejected,
+            SpanResult::Failed => failed,
+            SpanResult::Dropped => dropped,
+        };
+        counter.inc_by(spans as u64);
+    }
+}
+
+impl Metrics {
+    /// Adds the counters of spans, at zero. To be asked for once.
+    #[must_use]
+    pub fn spans(&self) -> SpanSeries {
+        let make = Families::on(&self.inner.registry);
+        SpanSeries::new(&make.counters(
+            "trace_spans_total",
+            "Spans of traces, by what became of them.",
+            ["result"],
+        ))
+    }
+}

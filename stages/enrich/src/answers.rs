@@ -1,36 +1,40 @@
 //! Answers of Argo CD, read leniently: an item that is not what it should be is skipped, a field of the
 //! wrong type counts as absent.
 
-use std::collections::HashMap;
+mod tree;
 
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use pipeline_core::{Digest, Hasher};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::application::Health;
 use crate::round::{RawManifests, ResourceRef};
+
+pub(crate) use tree::Tree;
 
 /// A body that is not the JSON object it should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct NotReadable;
 
-/// Group, kind, namespace and name: how `managed-resources` and the tree name a resource.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Place {
-    group: String,
-    kind: String,
-    namespace: String,
-    name: String,
-}
+/// Group, kind, namespace and name, in short: how `managed-resources` and the tree name a resource. An answer names
+/// hundreds, of which few are looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) struct Place(Digest);
 
 impl Place {
-    pub(crate) fn of(resource: &ResourceRef) -> Self {
-        Self {
-            group: resource.group.clone(),
-            kind: resource.kind.clone(),
-            namespace: resource.namespace.clone(),
-            name: resource.name.clone(),
+    fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        let mut hasher = Hasher::default();
+        for part in [group, kind, namespace, name] {
+            hasher.write(part.as_bytes());
         }
+        Self(hasher.finish())
+    }
+
+    fn of(resource: &ResourceRef) -> Self {
+        Self::new(&resource.group, &resource.kind, &resource.namespace, &resource.name)
     }
 }
 
@@ -47,6 +51,23 @@ pub(crate) struct Managed {
     states: HashMap<Place, ManagedState>,
 }
 
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Item<'a> {
+    #[serde(borrow, default)]
+    group: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Option<Cow<'a, str>>,
+    #[serde(borrow)]
+    name: Cow<'a, str>,
+    #[serde(borrow, default)]
+    live_state: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    target_state: Option<&'a RawValue>,
+}
+
 impl Managed {
     /// Reads the states of the `wanted` resources; the texts of others are not even unescaped.
     pub(crate) fn read<'a>(
@@ -56,36 +77,29 @@ impl Managed {
         #[derive(Deserialize)]
         struct Body<'a> {
             #[serde(borrow, default)]
-            items: Option<Vec<&'a RawValue>>,
+            items: Option<Vec<Item<'a>>>,
         }
         #[derive(Deserialize)]
-        #[serde(rename_all = "camelCase")]
-        struct Item<'a> {
-            #[serde(default)]
-            group: Option<String>,
-            kind: String,
-            #[serde(default)]
-            namespace: Option<String>,
-            name: String,
+        struct Lenient<'a> {
             #[serde(borrow, default)]
-            live_state: Option<&'a RawValue>,
-            #[serde(borrow, default)]
-            target_state: Option<&'a RawValue>,
+            items: Option<Vec<&'a RawValue>>,
         }
-        let wanted: std::collections::HashSet<Place> = wanted.map(Place::of).collect();
-        let body: Body<'_> = serde_json::from_slice(body).map_err(|_| NotReadable)?;
-        let mut states = HashMap::new();
-        for item in body.items.unwrap_or_default() {
-            let Ok(item) = serde_json::from_str::<Item<'_>>(item.get()) else { continue };
-            let place = Place {
-                group: item.group.unwrap_or_default(),
-                kind: item.kind,
-                namespace: item.namespace.unwrap_or_default(),
-                name: item.name,
-            };
+        let wanted: HashSet<Place> = wanted.map(Place::of).collect();
+        let items = match serde_json::from_slice::<Body<'_>>(body) {
+            Ok(body) => body.items.unwrap_or_default(),
+            Err(_) => {
+                let body: Lenient<'_> = serde_json::from_slice(body).map_err(|_| NotReadable)?;
+                let items = body.items.unwrap_or_default().into_iter();
+                items.filter_map(|item| serde_json::from_str(item.get()).ok()).collect()
+            }
+        };
+        let mut states = HashMap::with_capacity(wanted.len());
+        for item in items {
+            let (group, namespace) = (item.group.as_deref(), item.namespace.as_deref());
+            let place = Place::new(group.unwrap_or(""), &item.kind, namespace.unwrap_or(""), &item.name);
             if wanted.contains(&place) {
-                let state = ManagedState { live: state(item.live_state), target: state(item.target_state) };
-                states.entry(place).or_insert(state);
+                let read = || ManagedState { live: state(item.live_state), target: state(item.target_state) };
+                states.entry(place).or_insert_with(read);
             }
         }
         Ok(Self { states })
@@ -100,155 +114,6 @@ impl Managed {
 fn state(raw: Option<&RawValue>) -> Option<String> {
     let text: String = serde_json::from_str(raw?.get()).ok()?;
     (!text.is_empty() && text != "null").then_some(text)
-}
-
-/// One node of `resource-tree`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Node {
-    pub(crate) resource: ResourceRef,
-    pub(crate) health: Option<Health>,
-    /// RFC 3339, empty if unknown.
-    pub(crate) created_at: String,
-    parents: Vec<Place>,
-}
-
-/// `resource-tree`.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Tree {
-    nodes: Vec<Node>,
-    by_place: HashMap<Place, usize>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct NodeWire {
-    #[serde(default)]
-    group: String,
-    #[serde(default)]
-    version: String,
-    kind: String,
-    #[serde(default)]
-    namespace: String,
-    name: String,
-    #[serde(default)]
-    health: Option<HealthWire>,
-    #[serde(default)]
-    created_at: Option<String>,
-    #[serde(default)]
-    parent_refs: Option<Vec<ParentWire>>,
-}
-
-#[derive(Deserialize)]
-struct HealthWire {
-    #[serde(default)]
-    status: String,
-    #[serde(default)]
-    message: String,
-}
-
-#[derive(Deserialize)]
-struct ParentWire {
-    #[serde(default)]
-    group: String,
-    kind: String,
-    #[serde(default)]
-    namespace: String,
-    name: String,
-}
-
-impl Tree {
-    pub(crate) fn read(body: &[u8]) -> Result<Self, NotReadable> {
-        #[derive(Deserialize)]
-        struct Body<'a> {
-            #[serde(borrow, default)]
-            nodes: Option<Vec<&'a RawValue>>,
-        }
-        let body: Body<'_> = serde_json::from_slice(body).map_err(|_| NotReadable)?;
-        let mut tree = Self::default();
-        for raw in body.nodes.unwrap_or_default() {
-            let Some(node) = node(raw) else { continue };
-            tree.by_place.entry(Place::of(&node.resource)).or_insert(tree.nodes.len());
-            tree.nodes.push(node);
-        }
-        Ok(tree)
-    }
-
-    pub(crate) fn get(&self, resource: &ResourceRef) -> Option<&Node> {
-        self.nodes.get(*self.by_place.get(&Place::of(resource))?)
-    }
-
-    /// Every degraded node below `resource`, in the order of the tree; the resource itself is not examined.
-    pub(crate) fn degraded_below(&self, resource: &ResourceRef) -> impl Iterator<Item = (&Node, &Health)> {
-        let mut below = vec![false; self.nodes.len()];
-        let mut front = vec![Place::of(resource)];
-        while let Some(parent) = front.pop() {
-            for (node, reached) in self.nodes.iter().zip(below.iter_mut()) {
-                if !*reached && node.parents.contains(&parent) {
-                    *reached = true;
-                    front.push(Place::of(&node.resource));
-                }
-            }
-        }
-        self.nodes.iter().zip(below).filter(|(_, below)| *below).filter_map(|(node, _)| {
-            let health = node.health.as_ref()?;
-            (health.status == "Degraded").then_some((node, health))
-        })
-    }
-}
-
-fn node(raw: &RawValue) -> Option<Node> {
-    let wire = match serde_json::from_str::<NodeWire>(raw.get()) {
-        Ok(wire) => wire,
-        Err(_) => node_of_value(&serde_json::from_str(raw.get()).ok()?)?,
-    };
-    let place = |parent: ParentWire| Place {
-        group: parent.group,
-        kind: parent.kind,
-        namespace: parent.namespace,
-        name: parent.name,
-    };
-    Some(Node {
-        resource: ResourceRef {
-            group: wire.group,
-            version: wire.version,
-            kind: wire.kind,
-            namespace: wire.namespace,
-            name: wire.name,
-        },
-        health: wire
-            .health
-            .map(|health| Health { status: health.status, message: health.message })
-            .filter(|health| !health.status.is_empty()),
-        created_at: wire.created_at.unwrap_or_default(),
-        parents: wire.parent_refs.unwrap_or_default().into_iter().map(place).collect(),
-    })
-}
-
-/// The slow way, for a node with a field of the wrong type: that field alone is absent.
-fn node_of_value(node: &Value) -> Option<NodeWire> {
-    let field = |of: &Value, name: &str| of.get(name).and_then(Value::as_str).unwrap_or("").to_owned();
-    let named = |of: &Value| !field(of, "kind").is_empty() && !field(of, "name").is_empty();
-    let parents = node.get("parentRefs").and_then(Value::as_array).map(|parents| {
-        let parent = |parent: &Value| ParentWire {
-            group: field(parent, "group"),
-            kind: field(parent, "kind"),
-            namespace: field(parent, "namespace"),
-            name: field(parent, "name"),
-        };
-        parents.iter().filter(|parent| named(parent)).map(parent).collect()
-    });
-    named(node).then(|| NodeWire {
-        group: field(node, "group"),
-        version: field(node, "version"),
-        kind: field(node, "kind"),
-        namespace: field(node, "namespace"),
-        name: field(node, "name"),
-        health: node
-            .get("health")
-            .map(|health| HealthWire { status: field(health, "status"), message: field(health, "message") }),
-        created_at: Some(field(node, "createdAt")),
-        parent_refs: parents,
-    })
 }
 
 /// Desired state of one resource.

@@ -26,13 +26,22 @@ pub(crate) fn sections(object: &Map<String, Value>) -> Sections {
             members(out, spec, |name, _| name != "project", write);
         }),
         status: section(object.get("status"), |out, status| {
-            members(out, status, |name, _| name != "reconciledAt" && name != "conditions", write);
+            members(out, status, |name, _| may_count("status", name) && name != "conditions", write);
             conditions(out, status.get("conditions"));
         }),
         operation: section(object.get("operation"), |out, operation| {
             members(out, operation, |_, _| true, write);
         }),
         metadata: section(object.get("metadata"), metadata),
+    }
+}
+
+/// Whether a member of `metadata` or `status` can make two objects differ in what counts, whatever its value.
+pub(crate) fn may_count(section: &str, member: &str) -> bool {
+    match section {
+        "metadata" => !matches!(member, "resourceVersion" | "generation" | "generateName" | "managedFields"),
+        "status" => member != "reconciledAt",
+        _ => true,
     }
 }
 
@@ -66,10 +75,9 @@ fn conditions(out: &mut Vec<u8>, conditions: Option<&Value>) {
 
 fn metadata(out: &mut Vec<u8>, metadata: &Map<String, Value>) {
     let counts = |name: &str, value: &Value| match name {
-        "resourceVersion" | "generation" | "generateName" | "managedFields" => false,
         // Whether an empty map stands or is absent does not count.
         "annotations" => value.as_object().is_none_or(|all| all.keys().any(|name| name != LAST_APPLIED)),
-        _ => true,
+        _ => may_count("metadata", name),
     };
     members(out, metadata, counts, |out, value| match value {
         Value::Object(inner) if inner.contains_key(LAST_APPLIED) => {

@@ -113,6 +113,11 @@ impl Fetcher {
             .unwrap_or(Answer::Failed(Reason::Timeout))
     }
 
+    /// Whether the tree of an application was asked for so lately that a paced call would be skipped.
+    pub(crate) fn tree_was_read(&self, key: &Key) -> bool {
+        self.trees.contains_key(&(key.namespace().to_owned(), key.name().to_owned()))
+    }
+
     async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
         match ask {
             Ask::ResourceTree { app, paced } => {

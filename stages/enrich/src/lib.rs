@@ -9,6 +9,7 @@ mod canonical;
 pub mod client;
 mod faults;
 pub mod fetch;
+mod glance;
 mod object;
 mod payload;
 pub mod round;

@@ -166,25 +166,29 @@ pub(crate) fn stub(resource: &ResourceRef) -> String {
 /// Members in the order in which an Application is declared; maps below are sorted.
 fn text_of_application(object: &Map<String, Value>) -> String {
     const ORDER: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "operation"];
-    let mut out = String::with_capacity(4096);
+    let mut out = Vec::with_capacity(8 * 1024);
     let others = object.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
     let ordered = ORDER.iter().filter_map(|&name| object.get_key_value(name));
     for (name, value) in ordered.chain(others) {
-        out.push(if out.is_empty() { '{' } else { ',' });
-        out.push_str(&text(&Value::String(name.clone())));
-        out.push(':');
-        out.push_str(&text(value));
+        out.push(if out.is_empty() { b'{' } else { b',' });
+        write(&mut out, name);
+        out.push(b':');
+        write(&mut out, value);
     }
-    out.push('}');
-    out
+    out.push(b'}');
+    String::from_utf8(out).unwrap_or_default()
 }
 
 /// JSON text with the escapes that receivers of Go's encoder know.
 pub(crate) fn text<T: Serialize + ?Sized>(value: &T) -> String {
     let mut out = Vec::with_capacity(1024);
-    // A value always makes JSON, and memory takes it.
-    let _ = value.serialize(&mut serde_json::Serializer::with_formatter(&mut out, HtmlSafe));
+    write(&mut out, value);
     String::from_utf8(out).unwrap_or_default()
+}
+
+fn write<T: Serialize + ?Sized>(out: &mut Vec<u8>, value: &T) {
+    // A value always makes JSON, and memory takes it.
+    let _ = value.serialize(&mut serde_json::Serializer::with_formatter(out, HtmlSafe));
 }
 
 /// Escapes `<`, `>`, `&` and the two line separators of JavaScript.
@@ -197,6 +201,10 @@ impl Formatter for HtmlSafe {
         fragment: &str,
     ) -> io::Result<()> {
         let special = |c: char| matches!(c, '<' | '>' | '&' | '\u{2028}' | '\u{2029}');
+        // The separators begin with this byte. Nearly no text holds any of these, and bytes are found faster.
+        if !fragment.bytes().any(|byte| matches!(byte, b'<' | b'>' | b'&' | 0xe2)) {
+            return writer.write_all(fragment.as_bytes());
+        }
         let mut rest = fragment;
         while let Some(at) = rest.find(special) {
             let (before, after) = rest.split_at(at);

@@ -18,7 +18,8 @@ use tokio::time::{Instant, timeout_at};
 
 use crate::client::{self, ArgoCd, ConfigError, Trip};
 use crate::fetch::{self, Fetcher};
-use crate::round::{Answer, Ask, Begun, Round};
+use crate::glance::Glance;
+use crate::round::{self, Answer, Ask, Begun, Round};
 use crate::settings::{self, Current, Known, SettingsWatch};
 
 /// How events are enriched.
@@ -80,6 +81,7 @@ impl Config {
             settings_wait: self.settings_wait,
             parallel: self.parallel.max(1),
             event_bytes: self.event_bytes,
+            glance: Glance::default(),
             held: Semaphore::new(budget as usize),
             budget,
             needed: Cache::new(10_000),
@@ -105,6 +107,7 @@ struct Inner {
     settings_wait: Duration,
     parallel: usize,
     event_bytes: usize,
+    glance: Glance,
     /// KiB of answers that may be held.
     held: Semaphore,
     budget: u32,
@@ -162,8 +165,19 @@ impl Enrich for ArgoCdEnrichment {
     ) -> Result<Enriched, StageError> {
         let inner = &*self.inner;
         let argocd = inner.settings().await?;
+        let (found, text) = inner.glance.of(event);
+        let tree_was_read = || inner.fetcher.tree_was_read(&event.key);
+        if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, tree_was_read)) {
+            return Ok(enriched);
+        }
         let settings = argocd.settings();
-        let mut round = match Round::begin(event, known, turn, &settings, &inner.redactor)? {
+        let mut found = None;
+        let begun = Round::begin_noting(event, known, turn, &settings, &inner.redactor, &mut found)?;
+        match (text, found) {
+            (Some(text), Some(found)) => inner.glance.note(event, text, found),
+            _ => inner.glance.forget(event),
+        }
+        let mut round = match begun {
             Begun::Done(enriched) => return Ok(enriched),
             Begun::Go(round) => round,
         };

@@ -1,7 +1,8 @@
 //! The client of one peer: connections that are kept, time limits, bounded answers, no redirects.
 //!
 //! takes: requests to one [`Target`] - gives: a [`Reply`] of any status - fails: with [`HttpError`] when
-//! there is no whole answer. The environment's proxy settings hold. Never retries.
+//! there is no whole answer. The environment's proxy settings hold. A request that is part of a traced event carries its
+//! `traceparent`. Never retries.
 
 use std::io;
 use std::path::PathBuf;
@@ -246,6 +247,10 @@ impl Client {
         request: RequestBuilder,
         limit: Option<usize>,
     ) -> Result<Reply, HttpError> {
+        let request = match pipeline_core::traceparent() {
+            Some(trace) => request.header("traceparent", &*trace),
+            None => request,
+        };
         let mut response = request.send().await.map_err(|error| self.error(act, of_request(error)))?;
         let status = response.status().as_u16();
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());

@@ -31,6 +31,9 @@ pub enum Fault {
     /// Neither connected nor answered in time.
     #[error("no answer in time")]
     Timeout(#[source] Option<reqwest::Error>),
+    /// Never sent: the caller's own bounds kept it back until its time was over.
+    #[error("it was not its turn in time")]
+    Unsent,
     /// No connection, or it broke before the answer's head.
     #[error("the connection failed")]
     Connect(#[source] reqwest::Error),
@@ -100,7 +103,7 @@ impl HttpError {
     #[must_use]
     pub fn reason(&self) -> Reason {
         match &self.fault {
-            Fault::Timeout(_) => Reason::Timeout,
+            Fault::Timeout(_) | Fault::Unsent => Reason::Timeout,
             Fault::Connect(_) => Reason::Unreachable,
             Fault::Certificate(_) | Fault::Handshake(_) => Reason::Tls,
             Fault::Status(status) => reason_of_status(*status).unwrap_or(Reason::Malformed),

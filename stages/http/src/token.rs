@@ -9,7 +9,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::header::HeaderValue;
@@ -21,6 +21,10 @@ const MAX_BYTES: u64 = 64 * 1024;
 /// a link to a folder that is replaced as a whole, which no watch of the file itself sees, and one look costs one
 /// system call.
 const POLL: Duration = Duration::from_millis(if cfg!(test) { 50 } else { 1_000 });
+
+/// A file that was looked at so lately is not looked at again for a header: each request asks for one, and a look leaves
+/// the runtime's threads.
+const LATELY: Duration = Duration::from_millis(if cfg!(test) { 0 } else { 100 });
 
 /// A token. Cloning shares what was read of a file; `Debug` shows nothing of it.
 #[derive(Debug, Clone)]
@@ -34,7 +38,7 @@ pub enum Token {
 /// A file that holds a token and may be replaced while the process runs, as a mounted secret is.
 pub struct TokenFile {
     path: PathBuf,
-    last: Mutex<Option<(Stamp, SecretString)>>,
+    last: Mutex<Option<Held>>,
     /// What the file held when a change of it was told last.
     told: Mutex<Option<SecretString>>,
     complained: AtomicBool,
@@ -68,6 +72,15 @@ pub enum TokenError {
     Unfit,
 }
 
+/// What was read of the file.
+#[derive(Clone)]
+struct Held {
+    stamp: Stamp,
+    token: SecretString,
+    /// When the file was seen to hold this.
+    looked: Instant,
+}
+
 /// Tells two contents of a path apart: a mounted secret is replaced by another file, an edited one has newer
 /// times, of which the second cannot be set back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +98,8 @@ impl Token {
         Self::Literal(SecretString::from(token.into()))
     }
 
-    /// A token that is read of `path` when it is first needed, and again whenever the file has changed.
+    /// A token that is read of `path` when it is first needed, and again whenever the file has changed; for headers it is
+    /// looked at ten times a second at most.
     #[must_use]
     pub fn file(path: impl Into<PathBuf>) -> Self {
         Self::File(Arc::new(TokenFile {
@@ -123,7 +137,13 @@ impl Token {
     /// # Errors
     /// As [`Token::read`], and [`TokenError::Unfit`].
     pub async fn header(&self, prefix: &str) -> Result<HeaderValue, TokenError> {
-        let token = self.read().await?;
+        let token = match self {
+            Self::Literal(token) => token.clone(),
+            Self::File(file) => match file.lately() {
+                Some(token) => token,
+                None => file.read().await?,
+            },
+        };
         let text = SecretString::from(format!("{prefix}{}", token.expose_secret()));
         let mut value = HeaderValue::from_str(text.expose_secret()).map_err(|_| TokenError::Unfit)?;
         value.set_sensitive(true);
@@ -141,24 +161,27 @@ impl TokenFile {
                 Ok(token)
             }
             Err(error) => {
-                let Some(known) = self.known(None) else { return Err(error) };
+                let Some(Held { token, .. }) = self.held() else { return Err(error) };
                 if !self.complained.swap(true, Ordering::Relaxed) {
                     let path = self.path.display();
                     tracing::warn!(%path, error = &error as &dyn std::error::Error, "the token read before stays in use");
                 }
-                Ok(known)
+                Ok(token)
             }
         }
     }
 
     async fn fresh(&self) -> Result<SecretString, TokenError> {
         let stamp = self.stamp().await?;
-        if let Some(known) = self.known(Some(stamp)) {
-            return Ok(known);
-        }
-        let (stamp, token) = self.content().await?;
-        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some((stamp, token.clone()));
-        Ok(token)
+        let held = match self.held().filter(|held| held.stamp == stamp) {
+            Some(held) => Held { looked: Instant::now(), ..held },
+            None => {
+                let (stamp, token) = self.content().await?;
+                Held { stamp, token, looked: Instant::now() }
+            }
+        };
+        self.hold(held.clone());
+        Ok(held.token)
     }
 
     async fn stamp(&self) -> Result<Stamp, TokenError> {
@@ -188,7 +211,7 @@ impl TokenFile {
     async fn changed(&self) {
         let mut looked = None;
         let told = self.told.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let before = match told.or_else(|| self.known(None)) {
+        let before = match told.or_else(|| self.held().map(|held| held.token)) {
             Some(token) => Some(token),
             None => self.content().await.ok().map(|(stamp, token)| {
                 looked = Some(stamp);
@@ -204,17 +227,34 @@ impl TokenFile {
             if let Ok((stamp, now)) = self.content().await {
                 looked = Some(stamp);
                 if before.as_ref().is_none_or(|before| before.expose_secret() != now.expose_secret()) {
-                    *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now);
+                    *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now.clone());
+                    // Whoever goes on now sends the new one.
+                    self.hold(Held { stamp, token: now, looked: Instant::now() });
                     return;
                 }
             }
         }
     }
 
-    /// What was read last, if it was read at `stamp`, where one is given.
-    fn known(&self, stamp: Option<Stamp>) -> Option<SecretString> {
-        let last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        last.as_ref().filter(|(at, _)| stamp.is_none_or(|stamp| stamp == *at)).map(|(_, token)| token.clone())
+    /// What was read last, if the file was looked at lately. Whoever is told that it was not is the one who looks:
+    /// others who ask at the same time are not made to look as well.
+    fn lately(&self) -> Option<SecretString> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        let held = last.as_mut()?;
+        if held.looked.elapsed() < LATELY {
+            return Some(held.token.clone());
+        }
+        held.looked = Instant::now();
+        None
+    }
+
+    /// What was read last.
+    fn held(&self) -> Option<Held> {
+        self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn hold(&self, held: Held) {
+        *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 }
 

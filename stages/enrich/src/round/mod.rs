@@ -7,6 +7,7 @@
 
 mod ask;
 mod build;
+mod decide;
 mod needs;
 mod resource;
 mod settings;
@@ -19,13 +20,16 @@ use std::time::Duration;
 
 use pipeline_core::redact::Redactor;
 use pipeline_core::{
-    Cause, Change, Digest, Enriched, Event, Filtered, OperationEnd, ParentRef, Reason, Record, Sections,
-    StageError, Turn, Version,
+    Digest, Enriched, Event, Filtered, OperationEnd, ParentRef, Reason, Record, Sections, StageError, Turn,
+    Version,
 };
 
 use crate::answers::{self, Commit, Managed, Manifests, Tree};
 use crate::application::Application;
 use crate::canonical;
+
+pub(crate) use decide::{Facts, glanced};
+use decide::{Scope, Which};
 
 pub use ask::{Answer, AppRef, Ask, ManifestsKey, Purpose, ResourceRef};
 pub use settings::{RawManifests, Settings, TrackingMethod};
@@ -71,38 +75,16 @@ fn is_older(version: Version, than: Version) -> bool {
     version != Version(0) && version < than
 }
 
-/// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: not what
-/// the newest state shows, and nothing up to the one that was acknowledged last. Each acknowledgement moves that one,
-/// so that a round that was cut off goes on where it was.
+/// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: what
+/// [`Record::untold`] says, but for the one that the newest state shows.
 fn untold<'e>(
     event: &'e Event,
     known: Option<&Record>,
     shown: Option<Digest>,
 ) -> impl Iterator<Item = (&'e OperationEnd, Digest)> + use<'e> {
-    let known = known.map_or(Digest::NONE, |known| known.operation);
-    let mut ends: Vec<_> = event.coalesced_ends.iter().map(|end| (end.as_ref(), end.digest())).collect();
-    // Of what was folded together twice the order is lost; these times are written alike.
-    ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));
-    let told = ends.iter().rposition(|(_, digest)| *digest == known).map_or(0, |last| last + 1);
-    ends.into_iter().skip(told).filter(move |(_, digest)| Some(*digest) != shown)
-}
-
-/// What of an application is looked at.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Scope {
-    /// The application itself is reported.
-    application: bool,
-    resources: Which,
-    /// Nothing of the application differs from what was acknowledged: only a tree can tell of a resource's health
-    /// that moved.
-    quiet: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Which {
-    None,
-    Changed,
-    All,
+    let ends: Vec<&OperationEnd> = event.coalesced_ends.iter().map(|end| end.as_ref()).collect();
+    let ends = Record::untold(known, ends).into_iter().map(|end| (end, end.digest()));
+    ends.filter(move |(_, digest)| Some(*digest) != shown)
 }
 
 /// An answer, read.
@@ -131,6 +113,21 @@ impl<'a> Round<'a> {
         turn: &'a Turn,
         settings: &'a Settings,
         redactor: &'a Redactor,
+    ) -> Result<Begun<'a>, StageError> {
+        Self::begin_noting(event, known, turn, settings, redactor, &mut None)
+    }
+
+    /// The same, and notes what was found in the object, if it was read.
+    ///
+    /// # Errors
+    /// As [`Round::begin`].
+    pub(crate) fn begin_noting(
+        event: &'a Event,
+        known: Option<&'a Record>,
+        turn: &'a Turn,
+        settings: &'a Settings,
+        redactor: &'a Redactor,
+        found: &mut Option<Facts>,
     ) -> Result<Begun<'a>, StageError> {
         let (known, earlier) = match known {
             Some(record) if record.uid == event.uid => (Some(record), None),
@@ -176,44 +173,24 @@ impl<'a> Round<'a> {
             answers,
             learned,
         };
+        *found = Some(round.facts());
         match round.decide() {
             Ok(scope) => {
                 round.scope = scope;
                 Ok(Begun::Go(Box::new(round)))
             }
-            Err(filtered) => {
-                // What is owed stays owed: a process that has just begun does not wait for it yet.
-                let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
-                Ok(Begun::Done(Enriched { owed, ..Enriched::filtered(filtered) }))
-            }
+            Err(why) => Ok(Begun::Done(decide::filtered(why, known))),
         }
     }
 
-    /// What is to be looked at: deleted, first seen, became healthy, changed, not sure of, owed, in this order.
+    /// What is to be looked at.
     fn decide(&self) -> Result<Scope, Filtered> {
-        let changed = |resources| Ok(Scope { application: true, resources, quiet: false });
-        if matches!(self.event.change, Change::Deleted { .. }) {
-            return changed(Which::None);
-        }
-        let Some((known, sections)) = self.known.and_then(|known| Some((known, known.sections?))) else {
-            return changed(Which::Changed);
-        };
-        if self.event.cause == Cause::Watch && self.event.version < known.version {
-            // Also where something is not sure: the newer state is on its way, and must not be overtaken.
-            return Err(Filtered::Stale);
-        }
-        if self.app.health.is_healthy() && !known.healthy {
-            return changed(Which::All);
-        }
-        if sections != self.sections || self.ends().next().is_some() {
-            return changed(Which::Changed);
-        }
-        let owed = self.event.cause == Cause::Owed;
-        if known.is_unsure() || self.app.health_in_tree || (owed && known.is_owed()) {
-            let application = known.unsure || (owed && known.owed);
-            return Ok(Scope { application, resources: Which::Changed, quiet: true });
-        }
-        Err(Filtered::Unchanged)
+        decide::decide(self.event, self.known, self.facts(), self.ends().next().is_some())
+    }
+
+    fn facts(&self) -> Facts {
+        let (healthy, health_in_tree) = (self.app.health.is_healthy(), self.app.health_in_tree);
+        Facts { sections: self.sections, healthy, health_in_tree }
     }
 
     /// The ends of operations that are still to be told.

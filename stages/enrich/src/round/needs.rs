@@ -1,6 +1,6 @@
 //! Which calls a round needs, in the order of need.
 
-use pipeline_core::{Cause, Digest, Hasher, Reason, Record};
+use pipeline_core::{Cause, Digest, Hasher, Reason};
 
 use super::{AppRef, Ask, Got, ManifestsKey, PATIENCE, Purpose, RawManifests, Round, Which};
 use crate::answers::{Commit, Manifests, Tree};
@@ -99,13 +99,8 @@ impl Round<'_> {
             || self.app.entries.iter().filter_map(health_of_entry).any(|health| !health.is_healthy());
         (self.app.health_in_tree || unhealthy()).then(|| Ask::ResourceTree {
             app: self.app.api_name(),
-            paced: self.scope.quiet && self.event.cause != Cause::Owed && !self.is_unsure(),
+            paced: self.scope.is_paced(self.event, self.known),
         })
-    }
-
-    /// Of something it is not known what the receiver holds: it is reported, whether it changed or not.
-    fn is_unsure(&self) -> bool {
-        self.known.is_some_and(Record::is_unsure)
     }
 
     pub(super) fn tree(&self) -> Option<&Tree> {

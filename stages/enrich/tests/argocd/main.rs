@@ -3,6 +3,7 @@
 
 mod answers;
 mod events;
+mod hanging;
 mod kept;
 mod known;
 mod support;

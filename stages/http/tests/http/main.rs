@@ -4,3 +4,4 @@
 mod answers;
 mod support;
 mod tls;
+mod traced;

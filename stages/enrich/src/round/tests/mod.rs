@@ -4,6 +4,7 @@ mod application;
 mod child;
 mod decide;
 mod failures;
+mod glance;
 mod resource;
 mod robust;
 mod tree;

@@ -1,0 +1,104 @@
+//! What an event is worth, before anything is fetched for it.
+
+use pipeline_core::{Cause, Change, Enriched, Event, Filtered, Record, Sections};
+
+use super::{OWED_AFTER, PACE};
+
+/// What of an object decides.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Facts {
+    /// Digests of its sections.
+    pub(crate) sections: Sections,
+    /// The application is healthy.
+    pub(crate) healthy: bool,
+    /// Health of resources stands in the tree.
+    pub(crate) health_in_tree: bool,
+}
+
+/// What of an application is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Scope {
+    /// The application itself is reported.
+    pub(super) application: bool,
+    pub(super) resources: Which,
+    /// Nothing of the application differs from what was acknowledged: only a tree can tell of a resource's health
+    /// that moved.
+    pub(super) quiet: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Which {
+    None,
+    Changed,
+    All,
+}
+
+impl Scope {
+    /// Whether a tree is worth its call only if none was read just before.
+    pub(super) fn is_paced(self, event: &Event, known: Option<&Record>) -> bool {
+        // Of something that is not sure it is not known what the receiver holds: it is reported, whether it changed
+        // or not.
+        self.quiet && event.cause != Cause::Owed && !known.is_some_and(Record::is_unsure)
+    }
+}
+
+/// What is to be looked at: deleted, first seen, became healthy, changed, not sure of, owed, in this order. `known` is
+/// of this life; `ends`: ends of operations are still to be told.
+pub(super) fn decide(
+    event: &Event,
+    known: Option<&Record>,
+    found: Facts,
+    ends: bool,
+) -> Result<Scope, Filtered> {
+    let changed = |resources| Ok(Scope { application: true, resources, quiet: false });
+    if matches!(event.change, Change::Deleted { .. }) {
+        return changed(Which::None);
+    }
+    let Some((known, sections)) = known.and_then(|known| Some((known, known.sections?))) else {
+        return changed(Which::Changed);
+    };
+    if event.cause == Cause::Watch && event.version < known.version {
+        // Also where something is not sure: the newer state is on its way, and must not be overtaken.
+        return Err(Filtered::Stale);
+    }
+    if found.healthy && !known.healthy {
+        return changed(Which::All);
+    }
+    if sections != found.sections || ends {
+        return changed(Which::Changed);
+    }
+    let owed = event.cause == Cause::Owed;
+    if known.is_unsure() || found.health_in_tree || (owed && known.is_owed()) {
+        let application = known.unsure || (owed && known.owed);
+        return Ok(Scope { application, resources: Which::Changed, quiet: true });
+    }
+    Err(Filtered::Unchanged)
+}
+
+/// Nothing to report.
+pub(super) fn filtered(why: Filtered, known: Option<&Record>) -> Enriched {
+    // What is owed stays owed: a process that has just begun does not wait for it yet.
+    let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
+    Enriched { owed, ..Enriched::filtered(why) }
+}
+
+/// What comes of an event of whose object the facts are known without reading it; `None` where it must be read.
+/// `tree_was_read`: just before, so that a paced call would be skipped.
+pub(crate) fn glanced(
+    event: &Event,
+    known: Option<&Record>,
+    found: Facts,
+    tree_was_read: impl FnOnce() -> bool,
+) -> Option<Enriched> {
+    let known = known.filter(|known| known.uid == event.uid)?;
+    if event.is_deleted() || !event.coalesced_ends.is_empty() {
+        return None;
+    }
+    match decide(event, Some(known), found, false) {
+        Err(why) => Some(filtered(why, Some(known))),
+        Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && tree_was_read() => {
+            Some(Enriched { owed: Some(PACE), ..Enriched::filtered(Filtered::ReconciledOnly) })
+        }
+        Ok(_) => None,
+    }
+}

@@ -1,23 +1,35 @@
 //! What stands around a payload: the platform's body, a line, a trace header; and digests. A payload is copied
 //! as it is and never parsed: nothing changes a report on its way out.
 
-use std::io::{self, Write as _};
-
-use flate2::Compression;
-use flate2::write::GzEncoder;
+use bytes::Bytes;
 use pipeline_core::{ApplicationDigest, ShardDigest, Shipment};
 use serde_json::{Value, json};
 
 const OPEN: &[u8] = b"{\"data\":";
 const CLOSE: &[u8] = b"}";
 
-/// `{"data": <payload>}`, gzipped at `level` (0 to 9).
-pub(crate) fn gzipped(payload: &[u8], level: Compression) -> io::Result<Vec<u8>> {
-    let mut encoder = GzEncoder::new(Vec::with_capacity(payload.len() / 4 + 64), level);
-    for part in [OPEN, payload, CLOSE] {
-        encoder.write_all(part)?;
+/// `{"data": <payload>}`, in parts.
+pub(crate) fn single(payload: &Bytes) -> Vec<Bytes> {
+    vec![Bytes::from_static(OPEN), payload.clone(), Bytes::from_static(CLOSE)]
+}
+
+/// `{"reports": [{"idempotencyKey": "...", "traceparent": "...", "data": <payload>}, ...]}`, in parts; `traceparent`
+/// is absent without a trace.
+pub(crate) fn batch<'a>(shipments: impl Iterator<Item = &'a Shipment>) -> Vec<Bytes> {
+    let mut parts = Vec::new();
+    for shipment in shipments {
+        let mut head = String::from(if parts.is_empty() { "{\"reports\":[" } else { "}," });
+        head.push_str("{\"idempotencyKey\":");
+        head.push_str(&Value::from(&*shipment.idempotency_key).to_string());
+        if let Some(trace) = traceparent(shipment) {
+            head.push_str(&format!(",\"traceparent\":\"{trace}\""));
+        }
+        head.push_str(",\"data\":");
+        parts.push(Bytes::from(head));
+        parts.push(shipment.report.body.clone());
     }
-    encoder.finish()
+    parts.push(Bytes::from_static(if parts.is_empty() { b"{\"reports\":[]}" } else { b"}]}" }));
+    parts
 }
 
 /// W3C `traceparent` of a shipment: its event's trace, and a span that is the same for a retry of the same
@@ -25,9 +37,7 @@ pub(crate) fn gzipped(payload: &[u8], level: Compression) -> io::Result<Vec<u8>>
 #[must_use]
 pub fn traceparent(shipment: &Shipment) -> Option<String> {
     let trace = shipment.report.trace;
-    let span =
-        shipment.idempotency_key.get(..16).and_then(|hex| u64::from_str_radix(hex, 16).ok()).unwrap_or(0);
-    (trace != 0).then(|| format!("00-{trace:032x}-{:016x}-01", span.max(1)))
+    (trace != 0).then(|| format!("00-{trace:032x}-{:016x}-01", shipment.span()))
 }
 
 /// One line: `{"idempotencyKey":"...","traceparent":"...","application":"namespace/name","kind":"app",

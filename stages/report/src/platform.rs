@@ -10,18 +10,19 @@
 //! status has decided. A connection that closes before the head's end has not answered, and the report is sent again
 //! under the same key.
 //!
-//! Whether the platform still holds what it took is asked as the module `compare` describes.
+//! Several reports may share a request, where that is configured: the module `batch` describes it. Whether the
+//! platform still holds what it took is asked as the module `compare` describes.
 
+mod batch;
 mod compare;
 
 use std::fmt;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use flate2::Compression;
 use futures::StreamExt as _;
 use pipeline_core::{
     ApplicationDigest, Call, Compared, Key, Meter, Outcome, Peer, Reason, Sample, ShardDigest, Shipment,
@@ -30,10 +31,12 @@ use pipeline_core::{
 use stages_http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_http::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
+use self::batch::Batching;
 use crate::envelope;
+use crate::zip::Zip;
 
 const ACT: &str = "send a report";
-/// A payload from this many bytes on is compressed on a thread that may block.
+/// A body from this many bytes on is compressed on a thread that may block.
 const LARGE: usize = 64 * 1024;
 
 /// The platform and how it is called.
@@ -51,6 +54,29 @@ pub struct Config {
     pub gzip_level: u32,
     /// Posts at once within one call of `ship`, at least 1.
     pub concurrency: usize,
+    /// Which reports share a request; `None`: each has its own.
+    pub batch: Option<Batch>,
+}
+
+/// Which reports share a request, of those that are shipped at the same time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Batch {
+    /// Where batches are taken, below the address.
+    pub path: String,
+    /// The most reports in one.
+    pub reports: usize,
+    /// The most bytes of payloads in one; a report that is larger has a request of its own.
+    pub bytes: usize,
+    /// How long a report waits for others while a request is under way; where none is, it never waits.
+    pub linger: Duration,
+}
+
+impl Batch {
+    /// Batches below `path`, with all else by default.
+    #[must_use]
+    pub fn new(path: impl Into<String>) -> Self {
+        Self { path: path.into(), reports: 100, bytes: 1024 * 1024, linger: Duration::from_millis(2) }
+    }
 }
 
 impl Config {
@@ -64,6 +90,7 @@ impl Config {
             http: stages_http::Config::default(),
             gzip_level: 4,
             concurrency: 16,
+            batch: None,
         }
     }
 
@@ -77,14 +104,18 @@ impl Config {
         }
         let target = Target::new(&self.address, "").map_err(ConfigError::Address)?;
         target.escaped(&self.path).map_err(ConfigError::Path)?;
+        if let Some(batch) = &self.batch {
+            target.escaped(&batch.path).map_err(ConfigError::BatchPath)?;
+        }
         let client = self.http.build(target).await.map_err(ConfigError::Client)?;
         Ok(Platform {
             client,
             path: self.path,
             token: self.token,
-            level: Compression::new(self.gzip_level),
+            zip: Arc::new(Zip::new(self.gzip_level)),
             concurrency: self.concurrency.max(1),
             succeeded: AtomicBool::new(false),
+            batching: self.batch.map(|batch| Box::new(Batching::new(batch))),
             meter,
         })
     }
@@ -99,6 +130,9 @@ pub enum ConfigError {
     /// The path is none.
     #[error("the platform's path of events: {0}")]
     Path(#[source] TargetError),
+    /// The path of batches is none.
+    #[error("the platform's path of batches: {0}")]
+    BatchPath(#[source] TargetError),
     /// The gzip level is none.
     #[error("the gzip level {0} is not one of 0 to 9")]
     Level(u32),
@@ -112,9 +146,10 @@ pub struct Platform {
     client: Client,
     path: String,
     token: Token,
-    level: Compression,
+    zip: Arc<Zip>,
     concurrency: usize,
     succeeded: AtomicBool,
+    batching: Option<Box<Batching>>,
     meter: Arc<dyn Meter>,
 }
 
@@ -126,9 +161,10 @@ impl fmt::Debug for Platform {
 
 impl pipeline_core::Sink for Platform {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
-        // Collected first: a stream over borrowed items would not be `Send` for every lifetime.
-        let posts: Vec<_> = shipments.iter().map(|shipment| self.post(shipment)).collect();
-        futures::stream::iter(posts).buffered(self.concurrency).collect().await
+        match self.batching.as_deref().filter(|batching| batching.is_taken()) {
+            Some(batching) => self.ship_together(batching, shipments).await,
+            None => self.post_each(shipments).await,
+        }
     }
 
     fn name(&self) -> &'static str {
@@ -149,24 +185,31 @@ impl pipeline_core::Sink for Platform {
 }
 
 impl Platform {
+    /// A request for each.
+    async fn post_each(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
+        // Collected first: a stream over borrowed items would not be `Send` for every lifetime.
+        let posts: Vec<_> = shipments.iter().map(|shipment| self.post(shipment)).collect();
+        futures::stream::iter(posts).buffered(self.concurrency).collect().await
+    }
+
     async fn post(&self, shipment: &Shipment) -> Result<(), StageError> {
         let start = Instant::now();
         let answer = self.send(shipment).await;
-        let outcome = match &answer {
-            Ok(()) => Outcome::Ok,
-            Err(error) => Outcome::Failed(error.reason()),
-        };
-        self.meter.record(Sample {
-            peer: Peer::Platform,
-            call: Call::Report,
-            outcome,
-            took: start.elapsed(),
-        });
+        self.count(&answer, start.elapsed());
         answer
     }
 
+    /// Counts one report, however many shared its request.
+    fn count(&self, answer: &Result<(), StageError>, took: Duration) {
+        let outcome = match answer {
+            Ok(()) => Outcome::Ok,
+            Err(error) => Outcome::Failed(error.reason()),
+        };
+        self.meter.record(Sample { peer: Peer::Platform, call: Call::Report, outcome, took });
+    }
+
     async fn send(&self, shipment: &Shipment) -> Result<(), StageError> {
-        let body = self.encode(&shipment.report.body).await?;
+        let body = self.encode(envelope::single(&shipment.report.body)).await?;
         let post = async {
             let mut request = self
                 .client
@@ -190,13 +233,12 @@ impl Platform {
         }
     }
 
-    async fn encode(&self, payload: &Bytes) -> Result<Bytes, StageError> {
-        let level = self.level;
-        let encoded = if payload.len() < LARGE {
-            envelope::gzipped(payload, level)
+    async fn encode(&self, parts: Vec<Bytes>) -> Result<Bytes, StageError> {
+        let zip = self.zip.clone();
+        let encoded = if parts.iter().map(Bytes::len).sum::<usize>() < LARGE {
+            zip.gzipped(&parts)
         } else {
-            let payload = payload.clone();
-            match tokio::task::spawn_blocking(move || envelope::gzipped(&payload, level)).await {
+            match tokio::task::spawn_blocking(move || zip.gzipped(&parts)).await {
                 Ok(encoded) => encoded,
                 Err(_) => return Err(StageError::retry(Reason::Stopping, EncodeError::Stopping)),
             }

@@ -2,6 +2,7 @@
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
 
 mod answers;
+mod batch;
 mod compare;
 mod file;
 mod platform;

@@ -1,5 +1,5 @@
-//! The commands that ask a running reporter: `explain`, `parked`, `replay`, `status`, `tail` and
-//! `verify`.
+//! The commands that ask a running reporter: `explain`, `parked`, `replay`, `status`, `tail`, `top`
+//! and `verify`.
 //!
 //! takes: the command line, and the settings the reporter was started with - gives: text for people, or the
 //! reporter's own JSON
@@ -14,6 +14,7 @@ mod sentence;
 mod show;
 mod status;
 mod tail;
+mod top;
 mod verify;
 
 use std::io::{ErrorKind, Write as _};
@@ -59,6 +60,10 @@ async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
         Ask::Tail { app, shard, step, place } => {
             let wanted = tail::Wanted { apps: app, shards: shard, steps: step };
             tail::run(&Reporter::find(place, variables).await?, &wanted, place.json).await
+        }
+        Ask::Top { once, limit, place } => {
+            let wanted = top::Wanted { once: *once, limit: *limit, json: place.json };
+            top::run(&Reporter::find(place, variables).await?, wanted, variables).await
         }
         Ask::Verify { dry_run, within, place } => {
             let options = VerifyOptions { dry: *dry_run, seconds: within.as_secs() };

@@ -15,6 +15,7 @@ mod problem;
 mod raw;
 mod resolve;
 mod state;
+mod traces;
 mod units;
 
 use std::net::SocketAddr;
@@ -34,6 +35,7 @@ pub(crate) use self::problem::Problems;
 pub(crate) use self::raw::{Algorithm, LogFormat, LogLevel, TrackingMethod};
 pub(crate) use self::resolve::NAMESPACE;
 pub(crate) use self::state::{Places, State};
+pub(crate) use self::traces::Traces;
 pub(crate) use self::units::SocketPlace;
 
 /// Where a token comes from. Its text is never shown.
@@ -71,6 +73,8 @@ pub(crate) struct Config {
     pub(crate) serve_metrics: Option<SocketAddr>,
     /// Who may ask the process, beside the socket in [`State`].
     pub(crate) admin: Admin,
+    /// Where traces go; `None`: there are none.
+    pub(crate) traces: Option<Traces>,
     /// Whether the incumbent's metrics, with application names, are exposed too.
     pub(crate) compat_metrics: bool,
     /// The least severe level that is logged.
@@ -118,8 +122,12 @@ pub(crate) struct Argocd {
     pub(crate) timeout: Duration,
     /// Of all calls of one event.
     pub(crate) event_timeout: Duration,
-    /// Calls in flight.
+    /// The most calls in flight.
     pub(crate) concurrency: usize,
+    /// The fewest that may be, at most `concurrency`.
+    pub(crate) min_concurrency: usize,
+    /// The most that begin in a second; `None` for any number.
+    pub(crate) requests_per_second: Option<NonZeroU32>,
     /// Tries of one call, at least 1.
     pub(crate) retries: u32,
     /// Bytes of an answer.
@@ -214,11 +222,26 @@ pub(crate) enum Sink {
         path: String,
         /// 0 to 9.
         gzip_level: u32,
+        /// How many reports share a request; `None`: each has its own.
+        batch: Option<Batch>,
     },
     /// A line each.
     Stdout,
     /// A line each, appended.
     File(PathBuf),
+}
+
+/// What shares a request to the platform.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Batch {
+    /// Where batches are taken, beginning with `/`.
+    pub(crate) path: String,
+    /// The most reports in one.
+    pub(crate) reports: usize,
+    /// The most bytes of reports in one.
+    pub(crate) bytes: usize,
+    /// How long a report waits for others.
+    pub(crate) linger: Duration,
 }
 
 /// What the command line says of the settings. Not to be printed: somebody may have put a secret there.

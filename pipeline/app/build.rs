@@ -137,6 +137,8 @@ pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich:
     client.root_path.clone_from(&argocd.root_path);
     client.token = token(config, &argocd.token).await.context("the token of Argo CD")?;
     client.concurrency = argocd.concurrency;
+    client.min_concurrency = argocd.min_concurrency;
+    client.per_second = argocd.requests_per_second;
     client.tries = argocd.retries;
     client.http = stages_http::Config {
         ca_file: argocd.ca_file.clone(),
@@ -166,13 +168,19 @@ pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich:
 /// The sink.
 pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Sink> {
     match &config.reporter.sink {
-        config::Sink::Platform { path, gzip_level } => {
+        config::Sink::Platform { path, gzip_level, batch } => {
             let platform = &config.platform;
             let token = token(config, &platform.token).await.context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
             let mut sink = stages_report::platform::Config::new(platform.url.as_str(), token);
             sink.path.clone_from(path);
             sink.gzip_level = *gzip_level;
+            sink.batch = batch.as_ref().map(|batch| stages_report::platform::Batch {
+                path: batch.path.clone(),
+                reports: batch.reports,
+                bytes: batch.bytes,
+                linger: batch.linger,
+            });
             sink.http = stages_http::Config {
                 ca_file: platform.ca_file.clone(),
                 insecure_skip_verify: platform.insecure,

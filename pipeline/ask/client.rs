@@ -132,6 +132,11 @@ impl Reporter {
         self.answer(self.request(Method::GET, path)?.timeout(ANSWER)).await
     }
 
+    /// Asks for something, with details.
+    pub(super) async fn find_out(&self, path: &[&str], asked: &[(&str, String)]) -> anyhow::Result<Answer> {
+        self.answer(self.request(Method::GET, path)?.timeout(ANSWER).query(asked)).await
+    }
+
     /// Asks it to do something.
     pub(super) async fn act(&self, method: Method, path: &[&str]) -> anyhow::Result<()> {
         self.answer(self.request(method, path)?.timeout(ANSWER)).await.map(drop)

@@ -3,7 +3,7 @@
 use std::process::ExitCode;
 
 use pipeline_core::Timestamp;
-use pipeline_engine::admin::wire::{Acknowledged, Explained, Parked, Standing};
+use pipeline_engine::admin::wire::{Acknowledged, Explained, Parked, Standing, Step};
 
 use super::client::Reporter;
 use super::print;
@@ -18,7 +18,8 @@ pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::R
     Ok(ExitCode::SUCCESS)
 }
 
-fn text(explained: &Explained) -> String {
+/// What the reporter told, for people.
+pub(super) fn text(explained: &Explained) -> String {
     let facts = [
         ("application", explained.app.clone()),
         ("shard", explained.shard.to_string()),
@@ -32,6 +33,7 @@ fn text(explained: &Explained) -> String {
             "unsure",
             doubt(explained, |acknowledged| acknowledged.unsure, "was sent and not answered for certain"),
         ),
+        ("trace", trace(explained)),
         ("parked", explained.parked.as_ref().map_or_else(|| "no".to_owned(), parked)),
     ];
     let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
@@ -40,6 +42,7 @@ fn text(explained: &Explained) -> String {
         return text
             + " no step is remembered: nothing happened since the reporter started, or it was long ago\n";
     }
+    text += &events(explained);
     let mut before: Option<Timestamp> = None;
     let mut steps = Vec::new();
     for moment in &explained.steps {
@@ -50,6 +53,33 @@ fn text(explained: &Explained) -> String {
     }
     text += &table(3, &["TIME", "AFTER", "WHAT"], &steps);
     text
+}
+
+/// The events that the steps are of: each has a trace id, by which `top` and tracing tools know it.
+fn events(explained: &Explained) -> String {
+    let mut events: Vec<(&str, Vec<String>)> = Vec::new();
+    for moment in explained.steps.iter().filter(|moment| moment.version > 0) {
+        let state = match &moment.step {
+            Step::Acked { seconds } => format!("acknowledged in {}", span(*seconds)),
+            Step::Filtered { .. } => "filtered".to_owned(),
+            Step::Coalesced { .. } => "folded".to_owned(),
+            Step::Parked { .. } => "parked".to_owned(),
+            Step::Retried { .. } => "waits".to_owned(),
+            Step::Observed | Step::Limited { .. } | Step::Reading => "in line".to_owned(),
+            _ => "under way".to_owned(),
+        };
+        let trace = moment.trace.as_str();
+        let row = vec![trace.to_owned(), moment.version.to_string(), state];
+        match events.iter_mut().find(|(known, _)| *known == trace) {
+            Some((_, known)) => *known = row,
+            None => events.push((trace, row)),
+        }
+    }
+    let rows: Vec<Vec<String>> = events.into_iter().map(|(_, row)| row).collect();
+    match rows.is_empty() {
+        true => String::new(),
+        false => table(3, &["TRACE", "RESOURCEVERSION", "EVENT"], &rows) + "\n",
+    }
 }
 
 fn standing(standing: &Standing) -> String {
@@ -103,6 +133,13 @@ fn doubt(explained: &Explained, of: impl Fn(&Acknowledged) -> u64, what: &str) -
         0 => "nothing".to_owned(),
         number => format!("{} whose last report {what}", count(number, "object")),
     }
+}
+
+/// Under which id a trace backend knows the event that something happened to last.
+fn trace(explained: &Explained) -> String {
+    let mut traced = explained.steps.iter().map(|moment| &moment.trace);
+    let last = traced.rfind(|trace| trace.contains(|digit| digit != '0'));
+    last.map_or_else(|| "none".to_owned(), |trace| format!("{trace}, of the last event; --json tells all"))
 }
 
 fn parked(parked: &Parked) -> String {

@@ -53,6 +53,15 @@ Examples:
   gitops-runtime tail --step parked --step retried       what fails
   gitops-runtime tail --shard 0 --json                   one JSON object a line";
 
+const TOP: &str = "\
+Examples:
+  gitops-runtime top                           what keeps the reporter busy, again every second; q quits
+  gitops-runtime top --once                    once, as text
+  gitops-runtime top --json | jq .slowest      for tools
+  gitops-runtime explain shop                  what happened to one of its applications: the same trace ids
+
+The figures are of the last two and a half to five minutes. NO_COLOR=1 takes the colours away.";
+
 const VERIFY: &str = "\
 Compares the cluster, what was acknowledged and, where the receiver answers, what it holds.
 
@@ -108,6 +117,18 @@ pub(crate) enum Ask {
         /// Only this kind of step; may be repeated
         #[arg(long, value_name = "STEP", value_parser = Step::NAMES)]
         step: Vec<String>,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show what keeps the reporter busy: hottest and slowest applications, calls, errors, latency, shards.
+    #[command(after_help = TOP)]
+    Top {
+        /// Print it once, as text; so it is where standard output is no terminal
+        #[arg(long)]
+        once: bool,
+        /// Applications in each list, 1 to 100
+        #[arg(long, value_name = "NUMBER", default_value_t = 20, value_parser = clap::value_parser!(u32).range(1..=100))]
+        limit: u32,
         #[command(flatten)]
         place: Place,
     },

@@ -49,7 +49,7 @@ const LANES: &str = "reporter.lanes.concurrency is per shard; set that instead";
 const RETRIES: &str = "a report is tried again until it is delivered";
 const WATCH: &str = "a watch that breaks is always restarted";
 const APPS: &str = "versions of applications are asked of the Argo CD API server";
-const TRACES: &str = "no traces are exported";
+const TRACES: &str = "traces are exported to traces.otlp.url alone";
 const LABELS: &str = "names of the installation are not reported";
 
 /// Every variable the incumbent reads, of both its generations: the one in the fork of Argo CD 2.12 and the

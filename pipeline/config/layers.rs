@@ -16,12 +16,13 @@ use super::raw::Raw;
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 5] = [
+const ALTERNATIVES: [&[&str]; 6] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &["argocd.token", "argocd.tokenFile", "argocd.tokenSecret.name"],
     &["platform.token", "platform.tokenFile"],
     &["admin.token", "admin.tokenFile"],
+    &["traces.otlp.token", "traces.otlp.tokenFile"],
 ];
 
 /// The settings as they are laid so far. Not to be printed: secrets are among them.
@@ -61,9 +62,10 @@ impl Layers {
             );
         };
         if setting.kind.is_secret() {
+            let file = catalogue.setting(&format!("{path}File"));
+            let file = file.map_or_else(String::new, |file| format!("{} or ", file.path));
             let problem = format!(
-                "a secret does not belong on the command line, where others can see it; use {path}File or the \
-                 variable {}",
+                "a secret does not belong on the command line, where others can see it; use {file}the variable {}",
                 setting.variable
             );
             return self.problems.add(path, problem, Some(Origin::Flag(flag.to_owned())));

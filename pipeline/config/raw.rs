@@ -11,6 +11,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use url::Url;
 
+use super::traces::{Headers, Ratio};
 use super::units::{As, Pattern, Shard, Size, SocketPlace, UrlPath};
 
 /// Everything.
@@ -25,6 +26,7 @@ pub(crate) struct Raw {
     pub(crate) serve: Serve,
     pub(crate) admin: Admin,
     pub(crate) metrics: Metrics,
+    pub(crate) traces: Traces,
     pub(crate) log: Log,
     pub(crate) shutdown: Shutdown,
     pub(crate) reporter: Reporter,
@@ -59,6 +61,10 @@ pub(crate) struct Argocd {
     pub(crate) event_timeout: As<Duration>,
     #[schemars(range(min = 1, max = 1024))]
     pub(crate) concurrency: usize,
+    #[schemars(range(min = 1, max = 1024))]
+    pub(crate) min_concurrency: usize,
+    #[schemars(range(min = 0, max = 100_000))]
+    pub(crate) requests_per_second: u32,
     #[schemars(range(min = 1, max = 10))]
     pub(crate) retries: u32,
     pub(crate) max_body: As<Size>,
@@ -136,6 +142,33 @@ pub(crate) struct Admin {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Metrics {
     pub(crate) compat: bool,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Traces {
+    pub(crate) ratio: As<Ratio>,
+    pub(crate) service: TracedService,
+    pub(crate) otlp: Otlp,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct TracedService {
+    pub(crate) name: As<Option<String>>,
+    pub(crate) namespace: As<Option<String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Otlp {
+    pub(crate) url: As<Option<Url>>,
+    pub(crate) token: As<Option<SecretString>>,
+    pub(crate) token_file: As<Option<PathBuf>>,
+    pub(crate) headers: As<Headers>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) insecure: bool,
+    pub(crate) timeout: As<Duration>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -322,6 +355,18 @@ pub(crate) struct SinkPlatform {
     pub(crate) path: As<UrlPath>,
     #[schemars(range(min = 0, max = 9))]
     pub(crate) gzip_level: u32,
+    pub(crate) batch: Batch,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Batch {
+    pub(crate) enabled: bool,
+    pub(crate) path: As<UrlPath>,
+    #[schemars(range(min = 1, max = 1000))]
+    pub(crate) reports: usize,
+    pub(crate) bytes: As<Size>,
+    pub(crate) linger: As<Duration>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

@@ -12,8 +12,9 @@ use super::host::Host;
 use super::problem::Problems;
 use super::raw::{self, Choosing, Raw, SinkKind, Storage};
 use super::state::State;
+use super::traces;
 use super::units::{self, Shard};
-use super::{Admin, Argocd, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
+use super::{Admin, Argocd, Batch, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
 
 /// The namespace Argo CD is installed in, unless something says otherwise.
 pub(crate) const NAMESPACE: &str = "argocd";
@@ -40,6 +41,7 @@ pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<C
             !same || other.port() == 0
         }),
         admin,
+        traces: traces::resolve(raw.traces, host, problems),
         compat_metrics: raw.metrics.compat,
         log_level: raw.log.level,
         log_format: raw.log.format,
@@ -103,6 +105,8 @@ fn argocd(raw: raw::Argocd, problems: &mut Problems) -> Option<Argocd> {
         timeout: raw.timeout.0,
         event_timeout: raw.event_timeout.0,
         concurrency: raw.concurrency,
+        min_concurrency: raw.min_concurrency.min(raw.concurrency),
+        requests_per_second: NonZeroU32::new(raw.requests_per_second),
         retries: raw.retries,
         max_body,
         settings_interval: raw.settings_interval.0,
@@ -166,7 +170,15 @@ fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> 
         |bucket| RateLimit { bucket, window: raw.rate_limit.window.0, learning: raw.rate_limit.learning };
     let sink = match (raw.sink.kind, raw.sink.file.path.0) {
         (SinkKind::Platform, _) => {
-            Sink::Platform { path: raw.sink.platform.path.0.0, gzip_level: raw.sink.platform.gzip_level }
+            let raw::SinkPlatform { path, gzip_level, batch } = raw.sink.platform;
+            let most = bytes("reporter.sink.platform.batch.bytes", batch.bytes.0.0, 1 << 10, problems);
+            let batch = batch.enabled.then_some(Batch {
+                path: batch.path.0.0,
+                reports: batch.reports,
+                bytes: most,
+                linger: batch.linger.0,
+            });
+            Sink::Platform { path: path.0.0, gzip_level, batch }
         }
         (SinkKind::Stdout, _) => Sink::Stdout,
         (SinkKind::File, Some(path)) => Sink::File(path),
@@ -247,7 +259,7 @@ fn shard(raw: &raw::Sharding, host: &Host, problems: &mut Problems) -> Option<u3
     Some(shard)
 }
 
-fn token(
+pub(super) fn token(
     group: &str,
     value: Option<SecretString>,
     file: Option<PathBuf>,
@@ -276,7 +288,7 @@ fn needed(at: &str, url: Option<Url>, problems: &mut Problems) -> Option<Url> {
     url
 }
 
-fn positive(at: &str, duration: Duration, problems: &mut Problems) {
+pub(super) fn positive(at: &str, duration: Duration, problems: &mut Problems) {
     if duration.is_zero() {
         problems.add(at, "must be longer than 0", None);
     }

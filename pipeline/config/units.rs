@@ -12,6 +12,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use super::traces::{Headers, Ratio};
+
 /// What `config print` shows instead of a secret.
 pub(crate) const MASK: &str = "********";
 
@@ -25,6 +27,9 @@ pub(crate) trait Unit: Sized {
 
     /// Whether a bare number may stand in a file where the text is one.
     const NUMBER: bool = false;
+
+    /// Whether that number may have a fraction.
+    const FRACTION: bool = false;
 
     /// Reads the text; the error says what it should have been.
     fn read(text: &str) -> Result<Self, String>;
@@ -51,8 +56,9 @@ impl<T: Unit> JsonSchema for As<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        let number = if T::FRACTION { "number" } else { "integer" };
         match T::NUMBER {
-            true => json_schema!({ "type": ["string", "integer"], "format": T::FORMAT }),
+            true => json_schema!({ "type": ["string", number], "format": T::FORMAT }),
             false => json_schema!({ "type": "string", "format": T::FORMAT }),
         }
     }
@@ -77,7 +83,7 @@ impl Format {
     }
 
     /// Every format, by the name in the JSON schema.
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::of::<Duration>(),
         Self::of::<Size>(),
         Self::of::<Option<Url>>(),
@@ -89,6 +95,8 @@ impl Format {
         Self::of::<Pattern>(),
         Self::of::<Shard>(),
         Self::of::<SocketPlace>(),
+        Self::of::<Ratio>(),
+        Self::of::<Headers>(),
     ];
 }
 

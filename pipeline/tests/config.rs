@@ -202,6 +202,28 @@ fn no_secret_is_ever_printed() {
 }
 
 #[test]
+fn what_traces_are_sent_with_is_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("settings.yaml");
+    let headers = format!("x-tenant=a,x-key={CANARY}");
+    let settings =
+        format!("traces: {{otlp: {{url: 'http://collector', token: {CANARY}, headers: '{headers}'}}}}\n");
+    std::fs::write(&file, settings).unwrap();
+    let name = file.to_str().unwrap();
+    let printed = stdout(&run(&["config", "print", "--config", name], &[]));
+    for line in ["    token: \"********\"", "    headers: \"********\""] {
+        assert!(printed.lines().any(|known| known.starts_with(line)), "{printed}");
+    }
+    assert!(!printed.contains(CANARY), "{printed}");
+    let printed = stdout(&run(&["config", "print"], &[("GITOPS_RUNTIME_TRACES__OTLP__HEADERS", &headers)]));
+    assert!(printed.contains("headers: \"********\"") && !printed.contains(CANARY), "{printed}");
+    let output = run(&["config", "check", "--set", &format!("traces.otlp.headers={headers}")], &[]);
+    let refused = "config: traces.otlp.headers: a secret does not belong on the command line, where others can see \
+                   it; use the variable GITOPS_RUNTIME_TRACES__OTLP__HEADERS (from --set)";
+    assert_eq!(stderr(&output).lines().next(), Some(refused));
+}
+
+#[test]
 fn a_secret_on_the_command_line_is_refused() {
     let setting = format!("platform.token={CANARY}");
     let output = run(&["config", "check", "--set", &setting, "--set", "platform.tokn=1"], &[]);

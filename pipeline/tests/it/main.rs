@@ -11,7 +11,9 @@
 mod ask;
 mod bad_input;
 mod bad_objects;
+mod batch;
 mod environment;
+mod gentle;
 mod overload;
 mod pages;
 mod replay;
@@ -19,5 +21,7 @@ mod runtime;
 mod secrets;
 mod shutdown;
 mod told;
+mod top;
+mod traces;
 mod verify;
 mod wire;

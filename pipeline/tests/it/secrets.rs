@@ -28,6 +28,7 @@ use serde_json::{Value, json};
 use crate::ask;
 use crate::runtime::{PROGRAM, Runtime, eventually, start};
 use crate::told;
+use crate::traces::Collector;
 use canary::{FIRST, assert_absent};
 use shapes::Shape;
 
@@ -148,6 +149,13 @@ fn kept(simulation: &Simulation, seen: &mut Seen) {
     assert!(files >= 2, "no ledger in {}", state.display());
 }
 
+/// Every byte that went to the collector of traces.
+fn traced(collector: &Collector, seen: &mut Seen) {
+    let bodies = collector.bodies();
+    assert!(!bodies.is_empty(), "nothing was traced");
+    bodies.iter().for_each(|body| seen.add("traces", String::from_utf8_lossy(body)));
+}
+
 /// Trace logs, and the family of metrics that has names.
 fn talkative() -> Value {
     json!({"log": {"level": "trace"}, "metrics": {"compat": true}})
@@ -188,7 +196,10 @@ async fn no_shape_of_a_secret_reaches_the_platform_the_log_a_page_or_the_disk() 
         headers.remove("authorization");
         noted.lock().unwrap().push(format!("{headers:?}"));
     });
-    let runtime = Runtime::start(&simulation, &talkative()).await;
+    let collector = Collector::start().await;
+    let mut more = talkative();
+    more["traces"] = collector.settings();
+    let runtime = Runtime::start(&simulation, &more).await;
     runtime.idle(shapes.len() as u64).await;
     let parked = "an event was refused for good and is parked";
     let log = runtime.log();
@@ -204,6 +215,7 @@ async fn no_shape_of_a_secret_reaches_the_platform_the_log_a_page_or_the_disk() 
     logged(&runtime, &mut seen);
     runtime.stop().await;
     kept(&simulation, &mut seen);
+    traced(&collector, &mut seen);
     headers.lock().unwrap().drain(..).for_each(|text| seen.add("headers", text));
     for report in simulation.platform.kept() {
         seen.payload("platform", std::str::from_utf8(&report.payload).unwrap());
@@ -292,7 +304,9 @@ async fn peers_that_fail_with_secrets_in_their_answers_are_not_quoted() {
         format!("{{\"metadata\": {{\"password\": \"{secret}\"}}, \"spec\": \"{secret}\"}}").into()
     });
     let platform = Echo::start().await;
+    let collector = Collector::start().await;
     let mut more = talkative();
+    more["traces"] = collector.settings();
     more["platform"] = json!({"url": platform.url});
     more["argocd"] = json!({"retries": 1});
     let runtime = Runtime::start(&simulation, &more).await;
@@ -313,6 +327,7 @@ async fn peers_that_fail_with_secrets_in_their_answers_are_not_quoted() {
     logged(&runtime, &mut seen);
     runtime.stop().await;
     kept(&simulation, &mut seen);
+    traced(&collector, &mut seen);
     platform.bodies().iter().for_each(|body| seen.add("platform", body.as_str()));
     seen.assert_clean();
 }

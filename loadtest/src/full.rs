@@ -13,7 +13,6 @@ use crate::screen::{judged, say, table};
 
 /// The suites by name, each with its command; `{recordings}` and `{seed}` are filled in.
 const SUITES: &[(&str, &[&str])] = &[
-    ("overload", &["overload"]),
     ("bench", &["bench"]),
     ("faults", &["faults", "--long", "--seed", "{seed}"]),
     ("scenarios", &["cluster", "run", "--all", "--record", "{recordings}"]),
@@ -26,10 +25,10 @@ const SUITES: &[(&str, &[&str])] = &[
 #[command(after_help = "\
 Examples:
   loadtest full                         everything, some two hours on two cores
-  loadtest full overload bench          these two alone
+  loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: overload, bench, faults, scenarios, replay (of what scenarios recorded), fault-rounds
+    /// Suites to run instead of all: bench, faults, scenarios, replay (of what scenarios recorded), fault-rounds
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -100,11 +99,8 @@ mod tests {
 
     #[test]
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
-        assert_eq!(
-            names(&[]).unwrap(),
-            ["overload", "bench", "faults", "scenarios", "replay", "fault-rounds"]
-        );
-        assert_eq!(names(&["bench", "overload"]).unwrap(), ["overload", "bench"]);
+        assert_eq!(names(&[]).unwrap(), ["bench", "faults", "scenarios", "replay", "fault-rounds"]);
+        assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
 
     #[test]
@@ -112,7 +108,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are overload, bench, faults, scenarios, replay, fault-rounds"
+            "there is no suite \"speed\"; there are bench, faults, scenarios, replay, fault-rounds"
         );
         assert_eq!(
             refused(&["replay"]),

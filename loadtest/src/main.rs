@@ -15,10 +15,10 @@ struct Cli {
 enum Command {
     /// Runs the real binary against recorded traffic and shows what it does
     Demo(loadtest::demo::Args),
-    /// Measures the real binary under generated load, beside the incumbent
+    /// Measures the real binary, or any reporter, under generated load
     Bench(loadtest::bench::Args),
-    /// Starts the real binary with more applications than its queues hold
-    Overload(loadtest::bench::overload::Args),
+    /// Compares two files of results of `bench --json`
+    Compare(loadtest::bench::compare::Args),
     /// Breaks the real binary and its peers, and judges what the platform was told
     Faults(loadtest::faults::Args),
     /// Runs every suite in its long form
@@ -37,7 +37,7 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Demo(args) => loadtest::demo::run(&args),
         Command::Bench(args) => loadtest::bench::run(&args),
-        Command::Overload(args) => loadtest::bench::overload::run(&args),
+        Command::Compare(args) => loadtest::bench::compare::run(&args),
         Command::Faults(args) => loadtest::faults::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest::cluster::run(&args),

@@ -4,6 +4,7 @@
 mod metrics;
 #[cfg(test)]
 mod tests;
+mod usage;
 
 use std::path::Path;
 use std::time::Duration;
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 pub use metrics::Metrics;
+pub use usage::Usage;
+pub(crate) use usage::of_this_thread;
 
 use crate::process::{Process, Start};
 use crate::sim::Simulation;
@@ -110,17 +113,6 @@ impl Figures {
     }
 }
 
-/// What the kernel knows of the process.
-#[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub struct Usage {
-    /// Resident memory in bytes.
-    pub resident: u64,
-    /// The most it was since the start, in bytes.
-    pub peak: u64,
-    /// Processor time in seconds, of all threads.
-    pub cpu: f64,
-}
-
 impl Reporter {
     /// Starts `program` against the simulators; `more` are settings over those of the simulation. Waits until it
     /// serves.
@@ -128,13 +120,19 @@ impl Reporter {
     /// # Errors
     /// When it cannot be started, or does not serve within 30 s; the end of its log stands in the error.
     pub async fn start(program: &Path, simulation: &Simulation, more: &Value) -> anyhow::Result<Self> {
-        let mut settings = json!({
-            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
-            "reporter": {"sink": {"kind": "platform"}},
-        });
+        let mut settings = Self::settings();
         merge(&mut settings, more);
         let environment = simulation.environment(&settings)?;
         Self::launch(program, environment, simulation.directory()).await
+    }
+
+    /// What is set for every reporter, whatever it is pointed at.
+    #[must_use]
+    pub fn settings() -> Value {
+        json!({
+            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+            "reporter": {"sink": {"kind": "platform"}},
+        })
     }
 
     /// Starts `program` in a folder, with settings that `environment` points it to, and waits until it serves.
@@ -291,32 +289,8 @@ impl Reporter {
     }
 }
 
-impl Usage {
-    /// Reads `/proc`; `None` when the process has ended, or where there is no `/proc`.
-    fn of(id: u32) -> Option<Self> {
-        let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
-        let bytes = |name: &str| {
-            let line = status.lines().find_map(|line| line.strip_prefix(name))?;
-            line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes * 1024)
-        };
-        let stat = std::fs::read_to_string(format!("/proc/{id}/stat")).ok()?;
-        // The name before may hold blanks.
-        let fields: Vec<&str> = stat.rsplit(')').next()?.split_whitespace().collect();
-        let ticks: u64 = fields.get(11)?.parse::<u64>().ok()? + fields.get(12)?.parse::<u64>().ok()?;
-        Some(Self { resident: bytes("VmRSS:")?, peak: bytes("VmHWM:")?, cpu: ticks as f64 / TICKS })
-    }
-
-    /// What this process itself has used.
-    #[must_use]
-    pub fn own() -> Self {
-        Self::of(std::process::id()).unwrap_or_default()
-    }
-}
-
-/// Linux counts processor time in hundredths of a second towards programs, whatever its own clock.
-const TICKS: f64 = 100.0;
-
-fn merge(base: &mut Value, more: &Value) {
+/// Lays settings over others.
+pub(crate) fn merge(base: &mut Value, more: &Value) {
     match (base, more) {
         (Value::Object(base), Value::Object(more)) => {
             for (name, value) in more {

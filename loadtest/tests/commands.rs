@@ -1,10 +1,7 @@
 //! The commands that run the real binary, in small.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
-use loadtest::bench::{self, Rate, overload};
-use loadtest::sim::generate::Line;
 use loadtest::{demo, process};
 
 async fn program() -> anyhow::Result<Option<PathBuf>> {
@@ -47,58 +44,4 @@ async fn a_demo_of_argo_cd_3_reports_everything() {
     let outcome = demo::demo(&args).await.unwrap().unwrap();
     assert!(outcome.is_good(), "{}\n{}", outcome.text(), outcome.line());
     assert_eq!((outcome.applications, outcome.retried), ((13, 13), 0));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_bench_measures_and_finds_nothing_lost() {
-    let measured = bench::measure(&bench::Args {
-        apps: 20,
-        resources: 4,
-        argocd_latency: Duration::from_millis(20),
-        platform_latency: Duration::from_millis(5),
-        seconds: 2,
-        rate: Rate::Max,
-        outstanding: 8,
-        line: Line::V3,
-        seed: 1,
-        json: true,
-        enforce: false,
-        program: program().await.unwrap(),
-    })
-    .await
-    .unwrap();
-    let json = measured.json();
-    assert!(measured.is_correct(), "{json:#}");
-    for key in ["lost", "duplicated", "out_of_order", "wrong"] {
-        assert_eq!(json[key], 0, "{key}: {json:#}");
-    }
-    for key in ["changes_per_second", "argocd_calls_per_change", "p50_ms", "p99_ms", "rss_bytes"] {
-        assert!(json[key].as_f64().unwrap() > 0.0, "{key}: {json:#}");
-    }
-    let calls = json["argocd_calls_per_change"].as_f64().unwrap();
-    assert!((2.0..=3.0).contains(&calls), "{json:#}");
-    // No report is acknowledged sooner than its peers answer: two rounds of calls, two of reports.
-    assert!(json["p50_ms"].as_f64().unwrap() >= 30.0, "{json:#}");
-    assert_eq!(json["cold_start"]["reported"], 20);
-    assert!(measured.table().contains("lost 0, duplicated 0, out of order 0, wrong at the end 0"));
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_overload_loses_nothing_and_every_event_is_accounted_for() {
-    let found = overload::overload(&overload::Args {
-        apps: 120,
-        resources: 2,
-        shards: 2,
-        queue: 20,
-        argocd_latency: Duration::from_millis(20),
-        platform_latency: Duration::from_millis(5),
-        line: Line::V3,
-        json: false,
-        program: program().await.unwrap(),
-    })
-    .await
-    .unwrap();
-    assert!(found.is_good(), "{found:?}");
-    assert_eq!((found.applications, found.reported), (120, 120));
-    assert!(found.total.overflowed > 0 && found.reads > 0, "the queues were never full: {found:?}");
 }

@@ -1,14 +1,19 @@
 //! Follows every change from its emission to the acknowledgement of its last report. Pure but for the time that
 //! is handed in.
 //!
-//! A change is two reports: of the application at the change's resourceVersion, and of the one resource that
-//! changed. An application that is reported in a newer state without having been reported in this one was
-//! coalesced: that is counted apart, and is no reported change.
+//! A change is worth a report of the application at the change's resourceVersion, and one of each resource that has
+//! another resourceVersion by it; resources that are told again at the same one are neither waited for nor repetitions.
+//! An application that is reported in the state of a later change without having been reported in this one was coalesced:
+//! that is counted apart, and is no reported change. Its latency counts all the same, up to the report of the later
+//! state, which made it known: a reporter that falls behind is not the faster for what it skips.
 
-use std::sync::Arc;
+#[cfg(test)]
+mod tests;
+
 use std::time::{Duration, Instant};
 
 use hdrhistogram::Histogram;
+use pipeline_core::Digest;
 
 use crate::sim::generate::ResourceState;
 use crate::sim::platform::Parsed;
@@ -20,49 +25,98 @@ const LONGEST: u64 = 600_000_000;
 const FIRST: u64 = 1_000;
 
 /// A change that is not acknowledged in full yet.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Pending {
     version: u64,
-    /// Which resource, and its resourceVersion.
-    resource: (usize, u64),
+    /// The next change's version: whoever reports that state, or a later one, has skipped this.
+    superseded: u64,
     due: Instant,
     timed: bool,
     application_told: bool,
-    resource_told: bool,
+    /// Which resources are still to be reported, each at this resourceVersion or a newer one.
+    parts: Vec<(usize, u64)>,
+}
+
+/// What is known of one resource.
+#[derive(Debug, Clone, Copy)]
+struct Part {
+    state: ResourceState,
+    /// The newest reported resourceVersion; 0 before the first.
+    told: u64,
+    /// Digest of what was reported last, see [`content`].
+    content: Digest,
+    /// So many more reports of the same are no repetitions: it is worth one whether it changed or not.
+    again: u32,
+}
+
+impl Part {
+    fn version(self) -> u64 {
+        FIRST + u64::from(self.state.changes)
+    }
 }
 
 #[derive(Debug)]
 struct App {
     /// The newest emitted resourceVersion.
-    version: u64,
-    resources: Arc<[ResourceState]>,
-    /// The newest reported resourceVersion.
+    newest: u64,
+    /// The newest that is worth a report.
+    worth: u64,
+    /// The newest reported resourceVersion; 0 before the first.
     told: u64,
-    /// The same of each resource.
-    resources_told: Vec<u64>,
+    parts: Vec<Part>,
+    /// Entities that were never reported.
+    untold: usize,
     pending: Vec<Pending>,
 }
 
 impl App {
-    /// How much of it was last reported in another state than its newest.
+    /// How many of its entities were last reported in another state than their newest.
     fn wrong(&self) -> u64 {
-        let states = self.resources.iter().map(|state| FIRST + u64::from(state.changes));
-        let resources = states.zip(&self.resources_told).filter(|(is, told)| is != *told).count() as u64;
-        resources + u64::from(self.version != self.told)
+        let parts = self.parts.iter().filter(|part| part.told > 0 && part.told != part.version()).count();
+        let own = self.told > 0 && !(self.worth..=self.newest).contains(&self.told);
+        parts as u64 + u64::from(own)
     }
 }
 
 /// Counts of the tracked changes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Counts {
-    /// Changes that were emitted.
+    /// Changes that are worth a report and were emitted.
     pub(super) emitted: u64,
     /// Of those, acknowledged in their own state.
     pub(super) done: u64,
     /// Of those, known only through a newer state.
     pub(super) coalesced: u64,
+    /// Changes that are worth none.
+    pub(super) empty: u64,
     /// Reports of a state that had been reported before.
     pub(super) repeated: u64,
+    /// Applications that were reported with all their resources.
+    pub(super) whole: u64,
+}
+
+impl Counts {
+    /// Changes that are done with.
+    pub(super) fn known(&self) -> u64 {
+        self.done + self.coalesced
+    }
+}
+
+/// One change, as it is emitted.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Emitted<'a> {
+    /// Which application.
+    pub(super) index: usize,
+    /// Its new resourceVersion.
+    pub(super) version: u64,
+    /// Its resources from now on.
+    pub(super) resources: &'a [ResourceState],
+    /// How many reports it is worth.
+    pub(super) reports: u32,
+    /// When it was to be made.
+    pub(super) due: Instant,
+    /// Its latency is kept.
+    pub(super) timed: bool,
 }
 
 #[derive(Debug)]
@@ -70,24 +124,27 @@ pub(super) struct Tracker {
     apps: Vec<App>,
     pub(super) counts: Counts,
     latencies: Histogram<u64>,
+    recent: Histogram<u64>,
 }
 
 impl Tracker {
-    /// Applications in their newest state: their resourceVersions and resources. Nothing was reported yet.
-    pub(super) fn new(apps: impl Iterator<Item = (u64, Arc<[ResourceState]>)>) -> anyhow::Result<Self> {
-        let apps = apps.map(|(version, resources)| App {
-            version,
-            told: 0,
-            resources_told: vec![0; resources.len()],
-            resources,
-            pending: Vec::new(),
-        });
-        Ok(Self { apps: apps.collect(), counts: Counts::default(), latencies: histogram()? })
+    /// No application yet.
+    pub(super) fn new() -> anyhow::Result<Self> {
+        let (latencies, recent) = (histogram()?, histogram()?);
+        Ok(Self { apps: Vec::new(), counts: Counts::default(), latencies, recent })
     }
 
-    /// How many applications there are.
-    pub(super) fn len(&self) -> usize {
-        self.apps.len()
+    /// The next application arrived, with these resources.
+    pub(super) fn add(&mut self, version: u64, resources: &[ResourceState]) {
+        let part = |state: &ResourceState| Part { state: *state, told: 0, content: Digest::NONE, again: 0 };
+        self.apps.push(App {
+            newest: version,
+            worth: version,
+            told: 0,
+            parts: resources.iter().map(part).collect(),
+            untold: 1 + resources.len(),
+            pending: Vec::new(),
+        });
     }
 
     /// Whether a change of this application is under way.
@@ -97,73 +154,105 @@ impl Tracker {
 
     /// How many changes are under way.
     pub(super) fn pending(&self) -> u64 {
-        self.counts.emitted - self.counts.done - self.counts.coalesced
+        self.counts.emitted - self.counts.known()
     }
 
-    /// A change was emitted that was due at `due`; its latency is kept if `timed`.
-    pub(super) fn emitted(
-        &mut self,
-        index: usize,
-        version: u64,
-        resources: Arc<[ResourceState]>,
-        due: Instant,
-        timed: bool,
-    ) {
-        let Some(app) = self.apps.get_mut(index) else { return };
-        let changed = app.resources.iter().zip(resources.iter()).position(|(was, is)| was != is);
-        let resource = changed.and_then(|at| Some((at, FIRST + u64::from(resources.get(at)?.changes))));
-        app.version = version;
-        app.resources = resources;
+    /// A change was emitted.
+    pub(super) fn emitted(&mut self, change: &Emitted<'_>) {
+        let Some(app) = self.apps.get_mut(change.index) else { return };
+        app.newest = change.version;
+        if change.reports == 0 {
+            self.counts.empty += 1;
+            return;
+        }
+        let all = change.reports as usize > change.resources.len();
+        let mut parts = Vec::new();
+        for (at, (part, state)) in app.parts.iter_mut().zip(change.resources).enumerate() {
+            if !all && part.state == *state {
+                continue;
+            }
+            if part.state.changes == state.changes {
+                // Whether it is told again is for its content to say, which is not known here.
+                part.again += 1;
+                part.state = *state;
+                continue;
+            }
+            part.state = *state;
+            parts.push((at, part.version()));
+        }
+        app.worth = change.version;
+        if let Some(last) = app.pending.last_mut() {
+            last.superseded = change.version;
+        }
         app.pending.push(Pending {
-            version,
-            resource: resource.unwrap_or_default(),
-            due,
-            timed,
+            version: change.version,
+            superseded: u64::MAX,
+            due: change.due,
+            timed: change.timed,
             application_told: false,
-            resource_told: resource.is_none(),
+            parts,
         });
         self.counts.emitted += 1;
     }
 
-    /// A report arrived; how many changes are done with by it.
-    pub(super) fn arrived(&mut self, report: &Parsed, now: Instant) -> usize {
+    /// A report arrived, of this [`content`]; how many changes are done with by it.
+    pub(super) fn arrived(&mut self, report: &Parsed, content: Digest, now: Instant) -> usize {
         let Some(version) = report.version else { return 0 };
         let name = &report.entity.app_name;
         let app = name.strip_prefix("app-").and_then(|index| index.parse().ok());
         let Some(app) = app.and_then(|index: usize| self.apps.get_mut(index)) else { return 0 };
-        let newest = match &report.entity.resource {
-            None => &mut app.told,
+        let is_application = report.entity.resource.is_none();
+        let (told, repeats) = match &report.entity.resource {
+            None => {
+                let repeats = app.told == version;
+                (&mut app.told, repeats)
+            }
             Some(resource) => {
-                let part = resource.name.rsplit_once("-r").and_then(|(_, part)| part.parse().ok());
-                let Some(told) = part.and_then(|part: usize| app.resources_told.get_mut(part)) else {
+                let at = resource.name.rsplit_once("-r").and_then(|(_, part)| part.parse().ok());
+                let Some((at, part)) = at.and_then(|at: usize| Some((at, app.parts.get_mut(at)?))) else {
                     return 0;
                 };
-                for pending in app.pending.iter_mut().filter(|pending| Some(pending.resource.0) == part) {
-                    pending.resource_told |= version >= pending.resource.1;
+                for pending in &mut app.pending {
+                    pending.parts.retain(|(wanted, least)| *wanted != at || version < *least);
                 }
-                told
+                // The live state may be ahead of the application that it is reported with: what is told of it then
+                // differs, and its resourceVersion does not.
+                let same = part.told == version && part.content == content;
+                let repeats = same && part.again == 0;
+                part.again = part.again.saturating_sub(u32::from(part.told == version));
+                part.content = content;
+                (&mut part.told, repeats)
             }
         };
-        self.counts.repeated += u64::from(*newest == version);
-        *newest = version.max(*newest);
-        let is_application = report.entity.resource.is_none();
-        let (counts, latencies) = (&mut self.counts, &mut self.latencies);
+        self.counts.repeated += u64::from(repeats);
+        if *told == 0 {
+            app.untold -= 1;
+            self.counts.whole += u64::from(app.untold == 0);
+        }
+        *told = version.max(*told);
         let before = app.pending.len();
+        let (counts, latencies, recent) = (&mut self.counts, &mut self.latencies, &mut self.recent);
+        let mut time = |pending: &Pending| {
+            let took = u64::try_from(now.saturating_duration_since(pending.due).as_micros());
+            let took = took.unwrap_or(LONGEST).max(1);
+            if pending.timed {
+                latencies.saturating_record(took);
+                recent.saturating_record(took);
+            }
+        };
         app.pending.retain_mut(|pending| {
-            if is_application && !pending.application_told && pending.version < version {
+            if is_application && !pending.application_told && pending.superseded <= version {
                 // Its own state was never told: only a newer one is known.
                 counts.coalesced += 1;
+                time(pending);
                 return false;
             }
-            pending.application_told |= is_application && pending.version == version;
-            if !(pending.application_told && pending.resource_told) {
+            pending.application_told |= is_application && pending.version <= version;
+            if !(pending.application_told && pending.parts.is_empty()) {
                 return true;
             }
             counts.done += 1;
-            if pending.timed {
-                let took = u64::try_from(now.saturating_duration_since(pending.due).as_micros());
-                latencies.saturating_record(took.unwrap_or(LONGEST).max(1));
-            }
+            time(pending);
             false
         });
         before - app.pending.len()
@@ -174,6 +263,13 @@ impl Tracker {
         Ok(std::mem::replace(&mut self.latencies, histogram()?))
     }
 
+    /// The 99th percentile of the latencies kept since the last call, in milliseconds; `None` without any.
+    pub(super) fn take_recent(&mut self) -> Option<f64> {
+        let p99 = (!self.recent.is_empty()).then(|| milliseconds(&self.recent, 0.99));
+        self.recent.reset();
+        p99
+    }
+
     /// Gives up what is under way; how many changes that were.
     pub(super) fn give_up(&mut self) -> u64 {
         let lost = self.pending();
@@ -182,14 +278,21 @@ impl Tracker {
         lost
     }
 
-    /// Applications and resources whose newest report is not their newest state.
+    /// Entities whose newest report is not their newest state.
     pub(super) fn wrong(&self) -> u64 {
         self.apps.iter().map(App::wrong).sum()
     }
+}
 
-    /// Applications of which anything is wrong.
-    pub(super) fn applications_wrong(&self) -> usize {
-        self.apps.iter().filter(|app| app.wrong() > 0).count()
+/// Digest of a payload but for its `timestamp`, which is no part of what is told.
+pub(super) fn content(payload: &str) -> Digest {
+    const MARK: &str = "\"timestamp\":\"";
+    match payload.split_once(MARK) {
+        Some((before, after)) => {
+            let rest = after.split_once('"').map_or("", |(_, rest)| rest);
+            Digest(Digest::of(before.as_bytes()).0 ^ Digest::of(rest.as_bytes()).0.rotate_left(1))
+        }
+        None => Digest::of(payload.as_bytes()),
     }
 }
 
@@ -200,86 +303,4 @@ fn histogram() -> anyhow::Result<Histogram<u64>> {
 /// A quantile in milliseconds.
 pub(super) fn milliseconds(latencies: &Histogram<u64>, quantile: f64) -> f64 {
     Duration::from_micros(latencies.value_at_quantile(quantile)).as_secs_f64() * 1_000.0
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sim::platform::{EntityName, ResourceKey};
-
-    fn states(changes: [u32; 2]) -> Arc<[ResourceState]> {
-        changes.map(|changes| ResourceState { changes, degraded: false }).to_vec().into()
-    }
-
-    fn tracker() -> Tracker {
-        let first = [(10, states([0, 0])), (11, states([0, 0]))];
-        let mut tracker = Tracker::new(first.into_iter()).unwrap();
-        assert_eq!((tracker.wrong(), tracker.applications_wrong()), (6, 2));
-        for (app, version) in [(0, 10), (1, 11)] {
-            tracker.arrived(&report(app, None, version), Instant::now());
-            for part in [0, 1] {
-                tracker.arrived(&report(app, Some(part), 1_000), Instant::now());
-            }
-        }
-        assert_eq!((tracker.wrong(), tracker.counts), (0, Counts::default()));
-        tracker
-    }
-
-    fn report(app: u32, resource: Option<u32>, version: u64) -> Parsed {
-        let name = format!("app-{app:05}");
-        let resource = resource.map(|part| ResourceKey {
-            api_version: "v1".into(),
-            kind: "Service".into(),
-            namespace: name.clone(),
-            name: format!("{name}-r{part}"),
-        });
-        let entity = EntityName { app_namespace: "argocd".into(), app_name: name.clone(), resource };
-        Parsed { entity, parent: name, uid: "u".into(), version: Some(version) }
-    }
-
-    #[test]
-    fn a_change_is_done_with_its_last_report_and_timed_from_when_it_was_due() {
-        let (mut tracker, due) = (tracker(), Instant::now());
-        tracker.emitted(1, 20, states([0, 1]), due, true);
-        assert!(tracker.is_busy(1) && !tracker.is_busy(0));
-        assert_eq!(tracker.arrived(&report(1, None, 20), due + Duration::from_millis(30)), 0);
-        // Another resource, another application, an older state: not what is waited for.
-        for other in [report(1, Some(0), 1_001), report(0, Some(1), 1_001), report(1, Some(1), 999)] {
-            assert_eq!(tracker.arrived(&other, due), 0, "{other:?}");
-        }
-        assert_eq!(tracker.arrived(&report(1, Some(1), 1_001), due + Duration::from_millis(50)), 1);
-        assert!(!tracker.is_busy(1));
-        assert_eq!((tracker.counts.done, tracker.pending()), (1, 0));
-        let latencies = tracker.take_latencies().unwrap();
-        assert_eq!(latencies.len(), 1);
-        assert!((milliseconds(&latencies, 0.99) - 50.0).abs() < 0.1, "{}", milliseconds(&latencies, 0.99));
-        assert!(tracker.take_latencies().unwrap().is_empty());
-    }
-
-    #[test]
-    fn a_state_that_was_skipped_is_coalesced_and_not_done() {
-        let (mut tracker, now) = (tracker(), Instant::now());
-        tracker.emitted(0, 20, states([1, 0]), now, true);
-        tracker.emitted(0, 21, states([1, 1]), now, true);
-        assert_eq!(tracker.arrived(&report(0, None, 21), now), 1);
-        assert_eq!(tracker.arrived(&report(0, Some(1), 1_001), now), 1);
-        assert_eq!(tracker.counts, Counts { emitted: 2, done: 1, coalesced: 1, repeated: 0 });
-        assert_eq!(tracker.take_latencies().unwrap().len(), 1);
-        // The first resource's change was never told.
-        assert_eq!(tracker.wrong(), 1);
-    }
-
-    #[test]
-    fn repetitions_and_losses_are_counted() {
-        let (mut tracker, now) = (tracker(), Instant::now());
-        assert_eq!(tracker.wrong(), 0);
-        tracker.arrived(&report(0, None, 10), now);
-        tracker.arrived(&report(0, Some(0), 1_000), now);
-        assert_eq!(tracker.counts.repeated, 2);
-        tracker.emitted(0, 30, states([1, 0]), now, true);
-        tracker.arrived(&report(0, None, 30), now);
-        assert_eq!((tracker.pending(), tracker.wrong()), (1, 1));
-        assert_eq!((tracker.give_up(), tracker.pending()), (1, 0));
-        assert!(!tracker.is_busy(0));
-    }
 }

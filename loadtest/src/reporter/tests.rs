@@ -41,10 +41,3 @@ fn the_status_page_is_read() {
     assert_eq!((status.ready, status.circuit.state.as_str()), (true, "open"));
     assert_eq!((status.total.observed, status.shards[0].shard, status.shards[0].acked), (7, 2, 7));
 }
-
-#[test]
-fn the_kernel_tells_memory_and_time() {
-    let own = Usage::own();
-    assert!(own.resident > 1 << 20 && own.peak >= own.resident, "{own:?}");
-    assert_eq!(Usage::of(u32::MAX), None);
-}

@@ -6,6 +6,7 @@
 
 mod answers;
 mod application;
+mod change;
 mod life;
 mod template;
 #[cfg(test)]
@@ -18,15 +19,32 @@ use pipeline_core::Key;
 
 use answers::Answers;
 use application::Application;
+pub use change::{Change, Mix};
 
 /// Which Argo CD is pretended.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Line {
     /// 2.x of the fork: health in `status.resources`, `manifests` as objects with raw manifest and path.
     V2,
     /// 3.x: health in the tree alone, `manifests` as plain texts.
     #[default]
     V3,
+}
+
+/// One size in a distribution of sizes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Size {
+    /// Bytes of JSON, at least.
+    pub bytes: usize,
+    /// How many have it, in parts of the sum of all shares.
+    #[serde(default = "one")]
+    pub share: u32,
+}
+
+fn one() -> u32 {
+    1
 }
 
 /// What is generated.
@@ -40,6 +58,8 @@ pub struct Shape {
     pub namespace: String,
     /// Size of an Application's JSON, at least.
     pub application_bytes: usize,
+    /// Sizes instead of that one, each for its share of the applications; none for the one size.
+    pub application_sizes: Vec<Size>,
     /// Size of one item of `managed-resources`, at least.
     pub resource_bytes: usize,
     /// Which Argo CD.
@@ -55,69 +75,11 @@ impl Default for Shape {
             resources: 10,
             namespace: "argocd".to_owned(),
             application_bytes: 5_000,
+            application_sizes: Vec::new(),
             resource_bytes: 4_000,
             line: Line::default(),
             seed: 1,
         }
-    }
-}
-
-/// What happens to an application.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Change {
-    /// One resource goes out of sync, or comes back: two reports.
-    Drift,
-    /// A new revision is being synced and is not in the history yet, and one resource drifts: two reports.
-    Commit,
-    /// The newest revision is deployed: the application and every resource are reported.
-    Deploy,
-    /// One resource becomes degraded, or healthy again: two reports; every resource is reported when the
-    /// application becomes healthy.
-    Health,
-    /// A refresh that finds nothing new: no report.
-    Reconcile,
-}
-
-/// How often each change is chosen, in parts of their sum.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Mix {
-    /// Weight of [`Change::Drift`].
-    pub drift: u32,
-    /// Weight of [`Change::Commit`].
-    pub commit: u32,
-    /// Weight of [`Change::Deploy`].
-    pub deploy: u32,
-    /// Weight of [`Change::Health`].
-    pub health: u32,
-    /// Weight of [`Change::Reconcile`].
-    pub reconcile: u32,
-}
-
-impl Default for Mix {
-    /// Two reports a change, a new revision on every tenth.
-    fn default() -> Self {
-        Self { drift: 90, commit: 10, deploy: 0, health: 0, reconcile: 0 }
-    }
-}
-
-impl Mix {
-    fn choose(self, chance: &mut fastrand::Rng) -> Change {
-        let weights = [
-            (Change::Drift, self.drift),
-            (Change::Commit, self.commit),
-            (Change::Deploy, self.deploy),
-            (Change::Health, self.health),
-            (Change::Reconcile, self.reconcile),
-        ];
-        let sum = weights.iter().map(|(_, weight)| weight).sum::<u32>().max(1);
-        let mut at = chance.u32(0..sum);
-        for (change, weight) in weights {
-            if at < weight {
-                return change;
-            }
-            at -= weight;
-        }
-        Change::Drift
     }
 }
 

@@ -3,6 +3,7 @@
 //! Each serves a recording or generated load, and misbehaves as its [`fault::Faults`] say, at any moment.
 
 pub mod argocd;
+mod capacity;
 pub mod certificate;
 mod command;
 pub mod fault;
@@ -14,6 +15,7 @@ pub(crate) mod server;
 mod simulation;
 mod traffic;
 
+pub use capacity::{Capacity, Worked};
 pub use command::{Args, run};
 pub use player::Player;
 pub use server::Listen;

@@ -1,9 +1,14 @@
 //! A simulated platform: takes reports, counts them, and knows the last one of every entity.
 //!
-//! `POST /2.0/api/events`, gzipped `{"data": payload}`, `Authorization` as it is. The one call's name in
-//! fault rules is `report`; a rule for one application meets its resources' reports too.
+//! `POST /2.0/api/events`, gzipped `{"data": payload}`, `Authorization` as it is. The call's name in fault rules is
+//! `report`; a rule for one application meets its resources' reports too.
+//!
+//! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "data"}]}`, answered by
+//! `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
+//! request: for a platform that knows no batches, one that always answers 404.
 
 mod held;
+mod take;
 mod tally;
 mod wire;
 
@@ -13,17 +18,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{DefaultBodyLimit, State};
-use axum::http::{HeaderMap, HeaderValue, header};
-use axum::response::Response;
+use axum::extract::DefaultBodyLimit;
+use axum::http::{HeaderMap, HeaderValue};
 use axum::routing::post;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{Answer, Fault, Faults, authorized, spoil};
+use super::fault::Faults;
 use super::server::{Listen, Server};
 pub use held::Comparisons;
 pub use tally::{Keep, Kept, Last, Totals};
@@ -48,7 +51,7 @@ pub struct Arrived<'a> {
     pub report: &'a Parsed,
     /// Its `Idempotency-Key`.
     pub key: Option<&'a str>,
-    /// All headers.
+    /// All headers; of a report in a batch, as if it had come alone.
     pub headers: &'a HeaderMap,
     /// Its key had been taken before.
     pub duplicate: bool,
@@ -58,7 +61,7 @@ pub struct Arrived<'a> {
     pub payload: &'a str,
 }
 
-/// What becomes of a request, in the order it happens.
+/// What becomes of a request, or of one report in a batch, in the order it happens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Moment {
     /// It is here, whole.
@@ -126,7 +129,8 @@ impl PlatformSim {
             stop: CancellationToken::new(),
         });
         let router = Router::new()
-            .route("/2.0/api/events", post(serve))
+            .route("/2.0/api/events", post(take::one))
+            .route("/2.0/api/events/batch", post(take::batch))
             .route("/2.0/api/events/digest", post(held::shard))
             .route("/2.0/api/events/digest/applications", post(held::applications))
             .layer(DefaultBodyLimit::disable())
@@ -193,8 +197,8 @@ impl PlatformSim {
         *self.shared.onlooker.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(onlooker));
     }
 
-    /// Lets someone stand at the door: called with each moment of each request and its `Idempotency-Key`. It must not
-    /// block.
+    /// Lets someone stand at the door: called with each moment of each request, or of each report in a batch, and its
+    /// `Idempotency-Key`. It must not block.
     pub fn watch_door(&self, doorman: impl Fn(Moment, Option<&str>) + Send + Sync + 'static) {
         *self.shared.doorman.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(doorman));
     }
@@ -290,110 +294,4 @@ impl Drop for PlatformSim {
     fn drop(&mut self) {
         self.shared.stop.cancel();
     }
-}
-
-/// One request at the door; whoever drops it has not answered.
-struct Visit {
-    doorman: Option<(Doorman, Option<String>)>,
-}
-
-impl Visit {
-    fn begin(shared: &Shared, headers: &HeaderMap) -> Self {
-        let doorman = shared.doorman.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let key = || headers.get("idempotency-key").and_then(|key| key.to_str().ok()).map(str::to_owned);
-        let visit = Self { doorman: doorman.map(|doorman| (doorman, key())) };
-        visit.tell(Moment::Received);
-        visit
-    }
-
-    fn tell(&self, moment: Moment) {
-        if let Some((doorman, key)) = &self.doorman {
-            doorman(moment, key.as_deref());
-        }
-    }
-
-    fn answered(mut self, status: u16) {
-        self.tell(Moment::Answered(status));
-        self.doorman = None;
-    }
-}
-
-impl Drop for Visit {
-    fn drop(&mut self) {
-        self.tell(Moment::Unanswered);
-    }
-}
-
-/// Marks a response whose body breaks off.
-#[derive(Clone, Copy)]
-struct Broken;
-
-async fn serve(State(shared): State<Arc<Shared>>, headers: HeaderMap, body: Bytes) -> Response {
-    let visit = Visit::begin(&shared, &headers);
-    let response = take(&shared, &headers, &body).await;
-    if response.extensions().get::<Broken>().is_none() {
-        visit.answered(response.status().as_u16());
-    }
-    response
-}
-
-async fn take(shared: &Shared, headers: &HeaderMap, body: &Bytes) -> Response {
-    {
-        let mut tally = shared.tally();
-        tally.totals.posts += 1;
-        tally.totals.bytes += body.len() as u64;
-    }
-    let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
-    if !authorized(headers, wanted.as_ref()) {
-        shared.tally().totals.unauthorized += 1;
-        return Answer::new(401, r#"{"message":"unauthorized"}"#).response();
-    }
-    shared.faults.latency().await;
-    let zipped = is(headers, &header::CONTENT_ENCODING, "gzip")
-        && is(headers, &header::CONTENT_TYPE, "application/json");
-    let text = if zipped { wire::unzip(body) } else { None };
-    let payload = text.as_deref().and_then(wire::payload);
-    let Some((payload, parsed)) = payload.and_then(|payload| Some((payload, wire::parse(payload)?))) else {
-        shared.tally().totals.malformed += 1;
-        return Answer::new(400, r#"{"message":"not a report"}"#).response();
-    };
-    let met = shared.faults.meet("report", &parsed.entity.app_name);
-    if met.as_ref().is_none_or(|rule| rule.effect) {
-        let key = headers.get("idempotency-key").and_then(|key| key.to_str().ok());
-        let (duplicate, number) = {
-            let mut tally = shared.tally();
-            (tally.take(&parsed, key, payload), tally.totals.taken)
-        };
-        let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(onlooker) = onlooker {
-            let size = payload.len();
-            onlooker(&Arrived { report: &parsed, key, headers, duplicate, size, payload });
-        }
-        let stream = shared.stream.read().unwrap_or_else(PoisonError::into_inner).clone();
-        if let Some(stream) = stream.filter(|_| !duplicate) {
-            let t = jiff::Timestamp::now().as_millisecond() as f64 / 1_000.0;
-            let key = key.unwrap_or_default().replace(['"', '\\'], "");
-            let line = format!("{{\"n\":{},\"t\":{t},\"key\":\"{key}\",\"data\":{payload}}}\n", number - 1);
-            // A file that cannot be written is told when it is closed.
-            let _ = stream.send(line).await;
-        }
-        shared.taken.send_modify(|taken| *taken += 1);
-    }
-    let answer = Answer::ok("{}");
-    match met {
-        None => answer.response(),
-        Some(rule) => {
-            shared.tally().totals.spoilt += 1;
-            let error = |_| Bytes::from_static(br#"{"message":"told to fail"}"#);
-            let mut response = spoil(&rule.fault, answer, error, &shared.stop).await;
-            if matches!(rule.fault, Fault::Close | Fault::Cut { .. } | Fault::Hang) {
-                response.extensions_mut().insert(Broken);
-            }
-            response
-        }
-    }
-}
-
-fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {
-    headers.get(name).is_some_and(|own| own.as_bytes().eq_ignore_ascii_case(value.as_bytes()))
 }

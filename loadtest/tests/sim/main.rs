@@ -5,6 +5,7 @@
 mod argocd;
 mod compare;
 mod faults;
+mod knee;
 mod kube;
 mod platform;
 mod simulation;

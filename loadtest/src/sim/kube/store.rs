@@ -4,6 +4,7 @@
 //! changes serves watches and pages of older lists, and what is older is compacted.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::ops::Bound;
 
 use bytes::Bytes;
 use pipeline_core::Key;
@@ -217,16 +218,23 @@ impl Store {
                 older.insert(&past.key, past.before.as_ref());
             }
         }
-        let now = self.entries.iter().filter(|((own, key), _)| *own == collection && after(key));
-        let mut there: Vec<(&Key, &Entry)> = now
-            .filter(|((_, key), _)| !older.contains_key(key))
-            .map(|((_, key), entry)| (key, entry))
-            .collect();
+        let from = match start.and_then(|start| Key::parse(start).ok()) {
+            Some(key) => Bound::Excluded((collection, key)),
+            None => Bound::Unbounded,
+        };
+        let mut now = self
+            .entries
+            .range((from, Bound::Unbounded))
+            .filter(|((own, key), _)| *own == collection && after(key) && !older.contains_key(key))
+            .map(|((_, key), entry)| (key, entry));
+        if older.is_empty() {
+            let items = now.by_ref().take(most).map(|(key, entry)| (key.clone(), entry.clone())).collect();
+            return Ok(Page { version, items, remaining: now.count() });
+        }
+        let mut there: Vec<(&Key, &Entry)> = now.collect();
         let was = older.iter().filter(|(key, _)| after(key));
         there.extend(was.filter_map(|(key, entry)| entry.map(|entry| (*key, entry))));
-        if !older.is_empty() {
-            there.sort_by(|left, right| left.0.cmp(right.0));
-        }
+        there.sort_by(|left, right| left.0.cmp(right.0));
         let remaining = there.len().saturating_sub(most);
         let items: Vec<_> =
             there.into_iter().take(most).map(|(key, entry)| (key.clone(), entry.clone())).collect();

@@ -12,6 +12,8 @@ use super::wire::{self, EntityName, Parsed};
 pub struct Totals {
     /// Requests of any kind.
     pub posts: u64,
+    /// Of those, batches.
+    pub batches: u64,
     /// Reports that were taken, duplicates not among them.
     pub taken: u64,
     /// Of those, reports of applications.

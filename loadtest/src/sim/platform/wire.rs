@@ -55,6 +55,21 @@ struct Post<'a> {
 }
 
 #[derive(Deserialize)]
+struct Batch<'a> {
+    #[serde(borrow)]
+    reports: Vec<InBatch<'a>>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+struct InBatch<'a> {
+    idempotency_key: &'a str,
+    traceparent: Option<&'a str>,
+    #[serde(borrow)]
+    data: &'a RawValue,
+}
+
+#[derive(Deserialize)]
 struct Data<'a> {
     #[serde(borrow)]
     object: Cow<'a, str>,
@@ -117,6 +132,13 @@ pub(super) fn unzip(body: &[u8]) -> Option<Vec<u8>> {
 /// The payload of a post: what stands under `data`.
 pub(super) fn payload(text: &[u8]) -> Option<&str> {
     serde_json::from_slice::<Post<'_>>(text).ok().map(|post| post.data.get())
+}
+
+/// The reports of a batch: key, traceparent and payload of each.
+pub(super) fn batch(text: &[u8]) -> Option<Vec<(&str, Option<&str>, &str)>> {
+    let batch = serde_json::from_slice::<Batch<'_>>(text).ok()?;
+    let reports = batch.reports.into_iter();
+    Some(reports.map(|report| (report.idempotency_key, report.traceparent, report.data.get())).collect())
 }
 
 /// Reads a payload.

@@ -3,7 +3,7 @@
 //! takes: an event and what the ledger knows - gives: what deciding in full would give, or nothing - calls: none -
 //! fails: never; what it cannot tell is decided in full
 //!
-//! What decides is a function of the object's text, less what never counts ([`canonical`](crate::canonical)). So the
+//! What decides is a function of the object's text, less what never counts ([`canonical`]). So the
 //! last text of each application is remembered as a digest, beside what was found in it, and the same text is neither
 //! parsed into values nor redacted again.
 

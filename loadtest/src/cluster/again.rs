@@ -173,7 +173,8 @@ pub async fn replay(case: &Case, among: &[Case], program: &Path, keep: bool) -> 
             let recorded = compare::last(case.reports.iter().map(|report| report.data.clone()));
             let replayed =
                 played.reports.iter().filter_map(|report| serde_json::from_slice(&report.payload).ok());
-            outcome.compared = compare::compare(&recorded, &compare::last(replayed));
+            outcome.compared =
+                compare::compare(&recorded, &compare::last(replayed), &compare::not_found(&case.calls));
             outcome.events = played.events;
             outcome.folded = case.watch.len() - played.events;
             outcome.reports = played.reports.len();

@@ -24,7 +24,7 @@ use super::fault::{Answer, Faults, authorized, spoil};
 use super::generate::{Fleet, Line};
 use super::server::{Listen, Server};
 use super::traffic::Traffic;
-use ask::Asked;
+pub(crate) use ask::Asked;
 pub use ask::{Ask, Kind, ResourceName};
 pub use recorded::Recorded;
 

@@ -193,9 +193,15 @@ impl Fetcher {
             if is_to_be_kept(&answer) { Ok(answer) } else { Err(answer) }
         };
         let answer = cache.try_get_with(key, fetched).await.unwrap_or_else(|shared| Answer::clone(&shared));
-        if !called {
-            self.argocd.count_cached(ask.call(), trip);
+        if called {
+            return answer;
         }
+        // Who asked first asked through an application of its own, of which this may be all that is said.
+        let is_about_that = matches!(answer, Answer::NotFound | Answer::Failed(Reason::Forbidden));
+        if is_about_that && matches!(ask, Ask::RevisionMetadata { .. }) {
+            return self.call(ask, trip).await;
+        }
+        self.argocd.count_cached(ask.call(), trip);
         answer
     }
 

@@ -5,18 +5,26 @@
 //! - a moment that is that hour in both reports (`syncStartedAt`, `syncFinishedAt`, `errors[].lastSeen`,
 //!   `deletionTimestamp`): it was filled in because no fact names one;
 //! - a deletion that was recorded as a stub is compared as one. A reporter that learns of a deletion from a 404 has no
-//!   object to show, whereas a replay has only watch events, which bring it.
+//!   object to show, whereas a replay has only watch events, which bring it;
+//! - author, date and message of a commit that were not recorded of a resource, because Argo CD did not find the
+//!   application through which they were asked for. Whether another application has asked before is a matter of
+//!   moments, and in a replay of others.
 //!
 //! Redacted values are digests under the same key in both, and are compared as they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::fmt;
 
 use serde_json::Value;
 
+use crate::recordings::CallLine;
 use crate::replay::diff::{self, diff, short};
 use crate::replay::view::View;
+use crate::sim::argocd::{Ask, Asked};
 use crate::sim::platform::{EntityName, parse};
+
+/// What a report tells of the commit that was synced.
+const COMMIT: [&str; 3] = ["source.commitAuthor", "source.commitDate", "source.commitMessage"];
 
 /// An application of one life, or a resource of it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -84,14 +92,40 @@ pub(super) fn last(reports: impl Iterator<Item = Value>) -> BTreeMap<Entity, Val
     last
 }
 
-/// Compares the last reports of a recording and of its replay.
-pub(super) fn compare(recorded: &BTreeMap<Entity, Value>, replayed: &BTreeMap<Entity, Value>) -> Compared {
+/// Names of the applications through which a commit was asked for when Argo CD did not find them.
+pub(super) fn not_found(calls: &[CallLine]) -> HashSet<String> {
+    let asked = calls.iter().filter(|call| matches!(call.status, 403 | 404)).filter_map(|call| {
+        match Asked::read(&call.path.parse().ok()?, "") {
+            Asked::About { application, ask: Ask::RevisionMetadata { .. } } => Some(application),
+            _ => None,
+        }
+    });
+    asked.collect()
+}
+
+/// Compares the last reports of a recording and of its replay. `not_found` are the applications that [`not_found`]
+/// gives of the recording.
+pub(super) fn compare(
+    recorded: &BTreeMap<Entity, Value>,
+    replayed: &BTreeMap<Entity, Value>,
+    not_found: &HashSet<String>,
+) -> Compared {
     let mut compared = Compared::default();
     let all: BTreeSet<&Entity> = recorded.keys().chain(replayed.keys()).collect();
     for entity in all {
         compared.entities += 1;
         let differences = match (recorded.get(entity), replayed.get(entity)) {
-            (Some(recorded), Some(replayed)) => of_reports(recorded, replayed),
+            (Some(recorded), Some(replayed)) => {
+                let mut differences = of_reports(recorded, replayed);
+                let EntityName { app_name, resource, .. } = &entity.name;
+                if resource.is_some() && not_found.contains(app_name) {
+                    let was_told = |theirs: Option<&Value>| theirs.is_some_and(|theirs| theirs != "");
+                    differences.retain(|found| {
+                        !COMMIT.contains(&found.path.as_str()) || was_told(found.theirs.as_ref())
+                    });
+                }
+                differences
+            }
             (recorded, replayed) => {
                 let side = |report: Option<&Value>| report.map(|_| Value::from("one"));
                 let (ours, theirs) = (side(replayed), side(recorded));

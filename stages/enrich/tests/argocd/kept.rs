@@ -230,3 +230,32 @@ async fn who_asks_for_the_same_at_the_same_time_shares_one_call() {
         ARRIVED.forget_permits(ARRIVED.available_permits());
     }
 }
+
+#[tokio::test]
+async fn what_is_said_of_the_application_that_asked_first_is_not_said_of_others() {
+    for (status, first) in [
+        (StatusCode::NOT_FOUND, Answer::NotFound),
+        (StatusCode::FORBIDDEN, Answer::Failed(Reason::Forbidden)),
+    ] {
+        let gate: &'static Semaphore = Box::leak(Box::new(Semaphore::const_new(0)));
+        let server = Server::waiting(move |_, request| {
+            let is_first = request.uri().path().contains("/gone/");
+            Box::pin(async move {
+                if is_first {
+                    drop(gate.acquire().await.unwrap());
+                    return (status, refusal(7, "no such application")).into_response();
+                }
+                r#"{"author":"x"}"#.into_response()
+            })
+        })
+        .await;
+        let rig = Rig::of(&server).await;
+        see(&rig.seen, "apps", "gone", 1);
+        let (gone, other) = (commit("gone", "r", "v1"), commit("store", "r", "v1"));
+        // The second waits for the call of the first before that is answered.
+        let open = async { gate.add_permits(1) };
+        let (one, two, ()) = tokio::join!(rig.fetch(&gone), rig.fetch(&other), open);
+        assert_eq!((one, two), (first, body(r#"{"author":"x"}"#)), "{status}");
+        assert!(!rig.samples.outcomes().contains(&Outcome::Cached), "the second was not told what the first was");
+    }
+}

@@ -33,7 +33,7 @@ fn resource(name: &str, uid: &str, health: &str) -> Value {
 /// Entities, how many differ, and the lines that say where.
 fn compared(recorded: &[Value], replayed: &[Value]) -> (usize, usize, Vec<String>) {
     let [recorded, replayed] = [recorded, replayed].map(|reports| last(reports.iter().cloned()));
-    let Compared { entities, different, differences } = compare(&recorded, &replayed);
+    let Compared { entities, different, differences } = compare(&recorded, &replayed, &HashSet::new());
     (entities, different, differences.iter().map(ToString::to_string).collect())
 }
 
@@ -127,4 +127,29 @@ fn a_deletion_that_was_recorded_as_a_stub_is_compared_as_one() {
         r#"argocd/a: object.metadata.deletionTimestamp: recorded "2026-11-21T12:00:01Z", replayed (absent)"#,
     ];
     assert_eq!(compared(&[stub("u")], &[living]), (1, 1, told.map(str::to_owned).to_vec()));
+}
+
+#[test]
+fn a_commit_that_a_vanished_application_could_not_be_asked_for_may_be_told() {
+    let told = |author: &str, message: &str| {
+        let mut data = resource("c", "u", "Healthy");
+        data["source"]["commitAuthor"] = author.into();
+        data["source"]["commitMessage"] = message.into();
+        last([data].into_iter())
+    };
+    let call = |status: u16, what: &str| -> CallLine {
+        let path = format!("/api/v1/applications/a/{what}?appNamespace=argocd&project=default&sourceIndex=0");
+        serde_json::from_value(json!({"n": 1, "t": 1.0, "by": "reporter", "status": status, "path": path}))
+            .unwrap()
+    };
+    let metadata = "revisions/abc/metadata";
+    let different = |recorded: &BTreeMap<Entity, Value>, calls: &[CallLine]| {
+        compare(recorded, &told("Ann", "Begin"), &not_found(calls)).different
+    };
+    assert_eq!(different(&told("", ""), &[call(404, metadata)]), 0);
+    assert_eq!(different(&told("", ""), &[call(403, metadata)]), 0);
+    assert_eq!(different(&told("", ""), &[call(200, metadata)]), 1, "it was told, and left out");
+    assert_eq!(different(&told("", ""), &[call(404, "manifests")]), 1, "it was not asked for");
+    assert_eq!(different(&told("", ""), &[]), 1);
+    assert_eq!(different(&told("Eve", ""), &[call(404, metadata)]), 1, "another was recorded");
 }

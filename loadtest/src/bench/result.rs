@@ -19,7 +19,9 @@ pub(super) struct Broken {
 
 /// The results as JSON, and before them, for whoever looks for one figure, those of the first run that has a rate of
 /// changes: `changes_per_second`, `argocd_calls_per_change`, `p50_ms`, `p99_ms`, `rss_bytes`, and how much was `lost`,
-/// `duplicated`, `out_of_order` and `wrong` in all runs.
+/// `duplicated`, `out_of_order` and `wrong` in all runs. One call for the metadata of each new commit is not among
+/// `argocd_calls_per_change`: it is made once for a commit, however many changes and applications bring it, and is a
+/// figure of its own among those of the run.
 pub(super) fn json(results: &Results) -> serde_json::Result<String> {
     let mut all = Map::new();
     let figure = |run: &Run, measure: Measure| {

@@ -10,11 +10,12 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
+use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use pipeline_core::{Digest, Event, Hasher};
-use serde::Deserialize;
-use serde::de::{MapAccess, Visitor};
+use pipeline_core::{Digest, Event, Hasher, Uid};
+use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 use crate::canonical;
@@ -26,8 +27,9 @@ const REMEMBERED: usize = 100_000;
 /// The last text of each application, in short.
 #[derive(Default)]
 pub(crate) struct Glance {
-    /// By the uid, in short.
-    rows: Mutex<HashMap<Digest, (Digest, Facts)>>,
+    /// By the uid's hash.
+    rows: Mutex<HashMap<u64, (Digest, Facts)>>,
+    hash: RandomState,
 }
 
 impl Glance {
@@ -36,7 +38,7 @@ impl Glance {
     pub(crate) fn of(&self, event: &Event) -> (Option<Facts>, Option<Digest>) {
         let text = event.body().filter(|_| !event.is_deleted()).and_then(|body| digest(body));
         let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = rows.get(&Digest::of(event.uid.as_bytes()));
+        let row = rows.get(&self.place(&event.uid));
         let facts = row.filter(|(last, _)| text == Some(*last)).map(|(_, facts)| *facts);
         (facts, text)
     }
@@ -47,12 +49,16 @@ impl Glance {
         if rows.len() >= REMEMBERED {
             rows.clear();
         }
-        rows.insert(Digest::of(event.uid.as_bytes()), (text, facts));
+        rows.insert(self.place(&event.uid), (text, facts));
     }
 
     /// Forgets an application that is gone.
     pub(crate) fn forget(&self, event: &Event) {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).remove(&Digest::of(event.uid.as_bytes()));
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.place(&event.uid));
+    }
+
+    fn place(&self, uid: &Uid) -> u64 {
+        self.hash.hash_one(uid)
     }
 }
 
@@ -62,52 +68,58 @@ impl fmt::Debug for Glance {
     }
 }
 
-/// Of an object's text, less the members that never count; `None` for what is no object.
+/// Of an object's text, less the members that never count; `None` for what is no object, or whose `metadata` or
+/// `status` is there and is none. The text is gone through once.
 fn digest(body: &[u8]) -> Option<Digest> {
-    let object: Members<'_> = serde_json::from_slice(body).ok()?;
     let mut hasher = Hasher::default();
-    for (name, value) in object.0 {
-        hasher.write(name.as_bytes());
-        let inner = matches!(&*name, "metadata" | "status").then(|| serde_json::from_str(value.get()).ok());
-        match inner.flatten() {
-            Some(Members(members)) => {
-                for (inner, value) in members.iter().filter(|(inner, _)| canonical::may_count(&name, inner)) {
-                    hasher.write(inner.as_bytes());
-                    hasher.write(value.get().as_bytes());
-                }
-                // So that no member can be taken for one of the object itself.
-                hasher.write(&[]);
-            }
-            None => hasher.write(value.get().as_bytes()),
-        }
-    }
+    let mut text = serde_json::Deserializer::from_str(std::str::from_utf8(body).ok()?);
+    Members { of: None, hasher: &mut hasher }.deserialize(&mut text).ok()?;
+    text.end().ok()?;
     Some(hasher.finish())
 }
 
-/// The members of an object as they stand, each with its text.
-struct Members<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
+/// Takes the digest of an object's members as they stand: each one's name and its text.
+struct Members<'h> {
+    /// Of which section they are; `None` for those of the object itself.
+    of: Option<&'h str>,
+    hasher: &'h mut Hasher,
+}
 
-impl<'de> Deserialize<'de> for Members<'de> {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Each;
+impl<'de> DeserializeSeed<'de> for Members<'_> {
+    type Value = ();
 
-        impl<'de> Visitor<'de> for Each {
-            type Value = Members<'de>;
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
+impl<'de> Visitor<'de> for Members<'_> {
+    type Value = ();
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut members = Vec::with_capacity(16);
-                while let Some(Name(name)) = map.next_key()? {
-                    members.push((name, map.next_value()?));
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let Self { of, hasher } = self;
+        while let Some(Name(name)) = map.next_key()? {
+            match of {
+                Some(section) if !canonical::may_count(section, &name) => {
+                    map.next_value::<IgnoredAny>()?;
                 }
-                Ok(Members(members))
+                None if matches!(&*name, "metadata" | "status") => {
+                    hasher.write(name.as_bytes());
+                    map.next_value_seed(Members { of: Some(&name), hasher })?;
+                    // So that no member can be taken for one of the object itself.
+                    hasher.write(&[]);
+                }
+                _ => {
+                    hasher.write(name.as_bytes());
+                    hasher.write(map.next_value::<&RawValue>()?.get().as_bytes());
+                }
             }
         }
-
-        deserializer.deserialize_map(Each)
+        Ok(())
     }
 }
 
@@ -143,9 +155,17 @@ mod tests {
         assert!(!same(r#"{"status":{"x":1},"y":2}"#, r#"{"status":{"x":1,"y":2}}"#));
         assert!(!same(r#"{"status":{"x":1}}"#, r#"{"metadata":{"x":1}}"#));
         assert!(!same(r#"{"spec":{"reconciledAt":1}}"#, r#"{"spec":{"reconciledAt":2}}"#));
-        assert!(!same(r#"{"status":"reconciledAt"}"#, r#"{"status":{}}"#));
         assert!(same(r#"{"status":{"\u0072econciledAt":1}}"#, r#"{"status":{}}"#), "names are unescaped");
-        assert_eq!(digest(b"[]"), None);
-        assert_eq!(digest(b"{\"a\":"), None);
+        for other in [
+            "[]",
+            "{\"a\":",
+            "{} {}",
+            r#"{"status":"reconciledAt"}"#,
+            r#"{"metadata":null}"#,
+            "{\"a\":\"\u{1}\"}",
+        ] {
+            assert_eq!(digest(other.as_bytes()), None, "{other}");
+        }
+        assert_eq!(digest(b"{\"a\":\"\xff\"}"), None, "no text");
     }
 }

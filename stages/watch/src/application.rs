@@ -243,9 +243,15 @@ impl ApplicationWatch {
     }
 
     async fn take_line(&self, out: &Emitter, line: &[u8], position: &mut Position) -> Result<(), Stopped> {
-        let text = String::from_utf8_lossy(line);
+        let text = utf8(line);
         if text.trim().is_empty() {
             return Ok(());
+        }
+        if let Some((deleted, object)) = plain(&text)
+            && let Ok(head) = object::head(object)
+        {
+            out.note(Note::Alive);
+            return self.take(out, &head, deleted, position).await;
         }
         let Ok(change) = serde_json::from_str::<Change<'_>>(&text) else {
             malformed(out, "line");
@@ -274,18 +280,7 @@ impl ApplicationWatch {
         };
         out.note(Note::Alive);
         match object::head(object) {
-            Ok(head) => {
-                position.go_on_from(Some(head.resource_version.clone()));
-                if !self.namespaces.contains(head.key.namespace()) {
-                    return Ok(());
-                }
-                if !deleted {
-                    self.seen.note(&head.key, &head.uid, head.version);
-                } else if self.seen.get(&head.key).is_none_or(|(uid, _)| uid == head.uid) {
-                    self.seen.forget(&head.key);
-                }
-                self.emit(out, &head, deleted).await
-            }
+            Ok(head) => self.take(out, &head, deleted, position).await,
             Err(Unreadable { part, resource_version, .. }) => {
                 malformed(out, part);
                 position.go_on_from(resource_version);
@@ -294,6 +289,25 @@ impl ApplicationWatch {
                 Ok(())
             }
         }
+    }
+
+    async fn take(
+        &self,
+        out: &Emitter,
+        head: &Head<'_>,
+        deleted: bool,
+        position: &mut Position,
+    ) -> Result<(), Stopped> {
+        position.go_on_from(Some(head.resource_version.clone()));
+        if !self.namespaces.contains(head.key.namespace()) {
+            return Ok(());
+        }
+        if !deleted {
+            self.seen.note(&head.key, &head.uid, head.version);
+        } else if self.seen.get(&head.key).is_none_or(|(uid, _)| uid == head.uid) {
+            self.seen.forget(&head.key);
+        }
+        self.emit(out, head, deleted).await
     }
 
     pub(crate) async fn emit(&self, out: &Emitter, head: &Head<'_>, deleted: bool) -> Result<(), Stopped> {
@@ -320,6 +334,23 @@ impl Position {
     }
 }
 
+/// A line as text. What is whole, as nearly every line is, is looked at once.
+fn utf8(line: &[u8]) -> Cow<'_, str> {
+    std::str::from_utf8(line).map_or_else(|_| String::from_utf8_lossy(line), Cow::Borrowed)
+}
+
+/// Whether an object was deleted, and its text, of a line as API servers write it. The text is not read: only if it is
+/// one object was the line what it looks like.
+fn plain(line: &str) -> Option<(bool, &str)> {
+    let (kind, rest) = line.strip_prefix("{\"type\":\"")?.split_once('"')?;
+    let deleted = match kind {
+        "ADDED" | "MODIFIED" => false,
+        "DELETED" => true,
+        _ => return None,
+    };
+    Some((deleted, rest.strip_prefix(",\"object\":")?.strip_suffix('}')?))
+}
+
 pub(crate) fn malformed(out: &Emitter, part: &'static str) {
     out.note(Note::Malformed);
     warn!(part, "something in the application watch cannot be read and was skipped");
@@ -328,4 +359,38 @@ pub(crate) fn malformed(out: &Emitter, part: &'static str) {
 /// A W3C trace id: any but zero.
 pub(crate) fn trace() -> u128 {
     fastrand::u128(1..)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_as_api_servers_write_it_is_told_from_any_other() {
+        let object = r#"{"metadata":{"name":"a"}}"#;
+        for (kind, deleted) in [("ADDED", false), ("MODIFIED", false), ("DELETED", true)] {
+            let line = format!(r#"{{"type":"{kind}","object":{object}}}"#);
+            assert_eq!(plain(&line), Some((deleted, object)), "{line}");
+        }
+        for line in [
+            "",
+            "{",
+            r#"{"type":"BOOKMARK","object":{}}"#,
+            r#"{"type":"ERROR","object":{}}"#,
+            r#"{"type":"ADDED","object":{}} "#,
+            r#"{"type":"ADDED", "object":{}}"#,
+            r#"{"object":{},"type":"ADDED"}"#,
+        ] {
+            assert_eq!(plain(line), None, "{line}");
+        }
+        // What is more than one object is found when it is read.
+        let (_, more) = plain(r#"{"type":"ADDED","object":{},"other":{}}"#).unwrap();
+        assert_eq!(object::head(more).unwrap_err().part, "object");
+    }
+
+    #[test]
+    fn what_is_no_text_is_read_as_far_as_it_is() {
+        assert_eq!(utf8("a\u{fc}".as_bytes()), "a\u{fc}");
+        assert_eq!(utf8(b"a\xff"), "a\u{fffd}");
+    }
 }

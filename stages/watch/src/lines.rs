@@ -33,7 +33,7 @@ impl Lines {
     /// The next line, or `None` when more has to be received first.
     pub(crate) fn next(&mut self) -> Option<Line> {
         let rest = self.buffer.get(self.searched..).unwrap_or_default();
-        let Some(found) = rest.iter().position(|&byte| byte == b'\n') else {
+        let Some(found) = memchr::memchr(b'\n', rest) else {
             self.searched = self.buffer.len();
             if self.skipping || self.buffer.len() > self.limit {
                 self.skipping = true;

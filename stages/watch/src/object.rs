@@ -4,24 +4,29 @@
 //! may have any type, or be missing: the object is passed on as the text that the API server sent. So one
 //! object that another program wrote badly stops neither a page nor a watch.
 
+use std::borrow::Cow;
+use std::fmt;
+use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::redact::Redactor;
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
 /// Bytes that are kept of each text of an operation's end.
 const TEXT_LIMIT: usize = 1024;
 
+/// What an object says of itself, read in one pass: whatever else it holds is passed over.
 #[derive(Deserialize)]
 struct Top<'a> {
-    #[serde(borrow)]
-    metadata: Option<&'a RawValue>,
-    #[serde(borrow)]
-    status: Option<&'a RawValue>,
+    #[serde(borrow, default)]
+    metadata: Lenient<Metadata<'a>>,
+    #[serde(borrow, default)]
+    status: Lenient<Status<'a>>,
 }
 
 #[derive(Deserialize)]
@@ -36,13 +41,13 @@ struct Metadata<'a> {
     resource_version: Option<&'a RawValue>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct Status<'a> {
-    #[serde(borrow, rename = "operationState")]
-    operation_state: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "operationState")]
+    operation_state: Lenient<OperationState<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct OperationState<'a> {
     #[serde(borrow)]
     phase: Option<&'a RawValue>,
@@ -52,17 +57,76 @@ struct OperationState<'a> {
     finished_at: Option<&'a RawValue>,
     #[serde(borrow)]
     message: Option<&'a RawValue>,
-    #[serde(borrow, rename = "syncResult")]
-    sync_result: Option<&'a RawValue>,
+    #[serde(borrow, default, rename = "syncResult")]
+    sync_result: Lenient<SyncResult<'a>>,
 }
 
-#[derive(Deserialize)]
+#[derive(Debug, Clone, Deserialize)]
 struct SyncResult<'a> {
     #[serde(borrow)]
     revision: Option<&'a RawValue>,
 }
 
-/// The identity of one state of an object, and where the rest of it stands.
+/// An object where one is expected; nothing where anything else stands.
+#[derive(Debug, Clone)]
+struct Lenient<T>(Option<T>);
+
+impl<T> Default for Lenient<T> {
+    fn default() -> Self {
+        Self(None)
+    }
+}
+
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(Kind(PhantomData))
+    }
+}
+
+struct Kind<T>(PhantomData<T>);
+
+impl<'de, T: Deserialize<'de>> Visitor<'de> for Kind<T> {
+    type Value = Lenient<T>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Self::Value, A::Error> {
+        T::deserialize(MapAccessDeserializer::new(map)).map(|found| Lenient(Some(found)))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Self::Value, A::Error> {
+        while all.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Lenient(None))
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_i64<E>(self, _: i64) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_u64<E>(self, _: u64) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_f64<E>(self, _: f64) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_str<E>(self, _: &str) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+
+    fn visit_unit<E>(self) -> Result<Self::Value, E> {
+        Ok(Lenient(None))
+    }
+}
+
+/// The identity of one state of an object, and what else it tells.
 #[derive(Debug, Clone)]
 pub(crate) struct Head<'a> {
     pub(crate) key: Key,
@@ -71,7 +135,7 @@ pub(crate) struct Head<'a> {
     pub(crate) resource_version: String,
     pub(crate) version: Version,
     text: &'a str,
-    status: Option<&'a RawValue>,
+    operation: Option<OperationState<'a>>,
 }
 
 /// An object without a usable identity, and what of it could be read.
@@ -89,9 +153,8 @@ pub(crate) struct Unreadable {
 pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
     let unreadable = |part| Unreadable { part, key: None, resource_version: None };
     let top: Top<'_> = serde_json::from_str(text).map_err(|_| unreadable("object"))?;
-    let metadata: Metadata<'_> =
-        top.metadata.and_then(|raw| serde_json::from_str(raw.get()).ok()).ok_or(unreadable("metadata"))?;
-    let resource_version = non_empty(metadata.resource_version);
+    let metadata = top.metadata.0.ok_or(unreadable("metadata"))?;
+    let resource_version = non_empty(metadata.resource_version).map(Cow::into_owned);
     let (key, part) = match (non_empty(metadata.namespace), non_empty(metadata.name)) {
         (Some(namespace), Some(name)) => (Key::new(&namespace, &name).ok(), "name"),
         (None, _) => (None, "namespace"),
@@ -103,11 +166,11 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
     match (non_empty(metadata.uid), resource_version) {
         (Some(uid), Some(resource_version)) => Ok(Head {
             key,
-            uid: uid.into(),
+            uid: (&*uid).into(),
             version: version(&resource_version),
             resource_version,
             text,
-            status: top.status,
+            operation: top.status.0.and_then(|status| status.operation_state.0),
         }),
         (None, resource_version) => Err(Unreadable { part: "uid", key: Some(key), resource_version }),
         (_, None) => Err(Unreadable { part: "resourceVersion", key: Some(key), resource_version: None }),
@@ -117,8 +180,7 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
 /// `metadata.resourceVersion` alone: all that a bookmark has.
 pub(crate) fn resource_version(text: &str) -> Option<String> {
     let top: Top<'_> = serde_json::from_str(text).ok()?;
-    let metadata: Metadata<'_> = serde_json::from_str(top.metadata?.get()).ok()?;
-    non_empty(metadata.resource_version)
+    non_empty(top.metadata.0?.resource_version).map(Cow::into_owned)
 }
 
 /// A resourceVersion as a number; unknown when it is none.
@@ -145,7 +207,7 @@ pub(crate) fn event(
         change,
         cause,
         observed,
-        operation: head.status.and_then(|status| operation_end(status, redactor)).map(Arc::new),
+        operation: head.operation.as_ref().and_then(|state| operation_end(state, redactor)).map(Arc::new),
         coalesced_ends: Vec::new(),
         trace,
     }
@@ -166,12 +228,9 @@ pub(crate) fn vanished(key: Key, uid: Uid, version: Version, observed: Timestamp
     }
 }
 
-fn operation_end(status: &RawValue, redactor: &Redactor) -> Option<OperationEnd> {
-    let status: Status<'_> = lenient(status)?;
-    let state: OperationState<'_> = lenient(status.operation_state?)?;
+fn operation_end(state: &OperationState<'_>, redactor: &Redactor) -> Option<OperationEnd> {
     let finished_at = non_empty(state.finished_at)?;
-    let revision =
-        state.sync_result.and_then(lenient).and_then(|result: SyncResult<'_>| text(result.revision));
+    let revision = state.sync_result.0.as_ref().and_then(|result| text(result.revision));
     Some(OperationEnd {
         phase: bounded(text(state.phase), redactor),
         started_at: bounded(text(state.started_at), redactor),
@@ -181,25 +240,21 @@ fn operation_end(status: &RawValue, redactor: &Redactor) -> Option<OperationEnd>
     })
 }
 
-fn lenient<'a, T: Deserialize<'a>>(raw: &'a RawValue) -> Option<T> {
-    serde_json::from_str(raw.get()).ok()
+/// A text, borrowed where it holds no escape.
+#[derive(Deserialize)]
+struct Text<'a>(#[serde(borrow)] Cow<'a, str>);
+
+fn text(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
+    serde_json::from_str(raw?.get()).ok().map(|Text(text)| text)
 }
 
-fn owned<T: DeserializeOwned>(raw: &RawValue) -> Option<T> {
-    serde_json::from_str(raw.get()).ok()
-}
-
-fn text(raw: Option<&RawValue>) -> Option<String> {
-    raw.and_then(owned)
-}
-
-fn non_empty(raw: Option<&RawValue>) -> Option<String> {
+fn non_empty(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     text(raw).filter(|text| !text.is_empty())
 }
 
 /// Redacted, then cut. The whole text is looked at: what shows that it quotes a Secret may stand behind the
 /// Secret's data.
-fn bounded(text: Option<String>, redactor: &Redactor) -> String {
+fn bounded(text: Option<Cow<'_, str>>, redactor: &Redactor) -> String {
     let text = text.unwrap_or_default();
     let mut text = redactor.text(&text).into_owned();
     text.truncate(text.floor_char_boundary(TEXT_LIMIT));

@@ -46,6 +46,33 @@ fn wrong_types_beside_the_identity_do_not_matter() {
 }
 
 #[test]
+fn whatever_stands_where_an_object_is_expected_is_passed_over() {
+    let identity = r#""name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42""#;
+    for other in
+        ["null", "true", "5", "-5", "1.5", "\"x\"", "\"\\u00fc\"", "[]", "[1,{\"phase\":\"x\"}]", "{}"]
+    {
+        let bare = read(&format!(r#"{{"status":{other},"metadata":{{{identity}}}}}"#));
+        let inner = read(&format!(r#"{{"metadata":{{{identity}}},"status":{{"operationState":{other}}}}}"#));
+        for event in [bare, inner] {
+            assert_eq!((event.key.as_str(), event.version), ("argocd/a", Version(42)), "{other}");
+            assert_eq!(event.operation, None, "{other}");
+        }
+        let end = with_operation(&format!(r#"{{"syncResult":{other},"finishedAt":"t"}}"#)).unwrap();
+        assert_eq!((end.finished_at.as_str(), end.revision.as_str()), ("t", ""), "{other}");
+        let error = head(&with_metadata(other)).unwrap_err();
+        assert_eq!(error.part, if other == "{}" { "namespace" } else { "metadata" }, "{other}");
+    }
+}
+
+#[test]
+fn a_text_that_cannot_be_unescaped_is_passed_over() {
+    let end = with_operation(r#"{"finishedAt":"t","message":"\ud800","phase":"\u0046ailed"}"#).unwrap();
+    assert_eq!((end.message.as_str(), end.phase.as_str()), ("", "Failed"));
+    let error = head(&with_metadata(r#"{"name":"\ud800","namespace":"argocd","uid":"u1"}"#)).unwrap_err();
+    assert_eq!(error.part, "name");
+}
+
+#[test]
 fn a_version_that_is_no_number_is_unknown_and_kept_as_written() {
     let text = WHOLE.replace("\"42\"", "\"abc\"");
     let head = head(&text).unwrap();

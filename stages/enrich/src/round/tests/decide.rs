@@ -246,17 +246,21 @@ fn deletions() {
     assert!(run(&unreadable, Some(&known), healthy).0.reports[0].ends);
 }
 
-#[test]
-fn an_operation_that_ended_before_the_deletion_is_not_lost() {
-    let known = known_store();
-    let end = OperationEnd {
+/// The end of an operation that [`store`] does not show.
+pub(super) fn failed() -> Arc<OperationEnd> {
+    Arc::new(OperationEnd {
         phase: "Failed".to_owned(),
         started_at: "2026-11-21T11:10:00Z".to_owned(),
         finished_at: "2026-11-21T11:10:05Z".to_owned(),
         revision: String::new(),
         message: String::new(),
-    };
-    let event = Event { coalesced_ends: vec![Arc::new(end)], ..deleted(&store()) };
+    })
+}
+
+#[test]
+fn an_operation_that_ended_before_the_deletion_is_not_lost() {
+    let known = known_store();
+    let event = Event { coalesced_ends: vec![failed()], ..deleted(&store()) };
     let (enriched, _) = run(&event, Some(&known), healthy);
     let ends: Vec<_> = enriched.reports.iter().map(|report| report.ends).collect();
     assert_eq!(ends, [false, true]);

@@ -1,6 +1,6 @@
 //! What is told at a glance is what deciding in full would tell.
 
-use pipeline_core::{Filtered, OperationEnd};
+use pipeline_core::Filtered;
 
 use super::*;
 use crate::round::glanced;
@@ -77,14 +77,7 @@ fn what_must_be_looked_at_is_not_told_at_a_glance() {
     let owed = Record { owed: true, ..known.clone() };
     assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");
     assert!(!told(&deleted(&store()), Some(&known)), "deleted");
-    let end = OperationEnd {
-        phase: "Failed".to_owned(),
-        started_at: "2026-11-21T11:10:00Z".to_owned(),
-        finished_at: "2026-11-21T11:10:05Z".to_owned(),
-        revision: String::new(),
-        message: String::new(),
-    };
-    let ended = Event { coalesced_ends: vec![std::sync::Arc::new(end)], ..event.clone() };
+    let ended = Event { coalesced_ends: vec![super::decide::failed()], ..event.clone() };
     assert!(!told(&ended, Some(&known)), "an operation's end is still to be told");
     let other = Record { sections: Some(Default::default()), ..known };
     assert!(!told(&event, Some(&other)), "another content");

@@ -13,6 +13,7 @@ mod meter;
 mod record;
 pub mod redact;
 mod report;
+mod room;
 mod seen;
 mod stage;
 mod traceparent;
@@ -26,6 +27,7 @@ pub use key::{Key, KeyError};
 pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, Wait};
 pub use record::{ParentRef, Record, ResourceRow, Sections, Sent, Settle, Stub, Unanswered};
 pub use report::{Entity, EntityId, Report, ReportKind, Shows};
+pub use room::Room;
 pub use secrecy::{ExposeSecret, SecretString};
 pub use seen::Seen;
 pub use stage::{

@@ -10,8 +10,8 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    ApplicationDigest, Compared, Digest, Entity, Event, Key, Record, Report, Samples, Settle, ShardDigest,
-    Shows, Shutdown, StageError, Uid, Version,
+    ApplicationDigest, Compared, Digest, Entity, Event, Key, Record, Report, Room, Samples, Settle,
+    ShardDigest, Shows, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -98,13 +98,15 @@ pub struct Turn {
     pub trying_for: Duration,
     /// Takes the calls made for this event, for whoever asks why it took so long.
     pub calls: Samples,
+    /// Takes the memory that the reports were granted: it is given back when the turn ends.
+    pub room: Room,
 }
 
 impl Turn {
     /// The first try at an event.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { now, trying_for: Duration::ZERO, calls: Samples::default() }
+        Self { now, trying_for: Duration::ZERO, calls: Samples::default(), room: Room::default() }
     }
 }
 
@@ -230,13 +232,21 @@ pub fn idempotency_key(
 
 /// Each part is preceded by its length, so that parts cannot run into each other.
 fn key_of(parts: &[&str]) -> String {
+    use std::fmt::Write as _;
+
     use sha2::Digest as _;
     let mut hasher = sha2::Sha256::new();
     for part in parts {
         hasher.update((part.len() as u64).to_be_bytes());
         hasher.update(part.as_bytes());
     }
-    hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digest: [u8; 32] = hasher.finalize().into();
+    let mut key = String::with_capacity(2 * digest.len());
+    for part in digest.as_chunks().0 {
+        // Writing to a `String` cannot fail.
+        let _ = write!(key, "{:016x}", u64::from_be_bytes(*part));
+    }
+    key
 }
 
 /// What a source tells beside its events.

@@ -13,7 +13,7 @@ use futures::StreamExt as _;
 use moka::future::Cache;
 use pipeline_core::redact::Redactor;
 use pipeline_core::{Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn, Uid};
-use tokio::sync::{Semaphore, SemaphorePermit};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{self, ArgoCd, ConfigError, Trip};
@@ -37,7 +37,8 @@ pub struct Config {
     pub settings_wait: Duration,
     /// Calls of one event that are under way at the same time.
     pub parallel: usize,
-    /// Bytes of answers of all events that are being enriched, by what their applications needed last time.
+    /// Bytes of all events in flight: of the answers while they are enriched, by what their applications needed last
+    /// time, then of their reports.
     pub held_bytes: usize,
     /// Bytes of all answers for one event; what comes after them is too large.
     pub event_bytes: usize,
@@ -82,7 +83,7 @@ impl Config {
             parallel: self.parallel.max(1),
             event_bytes: self.event_bytes,
             glance: Glance::default(),
-            held: Semaphore::new(budget as usize),
+            held: Arc::new(Semaphore::new(budget as usize)),
             budget,
             needed: Cache::new(10_000),
             typical: AtomicU32::new(FIRST_GUESS),
@@ -108,8 +109,8 @@ struct Inner {
     parallel: usize,
     event_bytes: usize,
     glance: Glance,
-    /// KiB of answers that may be held.
-    held: Semaphore,
+    /// KiB of answers and reports that may be held.
+    held: Arc<Semaphore>,
     budget: u32,
     /// KiB of answers that an application's last event needed, of applications that need far more than most.
     needed: Cache<Uid, u32>,
@@ -182,14 +183,18 @@ impl Enrich for ArgoCdEnrichment {
             Begun::Go(round) => round,
         };
         let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
-        // Held until the reports are built: the round holds the answers as long.
-        let _room = inner.room(event, &trip).await;
+        // The round holds the answers until the reports are built; they are held until they are told.
+        let room = inner.room(event, &trip).await;
         let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
         inner.note_need(&event.uid, kibibytes(bytes)).await;
         if let Some(raw_manifests) = round.learned() {
             argocd.learn(raw_manifests);
         }
-        round.finish().map_err(|error| put_off(error, &trip))
+        let enriched = round.finish().map_err(|error| put_off(error, &trip))?;
+        if let Some(room) = room {
+            turn.room.hold(inner.fitted(room, &enriched));
+        }
+        Ok(enriched)
     }
 }
 
@@ -228,11 +233,27 @@ impl Inner {
     /// Waits until there is room for the answers of an event: for as many bytes as its application needed
     /// last time. One wait for all of an event, so that two events never wait for each other.
     /// `None` when the event's time is over; then its calls fail at once.
-    async fn room(&self, event: &Event, trip: &Trip) -> Option<SemaphorePermit<'_>> {
+    async fn room(&self, event: &Event, trip: &Trip) -> Option<OwnedSemaphorePermit> {
         let known = self.needed.get(&event.uid).await;
         let needed = known.unwrap_or_else(|| self.typical.load(Ordering::Relaxed).saturating_mul(2));
-        let room = self.held.acquire_many(needed.clamp(1, self.budget));
+        let room = self.held.clone().acquire_many_owned(needed.clamp(1, self.budget));
         timeout_at(trip.deadline, room).await.ok()?.ok()
+    }
+
+    /// The room that the reports take: what the answers took beyond that is free again. Where the reports are larger
+    /// nothing is waited for, since they are there already.
+    fn fitted(&self, mut room: OwnedSemaphorePermit, enriched: &Enriched) -> OwnedSemaphorePermit {
+        let bytes: usize = enriched.reports.iter().map(|report| report.body.len()).sum();
+        let (needed, taken) = (kibibytes(bytes) as usize, room.num_permits());
+        if let Some(more) = needed.checked_sub(taken).filter(|more| *more > 0) {
+            let more = u32::try_from(more).unwrap_or(u32::MAX);
+            if let Ok(more) = self.held.clone().try_acquire_many_owned(more) {
+                room.merge(more);
+            }
+        } else {
+            drop(room.split(taken - needed));
+        }
+        room
     }
 
     /// Remembers what an event needed: by itself when its application is not like most, and in what the next

@@ -119,6 +119,12 @@ fn what_happens_once_has_one_key() {
 }
 
 #[test]
+fn an_idempotency_key_is_the_same_text_in_every_version() {
+    let key = crate::idempotency_key("l", "s", "a", Entity::Application, 4, Digest(1));
+    assert_eq!(key, "ad853dc5124983778a6cee93e8c1da8d8bfa6d823e6f4f3242e3c84054bccfa2");
+}
+
+#[test]
 fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
     let key = |report: Report, ledger: &str, sink: &str, counter: u32| {
         Shipment::new(report, ledger, sink, counter).idempotency_key

@@ -256,6 +256,21 @@ async fn events_wait_for_room() {
 }
 
 #[tokio::test]
+async fn reports_take_up_room_until_their_turn_ends() {
+    let server = Server::new(|_, path| argo_cd(path)).await;
+    // Less than the reports of one event, so that there is none for another.
+    let change =
+        |config: &mut Config| (config.held_bytes, config.event_timeout) = (1024, Duration::from_secs(1));
+    let stage = Stage::looked(&server, change).await;
+    let turn = Turn::at(Timestamp::UNIX_EPOCH);
+    assert_eq!(stage.stage.enrich(&event("one"), None, &turn).await.unwrap().reports.len(), 3);
+    let error = stage.enrich(&event("two")).await.unwrap_err();
+    assert!(matches!(error, StageError::Retry { reason: Reason::Timeout, .. }));
+    drop(turn);
+    assert_eq!(stage.enrich(&event("two")).await.unwrap().reports.len(), 3);
+}
+
+#[tokio::test]
 async fn what_is_no_application_is_rejected_and_what_has_no_identity_is_filtered() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let stage = Stage::looked(&server, |_| {}).await;

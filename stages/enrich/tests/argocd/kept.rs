@@ -256,6 +256,9 @@ async fn what_is_said_of_the_application_that_asked_first_is_not_said_of_others(
         let open = async { gate.add_permits(1) };
         let (one, two, ()) = tokio::join!(rig.fetch(&gone), rig.fetch(&other), open);
         assert_eq!((one, two), (first, body(r#"{"author":"x"}"#)), "{status}");
-        assert!(!rig.samples.outcomes().contains(&Outcome::Cached), "the second was not told what the first was");
+        assert!(
+            !rig.samples.outcomes().contains(&Outcome::Cached),
+            "the second was not told what the first was"
+        );
     }
 }

@@ -29,6 +29,9 @@ use super::flight::{Note, Notes, Owner};
 /// A file that is longer is written anew.
 const COMPACT: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
+/// So long it is waited for more notes while there are several at a time: for one write of them all, where each alone
+/// would wake the thread, and be waited for by a task that it wakes.
+const GATHER: Duration = Duration::from_millis(1);
 /// A longer name of a sink might be too long for that of a file.
 const LONGEST_NAME: usize = 100;
 
@@ -244,15 +247,22 @@ impl Writing {
     }
 
     fn run(&mut self, queue: &Queue) {
+        let mut several = false;
         loop {
             let mut state = queue.lock();
             while !state.closing && state.notes.is_empty() && state.covered.is_none() && !state.sync {
                 state = queue.wake.wait(state).unwrap_or_else(PoisonError::into_inner);
             }
+            if several && !state.closing {
+                drop(state);
+                std::thread::sleep(GATHER);
+                state = queue.lock();
+            }
             let (notes, tell) = state.take();
             let (covered, sync) = (state.covered.take(), std::mem::take(&mut state.sync));
             let closing = state.closing;
             drop(state);
+            several = notes.len() > 1;
             if !notes.is_empty() {
                 self.write(queue, notes);
                 queue.lock().taken = 0;

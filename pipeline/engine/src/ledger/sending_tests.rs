@@ -42,6 +42,7 @@ fn a_note_stands_in_the_file_when_its_writer_is_told() {
     flight.covered(18);
     flight.sync();
     write(&flight, a_note(20, 20));
+    until("the number of the commit", || left(&path, &owner()).covered == 18);
     let found = left(&path, &owner());
     assert_eq!(found.notes.len(), 21, "one is needed: nothing is written anew for so little");
     assert_eq!((found.covered, found.whole), (18, true));

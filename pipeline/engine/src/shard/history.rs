@@ -13,10 +13,10 @@ use super::slim::{Kept, Whose};
 use crate::lane::Step;
 
 /// Steps kept of each application.
-const KEPT: usize = 24;
+const KEPT: usize = 16;
 /// Of these, calls that succeeded and resources that were reported: of one large round they would take the place of
 /// all other steps.
-const DETAILS: usize = 10;
+const DETAILS: usize = 5;
 /// Room is made for so many steps at a time: most applications take few.
 const GROWTH: usize = 4;
 
@@ -187,7 +187,7 @@ mod tests {
             history.push(&key(0), at(second), moment(second, Step::Observed));
         }
         history.push(&key(1), at(7), moment(7, Step::Reading));
-        assert_eq!(versions(&history, 0), (76..100).collect::<Vec<_>>());
+        assert_eq!(versions(&history, 0), (84..100).collect::<Vec<_>>());
         assert_eq!(history.of(&key(1)), [moment(7, Step::Reading)]);
         assert_eq!(history.of(&key(2)), []);
     }
@@ -244,6 +244,6 @@ mod tests {
         history.push(&key(0), at(501), moment(501, Step::Acked { after: took }));
         let known = versions(&history, 0);
         assert_eq!(known[..3], [1, 5, 50]);
-        assert_eq!(known[3..], (490..500).chain([501]).collect::<Vec<_>>());
+        assert_eq!(known[3..], (495..500).chain([501]).collect::<Vec<_>>());
     }
 }

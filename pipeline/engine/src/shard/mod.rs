@@ -14,8 +14,10 @@ mod slim;
 mod tell;
 pub(crate) mod turn;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp};
@@ -41,6 +43,8 @@ use tell::PUBLISH;
 
 /// Events taken from the inbox before anything else gets its turn.
 const BATCH: usize = 128;
+/// An event of so many bytes is looked at in the shard's own task before it gets one of its own.
+const SMALL: usize = 64 * 1024;
 /// Stands for "nothing to wait for".
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -104,6 +108,8 @@ pub(crate) struct Shard<So, En, Si> {
     lane: Lane,
     ports: Ports,
     tasks: JoinSet<Done>,
+    /// What ended without a task.
+    ready: VecDeque<Done>,
     actions: Vec<Action>,
     /// Rights to probe, by the key that uses one.
     probes: HashMap<Key, u64>,
@@ -136,6 +142,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             lane,
             ports,
             tasks: JoinSet::new(),
+            ready: VecDeque::new(),
             actions: Vec::new(),
             probes: HashMap::new(),
             circuit: State::Closed,
@@ -160,6 +167,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(done) = self.tasks.join_next() => self.done(done),
+                () = std::future::ready(()), if !self.ready.is_empty() => self.take_ready(BATCH),
                 event = self.ports.inbox.recv() => match event {
                     Some(event) => self.observe(event),
                     None => break,
@@ -189,6 +197,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         while let Ok(event) = self.ports.inbox.try_recv() {
             self.step(Input::Event(event.into()));
         }
+        self.take_ready(usize::MAX);
         // Whoever stops the process may kill it before the grace period is over.
         self.keep_all();
         let deadline = Instant::now() + self.shared.grace;
@@ -259,6 +268,26 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         self.act();
     }
 
+    /// Takes in at most so many turns that ended at once.
+    fn take_ready(&mut self, most: usize) {
+        for _ in 0..most {
+            let Some(done) = self.ready.pop_front() else { break };
+            self.done(Ok(done));
+        }
+    }
+
+    /// Begins a turn. Most of what is filtered has nothing to wait for: a task of its own would cost more than the turn.
+    fn begin(&mut self, size: usize, mut turn: Pin<Box<impl Future<Output = Done> + Send + 'static>>) {
+        if size <= SMALL
+            && let Poll::Ready(done) = turn.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+        {
+            self.ready.push_back(done);
+            return;
+        }
+        // The task polls it anew, and so gives it a waker that wakes.
+        self.tasks.spawn(turn);
+    }
+
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
         let Ok(done) = done else {
             // Turns and reads catch their panics; only an abort while stopping ends them so.
@@ -317,7 +346,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let key = start.event.key.clone();
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
                     let mut spans = self.spans.as_mut().map(|spans| Box::new(spans.starts(&start)));
-                    self.tasks.spawn(async move {
+                    let size = start.event.size();
+                    let turn = Box::pin(async move {
                         let mut moments = Moments::default();
                         let mut tally = Tally::new(start.event.trace);
                         let telling = (&mut moments, &mut tally, &mut spans);
@@ -333,6 +363,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                         });
                         Done::Turn(key, outcome, moments, tally, spans)
                     });
+                    self.begin(size, turn);
                 }
                 Action::Read { key, not_older_than, .. } => {
                     let shared = self.shared.clone();

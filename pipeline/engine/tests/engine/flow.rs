@@ -6,7 +6,7 @@ use std::time::Duration;
 use pipeline_engine::run::Config;
 use tokio::time::Instant;
 
-use crate::fakes::{Cluster, Enricher, Failure, Receiver, key};
+use crate::fakes::{Cluster, Enricher, Failure, QUIET, Receiver, key};
 use crate::running::{one_shard, start};
 
 #[tokio::test(start_paused = true)]
@@ -83,5 +83,18 @@ async fn a_source_that_lists_again_brings_nothing_that_is_acknowledged() {
     }
     let counts = engine.until_idle(100).await;
     assert_eq!((counts.filtered, engine.receiver.came().len()), (50, 50));
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ends_at_once_holds_nobody_up_however_much_it_is() {
+    let cluster = Cluster::new();
+    for number in 0..3000 {
+        cluster.put(&format!("{QUIET}{number}"), number + 1);
+    }
+    cluster.put("app", 3001);
+    let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
+    let counts = engine.until("looked at", |counts| counts.acked == 1 && counts.filtered == 3000).await;
+    assert_eq!((counts.in_flight, counts.parked, engine.receiver.came().len()), (0, 0, 1));
     engine.end().await;
 }

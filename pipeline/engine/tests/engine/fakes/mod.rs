@@ -9,7 +9,7 @@ mod receiver;
 use pipeline_core::Key;
 
 pub(crate) use cluster::{Cluster, Failure};
-pub(crate) use enricher::Enricher;
+pub(crate) use enricher::{Enricher, QUIET};
 pub(crate) use held::Compares;
 pub(crate) use receiver::{Came, Receiver};
 

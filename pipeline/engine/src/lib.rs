@@ -2,6 +2,7 @@
 //! retries, orders, counts and spawns; stages say only "here is the result", "retry", or "reject".
 
 pub mod admin;
+pub mod bus;
 pub mod circuit;
 mod divergence;
 pub mod health;

@@ -1,0 +1,141 @@
+//! Connects, and stays connected.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::ConnectOptions;
+use async_nats::jetstream::context::ContextBuilder;
+use pipeline_core::{ExposeSecret as _, Shutdown};
+use tokio::sync::Semaphore;
+
+use super::events::Said;
+use super::publish::{IN_FLIGHT, ROOM_KIB};
+use super::replaced::Numbers;
+use super::{Config, ConfigError, Credentials, Inner, JetStream};
+use crate::bus::Prefix;
+
+/// The longest pause between two attempts to connect, before jitter.
+const LONGEST: Duration = Duration::from_secs(8);
+
+/// Why there will be no connection. A server that is away or refuses is not among it: that is tried for ever.
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    /// A setting cannot be used.
+    #[error(transparent)]
+    Config(#[from] ConfigError),
+    /// The credentials file cannot be read, or is none.
+    #[error("reading the bus's credentials file failed")]
+    Credentials(#[source] std::io::Error),
+    /// The runtime stops.
+    #[error("stopped while connecting to the bus")]
+    Stopped,
+}
+
+/// Connects to the first server that answers, trying for ever with growing pauses, and once connected reconnects for ever.
+/// A refusal is logged once, without secrets.
+///
+/// # Errors
+/// [`ConnectError`].
+pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, ConnectError> {
+    config.check()?;
+    let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
+    let servers = config.servers()?;
+    let said = Arc::new(Said::new(config.credentials.kind()));
+    let mut attempt = 0;
+    let client = loop {
+        let options = options(&config, Arc::clone(&said)).await?;
+        let tried = tokio::select! {
+            tried = options.connect(servers.clone()) => tried,
+            () = stop.cancelled() => return Err(ConnectError::Stopped),
+        };
+        match tried {
+            Ok(client) => break client,
+            Err(error) => said.failed(error.kind(), &error),
+        }
+        attempt += 1;
+        tokio::select! {
+            () = tokio::time::sleep(pause(attempt)) => {}
+            () = stop.cancelled() => return Err(ConnectError::Stopped),
+        }
+    };
+    let context = ContextBuilder::new()
+        .timeout(config.timeout)
+        .ack_timeout(config.timeout)
+        .max_ack_inflight(IN_FLIGHT)
+        .build(client.clone());
+    Ok(JetStream {
+        inner: Arc::new(Inner {
+            client,
+            context,
+            prefix,
+            config,
+            room: Arc::new(Semaphore::new(ROOM_KIB)),
+            numbers: Arc::new(Numbers::default()),
+        }),
+    })
+}
+
+async fn options(config: &Config, said: Arc<Said>) -> Result<ConnectOptions, ConnectError> {
+    let options = ConnectOptions::new()
+        .name("gitops-runtime")
+        .max_reconnects(None)
+        .reconnect_delay_callback(pause)
+        .connection_timeout(config.timeout)
+        .request_timeout(Some(config.timeout))
+        .ping_interval(Duration::from_secs(10))
+        .client_capacity(IN_FLIGHT)
+        .event_callback(move |event| {
+            said.hear(event);
+            std::future::ready(())
+        });
+    let options = match &config.credentials {
+        Credentials::None => options,
+        Credentials::Password { user, password } => {
+            options.user_and_password(user.clone(), password.expose_secret().to_owned())
+        }
+        Credentials::Token(token) => options.token(token.expose_secret().to_owned()),
+        Credentials::File(path) => {
+            let text = tokio::fs::read_to_string(path).await.map_err(ConnectError::Credentials)?;
+            options.credentials(&text).map_err(ConnectError::Credentials)?
+        }
+        Credentials::Nkey(seed) => options.nkey(seed.expose_secret().to_owned()),
+    };
+    let Some(tls) = &config.tls else { return Ok(options) };
+    let options = options.require_tls(true);
+    let options = match &tls.ca {
+        Some(ca) => options.add_root_certificates(ca.clone()),
+        None => options,
+    };
+    Ok(match &tls.identity {
+        Some((certificate, key)) => options.add_client_certificate(certificate.clone(), key.clone()),
+        None => options,
+    })
+}
+
+/// The pause before an attempt, counted from 1: none before the first, then from 100 ms doubled up to 8 s, less up to half
+/// of it, so that many clients of a server that was away do not come at once.
+fn pause(attempt: usize) -> Duration {
+    let Some(doublings) = attempt.checked_sub(2) else {
+        return if attempt == 0 { Duration::ZERO } else { Duration::from_millis(fastrand::u64(0..50)) };
+    };
+    let whole = LONGEST.min(Duration::from_millis(100) * (1 << doublings.min(7)));
+    whole.mul_f64(1.0 - fastrand::f64() / 2.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pauses_grow_up_to_a_bound_and_vary() {
+        assert!(pause(1) < Duration::from_millis(50));
+        let (mut least, mut most) = (Duration::MAX, Duration::ZERO);
+        for _ in 0..200 {
+            assert!((Duration::from_millis(50)..=Duration::from_millis(100)).contains(&pause(2)));
+            let late = pause(usize::MAX);
+            (least, most) = (least.min(late), most.max(late));
+        }
+        assert!(least >= LONGEST / 2 && most <= LONGEST);
+        assert!(least < most, "they vary");
+    }
+}

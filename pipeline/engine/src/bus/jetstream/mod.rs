@@ -1,0 +1,143 @@
+//! The bus on NATS JetStream (server 2.10 or newer): one stream, one durable pull consumer a shard or source.
+//!
+//! takes: [`Message`](super::Message)s to publish, durables to consume - gives: [`Published`], [`Deliveries`]
+//! calls: a NATS server - fails: while it is away nothing is queued here, publishing says so at once, and consuming goes
+//! on when it is back; what is gone or differs is said, never changed
+//!
+//! # What the stream's settings do
+//! Retention is `interest`: a message stays until every durable whose filter it matches has acknowledged it, and one that
+//! no durable matches is acknowledged to its publisher and dropped. So durables are made before the first publish.
+//!
+//! `max_msgs_per_subject: 1` with `discard: new` and **without** `discard_new_per_subject` was found on a real server
+//! 2.15 to be what is wanted, and is the only combination that is:
+//! - a second `.state` replaces the first, whether it was delivered or not; an acknowledgement of the replaced one is
+//!   harmless, it is not redelivered, and it no longer counts against `max_ack_pending`;
+//! - a full stream refuses (error 10077, "maximum bytes exceeded"), and drops nothing that it holds; a state that is no
+//!   larger than the one it replaces is taken even then, a larger one is refused and the older one stays;
+//! - what was refused leaves no trace in the window of duplicates: the same state may be published again;
+//! - a state that a newer one has replaced still counts as a duplicate within the window, and so does what was dropped
+//!   because nobody was interested: a durable that is made within that window misses it, however often it is repeated.
+//!
+//! With `discard_new_per_subject` the second state is refused ("maximum messages per subject exceeded", the same error
+//! number) and the older one stays: a consumer that lags would report old states. A roll-up header replaces it there as
+//! well, but each publisher must be allowed to roll up. With `discard: old` a full stream drops its oldest messages,
+//! deletions and ends of operations among them.
+//!
+//! # What a publisher must know
+//! The newest *published* state stays, not the newest version: whoever is not sure of a publish (no answer, refused) reads
+//! the object again and publishes that, and never repeats an older state after a newer one.
+//!
+//! The client library's own log (target `async_nats`) is to be off: it says each refused attempt to connect as an error, for
+//! ever, and speaks of subjects. What there is to say is said here, once.
+//!
+//! Nothing is nak'd: a message that waits for its turn is kept in progress, or redelivered after `ack_wait`.
+
+mod config;
+mod connect;
+mod consume;
+mod ensure;
+mod events;
+mod publish;
+mod replaced;
+mod shape;
+mod show;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_nats::jetstream;
+use tokio::sync::Semaphore;
+
+use super::{EncodeError, Prefix, SubjectError};
+
+pub use config::{Config, ConfigError, Credentials, Tls};
+pub use connect::{ConnectError, connect};
+pub use consume::{Acker, Deliveries, Delivery};
+pub use ensure::{Difference, Ensured};
+pub use publish::{Published, Refusal, Sent};
+pub use shape::Durable;
+pub use show::{DurableShow, Show, StreamShow};
+
+/// A connection to the bus; cheap to clone.
+#[derive(Clone)]
+pub struct JetStream {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    client: async_nats::Client,
+    context: jetstream::Context,
+    config: Config,
+    prefix: Prefix,
+    /// Kibibytes of what is sent and not answered.
+    room: Arc<Semaphore>,
+    numbers: Arc<replaced::Numbers>,
+}
+
+/// Why something on the bus failed.
+#[derive(Debug, thiserror::Error)]
+pub enum BusError {
+    /// There is no connection at the moment; nothing was sent.
+    #[error("the bus is not connected")]
+    Away,
+    /// The server did not answer in time, or the connection broke: whether it was done is not known.
+    #[error("the bus did not answer")]
+    NoAnswer,
+    /// A stream or durable is not there, or no longer: the server lost its storage, or somebody removed it.
+    #[error("the bus has no {what}")]
+    Gone {
+        /// `stream x` or `durable x`.
+        what: String,
+    },
+    /// The message cannot be written.
+    #[error(transparent)]
+    Encode(#[from] EncodeError),
+    /// The subject cannot be written.
+    #[error(transparent)]
+    Subject(#[from] SubjectError),
+    /// The server refused, or its answer could not be understood.
+    #[error("{act} failed")]
+    Server {
+        /// What was tried.
+        act: &'static str,
+        /// The client's error; it names subjects at most.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+}
+
+impl BusError {
+    fn server(act: &'static str) -> impl FnOnce(async_nats::Error) -> Self {
+        move |source| Self::Server { act, source }
+    }
+}
+
+impl JetStream {
+    /// Whether there is a connection at this moment.
+    #[must_use]
+    pub fn is_connected(&self) -> bool {
+        self.inner.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Waits until what was handed over (acknowledgements above all) has been written to the connection, for the end of a
+    /// process.
+    ///
+    /// # Errors
+    /// [`BusError::NoAnswer`] after `patience`, or when there is no connection left.
+    pub async fn flush(&self, patience: Duration) -> Result<(), BusError> {
+        match tokio::time::timeout(patience, self.inner.client.flush()).await {
+            Ok(Ok(())) => Ok(()),
+            _ => Err(BusError::NoAnswer),
+        }
+    }
+
+    fn connected(&self) -> Result<(), BusError> {
+        if self.is_connected() { Ok(()) } else { Err(BusError::Away) }
+    }
+}
+
+impl std::fmt::Debug for JetStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("JetStream").field("prefix", &self.inner.prefix).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,150 @@
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pipeline_core::{Key, OperationEnd, Timestamp};
+use proptest::prelude::*;
+
+use super::super::Payload;
+use super::*;
+
+fn prefix() -> Prefix {
+    Prefix::new("eu.gitops-runtime").unwrap()
+}
+
+fn subject(uid: &str, slot: Slot) -> Subject {
+    Subject { source: "applications".into(), shard: 3, uid: uid.into(), slot, about: None }
+}
+
+#[test]
+fn subjects_say_source_shard_uid_and_place() {
+    let text = |subject: &Subject| subject.text(&prefix()).unwrap();
+    assert_eq!(text(&subject("u-1", Slot::State)), "eu.gitops-runtime.applications.3.u-1.state");
+    assert_eq!(text(&subject("u-1", Slot::Once(Version(7)))), "eu.gitops-runtime.applications.3.u-1.once.7");
+    assert_eq!(
+        text(&subject("a b.*\u{e9}", Slot::Deleted(Version(7)))),
+        "eu.gitops-runtime.applications.3.a=20b=2E=2A=C3=A9.once.7.deleted"
+    );
+    let of_resource = Subject { about: Some(Entity::Resource(EntityId(255))), ..subject("", Slot::State) };
+    assert_eq!(text(&of_resource), "eu.gitops-runtime.applications.3.=.state.00000000000000ff");
+    let of_application =
+        Subject { about: Some(Entity::Application), ..subject("u", Slot::Deleted(Version(7))) };
+    assert_eq!(text(&of_application), "eu.gitops-runtime.applications.3.u.once.7.deleted.application");
+}
+
+#[test]
+fn filters_name_a_source_or_a_shard_of_it() {
+    assert_eq!(prefix().filter("applications", None).unwrap(), "eu.gitops-runtime.applications.>");
+    assert_eq!(prefix().filter("applications", Some(3)).unwrap(), "eu.gitops-runtime.applications.3.>");
+    assert_eq!(
+        (prefix().all(), prefix().stream()),
+        ("eu.gitops-runtime.>".into(), "eu_gitops-runtime".into())
+    );
+}
+
+#[test]
+fn what_is_no_prefix_or_too_long_is_refused() {
+    for text in ["", ".", "a.", "a..b", "a.*", "a.>", "a b", "$JS", &"x".repeat(MAX_PREFIX + 1)] {
+        assert_eq!(
+            Prefix::new(text).unwrap_err().to_string(),
+            "a prefix of the bus is 1 to 128 letters, digits, `-` and `_`, in parts between dots"
+        );
+    }
+    let long = subject(&".".repeat(MAX_TOKEN / 3 + 1), Slot::State).text(&prefix());
+    assert_eq!(long.unwrap_err().to_string(), "a part of a subject of the bus is longer than 512 bytes");
+}
+
+#[test]
+fn what_nobody_of_us_wrote_is_foreign() {
+    for tail in [
+        "",
+        "applications",
+        "applications.3.u",
+        "applications.x.u.state",
+        "applications.+3.u.state",
+        "applications.03.u.state",
+        "applications.3.u.other",
+        "applications.3.u.once",
+        "applications.3.u.once.x",
+        "applications.3.u.once.7.deleted.0.0",
+        "applications.3.u.state.ff",
+        "applications.3.u.state.00000000000000FF",
+        "applications.3.u=2.state",
+        "applications.3.u=2d.state",
+        "applications.3.u=2D.state",
+        "applications.3.=FF.state",
+        "applications.3..state",
+    ] {
+        let text = format!("eu.gitops-runtime.{tail}");
+        assert_eq!(Subject::parse(&prefix(), &text), Err(SubjectError::Foreign), "{text}");
+    }
+    let other = Subject::parse(&prefix(), "eu.gitops-runtimes.applications.3.u.state");
+    assert_eq!(other.unwrap_err().to_string(), "a subject is not one of the bus");
+}
+
+#[test]
+fn deletions_and_ends_that_were_not_told_are_kept() {
+    let end = |phase: &str| {
+        Arc::new(OperationEnd {
+            phase: phase.into(),
+            started_at: "1".into(),
+            finished_at: "2".into(),
+            revision: String::new(),
+            message: String::new(),
+        })
+    };
+    let state = Message {
+        key: Key::new("argocd", "shop").unwrap(),
+        uid: "u".into(),
+        version: Version(7),
+        observed: Timestamp::UNIX_EPOCH,
+        trace: 0,
+        operation: None,
+        ends: Vec::new(),
+        payload: Payload::Change { body: Bytes::new() },
+    };
+    assert_eq!(Keep::of(&state, None), Keep::Newest);
+    let ended = Message { operation: Some(end("Succeeded")), ..state.clone() };
+    assert_eq!(Keep::of(&ended, None), Keep::Each);
+    assert_eq!(Keep::of(&ended, Some(end("Succeeded").digest())), Keep::Newest);
+    assert_eq!(Keep::of(&ended, Some(end("Failed").digest())), Keep::Each);
+    let folded = Message { ends: vec![end("Failed")], ..state.clone() };
+    assert_eq!(Keep::of(&folded, None), Keep::Each);
+    let gone = Message { payload: Payload::Deleted { body: None }, ..state.clone() };
+    assert_eq!(Keep::of(&gone, None), Keep::Each);
+    let at = |message: &Message| Subject::of("applications", 0, message, Keep::of(message, None)).slot;
+    assert_eq!(at(&state), Slot::State);
+    assert_eq!(at(&ended), Slot::Once(Version(7)));
+    assert_eq!(at(&gone), Slot::Deleted(Version(7)), "noticed at the version that was seen last");
+}
+
+prop_compose! {
+    fn subjects()(
+        source in "\\PC{0,40}", shard in any::<u32>(), uid in "\\PC{0,40}", version in any::<u64>(), which in 0..3,
+        about in proptest::option::of(proptest::option::of(any::<u64>())),
+    ) -> Subject {
+        let slot = match which {
+            0 => Slot::State,
+            1 => Slot::Once(Version(version)),
+            _ => Slot::Deleted(Version(version)),
+        };
+        let about = about.map(|id| id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id))));
+        Subject { source, shard, uid: uid.into(), slot, about }
+    }
+}
+
+proptest! {
+    #[test]
+    fn a_subject_is_read_as_it_was_written(subject in subjects()) {
+        let text = subject.text(&prefix()).unwrap();
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_=.".contains(c);
+        prop_assert!(text.chars().all(plain) && text.split('.').all(|part| !part.is_empty()), "{}", text);
+        prop_assert_eq!(Subject::parse(&prefix(), &text), Ok(subject));
+    }
+
+    #[test]
+    fn any_text_is_a_subject_or_foreign(text in "eu\\.gitops-runtime\\.[a=2.0-9oncestadl*>]{0,60}") {
+        if let Ok(subject) = Subject::parse(&prefix(), &text) {
+            prop_assert_eq!(subject.text(&prefix()), Ok(text));
+        }
+    }
+}

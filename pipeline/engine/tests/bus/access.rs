@@ -1,0 +1,289 @@
+//! Who may use the bus, and how that is said.
+
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use nkeys::KeyPair;
+use pipeline_core::{SecretString, Shutdown};
+use pipeline_engine::bus::jetstream::{Config, ConnectError, Credentials, JetStream, Tls, connect};
+use tempfile::TempDir;
+use tracing::subscriber::DefaultGuard;
+use tracing_subscriber::fmt::MakeWriter;
+
+use crate::server::Server;
+use crate::world::{config, connected, durable, published, soon, state};
+
+/// What this thread logs, one event a line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Log {
+    type Writer = Self;
+
+    fn make_writer(&'a self) -> Self {
+        self.clone()
+    }
+}
+
+impl Log {
+    fn begin() -> (Self, DefaultGuard) {
+        let log = Self::default();
+        let subscriber = tracing_subscriber::fmt()
+            .with_writer(log.clone())
+            .with_ansi(false)
+            .without_time()
+            .with_target(false)
+            .with_env_filter("debug,async_nats=off")
+            .finish();
+        (log, tracing::subscriber::set_default(subscriber))
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+    }
+
+    /// Lines of what must be looked at.
+    fn said(&self) -> Vec<String> {
+        let text = self.text();
+        let grave = |line: &&str| line.starts_with("ERROR") || line.trim_start().starts_with("WARN");
+        text.lines().filter(grave).map(|line| line.trim().to_owned()).collect()
+    }
+}
+
+async fn until(what: &str, done: impl Fn() -> bool) {
+    let waiting = async {
+        while !done() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon(what, waiting).await;
+}
+
+fn secret(text: &str) -> SecretString {
+    SecretString::from(text)
+}
+
+const REFUSED: &str =
+    "ERROR the bus refuses the credentials of this runtime; trying on credentials=\"user and password\"";
+
+#[tokio::test]
+async fn a_wrong_password_is_said_once_and_tried_on() {
+    let server = Server::with("authorization { user: runtime, password: right }");
+    let (log, _guard) = Log::begin();
+    let credentials = Credentials::Password { user: "runtime".into(), password: secret("canary") };
+    let stop = Shutdown::new();
+    let connecting = connect(Config { credentials, ..config(&server) }, &stop);
+    let three = || server.log().matches("authentication error").count() >= 3;
+    let (refused, ()) = tokio::join!(soon("the stop", connecting), async {
+        until("the third attempt", three).await;
+        stop.cancel();
+    });
+    let refused = refused.unwrap_err();
+    assert!(matches!(refused, ConnectError::Stopped));
+    assert_eq!(refused.to_string(), "stopped while connecting to the bus");
+    assert_eq!(log.said(), [REFUSED]);
+    assert!(!log.text().contains("canary"), "{}", log.text());
+}
+
+#[tokio::test]
+async fn a_password_that_is_wrong_from_now_on_is_said_once_too() {
+    let mut server = Server::with("authorization { user: runtime, password: right }");
+    let (log, _guard) = Log::begin();
+    let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
+    let bus = connected(Config { credentials, ..config(&server) }).await;
+    usable(&bus).await;
+    assert_eq!(log.said(), Vec::<String>::new());
+    server.kill();
+    server.change("password: right", "password: other");
+    server.restart();
+    until("the third attempt", || server.log().matches("authentication error").count() >= 3).await;
+    assert!(!bus.is_connected());
+    server.kill();
+    server.change("password: other", "password: right");
+    server.restart();
+    until("the next connection", || bus.is_connected()).await;
+    // The events are told by a task of their own.
+    let twice = || log.text().matches("the bus is connected").count() >= 2;
+    until("the connection in the log", twice).await;
+    let said = log.said();
+    assert_eq!(said, ["WARN the connection to the bus is lost; trying on", REFUSED]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_away_is_said_once_and_waited_for() {
+    let mut server = Server::start();
+    server.kill();
+    let (log, _guard) = Log::begin();
+    let stop = Shutdown::new();
+    let bus = {
+        let (config, stop) = (config(&server), stop.clone());
+        tokio::spawn(async move { connect(config, &stop).await })
+    };
+    until("the first complaint", || !log.said().is_empty()).await;
+    server.restart();
+    let bus = soon("connecting", bus).await.unwrap().unwrap();
+    usable(&bus).await;
+    let said = log.said();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("WARN the bus cannot be reached; trying on error=IO error"), "{said:?}");
+}
+
+async fn usable(bus: &JetStream) {
+    bus.ensure(&[durable(0)]).await.unwrap();
+    published(bus, &state("u", 1, 10)).await;
+}
+
+#[tokio::test]
+async fn passwords_tokens_and_nkeys_open_the_bus() {
+    let user = Credentials::Password { user: "runtime".into(), password: secret("right") };
+    let pair = KeyPair::new_user();
+    let (seed, public) = (pair.seed().unwrap(), pair.public_key());
+    for (settings, credentials) in [
+        ("authorization { user: runtime, password: right }".to_owned(), user),
+        ("authorization { token: right }".to_owned(), Credentials::Token(secret("right"))),
+        (format!("authorization {{ users: [ {{ nkey: {public} }} ] }}"), Credentials::Nkey(secret(&seed))),
+    ] {
+        let server = Server::with(&settings);
+        usable(&connected(Config { credentials, ..config(&server) }).await).await;
+    }
+}
+
+/// A JWT of NATS: what `issuer` says of `subject`.
+fn jwt(issuer: &KeyPair, subject: &KeyPair, nats: &serde_json::Value) -> String {
+    let encode = |value: &serde_json::Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+    let header = encode(&serde_json::json!({ "typ": "JWT", "alg": "ed25519-nkey" }));
+    let claims = encode(&serde_json::json!({
+        "jti": "test", "iat": 1_700_000_000, "name": "test", "iss": issuer.public_key(), "sub": subject.public_key(), "nats": nats,
+    }));
+    let text = format!("{header}.{claims}");
+    let signature = BASE64_URL_SAFE_NO_PAD.encode(issuer.sign(text.as_bytes()).unwrap());
+    format!("{text}.{signature}")
+}
+
+#[tokio::test]
+async fn a_credentials_file_opens_the_bus() {
+    let (operator, user) = (KeyPair::new_operator(), KeyPair::new_user());
+    let (account, system) = (KeyPair::new_account(), KeyPair::new_account());
+    let limits = serde_json::json!({
+        "subs": -1, "data": -1, "payload": -1, "imports": -1, "exports": -1, "wildcards": true, "conn": -1, "leaf": -1,
+        "mem_storage": -1, "disk_storage": -1, "streams": -1, "consumer": -1,
+    });
+    let of_operator = serde_json::json!({ "type": "operator", "version": 2 });
+    let of_account = serde_json::json!({ "type": "account", "version": 2, "limits": limits });
+    let of_system = serde_json::json!({ "type": "account", "version": 2 });
+    let of_user = serde_json::json!({ "type": "user", "version": 2, "subs": -1, "data": -1, "payload": -1 });
+    let server = Server::with(&format!(
+        "operator: {}\nsystem_account: {}\nresolver: MEMORY\nresolver_preload: {{ {}: {}, {}: {} }}",
+        jwt(&operator, &operator, &of_operator),
+        system.public_key(),
+        account.public_key(),
+        jwt(&operator, &account, &of_account),
+        system.public_key(),
+        jwt(&operator, &system, &of_system),
+    ));
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let credentials = format!(
+        "-----BEGIN NATS USER JWT-----\n{}\n------END NATS USER JWT------\n\n\
+         -----BEGIN USER NKEY SEED-----\n{}\n------END USER NKEY SEED------\n",
+        jwt(&account, &user, &of_user),
+        user.seed().unwrap()
+    );
+    std::fs::write(file.path(), credentials).unwrap();
+    let credentials = Credentials::File(file.path().to_owned());
+    usable(&connected(Config { credentials, ..config(&server) }).await).await;
+}
+
+#[tokio::test]
+async fn a_credentials_file_that_is_none_is_refused() {
+    let server = Server::start();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "canary").unwrap();
+    for path in [file.path().to_owned(), PathBuf::from("/nowhere/at/all")] {
+        let credentials = Credentials::File(path);
+        let refused = connect(Config { credentials, ..config(&server) }, &Shutdown::new()).await.unwrap_err();
+        assert_eq!(refused.to_string(), "reading the bus's credentials file failed");
+        let all = format!("{:#}", std::error::Error::source(&refused).unwrap());
+        assert!(!all.contains("canary"), "{all}");
+    }
+}
+
+#[tokio::test]
+async fn what_a_user_may_not_do_is_said_once() {
+    let server = Server::with(
+        "authorization { users: [ { user: runtime, password: right, permissions: { publish: { deny: \"$JS.>\" } } } ] }",
+    );
+    let (log, _guard) = Log::begin();
+    let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
+    let bus = connected(Config { credentials, timeout: Duration::from_millis(200), ..config(&server) }).await;
+    for _ in 0..2 {
+        let refused = bus.ensure(&[durable(0)]).await.unwrap_err();
+        assert_eq!(refused.to_string(), "asking for the stream of the bus failed");
+    }
+    until("the refusal in the log", || !log.said().is_empty()).await;
+    let said = log.said();
+    assert_eq!(said.len(), 1, "{said:?}");
+    assert!(said[0].starts_with("ERROR the bus refuses what this runtime does error="), "{said:?}");
+}
+
+/// Certificates of one authority for server and client, in a folder.
+fn certificates() -> TempDir {
+    use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair};
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+    let mut authority = CertificateParams::new(Vec::new()).unwrap();
+    authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
+    write("ca.pem", authority.pem());
+    for name in ["server", "client"] {
+        let key = KeyPair::generate().unwrap();
+        let certificate = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
+        write(&format!("{name}.pem"), certificate.signed_by(&key, &authority).unwrap().pem());
+        write(&format!("{name}.key"), key.serialize_pem());
+    }
+    folder
+}
+
+#[tokio::test]
+async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
+    let folder = certificates();
+    let file = |name: &str| folder.path().join(name);
+    let server = Server::with(&format!(
+        "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}",
+        file("server.pem"),
+        file("server.key"),
+        file("ca.pem")
+    ));
+    let tls = |ca: PathBuf| Tls { ca: Some(ca), identity: Some((file("client.pem"), file("client.key"))) };
+    let with = |tls: Tls| Config { tls: Some(tls), ..config(&server) };
+    usable(&connected(with(tls(file("ca.pem")))).await).await;
+
+    let stranger = certificates();
+    for wrong in [tls(stranger.path().join("ca.pem")), Tls { ca: Some(file("ca.pem")), identity: None }] {
+        let (log, _guard) = Log::begin();
+        let stop = Shutdown::new();
+        let (refused, ()) = tokio::join!(soon("the stop", connect(with(wrong), &stop)), async {
+            until("the refusal in the log", || !log.said().is_empty()).await;
+            stop.cancel();
+        });
+        assert!(matches!(refused.unwrap_err(), ConnectError::Stopped));
+        assert!(
+            log.said()[0].starts_with("WARN the bus cannot be reached; trying on error="),
+            "{:?}",
+            log.said()
+        );
+    }
+}

@@ -1,0 +1,104 @@
+//! The server goes and comes back, with and without what it stored.
+
+use std::time::Duration;
+
+use pipeline_core::Shutdown;
+use pipeline_engine::bus::jetstream::{BusError, JetStream, Published};
+use pipeline_engine::bus::{Keep, Message, Subject};
+
+use crate::server::Server;
+use crate::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};
+
+async fn away(bus: &JetStream) {
+    let lost = async {
+        while bus.is_connected() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the end of the connection", lost).await;
+}
+
+async fn back(bus: &JetStream) {
+    let found = async {
+        while !bus.is_connected() {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon("the next connection", found).await;
+}
+
+async fn tried(bus: &JetStream, message: &Message) -> Result<Published, BusError> {
+    bus.publish(&Subject::of(SOURCE, 0, message, Keep::Newest), message).await
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_with_its_storage_goes_on_where_it_was() {
+    let mut server = Server::start();
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    for uid in ["a", "b"] {
+        published(&bus, &state(uid, 1, 10)).await;
+    }
+    let held = delivered(&mut deliveries).await;
+    server.kill();
+    away(&bus).await;
+    let refused = tried(&bus, &state("c", 1, 10)).await.unwrap_err();
+    assert!(matches!(refused, BusError::Away));
+    assert_eq!(refused.to_string(), "the bus is not connected");
+    assert_eq!(bus.ensure(&[durable(0)]).await.unwrap_err().to_string(), "the bus is not connected");
+
+    server.restart();
+    back(&bus).await;
+    assert_eq!(bus.check(&[durable(0)]).await.unwrap(), []);
+    held.acker.ack().await.unwrap();
+    assert_eq!(taken(&mut deliveries).await.uid.as_ref(), "b");
+    assert_eq!(
+        tried(&bus, &state("c", 1, 10)).await.unwrap(),
+        Published::Stored { sequence: 3, whole: true }
+    );
+    assert_eq!(taken(&mut deliveries).await.uid.as_ref(), "c");
+}
+
+#[tokio::test]
+async fn a_server_that_comes_back_without_its_storage_is_told_from_one_that_is_away() {
+    let mut server = Server::start();
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    published(&bus, &state("a", 1, 10)).await;
+    taken(&mut deliveries).await;
+    server.kill();
+    away(&bus).await;
+    server.lose_storage();
+    server.restart();
+    back(&bus).await;
+
+    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no stream gitops-runtime");
+    assert!(soon("the end", deliveries.next()).await.is_none(), "it is said once");
+    let gone = tried(&bus, &state("a", 2, 10)).await.unwrap_err();
+    assert_eq!(gone.to_string(), "the bus has no stream gitops-runtime");
+    let said: Vec<String> = bus.check(&[durable(0)]).await.unwrap().iter().map(ToString::to_string).collect();
+    assert_eq!(
+        said,
+        [
+            "stream gitops-runtime is absent, and should be present",
+            "durable reporter_applications_0 is absent, and should be present",
+        ]
+    );
+
+    assert_eq!(bus.ensure(&[durable(0)]).await.unwrap().created.len(), 2);
+    let mut deliveries = bus.consume(&durable(0), Shutdown::new()).unwrap();
+    assert_eq!(
+        tried(&bus, &state("a", 2, 10)).await.unwrap(),
+        Published::Stored { sequence: 1, whole: true }
+    );
+    assert_eq!(taken(&mut deliveries).await, state("a", 2, 10));
+}
+
+#[tokio::test]
+async fn a_durable_that_somebody_removed_is_said() {
+    let server = Server::start();
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    published(&bus, &state("a", 1, 10)).await;
+    taken(&mut deliveries).await;
+    let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
+    raw.delete_consumer_from_stream("reporter_applications_0", "gitops-runtime").await.unwrap();
+    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no durable reporter_applications_0");
+}

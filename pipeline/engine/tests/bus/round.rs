@@ -1,0 +1,115 @@
+//! What is published is what is delivered.
+
+use futures::StreamExt as _;
+use pipeline_core::Entity;
+use pipeline_engine::bus::jetstream::{Config, Published};
+use pipeline_engine::bus::{Kind, Message};
+
+use crate::server::Server;
+use crate::world::{config, deleted, delivered, ended, published, ready, resource, result, state, taken};
+
+const SIZES: [usize; 4] = [0, 900_000, 1_100_000, 10_000_000];
+
+/// One of each kind and size.
+fn messages() -> Vec<Message> {
+    let of_size = |(at, bytes): (usize, usize)| {
+        let uid = format!("uid {at}.*>\u{e9}");
+        [
+            state(&uid, 1, bytes),
+            ended(&uid, 2, bytes),
+            result(&uid, 3, Entity::Application, bytes),
+            result(&uid, 3, resource(7), bytes),
+            deleted(&uid, 4, Some(bytes)),
+        ]
+    };
+    let mut all: Vec<Message> = SIZES.into_iter().enumerate().flat_map(of_size).collect();
+    all.extend([deleted("unseen", 5, None), state("large", 6, 0).without_body()]);
+    all
+}
+
+/// Publishes all, then takes all; those whose body is larger than `most` arrive without it.
+async fn round(server: &Server, most: usize) {
+    let (bus, mut deliveries) = ready(Config { max_bytes: 1 << 28, ..config(server) }).await;
+    let all = messages();
+    for (at, message) in (1..).zip(&all) {
+        let whole = message.body().is_none_or(|body| body.len() <= most);
+        assert_eq!(published(&bus, message).await, Published::Stored { sequence: at, whole });
+    }
+    for (at, message) in (1..).zip(all) {
+        let delivery = delivered(&mut deliveries).await;
+        assert_eq!((delivery.sequence, delivery.redelivered, delivery.replaced), (at, false, 0));
+        let subject = delivery.subject.unwrap();
+        assert_eq!((subject.uid, subject.shard), (message.uid.clone(), 0));
+        let fits = message.body().is_none_or(|body| body.len() <= most);
+        let expected = if fits { message } else { message.without_body() };
+        assert!(delivery.message == Ok(expected), "message {at} arrived as another one");
+        delivery.acker.ack().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn every_kind_and_size_arrives_and_what_is_too_large_as_key_and_version() {
+    Box::pin(round(&Server::start(), 1_000_000)).await;
+}
+
+#[tokio::test]
+async fn a_server_that_takes_more_is_given_more() {
+    Box::pin(round(&Server::with("max_payload: 16MB"), usize::MAX)).await;
+}
+
+#[tokio::test]
+async fn a_body_at_the_very_limit_is_sent_whole_or_not_at_all() {
+    let server = Server::start();
+    let (bus, mut deliveries) = ready(config(&server)).await;
+    let limit = bus.show().await.unwrap().max_payload;
+    assert_eq!(limit, 1 << 20);
+    for (version, bytes) in
+        (1..).zip([limit - 10_000, limit - 8_400, limit - 8_192, limit - 1, limit, limit + 1])
+    {
+        let message = state("u", version, bytes);
+        let Published::Stored { whole, .. } = published(&bus, &message).await else {
+            panic!("it was not stored")
+        };
+        let arrived = taken(&mut deliveries).await;
+        assert_eq!(arrived.kind() == Kind::Change, whole, "{bytes}");
+        assert!(whole == (bytes < limit - 8_300), "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn headers_say_what_a_message_is() {
+    let server = Server::start();
+    let (bus, _deliveries) = ready(config(&server)).await;
+    let raw = async_nats::connect(server.url()).await.unwrap();
+    let mut all = raw.subscribe("gitops-runtime.>").await.unwrap();
+    raw.flush().await.unwrap();
+    let messages = [
+        state("u 1", 7, 10),
+        deleted("u 1", 7, None),
+        result("u 1", 7, resource(255), 3),
+        state("u 1", 8, 2_000_000),
+        state("u 1", 0, 0),
+    ];
+    let mut seen = Vec::new();
+    for message in &messages {
+        published(&bus, message).await;
+        let arrived = crate::world::soon("a message", all.next()).await.unwrap();
+        let headers = arrived.headers.unwrap();
+        let header = |name: &str| headers.get(name).map_or("none".to_owned(), |value| value.to_string());
+        assert_eq!(header("key"), "argocd/shop");
+        assert_eq!(header("uid"), "u=201");
+        assert_eq!(header("traceparent"), "00-000000000000abcd0000000000001234-0000000000001234-01");
+        let tail = arrived.subject.strip_prefix("gitops-runtime.applications.0.u=201.").unwrap().to_owned();
+        seen.push([tail, header("kind"), header("resourceversion"), header("Nats-Msg-Id")].join(" "));
+    }
+    assert_eq!(
+        seen,
+        [
+            "state change 7 u=201:7",
+            "once.7.deleted deleted 7 u=201:7:deleted",
+            "state.00000000000000ff result 7 u=201:7:00000000000000ff:0000000000000007",
+            "state overlarge 8 u=201:8",
+            "state change 0 none",
+        ]
+    );
+}

@@ -1,0 +1,147 @@
+//! A `nats-server` of a test's own.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// Version that `.ci/setup` installs.
+const VERSION: &str = "2.15.0";
+
+/// How long a server may take to start, on a machine that is busy with other tests.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Killed when dropped.
+pub(crate) struct Server {
+    folder: TempDir,
+    child: Child,
+    starts: u32,
+    pub(crate) port: u16,
+}
+
+impl Server {
+    /// With JetStream and nothing else.
+    pub(crate) fn start() -> Self {
+        Self::with("")
+    }
+
+    /// With further settings, in the server's own language.
+    pub(crate) fn with(settings: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let storage = folder.path().join("jetstream");
+        let config = format!(
+            "host: 127.0.0.1\njetstream {{ store_dir: {storage:?} }}\nports_file_dir: {:?}\n{settings}\n",
+            folder.path()
+        );
+        std::fs::write(folder.path().join("nats.conf"), config).unwrap();
+        let child = spawn(folder.path(), "-1");
+        let mut server = Self { folder, child, starts: 0, port: 0 };
+        server.port = server.ready(Instant::now() + PATIENCE).unwrap();
+        server
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("nats://127.0.0.1:{}", self.port)
+    }
+
+    /// Kills it, as a machine that fails would.
+    pub(crate) fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    /// Takes its storage away; it must have been killed.
+    pub(crate) fn lose_storage(&self) {
+        std::fs::remove_dir_all(self.folder.path().join("jetstream")).unwrap();
+    }
+
+    /// Starts it again at the port it had; another process may hold that for a moment.
+    pub(crate) fn restart(&mut self) {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.child = spawn(self.folder.path(), &self.port.to_string());
+            if self.ready(deadline).is_some() {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the server did not start again: {}", self.log());
+        }
+    }
+
+    /// Changes its settings from the next start on.
+    pub(crate) fn change(&self, from: &str, to: &str) {
+        let file = self.folder.path().join("nats.conf");
+        let settings = std::fs::read_to_string(&file).unwrap();
+        assert!(settings.contains(from), "the settings say {from}");
+        std::fs::write(file, settings.replace(from, to)).unwrap();
+    }
+
+    /// What it logged since it was made.
+    pub(crate) fn log(&self) -> String {
+        std::fs::read_to_string(self.folder.path().join("log")).unwrap()
+    }
+
+    /// The port that it listens on; `None` if it ended.
+    fn ready(&mut self, deadline: Instant) -> Option<u16> {
+        let ports = self.folder.path().join(format!("{}_{}.ports", name(), self.child.id()));
+        self.starts += 1;
+        loop {
+            let text = std::fs::read(&ports).unwrap_or_default();
+            if let Ok(found) = serde_json::from_slice::<serde_json::Value>(&text) {
+                let url = found["nats"][0].as_str().unwrap().to_owned();
+                return Some(url.rsplit(':').next().unwrap().parse().unwrap());
+            }
+            if self.child.try_wait().unwrap().is_some() {
+                assert!(self.starts > 1, "the server ended: {}", self.log());
+                return None;
+            }
+            assert!(Instant::now() < deadline, "the server does not listen: {}", self.log());
+            std::thread::sleep(Duration::from_millis(20));
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn spawn(folder: &Path, port: &str) -> Child {
+    let log = File::options().create(true).append(true).open(folder.join("log")).unwrap();
+    Command::new(program())
+        .args(["--config", "nats.conf", "--port", port])
+        .current_dir(folder)
+        .stdin(Stdio::null())
+        .stdout(log.try_clone().unwrap())
+        .stderr(log)
+        .spawn()
+        .unwrap()
+}
+
+/// The file that tells the ports is named after the program.
+fn name() -> String {
+    program().file_name().unwrap().to_str().unwrap().to_owned()
+}
+
+/// What `LOADTEST_NATS_SERVER` names, else what `.ci/setup` installed, else what is on `PATH`.
+fn program() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    if let Some(named) = variable("LOADTEST_NATS_SERVER") {
+        assert!(named.is_file(), "LOADTEST_NATS_SERVER names no file");
+        return named;
+    }
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let cache = variable("LOADTEST_CACHE").or_else(|| Some(caches?.join("gitops-runtime")));
+    let installed = cache.map(|cache| cache.join(format!("nats-server-{VERSION}/bin/nats-server")));
+    let path = variable("PATH").unwrap_or_default();
+    installed
+        .into_iter()
+        .chain(std::env::split_paths(&path).map(|folder| folder.join("nats-server")))
+        .find(|file| file.is_file())
+        .unwrap_or_else(|| {
+            panic!("there is no nats-server: run .ci/setup, or name one by LOADTEST_NATS_SERVER")
+        })
+}

@@ -1,0 +1,108 @@
+//! What the tests share: messages, connections, deadlines.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::{Digest, Entity, EntityId, Key, OperationEnd, ReportKind, Shutdown, Timestamp, Version};
+use pipeline_engine::bus::jetstream::{
+    BusError, Config, Deliveries, Delivery, Durable, JetStream, Published, connect,
+};
+use pipeline_engine::bus::{About, Keep, Message, Payload, Subject};
+
+use crate::server::Server;
+
+/// For whatever must happen at all; only a failing test waits so long.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
+
+pub(crate) const SOURCE: &str = "applications";
+
+pub(crate) fn config(server: &Server) -> Config {
+    Config { urls: vec![server.url()], ..Config::default() }
+}
+
+pub(crate) fn durable(shard: u32) -> Durable {
+    Durable { group: "reporter".into(), source: SOURCE.into(), shard: Some(shard) }
+}
+
+/// Waits for what must happen.
+pub(crate) async fn soon<T>(what: &str, work: impl Future<Output = T>) -> T {
+    match tokio::time::timeout(DEADLINE, work).await {
+        Ok(done) => done,
+        Err(_) => panic!("{what} did not happen within {DEADLINE:?}"),
+    }
+}
+
+pub(crate) async fn connected(config: Config) -> JetStream {
+    soon("connecting", connect(config, &Shutdown::new())).await.unwrap()
+}
+
+/// Connected, with the stream and the durable of shard 0.
+pub(crate) async fn ready(config: Config) -> (JetStream, Deliveries) {
+    let bus = connected(config).await;
+    bus.ensure(&[durable(0)]).await.unwrap();
+    let deliveries = bus.consume(&durable(0), Shutdown::new()).unwrap();
+    (bus, deliveries)
+}
+
+pub(crate) async fn delivered(deliveries: &mut Deliveries) -> Delivery {
+    soon("a delivery", deliveries.next()).await.unwrap().unwrap()
+}
+
+pub(crate) async fn error(deliveries: &mut Deliveries) -> BusError {
+    soon("an error", deliveries.next()).await.unwrap().unwrap_err()
+}
+
+/// The next message, acknowledged.
+pub(crate) async fn taken(deliveries: &mut Deliveries) -> Message {
+    let delivery = delivered(deliveries).await;
+    delivery.acker.ack().await.unwrap();
+    delivery.message.unwrap()
+}
+
+pub(crate) async fn published(bus: &JetStream, message: &Message) -> Published {
+    bus.publish(&Subject::of(SOURCE, 0, message, Keep::of(message, None)), message).await.unwrap()
+}
+
+pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
+    Message {
+        key: Key::new("argocd", "shop").unwrap(),
+        uid: uid.into(),
+        version: Version(version),
+        observed: Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
+        trace: 0xabcd << 64 | 0x1234,
+        operation: None,
+        ends: Vec::new(),
+        payload: Payload::Change { body: body(bytes) },
+    }
+}
+
+pub(crate) fn deleted(uid: &str, version: u64, bytes: Option<usize>) -> Message {
+    Message { payload: Payload::Deleted { body: bytes.map(body) }, ..state(uid, version, 0) }
+}
+
+pub(crate) fn ended(uid: &str, version: u64, bytes: usize) -> Message {
+    let end = |phase: &str| {
+        Arc::new(OperationEnd {
+            phase: phase.into(),
+            started_at: "2026-01-01T00:00:00Z".into(),
+            finished_at: "2026-01-01T00:00:01Z".into(),
+            revision: "abc".into(),
+            message: "done".into(),
+        })
+    };
+    Message { operation: Some(end("Succeeded")), ends: vec![end("Failed")], ..state(uid, version, bytes) }
+}
+
+pub(crate) fn result(uid: &str, version: u64, entity: Entity, bytes: usize) -> Message {
+    let about = About { entity, report: ReportKind::Resource, content: Digest(version) };
+    Message { payload: Payload::Result { about, body: body(bytes) }, ..state(uid, version, 0) }
+}
+
+pub(crate) fn resource(id: u64) -> Entity {
+    Entity::Resource(EntityId(id))
+}
+
+fn body(bytes: usize) -> Bytes {
+    Bytes::from((0..bytes).map(|at| b"{\"abc\":0}\xff"[at % 10]).collect::<Vec<u8>>())
+}

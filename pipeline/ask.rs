@@ -1,5 +1,5 @@
-//! The commands that ask a running reporter: `explain`, `parked`, `replay`, `status`, `tail`, `top`
-//! and `verify`.
+//! The commands that ask a running reporter: `distribution`, `explain`, `parked`, `replay`, `status`,
+//! `tail`, `top` and `verify`.
 //!
 //! takes: the command line, and the settings the reporter was started with - gives: text for people, or the
 //! reporter's own JSON
@@ -7,6 +7,7 @@
 //! known: each says what to do next
 
 mod client;
+mod distribution;
 mod explain;
 mod parked;
 mod replay;
@@ -47,6 +48,7 @@ pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> 
 
 async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
     match ask {
+        Ask::Distribution(asked) => distribution::run(asked, variables).await,
         Ask::Explain { app, place } => {
             explain::run(&Reporter::find(place, variables).await?, app, place.json).await
         }

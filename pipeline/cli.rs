@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::ask::{Ask, ParkedCommand, Place, Which};
+pub(crate) use self::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \

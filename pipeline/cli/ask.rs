@@ -6,6 +6,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use pipeline_core::Key;
 use pipeline_engine::admin::wire::{Since, Step};
+use pipeline_engine::sharding::preview::Way;
 
 use crate::config::{Given, duration};
 
@@ -70,9 +71,28 @@ Examples:
   gitops-runtime verify --dry-run              only tell what differs; exit 1 if something does
   gitops-runtime verify --within 30m --json    with more time, for tools";
 
+const DISTRIBUTION: &str = "\
+Tells what each of a number of replicas would own. Nothing is changed.
+
+Examples:
+  The applications of the running reporter, over three replicas that come and go:
+    gitops-runtime distribution --replicas 3
+  How many would move with a sixth, as JSON:
+    gitops-runtime distribution --replicas 6 --from 5 --output json
+  The same with static replicas, as the incumbent numbers them (EVENT_REPORTER_REPLICAS):
+    gitops-runtime distribution --replicas 6 --from 5 --way fnv-modulo
+  Names from elsewhere, one a line, each with the number of its resources if that is known:
+    argocd app list --output name | gitops-runtime distribution --replicas 3 --names -
+
+With the way `leases`, which shards a replica has depends on its name as well; how many it has, and how many move, does
+not.";
+
 /// What is asked of a running reporter.
 #[derive(Subcommand)]
 pub(crate) enum Ask {
+    /// Preview what each of a number of replicas would own, and what would move.
+    #[command(after_help = DISTRIBUTION)]
+    Distribution(Box<Distributed>),
     /// Tell what happened to an application last, and why.
     #[command(after_help = EXPLAIN)]
     Explain {
@@ -144,6 +164,31 @@ pub(crate) enum Ask {
         #[command(flatten)]
         place: Place,
     },
+}
+
+/// What is distributed over which replicas.
+#[derive(Args)]
+pub(crate) struct Distributed {
+    /// How many replicas there would be, 1 to 256
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) replicas: String,
+    /// How many there are: tells what moves
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) from: Option<String>,
+    /// How many shards there are, with the way leases [default: 32]
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) shards: Option<String>,
+    /// How shards find their replicas: by leases, or by ordinals with jump hash, or with the incumbent's
+    #[arg(long, value_name = "WAY", value_parser = Way::NAMES, default_value = "leases")]
+    pub(crate) way: String,
+    /// A file of names, or - for standard input; without it, those of the running reporter
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["socket", "address", "state"])]
+    pub(crate) names: Option<PathBuf>,
+    /// table, or json for tools
+    #[arg(long, value_name = "FORMAT", value_parser = ["table", "json"], default_value = "table")]
+    pub(crate) output: String,
+    #[command(flatten)]
+    pub(crate) place: Place,
 }
 
 /// What is to be done about parked applications.

@@ -10,6 +10,7 @@ pub mod lane;
 pub mod ledger;
 pub mod limit;
 pub mod metrics;
+pub mod ownership;
 pub mod run;
 pub mod serve;
 mod shard;

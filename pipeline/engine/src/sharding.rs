@@ -1,5 +1,7 @@
 //! Which shard owns an application, and which shards this process owns.
 
+pub mod preview;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;

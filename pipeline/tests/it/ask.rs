@@ -1,5 +1,6 @@
 //! The commands that ask a running reporter, as child processes of their own, and the admin server that answers them.
 
+mod distribution;
 mod doors;
 
 use std::process::{Output, Stdio};

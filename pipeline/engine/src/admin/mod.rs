@@ -1,8 +1,8 @@
 //! Answers questions about a running engine, and does what a person asks of it: HTTP/1.1 and JSON on a Unix socket,
 //! and, by choice, on a TCP address.
 //!
-//! takes: a running engine ([`Answering`]) - gives: the answers of [`wire`], which `gitops-runtime explain`, `parked`,
-//! `replay`, `status`, `tail`, `top` and `verify` ask for
+//! takes: a running engine ([`Answering`]) - gives: the answers of [`wire`], which `gitops-runtime distribution`,
+//! `explain`, `parked`, `replay`, `status`, `tail`, `top` and `verify` ask for
 //! calls: the engine and its ledger - fails: a socket or an address that cannot be listened on, before anything runs;
 //! a client that is slow or sends too much is answered or cut off
 //!
@@ -18,6 +18,7 @@
 //! | `POST /v1/verify` of [`crate::verify::VerifyOptions`] | [`crate::verify::Verified`]; 409 while another one runs |
 //! | `GET /v1/verify` | [`crate::verify::Progress`] of the one that runs, or null |
 //! | `GET /v1/top?limit=20` | [`wire::Top`]: of each list so many applications, 1 to 100 |
+//! | `GET /v1/applications` | [`wire::Applications`]: all that are known, with the number of their resources |
 //! | `GET /v1/tail?app=a,ns/b&shard=0,1&step=acked` | [`wire::Line`]s without end, as they happen |
 //!
 //! Anything else is answered with [`wire::Failed`]. The Unix socket is open to the process's user (mode 0600) and

@@ -21,7 +21,7 @@ use super::Answering;
 use super::answer::{Refusal, failed};
 use super::near::near;
 use super::tail::{self, tail};
-use super::wire::{Explained, Parked, ParkedList, Replay, Replayed, Top};
+use super::wire::{Applications, Explained, Parked, ParkedList, Replay, Replayed, Top};
 use crate::serve::connections::{guarded, timed};
 use crate::serve::status::status;
 use crate::verify::{Progress, Verified, VerifyError, VerifyOptions};
@@ -71,6 +71,7 @@ pub(super) fn router(
         .route("/v1/parked", get(parked_list))
         .route("/v1/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
         .route("/v1/parked/{namespace}/{name}/replay", post(replay_parked))
+        .route("/v1/applications", get(applications))
         .route("/v1/tail", get(listen))
         .route("/v1/top", get(top))
         .fallback(async || failed(StatusCode::NOT_FOUND, "nothing is answered at this path"))
@@ -112,6 +113,11 @@ async fn explain(State(routes): Asked, named: Named) -> Result<Json<Explained>, 
         on_a_thread(move || known.find(&asked)).await??;
     }
     Ok(Json(Explained::new(&key, &explained)))
+}
+
+async fn applications(State(routes): Asked) -> Result<Json<Applications>, Refusal> {
+    let answering = routes.answering.clone();
+    on_a_thread(move || Applications::new((answering.keys)(), &answering.ledger)).await.map(Json)
 }
 
 async fn parked_list(State(routes): Asked) -> Json<ParkedList> {

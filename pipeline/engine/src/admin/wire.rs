@@ -3,6 +3,7 @@
 //! Names, versions, digests, times and reasons: never a payload, a token or a manifest. Times are RFC 3339 in UTC,
 //! rounded to milliseconds; durations are seconds with a fraction; an application is `namespace/name`.
 
+mod applications;
 mod step;
 mod top;
 
@@ -11,6 +12,8 @@ use std::time::Duration;
 use pipeline_core::{Entity, Key, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::applications::resources;
+pub use self::applications::{Application, Applications};
 pub use self::step::{Moment, Step};
 pub use self::top::{Bucket, Called, Errors, Event, Failing, Hot, ShardFigures, Slow, Top};
 use crate::lane;

@@ -16,8 +16,10 @@ use tokio::sync::Semaphore;
 
 use super::Served;
 use super::connections::{guarded, timed};
+use crate::admin::wire::resources;
 use crate::health::{self, HealthReport};
 use crate::sharding::distributions;
+use crate::sharding::preview::Question;
 
 /// Shardings that may be asked for at once.
 const SHARDINGS: usize = 8;
@@ -33,7 +35,8 @@ const INDEX: &str = "\
 /readyz            200 when the first list is complete, every shard runs and the ledger is open
 /metrics           for Prometheus
 /status            shards, queues, circuit and ledger, as JSON
-/app-distribution  applications by shard; ?shardings=jump:6,fnv-modulo: under other shardings
+/app-distribution  applications by shard; ?shardings=jump:6,fnv-modulo: under other shardings;
+                   ?replicas=6&from=5: what each of 6 replicas would own, and what moves from 5
 ";
 
 struct Pages {
@@ -114,17 +117,31 @@ async fn status(State(pages): State<Arc<Pages>>) -> Response {
 struct Asked {
     #[serde(default)]
     shardings: String,
+    #[serde(flatten)]
+    question: Question,
 }
 
 async fn app_distribution(State(pages): State<Arc<Pages>>, Query(asked): Query<Asked>) -> Response {
-    if let Err(why) = check(&asked.shardings, &pages.served) {
-        return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response();
+    let read = check(&asked.shardings, &pages.served)
+        .and_then(|()| asked.question.read().map_err(|error| error.to_string()));
+    let preview = match read {
+        Ok(preview) => preview,
+        Err(why) => return (StatusCode::BAD_REQUEST, format!("{why}\n")).into_response(),
+    };
+    if preview.is_some() && !asked.shardings.is_empty() {
+        let why = "ask for `shardings` or for `replicas`, one at a time\n";
+        return (StatusCode::BAD_REQUEST, why).into_response();
     }
     let Ok(_placing) = pages.placing.acquire().await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
     pages
         .on_a_thread(move |served, _| {
+            if let Some(preview) = preview {
+                let keys = (served.keys)();
+                let counted = keys.iter().map(|key| (key, resources(&served.ledger, key)));
+                return axum::Json(preview.of(counted)).into_response();
+            }
             let asked = format!("default,{}", asked.shardings);
             match distributions(&asked, served.sharding, &(served.keys)()) {
                 Ok(found) => axum::Json(found).into_response(),

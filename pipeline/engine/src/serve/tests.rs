@@ -241,6 +241,37 @@ async fn shardings_that_are_unknown_or_too_many_are_refused() {
 }
 
 #[tokio::test]
+async fn replicas_that_are_not_there_yet_are_previewed() {
+    let running = run(config()).await;
+    let uid: Uid = "uid".into();
+    for n in 0..60 {
+        running.seen.note(&Key::new("argocd", &format!("app-{n}")).unwrap(), &uid, Version(1));
+    }
+    let found = running.json("/app-distribution?replicas=3&from=2").await;
+    let sum =
+        |of: &str| found["replicas"].as_array().unwrap().iter().map(|own| own[of].as_u64().unwrap()).sum();
+    assert_eq!(
+        (found["replicas"].as_array().unwrap().len(), sum("applications"), sum("resources")),
+        (3, 60_u64, 0_u64)
+    );
+    assert_eq!((&found["way"], &found["uncounted"]), (&json!("leases"), &json!(60)));
+    let moved = found["moved"]["applications"].as_u64().unwrap();
+    assert_eq!(found["moved"]["from"], 2);
+    assert_eq!(Some(moved), found["replicas"][2]["applications"].as_u64(), "only the new one takes");
+    for (asked, message) in [
+        ("replicas=0", "`replicas` is to be a number from 1 to 256, and not `0`\n"),
+        ("replicas=3&shardings=jump", "ask for `shardings` or for `replicas`, one at a time\n"),
+        (
+            "from=3",
+            "`from`, `shards` and `way` are asked with `replicas`, the number of replicas that there would be\n",
+        ),
+    ] {
+        assert_eq!(running.get(&format!("/app-distribution?{asked}")).await, text(400, message));
+    }
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn only_reading_what_is_there_is_answered() {
     let running = run(config()).await;
     let (status, index) = running.get("/").await;

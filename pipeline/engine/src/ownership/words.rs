@@ -1,0 +1,176 @@
+//! What the state machine takes in, and what it wants done.
+
+use std::time::Duration;
+
+use super::{Lease, Replica};
+
+/// Numbers the writes of one [`Ownership`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Request(u64);
+
+impl Request {
+    pub(super) fn new(number: u64) -> Self {
+        Self(number)
+    }
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Input {
+    /// All records of the store, each with its revision: at the start, and whenever a watch begins anew. Nothing is
+    /// claimed before the first.
+    Listed {
+        /// Those of the shards.
+        leases: Vec<(Lease, u64)>,
+        /// Those of the replicas.
+        members: Vec<(Replica, u64)>,
+    },
+    /// The watch has broken, or the store has been reached anew: nothing is claimed before all is listed again. To be told
+    /// before anything is written over a new connection, because of a store that lost everything meanwhile.
+    Unwatched,
+    /// A record of a shard, from a watch; its own writes may be among them, and come late.
+    Lease {
+        /// The record.
+        lease: Lease,
+        /// Its revision: rises with every write to the store.
+        revision: u64,
+    },
+    /// The record of a shard was deleted; nobody here does that.
+    LeaseGone {
+        /// The shard.
+        shard: u32,
+    },
+    /// A replica wrote that it is there.
+    Member {
+        /// The replica.
+        replica: Replica,
+        /// The revision of its record.
+        revision: u64,
+    },
+    /// A replica's record went: it left, or was silent for too long.
+    MemberGone {
+        /// The replica.
+        replica: Replica,
+    },
+    /// The store's answer to a write.
+    Answered {
+        /// Which write.
+        request: Request,
+        /// Of which shard.
+        shard: u32,
+        /// The answer.
+        answer: Answer,
+    },
+    /// A shard has stopped, as [`Action::Stop`] wanted or by itself: nothing of it is under way any more. A report that
+    /// was cut off is under way until its time-out, because the receiver may still take it.
+    Drained {
+        /// The shard.
+        shard: u32,
+        /// The epoch it was started with.
+        epoch: u64,
+    },
+    /// Time has passed: see [`Config::tick`].
+    Tick,
+    /// The process is to end.
+    Stop,
+}
+
+/// What the store says to a compare-and-set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// It is written, as this revision.
+    Granted {
+        /// The revision.
+        revision: u64,
+    },
+    /// It is not: the store holds something else.
+    Refused {
+        /// What it holds, with its revision; `None`: nothing.
+        current: Option<(Lease, u64)>,
+    },
+    /// Nobody knows whether it is written, or there is no answer at all.
+    Failed,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Action {
+    /// Write the replica's presence ([`super::Presence`]), whatever it was. It may expire by itself in the store, after
+    /// [`Config::ttl`] or later.
+    Announce,
+    /// Delete the replica's presence.
+    Leave,
+    /// Write the record of a shard, and tell the answer ([`Input::Answered`]). It is written only if the store holds
+    /// `expected`; anything else would break what leases promise.
+    Write(Write),
+    /// Begin to work on a shard.
+    Start {
+        /// The shard.
+        shard: u32,
+        /// The epoch, which each report of it carries.
+        epoch: u64,
+    },
+    /// Stop working on a shard, and tell when nothing of it is under way ([`Input::Drained`]), in any case.
+    Stop {
+        /// The shard.
+        shard: u32,
+        /// The epoch it was started with.
+        epoch: u64,
+        /// How.
+        how: StopHow,
+    },
+}
+
+/// How a shard stops.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum StopHow {
+    /// Nothing new is begun; what is under way may end.
+    Drain,
+    /// Everything is cut off: the lease is lost, or is left to lapse.
+    Now,
+}
+
+/// Why a record is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// To own a shard.
+    Acquire,
+    /// To go on owning it.
+    Renew,
+    /// To give it back.
+    Release,
+}
+
+/// A compare-and-set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    /// Names it in the answer.
+    pub request: Request,
+    /// Why.
+    pub purpose: Purpose,
+    /// The shard.
+    pub shard: u32,
+    /// [`Lease::epoch`].
+    pub epoch: u64,
+    /// [`Lease::owner`].
+    pub owner: Option<Replica>,
+    /// The revision that the store must hold; `None`: no record.
+    pub expected: Option<u64>,
+}
+
+/// How long a replica owns a shard, as far as it knows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Term {
+    /// The epoch.
+    pub epoch: u64,
+    /// When the lease ends, on the monotonic clock of [`Ownership::step`].
+    pub until: Duration,
+}
+
+impl Term {
+    /// Whether something that takes `post_timeout` at most may be begun: it ends before the lease does.
+    #[must_use]
+    pub fn may_send(&self, now: Duration, post_timeout: Duration) -> bool {
+        now.saturating_add(post_timeout) < self.until
+    }
+}

@@ -55,6 +55,9 @@ impl Default for Config {
 /// Applications whose last tree is remembered; of one that is forgotten a tree is read once more.
 const TREES: u64 = 4096;
 
+/// So many others are waited for with the same ask, one after the other, while none is told more than of itself.
+const LEADERS: usize = 3;
+
 /// What an answer of `manifests` is kept under: the revision that was asked for belongs to it.
 type ManifestsCall = (ManifestsKey, Option<String>);
 /// Repository and revision.
@@ -174,7 +177,8 @@ impl Fetcher {
         answer
     }
 
-    /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be.
+    /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be. Who asked first asked
+    /// for a commit through an application of its own, and where all that is said is of that application, the next one asks.
     async fn kept<K>(
         &self,
         cache: &Cache<K, Answer>,
@@ -184,25 +188,28 @@ impl Fetcher {
         is_to_be_kept: impl Fn(&Answer) -> bool,
     ) -> Answer
     where
-        K: std::hash::Hash + Eq + Send + Sync + 'static,
+        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
     {
-        let mut called = false;
-        let fetched = async {
-            called = true;
-            let answer = self.call(ask, trip).await;
-            if is_to_be_kept(&answer) { Ok(answer) } else { Err(answer) }
-        };
-        let answer = cache.try_get_with(key, fetched).await.unwrap_or_else(|shared| Answer::clone(&shared));
-        if called {
-            return answer;
+        for _ in 0..LEADERS {
+            let mut called = false;
+            let fetched = async {
+                called = true;
+                let answer = self.call(ask, trip).await;
+                if is_to_be_kept(&answer) { Ok(answer) } else { Err(answer) }
+            };
+            let shared = cache.try_get_with(key.clone(), fetched).await;
+            let answer = shared.unwrap_or_else(|shared| Answer::clone(&shared));
+            if called {
+                return answer;
+            }
+            let is_about_another = matches!(answer, Answer::NotFound | Answer::Failed(Reason::Forbidden))
+                && matches!(ask, Ask::RevisionMetadata { .. });
+            if !is_about_another {
+                self.argocd.count_cached(ask.call(), trip);
+                return answer;
+            }
         }
-        // Who asked first asked through an application of its own, of which this may be all that is said.
-        let is_about_that = matches!(answer, Answer::NotFound | Answer::Failed(Reason::Forbidden));
-        if is_about_that && matches!(ask, Ask::RevisionMetadata { .. }) {
-            return self.call(ask, trip).await;
-        }
-        self.argocd.count_cached(ask.call(), trip);
-        answer
+        self.call(ask, trip).await
     }
 
     async fn call(&self, ask: &Ask, trip: &Trip) -> Answer {

@@ -132,6 +132,11 @@ pub struct Health {
 #[error("the settings of argo cd are not known yet")]
 struct SettingsUnknown;
 
+/// Others have held all the memory for too long.
+#[derive(Debug, thiserror::Error)]
+#[error("the answers of other events and their reports took up all room until the event's time was over")]
+struct NoRoom;
+
 /// A round that asks the same again and again.
 #[derive(Debug, thiserror::Error)]
 #[error("the event asked argo cd more than {MOST_TURNS} times in a row")]
@@ -184,16 +189,17 @@ impl Enrich for ArgoCdEnrichment {
         };
         let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
         // The round holds the answers until the reports are built; they are held until they are told.
-        let room = inner.room(event, &trip).await;
+        let Some(room) = inner.room(event, &trip).await else {
+            // Without its answers no report is made: what is short is memory here, not what Argo CD knows.
+            return Err(StageError::retry(Reason::Timeout, NoRoom));
+        };
         let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
         inner.note_need(&event.uid, kibibytes(bytes)).await;
         if let Some(raw_manifests) = round.learned() {
             argocd.learn(raw_manifests);
         }
         let enriched = round.finish().map_err(|error| put_off(error, &trip))?;
-        if let Some(room) = room {
-            turn.room.hold(inner.fitted(room, &enriched));
-        }
+        turn.room.hold(inner.fitted(room, &enriched));
         Ok(enriched)
     }
 }
@@ -232,7 +238,7 @@ impl Inner {
 
     /// Waits until there is room for the answers of an event: for as many bytes as its application needed
     /// last time. One wait for all of an event, so that two events never wait for each other.
-    /// `None` when the event's time is over; then its calls fail at once.
+    /// `None` when the event's time is over.
     async fn room(&self, event: &Event, trip: &Trip) -> Option<OwnedSemaphorePermit> {
         let known = self.needed.get(&event.uid).await;
         let needed = known.unwrap_or_else(|| self.typical.load(Ordering::Relaxed).saturating_mul(2));

@@ -29,6 +29,24 @@ struct Top<'a> {
     status: Lenient<Status<'a>>,
 }
 
+/// The same without what it says of an operation.
+#[derive(Deserialize)]
+struct Bare<'a> {
+    #[serde(borrow, default)]
+    metadata: Lenient<Metadata<'a>>,
+}
+
+impl<'a> Top<'a> {
+    /// Reads an object. One whose status nobody could read, a member that stands there twice for one, still is what its
+    /// metadata say.
+    fn read(text: &'a str) -> serde_json::Result<Self> {
+        serde_json::from_str(text).or_else(|error| match serde_json::from_str(text) {
+            Ok(Bare { metadata }) => Ok(Self { metadata, status: Lenient(None) }),
+            Err(_) => Err(error),
+        })
+    }
+}
+
 #[derive(Deserialize)]
 struct Metadata<'a> {
     #[serde(borrow)]
@@ -152,7 +170,7 @@ pub(crate) struct Unreadable {
 /// Reads the identity out of an object's JSON text.
 pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
     let unreadable = |part| Unreadable { part, key: None, resource_version: None };
-    let top: Top<'_> = serde_json::from_str(text).map_err(|_| unreadable("object"))?;
+    let top = Top::read(text).map_err(|_| unreadable("object"))?;
     let metadata = top.metadata.0.ok_or(unreadable("metadata"))?;
     let resource_version = non_empty(metadata.resource_version).map(Cow::into_owned);
     let (key, part) = match (non_empty(metadata.namespace), non_empty(metadata.name)) {
@@ -179,7 +197,7 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
 
 /// `metadata.resourceVersion` alone: all that a bookmark has.
 pub(crate) fn resource_version(text: &str) -> Option<String> {
-    let top: Top<'_> = serde_json::from_str(text).ok()?;
+    let top = Top::read(text).ok()?;
     non_empty(top.metadata.0?.resource_version).map(Cow::into_owned)
 }
 

@@ -167,6 +167,23 @@ fn every_kept_text_of_an_operations_end_is_redacted_and_what_is_harmless_stays()
 }
 
 #[test]
+fn what_nobody_could_read_of_a_status_costs_the_operation_alone() {
+    let with = |status: &str| {
+        let metadata = r#"{"name":"a","namespace":"n","uid":"u","resourceVersion":"7"}"#;
+        format!(r#"{{"status":{status},"metadata":{metadata}}}"#)
+    };
+    for status in
+        [r#"{"operationState":{},"operationState":{}}"#, r#"{"operationState":1e999}"#, r#""\ud800""#]
+    {
+        let text = with(status);
+        let head = head(&text).unwrap();
+        assert_eq!((head.key.as_str(), head.resource_version.as_str()), ("n/a", "7"), "{status}");
+        assert!(head.operation.is_none(), "{status}");
+    }
+    assert!(head(&with("{]")).is_err());
+}
+
+#[test]
 fn a_bookmark_has_a_version_alone() {
     let bookmark = r#"{"kind":"Application","metadata":{"resourceVersion":"99","creationTimestamp":null}}"#;
     assert_eq!(resource_version(bookmark).as_deref(), Some("99"));

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::{Lease, Replica};
 
-/// Numbers the writes of one [`Ownership`].
+/// Numbers the writes of one [`super::Ownership`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Request(u64);
 
@@ -69,7 +69,7 @@ pub enum Input {
         /// The epoch it was started with.
         epoch: u64,
     },
-    /// Time has passed: see [`Config::tick`].
+    /// Time has passed: see [`super::Config::tick`].
     Tick,
     /// The process is to end.
     Stop,
@@ -96,7 +96,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
     /// Write the replica's presence ([`super::Presence`]), whatever it was. It may expire by itself in the store, after
-    /// [`Config::ttl`] or later.
+    /// [`super::Config::ttl`] or later.
     Announce,
     /// Delete the replica's presence.
     Leave,
@@ -163,7 +163,7 @@ pub struct Write {
 pub struct Term {
     /// The epoch.
     pub epoch: u64,
-    /// When the lease ends, on the monotonic clock of [`Ownership::step`].
+    /// When the lease ends, on the monotonic clock of [`super::Ownership::step`].
     pub until: Duration,
 }
 

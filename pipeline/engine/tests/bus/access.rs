@@ -2,7 +2,7 @@
 
 use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -11,6 +11,7 @@ use nkeys::KeyPair;
 use pipeline_core::{SecretString, Shutdown};
 use pipeline_engine::bus::jetstream::{Config, ConnectError, Credentials, JetStream, Tls, connect};
 use tempfile::TempDir;
+use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
@@ -39,8 +40,13 @@ impl<'a> MakeWriter<'a> for Log {
     }
 }
 
+/// While one thread alone has a subscriber, what another thread says first is switched off for all: with this one there
+/// are always two.
+static SECOND: LazyLock<Dispatch> = LazyLock::new(|| Dispatch::new(tracing_subscriber::registry()));
+
 impl Log {
     fn begin() -> (Self, DefaultGuard) {
+        LazyLock::force(&SECOND);
         let log = Self::default();
         let subscriber = tracing_subscriber::fmt()
             .with_writer(log.clone())
@@ -228,7 +234,7 @@ async fn what_a_user_may_not_do_is_said_once() {
     );
     let (log, _guard) = Log::begin();
     let credentials = Credentials::Password { user: "runtime".into(), password: secret("right") };
-    let bus = connected(Config { credentials, timeout: Duration::from_millis(200), ..config(&server) }).await;
+    let bus = connected(Config { credentials, timeout: Duration::from_secs(3), ..config(&server) }).await;
     for _ in 0..2 {
         let refused = bus.ensure(&[durable(0)]).await.unwrap_err();
         assert_eq!(refused.to_string(), "asking for the stream of the bus failed");

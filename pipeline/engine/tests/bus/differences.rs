@@ -6,7 +6,7 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream;
 use pipeline_engine::bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
 
-use crate::server::Server;
+use crate::server::{Server, version};
 use crate::world::{config, connected, durable, published, state};
 
 fn said(differences: &[Difference]) -> Vec<String> {
@@ -116,7 +116,7 @@ async fn what_stands_there_is_shown() {
     published(&bus, &state("u", 1, 10)).await;
     published(&bus, &state("u", 2, 10)).await;
     let show = bus.show().await.unwrap();
-    assert_eq!((show.server.as_str(), show.max_payload), ("2.15.0", 1 << 20));
+    assert_eq!((show.server, show.max_payload), (version(), 1 << 20));
     let stream = show.stream.unwrap();
     let bytes = stream.bytes;
     assert!((200..500).contains(&bytes), "{bytes}");

@@ -12,7 +12,7 @@ use crate::world::{config, connected, delivered, durable, published, ready, soon
 #[tokio::test]
 async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {
     let server = Server::start();
-    let short = Config { ack_wait: Duration::from_secs(1), ..config(&server) };
+    let short = Config { ack_wait: Duration::from_secs(5), ..config(&server) };
     let (bus, mut killed) = ready(short.clone()).await;
     for uid in ["a", "b", "c"] {
         published(&bus, &state(uid, 1, 10)).await;

@@ -1,5 +1,6 @@
 //! The server goes and comes back, with and without what it stored.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pipeline_core::Shutdown;
@@ -50,12 +51,16 @@ async fn a_server_that_comes_back_with_its_storage_goes_on_where_it_was() {
     back(&bus).await;
     assert_eq!(bus.check(&[durable(0)]).await.unwrap(), []);
     held.acker.ack().await.unwrap();
-    assert_eq!(taken(&mut deliveries).await.uid.as_ref(), "b");
     assert_eq!(
         tried(&bus, &state("c", 1, 10)).await.unwrap(),
         Published::Stored { sequence: 3, whole: true }
     );
-    assert_eq!(taken(&mut deliveries).await.uid.as_ref(), "c");
+    // What was delivered just before the end may come again: the server writes down later than it delivers.
+    let mut came = BTreeSet::new();
+    while !came.contains("c") {
+        came.insert(taken(&mut deliveries).await.uid.to_string());
+    }
+    assert!(came.contains("b"), "{came:?}");
 }
 
 #[tokio::test]

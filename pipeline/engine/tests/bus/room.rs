@@ -56,7 +56,7 @@ async fn a_newer_state_takes_the_place_of_one_that_waits_and_is_counted() {
 #[tokio::test]
 async fn a_state_that_was_replaced_while_it_was_worked_on_does_not_come_again() {
     let server = Server::start();
-    let short = Config { ack_wait: std::time::Duration::from_millis(500), ..config(&server) };
+    let short = Config { ack_wait: std::time::Duration::from_secs(5), ..config(&server) };
     let (bus, mut deliveries) = ready(short).await;
     published(&bus, &state("u", 1, 10)).await;
     let first = delivered(&mut deliveries).await;

@@ -145,3 +145,10 @@ fn program() -> PathBuf {
             panic!("there is no nats-server: run .ci/setup, or name one by LOADTEST_NATS_SERVER")
         })
 }
+
+/// As `nats-server --version` tells it.
+pub(crate) fn version() -> String {
+    let told = Command::new(program()).arg("--version").output().unwrap().stdout;
+    let told = String::from_utf8(told).unwrap();
+    told.trim().rsplit_once("nats-server: v").unwrap().1.to_owned()
+}

@@ -18,7 +18,7 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const SOURCE: &str = "applications";
 
 pub(crate) fn config(server: &Server) -> Config {
-    Config { urls: vec![server.url()], ..Config::default() }
+    Config { urls: vec![server.url()], timeout: DEADLINE / 2, ..Config::default() }
 }
 
 pub(crate) fn durable(shard: u32) -> Durable {

@@ -20,8 +20,9 @@ const BATCH_BYTES: usize = 4 << 20;
 /// Pauses between two attempts to consume.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// What one durable delivers. Messages that were fetched and not taken when it is dropped are delivered again after
-/// `ack_wait`.
+/// What one durable delivers. Messages that were fetched and not taken when it is dropped, or when the connection breaks,
+/// are delivered again after `ack_wait`: behind newer ones of the same uid that came meanwhile, so that whoever takes them
+/// compares versions.
 pub struct Deliveries {
     bus: JetStream,
     durable: String,

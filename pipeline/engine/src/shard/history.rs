@@ -13,7 +13,7 @@ use super::slim::{Kept, Whose};
 use crate::lane::Step;
 
 /// Steps kept of each application.
-const KEPT: usize = 16;
+const KEPT: usize = 24;
 /// Of these, calls that succeeded and resources that were reported: of one large round they would take the place of
 /// all other steps.
 const DETAILS: usize = 5;
@@ -187,7 +187,7 @@ mod tests {
             history.push(&key(0), at(second), moment(second, Step::Observed));
         }
         history.push(&key(1), at(7), moment(7, Step::Reading));
-        assert_eq!(versions(&history, 0), (84..100).collect::<Vec<_>>());
+        assert_eq!(versions(&history, 0), (76..100).collect::<Vec<_>>());
         assert_eq!(history.of(&key(1)), [moment(7, Step::Reading)]);
         assert_eq!(history.of(&key(2)), []);
     }

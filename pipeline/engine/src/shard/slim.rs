@@ -1,4 +1,4 @@
-//! A step as it is kept: a quarter of its size, since more than ten steps are kept of each of thousands of applications.
+//! A step as it is kept: a quarter of its size, since some twenty steps are kept of each of thousands of applications.
 //!
 //! Times are kept to the hundredth of a millisecond up to six hours, then to the hundredth of a second, for up to eight
 //! months; moments to the millisecond. Longer ones are kept as the longest.

@@ -3,7 +3,9 @@
 
 mod admin;
 mod build;
-mod log;
+pub(crate) mod bus;
+pub(crate) mod join;
+pub(crate) mod log;
 mod rbac;
 mod traces;
 
@@ -14,6 +16,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
 use pipeline_engine::admin::Answering;
+use pipeline_engine::bus::Bus;
 use pipeline_engine::health::{Health, HealthLimits};
 use pipeline_engine::ledger::Ledger;
 use pipeline_engine::metrics::{Metrics, MetricsConfig};
@@ -89,7 +92,9 @@ struct Reporter {
 impl Reporter {
     async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
         let engine_config = build::engine(config);
-        let owned = engine_config.owned.shards(engine_config.sharding);
+        // Shards that come and go are nobody's at first.
+        let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
+        let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
         let metrics = Metrics::new(&MetricsConfig {
             compat: config.compat_metrics,
             shards: engine_config.sharding.shards().get(),
@@ -107,11 +112,20 @@ impl Reporter {
         );
 
         let places = build::places(config).await?;
-        let redactor = build::redactor(&places).await?;
+        let connected = join::connected(config, stop).await?;
         let seen = Seen::default();
         let watch = build::watch(config);
         let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
-        let ledger = build::ledger(config, &server, &places).await?;
+        let (mut ledger, mut shared_key) = (None, None);
+        if let Some(connected) = &connected {
+            ledger = connected.ledger(config, &server).await?;
+            shared_key = connected.redaction_key(&places).await?;
+        }
+        let redactor = build::redactor(&places, shared_key).await?;
+        let ledger = match ledger {
+            Some(ledger) => ledger,
+            None => build::ledger(config, &server, &places).await?,
+        };
         let deps =
             stages_watch::Deps { seen: seen.clone(), meter: meter.clone(), redactor: redactor.clone() };
         let source = watch
@@ -125,6 +139,10 @@ impl Reporter {
             .context("reach Argo CD (settings under `argocd`)")?;
         let sink = build::sink(config, meter, stop).await?;
 
+        let bus = match connected {
+            Some(connected) => connected.join(config, stop).await?,
+            None => Bus::Memory,
+        };
         let parts = Parts {
             source,
             enrich: enrich.clone(),
@@ -132,6 +150,7 @@ impl Reporter {
             ledger: ledger.clone(),
             metrics: metrics.clone(),
             health: health.clone(),
+            bus,
         };
         let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
         let engine = Engine::traced(engine_config, parts, tap);

@@ -12,7 +12,7 @@ mod explain;
 mod parked;
 mod replay;
 mod sentence;
-mod show;
+pub(crate) mod show;
 mod status;
 mod tail;
 mod top;
@@ -84,17 +84,17 @@ fn print<T: DeserializeOwned>(
 }
 
 /// Writes to standard output, at once.
-fn say(text: &str) -> anyhow::Result<()> {
+pub(crate) fn say(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).and_then(|()| out.flush()).context("write to standard output")
 }
 
 /// Writes a line to standard error.
-fn complain(text: &str) {
+pub(crate) fn complain(text: &str) {
     // Nobody is left to be told that standard error is closed.
     let _ = writeln!(std::io::stderr().lock(), "gitops-runtime: {text}");
 }
 
-fn is_broken_pipe(error: &anyhow::Error) -> bool {
+pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
     error.downcast_ref::<std::io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }

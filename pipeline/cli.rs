@@ -1,6 +1,7 @@
 //! The command line.
 
 mod ask;
+mod bus;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,6 +10,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::ask::{Ask, Distributed, ParkedCommand, Place, Which};
+pub(crate) use self::bus::{BusCommand, LedgerCommand, OnBus, Tapping};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
@@ -25,6 +27,9 @@ Examples:
   Ask a running reporter why an application was reported or not, and how it stands as a whole:
     gitops-runtime explain shop
     gitops-runtime status
+  Let replicas come and go, on a bus that they share, and see what is on it:
+    gitops-runtime reporter --config settings.yaml --bus nats://nats:4222
+    gitops-runtime bus show --config settings.yaml --bus nats://nats:4222
   Grant a ServiceAccount what the reporter needs, and nothing else:
     gitops-runtime rbac print --role reporter | kubectl apply -f -";
 
@@ -55,7 +60,9 @@ Examples:
   With the settings the reporter runs with, and a ServiceAccount elsewhere:
     gitops-runtime rbac print --role reporter --config settings.yaml --service-account gitops/reporter
   Applications in other namespaces as well:
-    gitops-runtime rbac print --role reporter --application-namespaces 'team-*'";
+    gitops-runtime rbac print --role reporter --application-namespaces 'team-*'
+  Replicas whose leases are objects of the cluster:
+    gitops-runtime rbac print --role reporter --bus nats://nats:4222 --set bus.leases.store=kubernetes";
 
 /// The command line as it was given. Not to be printed: somebody may have put a secret there.
 #[derive(Parser)]
@@ -73,6 +80,8 @@ pub(crate) enum Command {
     Reporter(Box<Settings>),
     #[command(flatten)]
     Ask(Ask),
+    #[command(flatten)]
+    OnBus(OnBus),
     /// Print, check or describe the settings.
     #[command(subcommand, after_help = CONFIG)]
     Config(ConfigCommand),
@@ -179,6 +188,9 @@ pub(crate) struct Settings {
     /// A file that holds the token of the platform
     #[arg(long, value_name = "FILE")]
     platform_token_file: Option<String>,
+    /// The servers of the bus, such as nats://nats:4222; replicas come and go on it
+    #[arg(long, value_name = "URL")]
+    bus: Option<String>,
     /// What remembers the acknowledged: memory, or a file
     #[arg(long, value_name = "memory|FILE")]
     ledger: Option<String>,
@@ -238,6 +250,7 @@ impl Settings {
             ("argocd.caFile", "--argocd-ca-file", &self.argocd_ca_file),
             ("platform.url", "--platform-url", &self.platform_url),
             ("platform.tokenFile", "--platform-token-file", &self.platform_token_file),
+            ("bus.url", "--bus", &self.bus),
             ("state.directory", "--state", &self.state),
             ("serve.address", "--listen", &self.listen),
             ("log.level", "--log-level", &self.log_level),
@@ -313,7 +326,7 @@ mod tests {
     fn every_flag_names_a_setting() {
         let line = "x reporter --sink stdout --kubeconfig k --context c --namespace n --application-namespaces a \
                     --argocd-url http://a --argocd-token-file t --argocd-ca-file f --argocd-insecure \
-                    --platform-url http://p --platform-token-file t --ledger l --state s --listen 127.0.0.1:1 \
+                    --platform-url http://p --platform-token-file t --bus nats://n --ledger l --state s --listen 127.0.0.1:1 \
                     --log-level info --log-format text";
         let Command::Reporter(settings) = Cli::parse_from(line.split_whitespace()).command else {
             panic!("not the reporter");

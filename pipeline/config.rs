@@ -5,6 +5,7 @@
 //! setting. Nothing is read from or written to the disk but the file of settings; what a setting names (tokens,
 //! the state directory) is opened by whoever starts: see [`State::open`].
 
+mod bus;
 mod catalogue;
 mod command;
 mod environment;
@@ -14,6 +15,7 @@ mod print;
 mod problem;
 mod raw;
 mod resolve;
+mod sharding;
 mod state;
 mod traces;
 mod units;
@@ -26,6 +28,7 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use url::Url;
 
+pub(crate) use self::bus::{Bus, Credentials as BusCredentials, LeaseStore, Leases};
 pub(crate) use self::command::run;
 use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};
@@ -65,6 +68,8 @@ pub(crate) struct Config {
     pub(crate) argocd: Argocd,
     /// The platform.
     pub(crate) platform: Platform,
+    /// The bus; `None`: it is in memory, and there is one process or each has its own shard.
+    pub(crate) bus: Option<Bus>,
     /// The ledger and the redaction key: which, and where.
     pub(crate) state: State,
     /// Where `/healthz`, `/readyz`, `/metrics` and `/app-distribution` are served; `None` serves nothing.
@@ -154,7 +159,7 @@ pub(crate) struct Platform {
     pub(crate) token: Token,
     pub(crate) ca_file: Option<PathBuf>,
     pub(crate) insecure: bool,
-    /// Of one request.
+    /// Of one request; with leases at most [`Leases::post_timeout`].
     pub(crate) timeout: Duration,
 }
 
@@ -174,7 +179,7 @@ pub(crate) struct Reporter {
     pub(crate) algorithm: Algorithm,
     /// Over all processes, at least 1.
     pub(crate) shards: u32,
-    /// The one this process owns, less than `shards`; `None`: all of them.
+    /// The one this process owns, less than `shards`; `None`: all of them, or those whose [`Leases`] it holds.
     pub(crate) shard: Option<u32>,
     /// Events in the queue of one shard.
     pub(crate) queue_events: usize,

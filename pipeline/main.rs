@@ -3,6 +3,7 @@
 
 mod app;
 mod ask;
+mod bus;
 mod cli;
 mod config;
 
@@ -12,24 +13,20 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let variables = config::variables();
-    match cli::Cli::read(&variables) {
-        cli::Command::Ask(ask) => match ask::run(&ask, &variables) {
-            Ok(code) => code,
-            Err(error) => fail(format!("gitops-runtime: {error:#}")),
-        },
-        cli::Command::Config(command) => config::run(&command, &variables),
+    let done = match cli::Cli::read(&variables) {
+        cli::Command::Ask(ask) => ask::run(&ask, &variables),
+        cli::Command::OnBus(command) => bus::run(&command, &variables),
+        cli::Command::Config(command) => return config::run(&command, &variables),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
-            Ok(()) => ExitCode::SUCCESS,
-            Err(error) => fail(format!("{error:#}")),
+            Ok(()) => Ok(ExitCode::SUCCESS),
+            Err(error) => return fail(format!("{error:#}")),
         },
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
-            Ok(loaded) => match app::reporter(loaded) {
-                Ok(()) => ExitCode::SUCCESS,
-                Err(error) => fail(format!("gitops-runtime: {error:#}")),
-            },
-            Err(problems) => fail(problems),
+            Ok(loaded) => app::reporter(loaded).map(|()| ExitCode::SUCCESS),
+            Err(problems) => return fail(problems),
         },
-    }
+    };
+    done.unwrap_or_else(|error| fail(format!("gitops-runtime: {error:#}")))
 }
 
 fn fail(why: impl Display) -> ExitCode {

@@ -15,6 +15,7 @@ use crate::screen::{judged, say, table};
 const SUITES: &[(&str, &[&str])] = &[
     ("bench", &["bench"]),
     ("faults", &["faults", "--long", "--seed", "{seed}"]),
+    ("replicas", &["replicas", "--long", "--seed", "{seed}"]),
     ("scenarios", &["cluster", "run", "--all", "--record", "{recordings}"]),
     ("replay", &["cluster", "replay", "{recordings}"]),
     ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
@@ -28,7 +29,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, scenarios, replay (of what scenarios recorded), fault-rounds
+    /// Suites to run instead of all: bench, faults, replicas, scenarios, replay (of what scenarios recorded), fault-rounds
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -99,7 +100,10 @@ mod tests {
 
     #[test]
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
-        assert_eq!(names(&[]).unwrap(), ["bench", "faults", "scenarios", "replay", "fault-rounds"]);
+        assert_eq!(
+            names(&[]).unwrap(),
+            ["bench", "faults", "replicas", "scenarios", "replay", "fault-rounds"]
+        );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
 
@@ -108,7 +112,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, scenarios, replay, fault-rounds"
+            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, replay, fault-rounds"
         );
         assert_eq!(
             refused(&["replay"]),

@@ -21,6 +21,8 @@ enum Command {
     Compare(loadtest::bench::compare::Args),
     /// Breaks the real binary and its peers, and judges what the platform was told
     Faults(loadtest::faults::Args),
+    /// Breaks replicas of the real binary and the NATS server between them, and judges what the platform was told
+    Replicas(loadtest::replicas::Args),
     /// Runs every suite in its long form
     Full(loadtest::full::Args),
     /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
@@ -39,6 +41,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Bench(args) => loadtest::bench::run(&args),
         Command::Compare(args) => loadtest::bench::compare::run(&args),
         Command::Faults(args) => loadtest::faults::run(&args),
+        Command::Replicas(args) => loadtest::replicas::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest::cluster::run(&args),
         Command::Sim(args) => loadtest::sim::run(&args),

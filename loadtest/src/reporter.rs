@@ -6,6 +6,7 @@ mod metrics;
 mod tests;
 mod usage;
 
+use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;
 
@@ -123,7 +124,7 @@ impl Reporter {
         let mut settings = Self::settings();
         merge(&mut settings, more);
         let environment = simulation.environment(&settings)?;
-        Self::launch(program, environment, simulation.directory()).await
+        Self::launch(program, Vec::new(), environment, simulation.directory()).await
     }
 
     /// What is set for every reporter, whatever it is pointed at.
@@ -135,12 +136,14 @@ impl Reporter {
         })
     }
 
-    /// Starts `program` in a folder, with settings that `environment` points it to, and waits until it serves.
+    /// Starts `program reporter` in a folder, with settings that further arguments or `environment` point it to, and waits
+    /// until it serves.
     ///
     /// # Errors
     /// As [`Self::start`].
     pub async fn launch(
         program: &Path,
+        more: Vec<OsString>,
         environment: Vec<(String, String)>,
         directory: &Path,
     ) -> anyhow::Result<Self> {
@@ -148,7 +151,7 @@ impl Reporter {
         let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
         let mut process = Process::start(&Start {
             program,
-            args: vec!["reporter".into()],
+            args: [OsString::from("reporter")].into_iter().chain(more).collect(),
             env: environment,
             directory: directory.to_path_buf(),
         })?;

@@ -56,8 +56,11 @@ pub(super) async fn places(config: &Config) -> anyhow::Result<Places> {
     tokio::task::spawn_blocking(move || state.open()).await.context("find the state directory")?
 }
 
-/// Replaces secrets by digests under the key of this runtime.
-pub(super) async fn redactor(places: &Places) -> anyhow::Result<Redactor> {
+/// Replaces secrets by digests under the key of this runtime, or the one that it `shared` with others.
+pub(super) async fn redactor(places: &Places, shared: Option<RedactionKey>) -> anyhow::Result<Redactor> {
+    if let Some(shared) = shared {
+        return Ok(Redactor::new(shared.as_bytes()));
+    }
     let places = places.clone();
     tokio::task::spawn_blocking(move || {
         let key = match &places.key {
@@ -207,7 +210,7 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
 }
 
 /// The name acknowledgements are remembered under: one for each pair of a cluster and a receiver.
-fn acknowledged_by(config: &Config, server: &str) -> String {
+pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
     let mut parts = Hasher::default();
     parts.write(server.trim_end_matches('/').as_bytes());
     let kind = match &config.reporter.sink {

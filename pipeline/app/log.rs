@@ -13,7 +13,7 @@ use crate::config::{Config, LogFormat, LogLevel};
 const QUIET: [&str; 5] = ["async_nats", "h2", "hyper", "kube_client", "rustls"];
 
 /// Starts logging; a second call changes nothing.
-pub(super) fn start(config: &Config) {
+pub(crate) fn start(config: &Config) {
     std::panic::set_hook(Box::new(panicked));
     let level = match config.log_level {
         LogLevel::Error => Level::ERROR,

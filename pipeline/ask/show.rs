@@ -5,7 +5,7 @@ use pipeline_core::Timestamp;
 
 /// A table without borders; the first `texts` columns stand to the left, the others to the right. An empty header is
 /// not shown.
-pub(super) fn table(texts: usize, header: &[&str], rows: &[Vec<String>]) -> String {
+pub(crate) fn table(texts: usize, header: &[&str], rows: &[Vec<String>]) -> String {
     let mut table = Table::new();
     table.load_style(comfy_table::presets::NOTHING);
     if !header.is_empty() {
@@ -38,7 +38,7 @@ pub(super) fn span(seconds: f64) -> String {
 }
 
 /// Bytes in the unit that suits them.
-pub(super) fn size(bytes: u64) -> String {
+pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         b if b < 10_000 => format!("{b} B"),
         b if b < 10_000_000 => format!("{} kB", b / 1_000),
@@ -47,7 +47,7 @@ pub(super) fn size(bytes: u64) -> String {
 }
 
 /// How many of something; the plural is made with s.
-pub(super) fn count(number: u64, of: &str) -> String {
+pub(crate) fn count(number: u64, of: &str) -> String {
     if number == 1 { format!("1 {of}") } else { format!("{number} {of}s") }
 }
 

@@ -276,7 +276,7 @@ impl Place {
     }
 }
 
-fn app(text: &str) -> Result<String, String> {
+pub(super) fn app(text: &str) -> Result<String, String> {
     let named = if text.contains('/') { Key::parse(text) } else { Key::new("any", text) };
     match named {
         Ok(_) => Ok(text.to_owned()),

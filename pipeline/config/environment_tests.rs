@@ -86,11 +86,11 @@ fn replicas_are_shards_and_each_owns_the_one_of_its_number() {
         (setting("shards"), setting("shard"), ignored.join(","))
     };
     let is = |shards: &str, shard: &str, ignored: &str| {
-        (shards.to_owned(), format!("\"{shard}\""), ignored.to_owned())
+        (format!("\"{shards}\""), format!("\"{shard}\""), ignored.to_owned())
     };
-    assert_eq!(sharding(&[]), is("5", "all", ""));
+    assert_eq!(sharding(&[]), is("auto", "auto", ""));
     let one = [("EVENT_REPORTER_REPLICAS", "1")];
-    assert_eq!(sharding(&one), is("5", "all", "EVENT_REPORTER_REPLICAS"));
+    assert_eq!(sharding(&one), is("auto", "auto", "EVENT_REPORTER_REPLICAS"));
     let three = [("EVENT_REPORTER_REPLICAS", "3")];
     assert_eq!(sharding(&three), is("3", "hostname", ""));
     let second = [("EVENT_REPORTER_REPLICAS", "3"), ("EVENT_REPORTER_SHARD", "1")];
@@ -98,8 +98,8 @@ fn replicas_are_shards_and_each_owns_the_one_of_its_number() {
     let unsaid = [("EVENT_REPORTER_REPLICAS", "3"), ("EVENT_REPORTER_SHARD", "-1")];
     assert_eq!(sharding(&unsaid), is("3", "hostname", ""));
     let alone = [("EVENT_REPORTER_REPLICAS", "1"), ("EVENT_REPORTER_SHARD", "2")];
-    assert_eq!(sharding(&alone), is("5", "all", "EVENT_REPORTER_REPLICAS,EVENT_REPORTER_SHARD"));
-    assert_eq!(sharding(&[("EVENT_REPORTER_SHARD", "2")]), is("5", "2", ""));
+    assert_eq!(sharding(&alone), is("auto", "auto", "EVENT_REPORTER_REPLICAS,EVENT_REPORTER_SHARD"));
+    assert_eq!(sharding(&[("EVENT_REPORTER_SHARD", "2")]), is("auto", "2", ""));
 }
 
 #[test]

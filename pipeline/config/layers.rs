@@ -16,13 +16,21 @@ use super::raw::Raw;
 const FILE_LIMIT: u64 = 1 << 20;
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 6] = [
+const ALTERNATIVES: [&[&str]; 7] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &["argocd.token", "argocd.tokenFile", "argocd.tokenSecret.name"],
     &["platform.token", "platform.tokenFile"],
     &["admin.token", "admin.tokenFile"],
     &["traces.otlp.token", "traces.otlp.tokenFile"],
+    &[
+        "bus.password",
+        "bus.passwordFile",
+        "bus.token",
+        "bus.tokenFile",
+        "bus.credentialsFile",
+        "bus.nkeyFile",
+    ],
 ];
 
 /// The settings as they are laid so far. Not to be printed: secrets are among them.

@@ -11,8 +11,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 use url::Url;
 
+use super::bus::Written as Bus;
+use super::sharding::{Shard, Shards};
 use super::traces::{Headers, Ratio};
-use super::units::{As, Pattern, Shard, Size, SocketPlace, UrlPath};
+use super::units::{As, Pattern, Size, SocketPlace, UrlPath};
 
 /// Everything.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -21,6 +23,7 @@ pub(crate) struct Raw {
     pub(crate) kubernetes: Kubernetes,
     pub(crate) argocd: Argocd,
     pub(crate) platform: Platform,
+    pub(crate) bus: Bus,
     pub(crate) state: State,
     pub(crate) redaction: Redaction,
     pub(crate) serve: Serve,
@@ -219,8 +222,7 @@ pub(crate) struct Reporter {
 #[serde(deny_unknown_fields)]
 pub(crate) struct Sharding {
     pub(crate) algorithm: Algorithm,
-    #[schemars(range(min = 1, max = 1024))]
-    pub(crate) shards: u32,
+    pub(crate) shards: As<Shards>,
     pub(crate) shard: As<Shard>,
 }
 
@@ -287,6 +289,7 @@ pub(crate) enum Storage {
     Auto,
     File,
     Memory,
+    Bucket,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

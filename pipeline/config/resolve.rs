@@ -8,12 +8,14 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use url::Url;
 
+use super::bus::{self, Around};
 use super::host::Host;
 use super::problem::Problems;
 use super::raw::{self, Choosing, Raw, SinkKind, Storage};
+use super::sharding::{self, Sharding};
 use super::state::State;
 use super::traces;
-use super::units::{self, Shard};
+use super::units;
 use super::{Admin, Argocd, Batch, Config, Kubernetes, Platform, RateLimit, Reporter, Sink, Token};
 
 /// The namespace Argo CD is installed in, unless something says otherwise.
@@ -22,18 +24,31 @@ pub(crate) const NAMESPACE: &str = "argocd";
 /// Resolves everything; `None` when a problem leaves nothing to resolve.
 pub(crate) fn config(raw: Raw, host: &Host, problems: &mut Problems) -> Option<Config> {
     let kind = raw.reporter.sink.kind;
-    let shard = shard(&raw.reporter.sharding, host, problems);
-    let state = state(&raw, shard, host);
+    let has_bus = !raw.bus.url.0.0.is_empty();
+    let sharding = sharding::resolve(&raw.reporter.sharding, has_bus, host, problems);
+    let storage = storage(&raw.reporter, has_bus, sharding.leases, problems);
+    let state = state(&raw, storage, sharding, host);
     let kubernetes = kubernetes(raw.kubernetes, host, problems);
     let argocd = argocd(raw.argocd, problems);
     let platform = platform(raw.platform, kind, problems);
     let admin = admin(raw.admin, problems);
-    let reporter = reporter(raw.reporter, shard, problems);
-    let (argocd, platform, reporter) = (argocd?, platform?, reporter?);
+    let reporter = reporter(raw.reporter, sharding, problems);
+    let (argocd, mut platform, reporter) = (argocd?, platform?, reporter?);
+    let around = Around {
+        host,
+        leases: sharding.leases.then_some(sharding.shards),
+        bucket: storage == Storage::Bucket,
+        post_timeout: platform.timeout,
+    };
+    let bus = bus::resolve(raw.bus, &around, problems);
+    if let Some(leases) = bus.as_ref().and_then(|bus| bus.leases) {
+        platform.timeout = leases.post_timeout;
+    }
     Some(Config {
         kubernetes,
         argocd,
         platform,
+        bus,
         state,
         serve: raw.serve.address.0,
         serve_metrics: raw.serve.metrics_address.0.filter(|other| {
@@ -152,7 +167,7 @@ fn admin(raw: raw::Admin, problems: &mut Problems) -> Admin {
     Admin { address, token }
 }
 
-fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> Option<Reporter> {
+fn reporter(raw: raw::Reporter, sharding: Sharding, problems: &mut Problems) -> Option<Reporter> {
     positive("reporter.lanes.retry.min", raw.lanes.retry.min.0, problems);
     if raw.lanes.retry.max.0 < raw.lanes.retry.min.0 {
         problems.add("reporter.lanes.retry.max", "must not be shorter than reporter.lanes.retry.min", None);
@@ -190,8 +205,8 @@ fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> 
     };
     Some(Reporter {
         algorithm: raw.sharding.algorithm,
-        shards: raw.sharding.shards,
-        shard,
+        shards: sharding.shards,
+        shard: sharding.shard,
         queue_events: raw.queue.events,
         queue_bytes: bytes("reporter.queue.bytes", raw.queue.bytes.0.0, 1 << 20, problems),
         concurrency: raw.lanes.concurrency,
@@ -207,56 +222,56 @@ fn reporter(raw: raw::Reporter, shard: Option<u32>, problems: &mut Problems) -> 
     })
 }
 
-fn state(raw: &Raw, shard: Option<u32>, host: &Host) -> State {
-    let ledger = &raw.reporter.ledger;
-    let keep_ledger = match ledger.storage {
-        Storage::File => true,
-        Storage::Memory => false,
-        Storage::Auto => ledger.path.0.is_some() || raw.reporter.sink.kind != SinkKind::Stdout,
-    };
-    let ledger_name = match shard {
-        Some(shard) => format!("reporter-ledger-{shard}-of-{}.redb", raw.reporter.sharding.shards),
+/// Where the ledger is kept; never `Auto`.
+fn storage(raw: &raw::Reporter, has_bus: bool, leases: bool, problems: &mut Problems) -> Storage {
+    const AT: &str = "reporter.ledger.storage";
+    const SHARED: &str = "replicas that come and go share a ledger";
+    let path = raw.ledger.path.0.is_some();
+    match raw.ledger.storage {
+        Storage::File | Storage::Memory if leases => {
+            let text = format!(
+                "{SHARED}: take bucket or auto, or give each replica shards of its own by reporter.sharding.shard"
+            );
+            problems.add(AT, text, None);
+            Storage::Bucket
+        }
+        Storage::Auto if leases => {
+            if path {
+                let text = format!("{SHARED}, which is a bucket of the bus and no file: leave it empty");
+                problems.add("reporter.ledger.path", text, None);
+            }
+            Storage::Bucket
+        }
+        Storage::Bucket if !has_bus => {
+            let text = "a bucket is on the bus, and bus.url is not set; set it (--bus nats://nats:4222), or take file";
+            problems.missing(AT, text);
+            Storage::Memory
+        }
+        Storage::Auto if path || raw.sink.kind != SinkKind::Stdout => Storage::File,
+        Storage::Auto => Storage::Memory,
+        given => given,
+    }
+}
+
+fn state(raw: &Raw, storage: Storage, sharding: Sharding, host: &Host) -> State {
+    let of_shard = |shard| format!("{shard}-of-{}", sharding.shards);
+    let ledger_name = match sharding.shard {
+        Some(shard) => format!("reporter-ledger-{}.redb", of_shard(shard)),
         None => "reporter-ledger.redb".to_owned(),
     };
-    let socket_name = match shard {
-        Some(shard) => format!("admin-{shard}-of-{}.sock", raw.reporter.sharding.shards),
+    let socket_name = match sharding.shard {
+        Some(shard) => format!("admin-{}.sock", of_shard(shard)),
         None => "admin.sock".to_owned(),
     };
     State {
         directories: raw.state.directory.0.clone().map_or_else(|| host.state.clone(), |given| vec![given]),
-        keep_ledger,
-        ledger: ledger.path.0.clone(),
+        keep_ledger: storage == Storage::File,
+        ledger: raw.reporter.ledger.path.0.clone(),
         ledger_name,
         socket: raw.admin.socket.0.clone(),
         socket_name,
         key_file: raw.redaction.key_file.0.clone(),
     }
-}
-
-/// The shard this process owns.
-fn shard(raw: &raw::Sharding, host: &Host, problems: &mut Problems) -> Option<u32> {
-    const AT: &str = "reporter.sharding.shard";
-    let shard = match raw.shard.0 {
-        Shard::All => return None,
-        Shard::Number(number) => number,
-        Shard::Hostname => {
-            let name = host.name.as_deref().unwrap_or_default();
-            let Some(number) = name.rsplit('-').next().and_then(|last| last.parse().ok()) else {
-                let text = format!(
-                    "the host's name '{name}' does not end in - and a number, as those of a StatefulSet do; \
-                     set the number of the shard (EVENT_REPORTER_SHARD), or all"
-                );
-                problems.missing(AT, text);
-                return None;
-            };
-            number
-        }
-    };
-    if shard >= raw.shards {
-        let last = raw.shards.saturating_sub(1);
-        problems.add(AT, format!("{shard} is not one of the {} shards, 0 to {last}", raw.shards), None);
-    }
-    Some(shard)
 }
 
 pub(super) fn token(
@@ -303,4 +318,4 @@ fn bytes(at: &str, size: u64, least: u64, problems: &mut Problems) -> usize {
 
 #[cfg(test)]
 #[path = "resolve_tests.rs"]
-mod tests;
+pub(super) mod tests;

@@ -7,7 +7,7 @@ use crate::config::catalogue::{Catalogue, Setting};
 use crate::config::layers::Layers;
 use crate::config::problem::Origin;
 
-fn host() -> Host {
+pub(in crate::config) fn host() -> Host {
     Host {
         name: Some("event-reporter-3".to_owned()),
         namespace: Some("runtime".to_owned()),
@@ -16,7 +16,7 @@ fn host() -> Host {
 }
 
 /// The defaults and what nothing starts without, then `flags`.
-fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
+pub(in crate::config) fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
     let mut layers = Layers::default();
     let needed = [("argocd.tokenFile", "/argocd"), ("platform.tokenFile", "/platform")];
     for (path, text) in needed.iter().chain(flags) {
@@ -26,7 +26,7 @@ fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
 }
 
 /// The first line of what is wrong.
-fn wrong(flags: &[(&str, &str)]) -> String {
+pub(in crate::config) fn wrong(flags: &[(&str, &str)]) -> String {
     let problems = resolve(flags, &host()).unwrap_err().to_string();
     problems.lines().next().unwrap_or_default().trim_start_matches("config: ").to_owned()
 }
@@ -66,6 +66,7 @@ fn the_path_of_argo_cd_may_be_given_in_its_address_or_on_its_own_or_both() {
 
 #[test]
 fn a_shard_is_a_number_or_that_of_the_host() {
+    assert_eq!(resolve(&[], &host()).unwrap().reporter.shard, None);
     let shard = |text: &str, shards: &str| {
         let flags = [("reporter.sharding.shard", text), ("reporter.sharding.shards", shards)];
         resolve(&flags, &host()).map(|config| config.reporter.shard)
@@ -252,6 +253,6 @@ fn the_socket_is_named_by_the_shard_where_processes_share_a_directory() {
     assert_eq!(state(&[("admin.socket", "")]).sockets(), [] as [&Path; 0]);
 }
 
-fn setting(path: &str) -> &'static Setting {
+pub(in crate::config) fn setting(path: &str) -> &'static Setting {
     Catalogue::get().setting(path).unwrap()
 }

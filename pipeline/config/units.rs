@@ -12,6 +12,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use url::Url;
 
+use super::bus::{ReplicaName, Servers, Subjects};
+use super::sharding::{Shard, Shards};
 use super::traces::{Headers, Ratio};
 
 /// What `config print` shows instead of a secret.
@@ -83,7 +85,7 @@ impl Format {
     }
 
     /// Every format, by the name in the JSON schema.
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::of::<Duration>(),
         Self::of::<Size>(),
         Self::of::<Option<Url>>(),
@@ -97,6 +99,10 @@ impl Format {
         Self::of::<SocketPlace>(),
         Self::of::<Ratio>(),
         Self::of::<Headers>(),
+        Self::of::<Shards>(),
+        Self::of::<Servers>(),
+        Self::of::<Subjects>(),
+        Self::of::<Option<ReplicaName>>(),
     ];
 }
 
@@ -270,32 +276,6 @@ impl Unit for Pattern {
             _ => Err(format!(
                 "'{text}' is not a pattern of namespaces such as team-*, nor a regular expression such as /^team-/"
             )),
-        }
-    }
-}
-
-/// Which shard a process owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shard {
-    /// All of them.
-    All,
-    /// The number after the last `-` of the host's name.
-    Hostname,
-    /// This one.
-    Number(u32),
-}
-
-impl Unit for Shard {
-    const FORMAT: &'static str = "shard";
-    const NUMBER: bool = true;
-
-    fn read(text: &str) -> Result<Self, String> {
-        match text {
-            "all" => Ok(Self::All),
-            "hostname" => Ok(Self::Hostname),
-            number => number.parse().map(Self::Number).map_err(|_| {
-                format!("'{text}' is not the number of a shard, counted from 0, nor all, nor hostname")
-            }),
         }
     }
 }

@@ -107,7 +107,7 @@ fn print_tells_the_origin_of_each_value_and_the_stronger_source_wins() {
         "    events: 3  # from environment variable GITOPS_RUNTIME_REPORTER__QUEUE__EVENTS".to_owned(),
         format!("    bytes: 2Mi  # from {name}"),
         "    reads: 5  # from --set".to_owned(),
-        "    shards: 5".to_owned(),
+        "    shards: auto".to_owned(),
     ] {
         assert!(text.lines().any(|known| known == line), "{line} is not in\n{text}");
     }
@@ -155,7 +155,8 @@ fn the_defaults_are_printed_as_default_yaml_has_them() {
 fn no_secret_is_ever_printed() {
     let directory = tempfile::tempdir().unwrap();
     let file = directory.path().join("settings.yaml");
-    let secrets = ["kubernetes.token", "argocd.token", "platform.token", "admin.token"];
+    let secrets =
+        ["kubernetes.token", "argocd.token", "platform.token", "admin.token", "bus.token", "bus.password"];
     let own = |path: &str| format!("GITOPS_RUNTIME_{}", path.to_uppercase().replace('.', "__"));
     for path in secrets {
         let (group, name) = path.split_once('.').unwrap();
@@ -308,6 +309,12 @@ fn help_shows_how_each_command_is_used() {
         &["status", "--help"],
         &["tail", "--help"],
         &["verify", "--help"],
+        &["bus", "--help"],
+        &["bus", "check", "--help"],
+        &["bus", "show", "--help"],
+        &["tap", "--help"],
+        &["ledger", "--help"],
+        &["ledger", "copy", "--help"],
     ] {
         let output = run(command, &[("GITOPS_RUNTIME_PLATFORM__TOKEN", CANARY)]);
         let text = stdout(&output);

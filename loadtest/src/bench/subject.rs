@@ -62,7 +62,8 @@ impl Subject {
                     // JSON is YAML.
                     std::fs::write(&file, format!("{settings:#}\n")).context("write the settings")?;
                     let environment = ("GITOPS_RUNTIME_CONFIG".to_owned(), file.display().to_string());
-                    Member::Own(Reporter::launch(program, vec![environment], simulation.directory()).await?)
+                    let folder = simulation.directory();
+                    Member::Own(Reporter::launch(program, Vec::new(), vec![environment], folder).await?)
                 }
                 Self::Given(command) => {
                     let place = command.place(simulation, replica, scenario.replicas, &directory)?;

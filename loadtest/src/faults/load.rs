@@ -16,32 +16,34 @@ use crate::sim::kube::Collection;
 /// is not known to have been.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Operation ends of one application that are told apart while none can be reported.
-pub(super) const ENDS_KEPT: usize = 8;
+pub(crate) const ENDS_KEPT: usize = 8;
 /// Within so many steps a state returns to what it was.
 const RETURN_WITHIN: u32 = 6;
 
 /// An operation that ended in one life of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct End {
-    pub(super) name: String,
-    pub(super) uid: String,
-    pub(super) finished: String,
-    pub(super) at: Instant,
+pub(crate) struct End {
+    pub(crate) name: String,
+    pub(crate) uid: String,
+    pub(crate) finished: String,
+    pub(crate) at: Instant,
 }
 
 /// Makes the changes, and remembers which of them must be told whatever comes after.
 #[derive(Debug)]
-pub(super) struct Load {
+pub(crate) struct Load {
     fleet: Arc<Fleet>,
     witness: Witness,
     chance: fastrand::Rng,
     /// Applications that are left alone.
     spared: u32,
-    pub(super) changes: u64,
+    /// No application is deleted.
+    keeps: bool,
+    pub(crate) changes: u64,
     /// Lives that ended.
-    pub(super) ended: Vec<Life>,
+    pub(crate) ended: Vec<Life>,
     /// Operations that ended.
-    pub(super) ends: Vec<End>,
+    pub(crate) ends: Vec<End>,
     /// No application gets more operation ends than this; `None` is no bound.
     bound: Option<HashMap<u32, usize>>,
     /// States to return to: at which step, what, and what it was changed to.
@@ -50,13 +52,14 @@ pub(super) struct Load {
 }
 
 impl Load {
-    pub(super) fn new(simulation: &Simulation, witness: &Witness, seed: u64) -> anyhow::Result<Self> {
+    pub(crate) fn new(simulation: &Simulation, witness: &Witness, seed: u64) -> anyhow::Result<Self> {
         let fleet = simulation.fleet.clone().context("the simulation generates no applications")?;
         Ok(Self {
             fleet,
             witness: witness.clone(),
             chance: fastrand::Rng::with_seed(seed),
             spared: 0,
+            keeps: false,
             changes: 0,
             ended: Vec::new(),
             ends: Vec::new(),
@@ -67,23 +70,29 @@ impl Load {
     }
 
     /// The first `count` applications change no more.
-    pub(super) fn spare(&mut self, count: u32) {
+    pub(crate) fn spare(&mut self, count: u32) {
         self.spared = count;
+    }
+
+    /// From now on no application is deleted (`true`), or some are again: where the ledger itself is lost, nothing tells of
+    /// one that goes at the same time.
+    pub(crate) fn keep_all(&mut self, keeps: bool) {
+        self.keeps = keeps;
     }
 
     /// From now on no application ends more operations than are kept for it while none can be reported; `false`
     /// takes the bound away.
-    pub(super) fn bound(&mut self, bound: bool) {
+    pub(crate) fn bound(&mut self, bound: bool) {
         self.bound = bound.then(HashMap::new);
     }
 
     /// Makes changes, `per_second` of them, until it is dropped.
-    pub(super) async fn run(&mut self, simulation: &Simulation, per_second: f64) -> anyhow::Result<()> {
+    pub(crate) async fn run(&mut self, simulation: &Simulation, per_second: f64) -> anyhow::Result<()> {
         self.make(simulation, u64::MAX, per_second).await
     }
 
     /// Makes so many changes, `per_second` of them.
-    pub(super) async fn make(
+    pub(crate) async fn make(
         &mut self,
         simulation: &Simulation,
         count: u64,
@@ -99,7 +108,7 @@ impl Load {
     }
 
     /// One step: a change, seldom none.
-    pub(super) fn step(&mut self, simulation: &Simulation) -> anyhow::Result<()> {
+    pub(crate) fn step(&mut self, simulation: &Simulation) -> anyhow::Result<()> {
         self.steps += 1;
         if let Some(at) = self.returns.iter().position(|(due, ..)| *due <= self.steps) {
             let (_, was, is) = self.returns.swap_remove(at);
@@ -145,7 +154,7 @@ impl Load {
     }
 
     /// A drift of one application's resource; gives the new resourceVersion.
-    pub(super) fn drift(&mut self, simulation: &Simulation, index: u32) -> anyhow::Result<u64> {
+    pub(crate) fn drift(&mut self, simulation: &Simulation, index: u32) -> anyhow::Result<u64> {
         let mut state = self.state(index)?;
         let mut resources = state.resources.to_vec();
         let part = self.chance.usize(0..resources.len());
@@ -180,10 +189,11 @@ impl Load {
     }
 
     /// Deletes an application that has been known for a while.
-    pub(super) fn delete(&mut self, simulation: &Simulation, state: &AppState) -> anyhow::Result<()> {
+    pub(crate) fn delete(&mut self, simulation: &Simulation, state: &AppState) -> anyhow::Result<()> {
         let life = (Fleet::name(state.index), self.fleet.uid(state));
         let known = self.witness.lock().lives.get(&life).is_some_and(|since| since.elapsed() >= KNOWN_FOR);
-        if known && simulation.delete(state.index)? {
+        if known && !self.keeps && simulation.delete(state.index)? {
+            self.witness.happened(&life.0, "is deleted");
             self.ended.push(life);
             self.changes += 1;
         }

@@ -12,15 +12,15 @@ mod away;
 mod damage;
 mod disk;
 mod kill;
-mod load;
+pub(crate) mod load;
 mod memory;
 mod outcome;
 mod platform;
 mod poison;
 mod restart;
 mod token;
-mod truth;
-mod witness;
+pub(crate) mod truth;
+pub(crate) mod witness;
 mod world;
 
 use std::path::PathBuf;

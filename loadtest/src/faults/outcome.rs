@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::screen::{judged, table};
 
 /// How many lines of what is wrong are kept of one kind.
-pub(super) const KEPT: usize = 8;
+pub(crate) const KEPT: usize = 8;
 
 /// What one fault came to.
 #[derive(Debug, Clone, Default)]

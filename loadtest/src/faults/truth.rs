@@ -16,13 +16,13 @@ use crate::sim::kube::Collection;
 
 /// What the platform does not know.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Missing {
+pub(crate) struct Missing {
     /// How much.
-    pub(super) count: u64,
+    pub(crate) count: u64,
     /// The first of it.
-    pub(super) told: Vec<String>,
+    pub(crate) told: Vec<String>,
     /// The applications it is about.
-    pub(super) names: BTreeSet<String>,
+    pub(crate) names: BTreeSet<String>,
 }
 
 impl Missing {
@@ -39,7 +39,7 @@ impl Missing {
 ///
 /// # Errors
 /// When an application cannot be named or its text is no JSON.
-pub(super) fn missing(
+pub(crate) fn missing(
     simulation: &Simulation,
     witness: &Witness,
     load: &Load,
@@ -94,9 +94,20 @@ pub(super) fn missing(
     Ok(missing)
 }
 
+/// Lives that were reported as over although they are not.
+pub(crate) fn false_ends(witness: &Witness, load: &Load) -> Missing {
+    let over: BTreeSet<_> = load.ended.iter().collect();
+    let mut missing = Missing::default();
+    for life in witness.lock().deleted.iter().filter(|life| !over.contains(life)) {
+        missing.names.insert(life.0.clone());
+        missing.add(|| format!("{} ({}): it was reported as deleted, and is there", life.0, life.1));
+    }
+    missing
+}
+
 /// Operation ends that were not reported, of those that the platform could be told: an application that was never
 /// reported in that life has none to tell.
-pub(super) fn missing_ends<'a>(witness: &Witness, ends: impl Iterator<Item = &'a End>) -> Missing {
+pub(crate) fn missing_ends<'a>(witness: &Witness, ends: impl Iterator<Item = &'a End>) -> Missing {
     let seen = witness.lock();
     let mut missing = Missing::default();
     for end in ends {

@@ -2,16 +2,24 @@
 //! fell where.
 //!
 //! A repeated key is *in flight* when its first report was never answered in full, or when the process was killed
-//! within [`COMMIT`] after the answer: until then the answer need not be in the ledger. Every other repetition is
+//! within half a second after the answer, or cut off from the ledger at that time: until then the answer need not be in the
+//! ledger. Every other repetition is
 //! *beyond* that, and so is a content that came twice in a row under two keys, unless a kill or a failure stands between
 //! and the resource it is about changed meanwhile: then another content was on its way that was never heard of, and what
 //! came is a report of the return to the first.
 
+mod content;
+mod epochs;
+mod gap;
+
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use content::print;
+use epochs::Epochs;
+pub(crate) use gap::RECENT;
+use gap::{COMMIT, DYING, Kill};
 use hdrhistogram::Histogram;
 use serde_json::Value;
 
@@ -19,39 +27,12 @@ use super::outcome::KEPT;
 use crate::oracle;
 use crate::sim::platform::{Arrived, EntityName, Moment, PlatformSim};
 
-/// So long after an answer a kill may still meet a report that the ledger does not hold: the process reads the answer,
-/// a commit that runs ends, the next group begins after 50 ms at the latest, and is written. The longest that was met is
-/// printed.
-const COMMIT: Duration = Duration::from_millis(500);
 /// So long before a report arrives its content may have been read.
 const READ_BEFORE: Duration = Duration::from_secs(1);
-/// A kill so soon after an answer had that report in flight.
-pub(super) const RECENT: Duration = Duration::from_millis(60);
-/// So long after a kill answers may still go to the process that was killed.
-const DYING: Duration = Duration::from_millis(300);
 /// The last so many things that happened to one application are remembered.
 const STORY: usize = 14;
 /// Latencies up to ten minutes, in microseconds.
 const LONGEST: u64 = 600_000_000;
-
-/// What one kill met.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Kill {
-    at: Instant,
-    /// Requests that had been received and not answered.
-    pub(super) open: u64,
-    /// Answers within [`RECENT`] before.
-    pub(super) recent: u64,
-    /// Keys answered before the kill that came again after it.
-    pub(super) again: u64,
-}
-
-impl Kill {
-    /// Whether reports were in flight.
-    pub(super) fn met_reports(&self) -> bool {
-        self.open + self.recent > 0
-    }
-}
 
 #[derive(Debug, Clone, Copy)]
 struct Taken {
@@ -70,42 +51,46 @@ struct LastSeen {
 }
 
 /// One life of an application: its name and uid.
-pub(super) type Life = (String, String);
+pub(crate) type Life = (String, String);
 
 /// Everything that was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     keys: HashMap<String, Taken>,
     last: HashMap<EntityName, LastSeen>,
     /// Answers that were sent lately.
     answers: Vec<Instant>,
-    pub(super) kills: Vec<Kill>,
+    pub(crate) kills: Vec<Kill>,
+    /// How long an answer may take into the ledger, where that is not a file.
+    pub(crate) commit: Option<Duration>,
+    /// By which rights reports came.
+    pub(crate) epochs: Epochs,
     /// The last time a request was not answered, or not with success.
     failed: Option<Instant>,
     /// Requests that were received, whatever became of them.
-    pub(super) received: u64,
-    pub(super) answered: u64,
-    pub(super) open: u64,
+    pub(crate) received: u64,
+    pub(crate) answered: u64,
+    pub(crate) open: u64,
     /// When each life was first reported.
-    pub(super) lives: HashMap<Life, Instant>,
+    pub(crate) lives: HashMap<Life, Instant>,
     /// Lives that were reported as deleted.
-    pub(super) deleted: HashSet<Life>,
+    pub(crate) deleted: HashSet<Life>,
     /// Operation ends that were reported: uid and `finishedAt`.
-    pub(super) ends: HashSet<(String, String)>,
+    pub(crate) ends: HashSet<(String, String)>,
     /// Reports that came again: under their key, or under another one without a reason.
-    pub(super) duplicates: u64,
+    pub(crate) duplicates: u64,
     /// Of those, the ones under the same key.
-    pub(super) same_key: u64,
+    pub(crate) same_key: u64,
     /// Returns to a content while another one had been on its way; these have keys of their own.
-    pub(super) returns: u64,
-    pub(super) beyond: u64,
-    pub(super) out_of_order: u64,
+    pub(crate) returns: u64,
+    pub(crate) beyond: u64,
+    pub(crate) out_of_order: u64,
     /// The longest from an answer to the kill that the ledger did not outlive.
-    pub(super) longest: Duration,
-    /// The first application that something was repeated of beyond what was in flight.
-    pub(super) suspect: Option<String>,
+    pub(crate) longest: Duration,
+    /// The first application that something was repeated of beyond what was in flight, or out of order.
+    pub(crate) suspect: Option<String>,
     /// The first few of what must not be.
-    pub(super) told: Vec<String>,
+    pub(crate) told: Vec<String>,
     /// Repetitions of an earlier era are expected: the ledger was taken away.
     era: u32,
     began: Option<Instant>,
@@ -119,13 +104,13 @@ pub(super) struct Seen {
 
 /// Stands at the platform's door.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Witness {
+pub(crate) struct Witness {
     seen: Arc<Mutex<Seen>>,
 }
 
 impl Witness {
     /// Looks on from now on.
-    pub(super) fn at(platform: &PlatformSim) -> Self {
+    pub(crate) fn at(platform: &PlatformSim) -> Self {
         let own = Self::default();
         let door = own.clone();
         platform.watch_door(move |moment, key| door.lock().passed(moment, key, Instant::now()));
@@ -134,49 +119,60 @@ impl Witness {
         own
     }
 
-    pub(super) fn lock(&self) -> MutexGuard<'_, Seen> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Seen> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The process is killed in this instant.
-    pub(super) fn killed(&self) {
+    pub(crate) fn killed(&self) {
         self.lock().killed(Instant::now());
     }
 
+    /// From now on what is answered may not get into the ledger, until [`Self::mended`].
+    pub(crate) fn cut(&self) {
+        self.lock().killed_until(Instant::now(), None);
+    }
+
+    /// What is answered from now on gets into the ledger again.
+    pub(crate) fn mended(&self) {
+        let mut seen = self.lock();
+        seen.kills.iter_mut().for_each(|kill| kill.end(Instant::now()));
+    }
+
     /// Something happened to an application.
-    pub(super) fn happened(&self, name: &str, what: &str) {
+    pub(crate) fn happened(&self, name: &str, what: &str) {
         self.lock().happened(name, what);
     }
 
     /// A resource of an application is changed in this instant.
-    pub(super) fn touched(&self, application: &str, resource: &str) {
+    pub(crate) fn touched(&self, application: &str, resource: &str) {
         self.lock().touched.insert((application.to_owned(), resource.to_owned()), Instant::now());
     }
 
     /// The last things that happened to an application, with the kills between, oldest first.
-    pub(super) fn story(&self, name: &str) -> String {
+    pub(crate) fn story(&self, name: &str) -> String {
         let seen = self.lock();
         let story = seen.stories.get(name).into_iter().flatten();
         story.map(String::as_str).collect::<Vec<_>>().join("; ")
     }
 
     /// From now on what was sent before may come again: the ledger was damaged or put back.
-    pub(super) fn new_era(&self) {
+    pub(crate) fn new_era(&self) {
         self.lock().era += 1;
     }
 
     /// An application got this resourceVersion at `at`; the time until its report is kept.
-    pub(super) fn time(&self, name: &str, version: u64, at: Instant) {
+    pub(crate) fn time(&self, name: &str, version: u64, at: Instant) {
         self.lock().timed.entry(name.to_owned()).or_default().push((version, at));
     }
 
     /// How many changes that are timed were not reported yet.
-    pub(super) fn timed(&self) -> usize {
+    pub(crate) fn timed(&self) -> usize {
         self.lock().timed.values().map(Vec::len).sum()
     }
 
     /// The latencies kept since the last call, in microseconds.
-    pub(super) fn take_latencies(&self) -> Option<Histogram<u64>> {
+    pub(crate) fn take_latencies(&self) -> Option<Histogram<u64>> {
         self.lock().latencies.take()
     }
 
@@ -193,7 +189,9 @@ impl Witness {
         let again = if arrived.duplicate { " again" } else { "" };
         if arrived.report.entity.resource.is_none() {
             let key = key.get(..7).unwrap_or(key);
-            let what = format!("took {version} {}{again} as {key}", told.unwrap_or_default());
+            let epoch = epochs::named(arrived.headers).map(|epoch| format!(" of epoch {epoch}"));
+            let (told, epoch) = (told.unwrap_or_default(), epoch.unwrap_or_default());
+            let what = format!("took {version} {told}{again} as {key}{epoch}");
             seen.happened(&arrived.report.entity.app_name, &what);
         }
         if let Some(facts) = shown {
@@ -208,6 +206,7 @@ impl Witness {
                 seen.ends.insert((uid, end));
             }
         }
+        seen.epochs.came(&arrived.report.entity, arrived.headers);
         seen.took(arrived, print, now);
     }
 }
@@ -251,8 +250,12 @@ impl Seen {
     }
 
     fn killed(&mut self, now: Instant) {
+        self.killed_until(now, Some(now + DYING));
+    }
+
+    fn killed_until(&mut self, now: Instant, until: Option<Instant>) {
         let recent = self.answers.iter().filter(|at| now.duration_since(**at) <= RECENT).count() as u64;
-        self.kills.push(Kill { at: now, open: self.open, recent, again: 0 });
+        self.kills.push(Kill { at: now, until, open: self.open, recent, again: 0 });
     }
 
     fn took(&mut self, arrived: &Arrived<'_>, print: u64, now: Instant) {
@@ -266,16 +269,17 @@ impl Seen {
             self.keys.insert(key.to_owned(), Taken { answered: None, era });
         }
         if let Some(last) = self.last.get(&report.entity) {
-            let older = last.uid == report.uid && is_older(report.version, last.version);
+            // Versions of the cluster grow over the lives of an application; a resource may get one of its own cluster.
+            let comparable = last.uid == report.uid || report.entity.resource.is_none();
+            let older = comparable && is_older(report.version, last.version);
             let same = last.uid == report.uid && last.print == print;
             // A report that was sent and never heard of may stand between the two; then the resource has changed.
-            let broken = self.kills.last().is_some_and(|kill| kill.at >= last.at)
+            let broken = self.kills.iter().any(|kill| kill.reaches(last.at))
                 || self.failed.is_some_and(|failed| failed >= last.at);
             let forgotten = last.era != era;
             let returned = broken && self.was_touched(&report.entity, last.at);
             if older {
-                self.out_of_order += 1;
-                self.tell(format!("{}: an older state came after a newer one", named(&report.entity)));
+                self.out_of_order(&report.entity, "an older state came after a newer one");
             }
             if same && !forgotten && returned {
                 self.returns += 1;
@@ -308,8 +312,7 @@ impl Seen {
             last.uid == report.uid && is_older(report.version, last.version) && last.era == self.era
         });
         if older {
-            self.out_of_order += 1;
-            self.tell(format!("{}: an older state was repeated after a newer one", named(&report.entity)));
+            self.out_of_order(&report.entity, "an older state was repeated after a newer one");
         }
         let Some(taken) = arrived.key.and_then(|key| self.keys.get(key)).copied() else { return };
         if taken.era != self.era {
@@ -317,11 +320,8 @@ impl Seen {
         }
         // A report that was never answered in full is in flight until it is.
         let Some(answered) = taken.answered else { return };
-        let met = self
-            .kills
-            .iter_mut()
-            .find(|kill| kill.at < now && kill.at + DYING >= answered && kill.at <= answered + COMMIT);
-        match met {
+        let commit = self.commit.unwrap_or(COMMIT);
+        match self.kills.iter_mut().find(|kill| kill.at < now && kill.meets(answered, commit)) {
             // The answer went to a process that was dead.
             Some(kill) if kill.at < answered => {}
             Some(kill) => {
@@ -356,6 +356,12 @@ impl Seen {
         });
     }
 
+    fn out_of_order(&mut self, entity: &EntityName, what: &str) {
+        self.out_of_order += 1;
+        self.suspect.get_or_insert_with(|| entity.app_name.clone());
+        self.tell(format!("{}: {what}", named(entity)));
+    }
+
     fn suspect(&mut self, entity: &EntityName) {
         self.beyond += 1;
         self.suspect.get_or_insert_with(|| entity.app_name.clone());
@@ -374,25 +380,11 @@ fn is_older(now: Option<u64>, before: Option<u64>) -> bool {
 }
 
 /// An entity for people.
-pub(super) fn named(entity: &EntityName) -> String {
+pub(crate) fn named(entity: &EntityName) -> String {
     match &entity.resource {
         None => entity.app_name.clone(),
         Some(resource) => format!("{} {} {}", entity.app_name, resource.kind, resource.name),
     }
-}
-
-/// A digest of a payload without the time it was made at.
-fn print(payload: &str) -> u64 {
-    const TIME: &str = "\"timestamp\":\"";
-    let mut hasher = DefaultHasher::new();
-    match payload.split_once(TIME) {
-        Some((before, after)) => {
-            before.hash(&mut hasher);
-            after.split_once('"').map_or(after, |(_, rest)| rest).hash(&mut hasher);
-        }
-        None => payload.hash(&mut hasher),
-    }
-    hasher.finish()
 }
 
 #[cfg(test)]

@@ -3,8 +3,11 @@
 //! `POST /2.0/api/events`, gzipped `{"data": payload}`, `Authorization` as it is. The call's name in fault rules is
 //! `report`; a rule for one application meets its resources' reports too.
 //!
-//! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "data"}]}`, answered by
-//! `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
+//! Of each application it knows the highest `Fencing-Epoch`, and answers 412 to a report of a lower one, unless it is told
+//! to ignore them. A report without an epoch is taken as ever.
+//!
+//! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "fencingEpoch", "data"}]}`,
+//! answered by `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
 //! request: for a platform that knows no batches, one that always answers 404.
 
 mod held;
@@ -186,10 +189,15 @@ impl PlatformSim {
         self.shared.tally().kept.iter().cloned().collect()
     }
 
-    /// Forgets every report and every count; keys are forgotten too.
+    /// Forgets every report and every count; keys and epochs are forgotten too.
     pub fn reset(&self) {
         let mut tally = self.shared.tally();
-        *tally = Tally { keep: tally.keep, ..Tally::default() };
+        *tally = Tally { keep: tally.keep, ignores_epochs: tally.ignores_epochs, ..Tally::default() };
+    }
+
+    /// From now on reports of a lower epoch are taken and counted (`true`), or refused as by default.
+    pub fn ignore_epochs(&self, ignore: bool) {
+        self.shared.tally().ignores_epochs = ignore;
     }
 
     /// Lets someone look on; called for every report that is taken or is a duplicate. It must not block.

@@ -170,6 +170,61 @@ async fn a_refused_report_is_not_taken_unless_it_had_its_effect() {
     assert_eq!((totals.taken, totals.duplicates, totals.spoilt), (3, 1, 2));
 }
 
+async fn post_of(platform: &PlatformSim, number: u8, text: &str, epoch: &str) -> u16 {
+    let request = client()
+        .post(format!("{}/2.0/api/events", platform.url()))
+        .header("authorization", "raw")
+        .header("content-type", "application/json")
+        .header("content-encoding", "gzip")
+        .header("idempotency-key", key(number))
+        .header("fencing-epoch", epoch);
+    request.body(zip(text)).send().await.unwrap().status().as_u16()
+}
+
+#[tokio::test]
+async fn an_owner_that_another_has_followed_is_refused_or_counted() {
+    let platform = start(Keep::default()).await;
+    assert_eq!(post_of(&platform, 1, &application("a", 1), "7").await, 200);
+    assert_eq!(post_of(&platform, 2, &config_map("a", 1), "8").await, 200);
+    // Application and resources have one owner; other applications have their own.
+    assert_eq!(post_of(&platform, 3, &application("a", 2), "7").await, 412);
+    assert_eq!(post_of(&platform, 3, &application("a", 2), "soon").await, 412);
+    assert_eq!(post_of(&platform, 4, &application("b", 1), "3").await, 200);
+    assert_eq!(post(&platform, &key(5), &application("a", 3)).await, 200);
+    let totals = platform.totals();
+    assert_eq!((totals.taken, totals.stale_refused, totals.stale_accepted), (4, 2, 0));
+    assert_eq!(platform.last_of_application("argocd", "a").unwrap().version, Some(3));
+
+    platform.ignore_epochs(true);
+    assert_eq!(post_of(&platform, 6, &application("a", 4), "7").await, 200);
+    assert_eq!(post_of(&platform, 7, &application("a", 5), "8").await, 200);
+    let totals = platform.totals();
+    assert_eq!((totals.taken, totals.stale_refused, totals.stale_accepted), (6, 2, 1));
+    assert_eq!(totals.wrong(), ["1 reports of an owner that another had followed were taken"]);
+}
+
+#[tokio::test]
+async fn each_report_of_a_batch_is_admitted_by_its_own_epoch() {
+    let platform = start(Keep::default()).await;
+    assert_eq!(post_of(&platform, 1, &application("a", 1), "7").await, 200);
+    let payload = |text: &str| serde_json::from_str::<Value>(text).unwrap()["data"].take();
+    let batch = json!({"reports": [
+        {"idempotencyKey": key(2), "fencingEpoch": 6, "data": payload(&application("a", 2))},
+        {"idempotencyKey": key(3), "fencingEpoch": 6, "data": payload(&application("b", 2))},
+        {"idempotencyKey": key(4), "data": payload(&config_map("a", 2))},
+    ]});
+    let request = client()
+        .post(format!("{}/2.0/api/events/batch", platform.url()))
+        .header("authorization", "raw")
+        .header("content-type", "application/json")
+        .header("content-encoding", "gzip");
+    let answer = request.body(zip(&batch.to_string())).send().await.unwrap();
+    let answer: Value = serde_json::from_str(&answer.text().await.unwrap()).unwrap();
+    assert_eq!(answer, json!({"results": [{"status": 412}, {"status": 200}, {"status": 200}]}));
+    let totals = platform.totals();
+    assert_eq!((totals.taken, totals.stale_refused), (3, 1));
+}
+
 #[tokio::test]
 async fn the_stream_is_written_as_lines() {
     let platform = start(Keep::default()).await;

@@ -9,6 +9,7 @@ mod divergence;
 mod error;
 mod event;
 mod key;
+pub mod leases;
 mod meter;
 mod record;
 pub mod redact;

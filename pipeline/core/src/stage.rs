@@ -30,6 +30,9 @@ pub trait Source: Send + Sync + 'static {
         not_older_than: Version,
     ) -> impl Future<Output = Result<Option<Event>, StageError>> + Send;
 
+    /// Another process watches for this one too: `event`, which its watch showed, was delivered here.
+    fn delivered(&self, _event: &Event) {}
+
     /// Whether `key` is watched by the settings of now. Of anything else no list and no deletion says anything, so
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
@@ -181,6 +184,9 @@ pub struct Shipment {
     pub report: Report,
     /// 64 hexadecimal digits, see [`Shipment::new`].
     pub idempotency_key: Arc<str>,
+    /// How often the application's shard had changed hands when this was sent: a receiver that honours it refuses the
+    /// reports of an owner that another has followed. `None` where no shard changes hands.
+    pub epoch: Option<u64>,
 }
 
 impl Shipment {
@@ -200,7 +206,13 @@ impl Shipment {
             Shows::End(Digest(end)) => key_of(&[ledger, sink, uid, "operation", &format!("{end:016x}")]),
             Shows::Nothing => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
         };
-        Self { report, idempotency_key: key.into() }
+        Self { report, idempotency_key: key.into(), epoch: None }
+    }
+
+    /// The same, sent by the owner of this epoch.
+    #[must_use]
+    pub fn with_epoch(self, epoch: Option<u64>) -> Self {
+        Self { epoch, ..self }
     }
 
     /// The id of the span that its sending is in the event's trace: the same for a retry of the same content, and

@@ -159,6 +159,11 @@ impl Circuit {
                 self.fail(key, reason, None, probe, now, seed);
                 Verdict::Retry
             }
+            // It refuses the sender, which another has followed as the application's owner, and takes what others send.
+            Answer::Failed { reason: Reason::Refused, .. } => {
+                self.close();
+                Verdict::Retry
+            }
             Answer::Failed { reason, after } => {
                 self.fail(key, reason, after, probe, now, seed);
                 Verdict::Retry

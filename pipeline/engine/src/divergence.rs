@@ -123,7 +123,7 @@ async fn round<So: Source, En: Enrich, Si: Sink>(
     opinions: &mut BTreeMap<u32, Opinion>,
     was_away: bool,
 ) -> bool {
-    for shard in config.owned.shards(config.sharding) {
+    for (shard, _) in handle.status().shards {
         let asked = ask(shared, config, handle, shard).await;
         shared.metrics.digest(*asked.as_ref().unwrap_or(&Told::Failed));
         match asked {
@@ -187,11 +187,11 @@ async fn ask<So: Source, En: Enrich, Si: Sink>(
 
 /// Whether of anything in the shard it is not known what the receiver holds.
 async fn is_unsure<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> bool {
-    let (ledger, Config { owned, sharding, .. }) = (shared.ledger.clone(), *config);
+    let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
     if ledger.status().unsure == 0 {
         return false;
     }
-    let place = move |key: &Key| owned.lane(sharding, key).map(|_| sharding.place(key));
+    let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     let look = move || {
         let here = ledger.known().into_iter().filter(|(key, _)| place(key) == Some(shard));
         here.into_iter().any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_unsure()))
@@ -201,8 +201,8 @@ async fn is_unsure<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, sha
 }
 
 async fn acknowledged<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> Acknowledged {
-    let (ledger, Config { owned, sharding, .. }) = (shared.ledger.clone(), *config);
-    let place = move |key: &Key| owned.lane(sharding, key).map(|_| sharding.place(key));
+    let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
+    let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     // The first time it digests every entity.
     let digests = tokio::task::spawn_blocking(move || ledger.digests(place)).await.unwrap_or_default();
     digests.get(&shard).copied().unwrap_or_default()

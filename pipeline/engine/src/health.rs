@@ -114,6 +114,8 @@ pub struct Health {
 struct Heard {
     started: Instant,
     listed: bool,
+    /// Where shards come and go: whether this process watches, and knows who owns what.
+    shares: Option<Shares>,
     moved: Instant,
     /// The trouble of the watch, if it is broken.
     broken: Option<Broken>,
@@ -123,6 +125,12 @@ struct Heard {
     ledger: Option<LedgerStatus>,
     settings: bool,
     seen: [(State, Instant); Check::ALL.len()],
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Shares {
+    watches: bool,
+    knows: bool,
 }
 
 struct Broken {
@@ -150,6 +158,7 @@ impl Health {
         let heard = Heard {
             started: now,
             listed: false,
+            shares: None,
             moved: now,
             broken: None,
             lanes: owned.into_iter().map(lane).collect(),
@@ -178,9 +187,26 @@ impl Health {
         }
     }
 
+    /// Shards come and go: those that run are checked, and the watch while this process runs it (`watches`). Until it `knows`
+    /// who owns what it is not ready.
+    pub fn shares(&self, watches: bool, knows: bool, now: Instant) {
+        let mut heard = self.heard();
+        if watches && !heard.shares.is_some_and(|shares| shares.watches) {
+            (heard.listed, heard.moved, heard.broken) = (false, now, None);
+        }
+        heard.shares = Some(Shares { watches, knows });
+    }
+
     /// A shard began or ended.
     pub fn shard(&self, shard: u32, running: bool, now: Instant) {
-        if let Some(lane) = self.heard().lane(shard) {
+        let mut heard = self.heard();
+        if heard.shares.is_some() {
+            heard.lanes.retain(|lane| lane.shard != shard);
+            if running {
+                let counts = LaneCounts::default();
+                heard.lanes.push(Lane { shard, running, counts, taken: now, progressed: now });
+            }
+        } else if let Some(lane) = heard.lane(shard) {
             lane.running = running;
             lane.progressed = now;
         }
@@ -247,7 +273,8 @@ impl Health {
             Finding { check, state, lasting: now.saturating_duration_since(seen.1), text }
         });
         let missing: Vec<&'static str> = [
-            (heard.listed, "the first list is not complete"),
+            (heard.listed || !heard.watches(), "the first list is not complete"),
+            (heard.shares.is_none_or(|shares| shares.knows), "it is not known yet who owns which shard"),
             (heard.lanes.iter().all(|lane| lane.running), "not every shard runs"),
             (heard.ledger.is_some(), "the ledger is not open"),
         ]
@@ -274,7 +301,14 @@ impl Heard {
         self.lanes.iter_mut().find(|lane| lane.shard == shard)
     }
 
+    fn watches(&self) -> bool {
+        self.shares.is_none_or(|shares| shares.watches)
+    }
+
     fn source(&self, limits: &HealthLimits, now: Instant) -> (State, String) {
+        if !self.watches() {
+            return (State::Ok, "another replica watches".to_owned());
+        }
         let doing = if self.listed { "watching" } else { "listing" };
         // A server that is away or a right that is missing is no fault of a watch that goes on trying.
         let sign = self.broken.as_ref().map_or(self.moved, |broken| broken.tried.max(self.moved));

@@ -6,13 +6,18 @@
 
 mod config;
 mod handle;
+mod on_stream;
+mod replicas;
+mod stream;
+mod table;
+mod term;
+mod watching;
 
-use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Enrich, Key, Note, Shutdown, Sink, Source};
+use pipeline_core::{Enrich, Key, Shutdown, Sink, Source};
 use tokio::sync::{broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -21,17 +26,21 @@ use tokio_util::task::AbortOnDropHandle;
 pub use config::Config;
 pub use handle::{Handle, Status};
 
+use crate::bus::{Bus, Joined};
 use crate::divergence;
 use crate::health::Health;
 use crate::lane::{Lane, LaneCounts};
 use crate::ledger::{Ledger, LedgerError, Origin};
 use crate::metrics::Metrics;
-use crate::shard::{Breaker, Left, Ports, Shard, Shared};
+use crate::ownership::Fence;
+use crate::shard::{Acknowledged, Breaker, Delivered, Left, Ports, Shard, Shared};
 pub use crate::shard::{Explained, Moment};
 use crate::spans::Tap;
-use crate::supervise::supervise;
 use crate::verify;
-use handle::{Inner, Told};
+use handle::Inner;
+use on_stream::Shares;
+use stream::results;
+use table::{Table, Told};
 
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
@@ -58,6 +67,8 @@ pub struct Parts<So, En, Si> {
     pub metrics: Metrics,
     /// Where to tell how it goes.
     pub health: Health,
+    /// What connects the source with the shards.
+    pub bus: Bus,
 }
 
 /// Why an engine ended without being asked.
@@ -66,6 +77,15 @@ pub enum EngineError {
     /// A shard's task ended: a bug. What it held is found again after a restart.
     #[error("a shard ended without being asked")]
     Shard,
+    /// Another process has claimed what this one was told to own for good.
+    #[error(
+        "another process has claimed this one's part of the ledger: give each process shards of its own, or let them \
+         share the shards by leases"
+    )]
+    Fenced,
+    /// What drives the leases ended: a bug. Other processes take the shards over.
+    #[error("the leases ended without being asked")]
+    Leases,
     /// What was acknowledged last could not be written.
     #[error("cannot write the ledger while stopping")]
     Ledger(#[source] LedgerError),
@@ -75,10 +95,18 @@ pub enum EngineError {
 pub struct Engine<So, En, Si> {
     config: Config,
     shared: Arc<Shared<So, En, Si>>,
-    inboxes: Arc<[mpsc::Sender<pipeline_core::Event>]>,
-    shards: Vec<(u32, Ports)>,
+    table: Arc<Table>,
+    work: Work,
     handle: Handle,
     desk: verify::Desk,
+}
+
+/// What an engine works on.
+enum Work {
+    /// Shards that the watch of this process feeds.
+    Memory { shards: Vec<Fixed> },
+    /// Shards that a bus feeds: those of the settings, or none yet.
+    Stream { joined: Joined, shards: Vec<Fixed>, results: Option<mpsc::Receiver<Acknowledged>> },
 }
 
 impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
@@ -91,20 +119,25 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     /// Puts an engine together that tells `tap`, if there is one, how long everything takes.
     #[must_use]
     pub fn traced(config: Config, parts: Parts<So, En, Si>, tap: Option<Tap>) -> Self {
-        let Parts { source, enrich, sink, ledger, metrics, health } = parts;
+        let Parts { source, enrich, sink, ledger, metrics, health, bus } = parts;
         let breaker = Breaker::new(config.circuit, sink.name());
         ledger.sent_as(sink.name());
         let (traces, _) = broadcast::channel(TRACES);
         let started = Instant::now();
-        let (mut inboxes, mut shards, mut told) = (Vec::new(), Vec::new(), Vec::new());
-        for number in config.owned.shards(config.sharding) {
-            let (inbox_in, inbox) = mpsc::channel(INBOX);
-            let (commands_in, commands) = mpsc::channel(COMMANDS);
-            let (counts, counts_out) = watch::channel(LaneCounts::default());
-            inboxes.push(inbox_in);
-            shards.push((number, Ports { inbox, commands, counts }));
-            told.push(Told { number, counts: counts_out, commands: commands_in });
-        }
+        let table = Arc::new(Table::new(config.sharding));
+        let mut acknowledged = None;
+        let work = match bus {
+            Bus::Memory => Work::Memory { shards: fixed(&config, &table) },
+            Bus::JetStream(joined) => {
+                let results = joined.reports.then(|| {
+                    let (results, taken) = mpsc::channel(results::WAITING);
+                    acknowledged = Some(results);
+                    taken
+                });
+                let shards = if joined.leases.is_none() { fixed(&config, &table) } else { Vec::new() };
+                Work::Stream { joined, shards, results }
+            }
+        };
         let (verify, desk) = verify::connection();
         let shared = Arc::new(Shared {
             source,
@@ -119,13 +152,13 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             started,
             reports_per_key: usize::try_from(config.reports_per_key.get()).unwrap_or(usize::MAX),
             grace: config.grace,
+            results: acknowledged,
         });
         let watching = shared.clone();
         let handle = Handle {
             inner: Arc::new(Inner {
-                config,
                 started,
-                shards: told,
+                table: table.clone(),
                 ledger: shared.ledger.clone(),
                 circuit: shared.breaker.watch(),
                 traces: shared.traces.clone(),
@@ -133,7 +166,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
                 watches: Box::new(move |key| watching.source.watches(key)),
             }),
         };
-        Self { config, shared, inboxes: inboxes.into(), shards, handle, desk }
+        Self { config, shared, table, work, handle, desk }
     }
 
     /// To look at the engine, and to ask things of it, while it runs.
@@ -148,40 +181,24 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     /// # Errors
     /// [`EngineError`]: the process should end.
     pub async fn run(self, stop: Shutdown) -> Result<(), EngineError> {
-        let Self { config, shared, inboxes, shards, handle, desk } = self;
-        let source_stop = stop.child_token();
-        let shard_stop = stop.child_token();
-        let bounds = config.lane(shards.len() as u64);
-        let history = config.history / shards.len().max(1);
-        let left = left(&config, &shared, shards.len());
+        let Self { config, shared, table, work, handle, desk } = self;
+        // Whatever ends it, all of it ends.
+        let aside = stop.child_token();
         say_origin(&shared.ledger);
-        let mut tasks = JoinSet::new();
-        for ((number, ports), left) in shards.into_iter().zip(left) {
-            let lane = Lane::new(bounds);
-            let shard = Shard::new(number, shared.clone(), lane, ports, config.journal_every, history);
-            tasks.spawn(shard.run(left, shard_stop.clone()));
-        }
-        let source = spawn(watch_on(config, shared.clone(), inboxes, source_stop.clone()));
-        let figures = spawn(figures(shared.clone(), source_stop.clone()));
-        let credentials = spawn(credentials(shared.clone(), source_stop.clone()));
+        let figures = spawn(figures(shared.clone(), aside.clone()));
+        let credentials = spawn(credentials(shared.clone(), aside.clone()));
         let divergence = config.digest.map(|every| {
-            spawn(divergence::watch(shared.clone(), config, handle.clone(), every, source_stop.clone()))
+            spawn(divergence::watch(shared.clone(), config, handle.clone(), every, aside.clone()))
         });
-        let verify = spawn(verify::serve(shared.clone(), handle, desk, source_stop.clone()));
-
-        let mut result = Ok(());
-        while let Some(ended) = tasks.join_next().await {
-            if ended.is_err() || !stop.is_cancelled() {
-                result = Err(EngineError::Shard);
-                // The others finish what they have begun.
-                source_stop.cancel();
-                shard_stop.cancel();
+        let verify = spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone()));
+        let result = match work {
+            Work::Memory { shards } => on_memory(config, &shared, shards, &stop).await,
+            Work::Stream { joined, shards, results } => {
+                let shares = Shares { config, shared: shared.clone(), table, handle };
+                shares.run(joined, shards, results, &stop).await
             }
-        }
-        source_stop.cancel();
-        if tokio::time::timeout(SOURCE_END, source).await.is_err() {
-            tracing::warn!("the source did not stop in time");
-        }
+        };
+        aside.cancel();
         // They only wait for the same token.
         let _ = (figures.await, credentials.await, verify.await);
         if let Some(divergence) = divergence {
@@ -190,6 +207,70 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
         let written = shared.ledger.flush().await.map_err(EngineError::Ledger);
         result.and(written)
     }
+}
+
+/// A shard that is this process's for good.
+struct Fixed {
+    number: u32,
+    ports: Ports,
+    inbox: mpsc::Sender<pipeline_core::Event>,
+    deliver: mpsc::Sender<Delivered>,
+}
+
+/// The shards that the settings name.
+fn fixed(config: &Config, table: &Table) -> Vec<Fixed> {
+    let shards = config.owned.shards(config.sharding).into_iter();
+    shards.map(|number| Fixed::new(number, None, (Shutdown::new(), config.grace), table)).collect()
+}
+
+impl Fixed {
+    /// A shard that can be asked from now on.
+    fn new(number: u32, fence: Option<Fence>, cut: (Shutdown, Duration), table: &Table) -> Self {
+        let (inbox_in, inbox) = mpsc::channel(INBOX);
+        let (deliver, deliveries) = mpsc::channel(INBOX);
+        let (commands_in, commands) = mpsc::channel(COMMANDS);
+        let (counts, counts_out) = watch::channel(LaneCounts::default());
+        table.add(Told { number, counts: counts_out, commands: commands_in });
+        let ports = Ports { inbox, deliveries, commands, counts, answers: None, fence, cut };
+        Self { number, ports, inbox: inbox_in, deliver }
+    }
+}
+
+async fn on_memory<So: Source, En: Enrich, Si: Sink>(
+    config: Config,
+    shared: &Arc<Shared<So, En, Si>>,
+    shards: Vec<Fixed>,
+    stop: &Shutdown,
+) -> Result<(), EngineError> {
+    let source_stop = stop.child_token();
+    let shard_stop = stop.child_token();
+    let bounds = config.lane(shards.len() as u64);
+    let history = config.history / shards.len().max(1);
+    let left = left(&config, shared, shards.len());
+    let mut tasks = JoinSet::new();
+    let mut inboxes = Vec::new();
+    for (Fixed { number, ports, inbox, .. }, left) in shards.into_iter().zip(left) {
+        inboxes.push(inbox);
+        let lane = Lane::new(bounds);
+        let shard = Shard::new(number, shared.clone(), lane, ports, config.journal_every, history);
+        tasks.spawn(shard.run(left, shard_stop.clone()));
+    }
+    let place = move |key: &Key| config.owned.lane(config.sharding, key);
+    let source = spawn(watching::watch(config, shared.clone(), inboxes.into(), place, source_stop.clone()));
+    let mut result = Ok(());
+    while let Some(ended) = tasks.join_next().await {
+        if ended.is_err() || !stop.is_cancelled() {
+            result = Err(EngineError::Shard);
+            // The others finish what they have begun.
+            source_stop.cancel();
+            shard_stop.cancel();
+        }
+    }
+    source_stop.cancel();
+    if tokio::time::timeout(SOURCE_END, source).await.is_err() {
+        tracing::warn!("the source did not stop in time");
+    }
+    result
 }
 
 impl<So, En, Si> fmt::Debug for Engine<So, En, Si> {
@@ -201,35 +282,6 @@ impl<So, En, Si> fmt::Debug for Engine<So, En, Si> {
 /// Runs a task that ends with whoever waits for it.
 fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
     AbortOnDropHandle::new(tokio::spawn(task))
-}
-
-/// Keeps the source running.
-async fn watch_on<So: Source, En: Enrich, Si: Sink>(
-    config: Config,
-    shared: Arc<Shared<So, En, Si>>,
-    inboxes: Arc<[mpsc::Sender<pipeline_core::Event>]>,
-    stop: Shutdown,
-) {
-    let place = move |key: &Key| config.owned.lane(config.sharding, key);
-    let note = |shared: &Shared<So, En, Si>, note: &Note| {
-        shared.metrics.note(note);
-        shared.health.note(note, std::time::Instant::now());
-    };
-    let broken = |reason| note(&shared, &Note::Broken(reason));
-    let start = || {
-        let (told, knows) = (shared.clone(), shared.clone());
-        let known = move || {
-            let journaled = knows.ledger.journaled().into_iter();
-            let mut known: HashMap<_, _> =
-                journaled.filter_map(|(key, pending)| Some((key, pending.latest()?.clone()))).collect();
-            known.extend(knows.ledger.known());
-            known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
-        };
-        let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
-        let emitter = emitter.knowing(known);
-        shared.source.run(emitter, stop.clone())
-    };
-    supervise(So::NAME, config.restart, &stop, broken, start).await;
 }
 
 /// Passes on what changes by itself: the ledger's figures and the circuit.

@@ -13,8 +13,8 @@ pub(crate) fn single(payload: &Bytes) -> Vec<Bytes> {
     vec![Bytes::from_static(OPEN), payload.clone(), Bytes::from_static(CLOSE)]
 }
 
-/// `{"reports": [{"idempotencyKey": "...", "traceparent": "...", "data": <payload>}, ...]}`, in parts; `traceparent`
-/// is absent without a trace.
+/// `{"reports": [{"idempotencyKey": "...", "traceparent": "...", "fencingEpoch": 7, "data": <payload>}, ...]}`, in parts;
+/// `traceparent` is absent without a trace, and `fencingEpoch` where shards do not change hands.
 pub(crate) fn batch<'a>(shipments: impl Iterator<Item = &'a Shipment>) -> Vec<Bytes> {
     let mut parts = Vec::new();
     for shipment in shipments {
@@ -23,6 +23,9 @@ pub(crate) fn batch<'a>(shipments: impl Iterator<Item = &'a Shipment>) -> Vec<By
         head.push_str(&Value::from(&*shipment.idempotency_key).to_string());
         if let Some(trace) = traceparent(shipment) {
             head.push_str(&format!(",\"traceparent\":\"{trace}\""));
+        }
+        if let Some(epoch) = shipment.epoch {
+            head.push_str(&format!(",\"fencingEpoch\":{epoch}"));
         }
         head.push_str(",\"data\":");
         parts.push(Bytes::from(head));

@@ -2,13 +2,18 @@
 //!
 //! takes: shipments - gives: an answer for each - calls: `POST {platform}/2.0/api/events` with
 //! `{"data": <payload>}`, gzipped, `Authorization: <token>` without a scheme, `Idempotency-Key` and
-//! `traceparent` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
-//! retry; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
+//! `traceparent`, `Fencing-Epoch` - fails: a 4xx rejects; 401, 403, 408, 425, 429, 3xx, 5xx and a connection that fails
+//! retry, and so does 412 to an epoch; 404 and 405 retry until a first success, because until then they mean a wrong address, and reject
 //! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
 //!
 //! A report counts as taken when the whole head of a 2xx has come, whatever becomes of its body: whoever sends a
 //! status has decided. A connection that closes before the head's end has not answered, and the report is sent again
 //! under the same key.
+//!
+//! Where shards change hands between processes, each report says by which right it is sent: `Fencing-Epoch: <decimal>`,
+//! which grows whenever the application's shard changes hands. A platform that honours it remembers the highest of each
+//! application, and answers 412 to a lower one: another process is the owner now, so the report is neither parked nor a
+//! sign that the platform fails. Whoever still owns the application sends it again.
 //!
 //! Several reports may share a request, where that is configured: the module `batch` describes it. Whether the
 //! platform still holds what it took is asked as the module `compare` describes.
@@ -221,6 +226,9 @@ impl Platform {
             if let Some(trace) = envelope::traceparent(shipment) {
                 request = request.header("traceparent", trace);
             }
+            if let Some(epoch) = shipment.epoch {
+                request = request.header("fencing-epoch", epoch);
+            }
             let request = self.client.authorize(ACT, request, &self.token, "").await?;
             self.client.deliver(ACT, request).await?.checked()
         };
@@ -229,7 +237,9 @@ impl Platform {
                 self.succeeded.store(true, Ordering::Relaxed);
                 Ok(())
             }
-            Err(error) => Err(classify(error, self.succeeded.load(Ordering::Relaxed))),
+            Err(error) => {
+                Err(classify(error, self.succeeded.load(Ordering::Relaxed), shipment.epoch.is_some()))
+            }
         }
     }
 
@@ -255,9 +265,11 @@ enum EncodeError {
     Stopping,
 }
 
-/// What becomes of a report that was not taken. `succeeded`: whether the platform ever took one.
-fn classify(error: HttpError, succeeded: bool) -> StageError {
+/// What becomes of a report that was not taken. `succeeded`: whether the platform ever took one; `fenced`: whether the
+/// report named an epoch, which 412 then calls outdated.
+fn classify(error: HttpError, succeeded: bool, fenced: bool) -> StageError {
     let reject = match (error.status(), error.fault()) {
+        (Some(412), _) => !fenced,
         (Some(401 | 403 | 408 | 425 | 429), _) => false,
         (Some(404 | 405), _) => succeeded,
         (Some(400..=499), _) | (None, Fault::Request(_)) => true,

@@ -262,6 +262,18 @@ pub(crate) async fn exchange(
     read(act, body, limit).await
 }
 
+/// Opens a watch, of lines of at most `limit` bytes, on which something comes at least every `idle_limit`.
+pub(crate) async fn follow(
+    act: &'static str,
+    client: &kube::Client,
+    token: Option<&TokenFile>,
+    request: http::Request<Vec<u8>>,
+    (limit, idle_limit): (usize, Duration),
+) -> Result<Changes, Failure> {
+    let body = ok(act, send(act, client, token, request).await?)?;
+    Ok(Changes { act, body, lines: Lines::new(limit), idle_limit })
+}
+
 /// The lines of one watch connection.
 pub(crate) struct Changes {
     act: &'static str,
@@ -305,7 +317,7 @@ pub(crate) fn segment(name: &str) -> String {
     utf8_percent_encode(name, SEGMENT).to_string()
 }
 
-fn unbuilt(act: &'static str, error: kube::core::request::Error) -> Failure {
+pub(crate) fn unbuilt(act: &'static str, error: kube::core::request::Error) -> Failure {
     Failure::Transport { act, reason: Reason::Refused, source: error.into() }
 }
 

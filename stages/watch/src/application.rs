@@ -118,6 +118,10 @@ impl Source for ApplicationWatch {
         Ok(())
     }
 
+    fn delivered(&self, event: &Event) {
+        self.saw((&event.key, &event.uid, event.version), event.is_deleted());
+    }
+
     fn watches(&self, key: &Key) -> bool {
         self.namespaces.contains(key.namespace())
     }
@@ -154,6 +158,14 @@ impl Source for ApplicationWatch {
 }
 
 impl ApplicationWatch {
+    fn saw(&self, (key, uid, version): (&Key, &Uid, Version), deleted: bool) {
+        if !deleted {
+            self.seen.note(key, uid, version);
+        } else if self.seen.get(key).is_none_or(|(seen, _)| seen == *uid) {
+            self.seen.forget(key);
+        }
+    }
+
     pub(crate) fn new(
         config: Config,
         namespaces: Namespaces,
@@ -302,11 +314,7 @@ impl ApplicationWatch {
         if !self.namespaces.contains(head.key.namespace()) {
             return Ok(());
         }
-        if !deleted {
-            self.seen.note(&head.key, &head.uid, head.version);
-        } else if self.seen.get(&head.key).is_none_or(|(uid, _)| uid == head.uid) {
-            self.seen.forget(&head.key);
-        }
+        self.saw((&head.key, &head.uid, head.version), deleted);
         self.emit(out, head, deleted).await
     }
 

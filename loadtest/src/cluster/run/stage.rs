@@ -303,7 +303,8 @@ impl Launch {
     }
 
     async fn start(&self) -> anyhow::Result<Reporter> {
-        let reporter = Reporter::launch(&self.program, self.environment.clone(), &self.directory).await?;
+        let reporter =
+            Reporter::launch(&self.program, Vec::new(), self.environment.clone(), &self.directory).await?;
         reporter.ready(READY_WITHIN).await?;
         Ok(reporter)
     }

@@ -179,3 +179,23 @@ fn latencies_end_with_the_report_of_that_state_or_a_newer_one() {
     assert_eq!(latencies.len(), 1);
     assert!((39_000..41_000).contains(&latencies.max()), "{}", latencies.max());
 }
+
+#[test]
+fn what_is_answered_while_the_ledger_cannot_be_reached_was_in_flight_and_nothing_after_it() {
+    let mut door = Door::new();
+    for (number, ms) in [(1, 0), (2, 600), (3, 3_000), (4, 9_000)] {
+        let key = format!("k{number}");
+        door.comes(ms, &key, number, &key);
+        door.answered(ms + 5, &key);
+    }
+    door.seen.killed_until(door.at(1_000), None);
+    door.comes(3_500, "k2", 4, "k2");
+    door.comes(3_600, "k3", 4, "k3");
+    assert_eq!(door.counts(), (2, 0, 0));
+    let ends = [door.at(5_000), door.at(20_000)];
+    ends.into_iter().for_each(|end| door.seen.kills[0].end(end));
+    door.comes(9_900, "k1", 4, "k1");
+    assert_eq!(door.counts(), (3, 1, 0), "it had been written down before");
+    door.comes(9_950, "k4", 4, "k4");
+    assert_eq!(door.counts(), (4, 2, 0), "it was answered after");
+}

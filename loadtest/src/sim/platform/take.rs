@@ -10,8 +10,11 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::super::fault::{Answer, Fault, Rule, authorized, spoil};
-use super::wire::{self, Parsed};
+use super::wire::{self, InBatch, Parsed};
 use super::{Arrived, Doorman, Moment, Shared};
+
+/// The right by which a report is sent.
+const EPOCH: &str = "fencing-epoch";
 
 /// Reports at the door; whoever drops this has not answered.
 struct Visit {
@@ -56,11 +59,11 @@ pub(super) async fn one(State(shared): State<Arc<Shared>>, headers: HeaderMap, b
             match payload.and_then(|payload| Some((payload, wire::parse(payload)?))) {
                 None => (malformed(&shared, "not a report"), false),
                 Some((payload, parsed)) => {
-                    let met = take(&shared, &headers, payload, &parsed).await;
                     let answer = Answer::ok("{}");
-                    match met {
-                        None => (answer.response(), false),
-                        Some(rule) => spoilt(&shared, &rule.fault, answer).await,
+                    match take(&shared, &headers, payload, &parsed).await {
+                        Came::Taken => (answer.response(), false),
+                        Came::Outdated => (outdated().response(), false),
+                        Came::Met(rule) => spoilt(&shared, &rule.fault, answer).await,
                     }
                 }
             }
@@ -80,7 +83,11 @@ pub(super) async fn batch(State(shared): State<Arc<Shared>>, headers: HeaderMap,
     };
     shared.tally().totals.batches += 1;
     let reports = text.as_deref().and_then(wire::batch);
-    let read = |(key, trace, payload)| Some((alone(&headers, key, trace)?, payload, wire::parse(payload)?));
+    let read = |report: InBatch<'_>| {
+        let payload = report.payload().to_owned();
+        let parsed = wire::parse(&payload)?;
+        Some((alone(&headers, &report)?, payload, parsed))
+    };
     let Some(reports) = reports.and_then(|all| all.into_iter().map(read).collect::<Option<Vec<_>>>()) else {
         return malformed(&shared, "not a batch of reports");
     };
@@ -91,18 +98,19 @@ pub(super) async fn batch(State(shared): State<Arc<Shared>>, headers: HeaderMap,
     if whole.as_ref().is_none_or(|rule| rule.effect) {
         for (headers, payload, parsed) in &reports {
             let mut status = (200, None);
-            match take(&shared, headers, payload, parsed).await.map(|rule| rule.fault) {
-                None => {}
-                Some(Fault::Status { status: told, retry_after }) => {
+            match take(&shared, headers, payload, parsed).await {
+                Came::Taken => {}
+                Came::Outdated => status = (412, None),
+                Came::Met(Rule { fault: Fault::Status { status: told, retry_after }, .. }) => {
                     shared.tally().totals.spoilt += 1;
                     status = (told, retry_after);
                 }
-                Some(Fault::Delay { ms }) => {
+                Came::Met(Rule { fault: Fault::Delay { ms }, .. }) => {
                     shared.tally().totals.spoilt += 1;
                     late = late.max(ms);
                 }
                 // It cannot happen to one report alone.
-                Some(fault) => spoils = Some(fault),
+                Came::Met(rule) => spoils = Some(rule.fault),
             }
             results.push(status);
         }
@@ -135,11 +143,14 @@ fn result(status: u16, retry_after: Option<u64>) -> Value {
 }
 
 /// The headers that a report of a batch would have had alone.
-fn alone(headers: &HeaderMap, key: &str, trace: Option<&str>) -> Option<HeaderMap> {
+fn alone(headers: &HeaderMap, report: &InBatch<'_>) -> Option<HeaderMap> {
     let mut own = headers.clone();
-    own.insert("idempotency-key", HeaderValue::from_str(key).ok()?);
-    if let Some(trace) = trace {
+    own.insert("idempotency-key", HeaderValue::from_str(report.idempotency_key).ok()?);
+    if let Some(trace) = report.traceparent {
         own.insert("traceparent", HeaderValue::from_str(trace).ok()?);
+    }
+    if let Some(epoch) = report.fencing_epoch {
+        own.insert(EPOCH, HeaderValue::from(epoch));
     }
     Some(own)
 }
@@ -162,13 +173,30 @@ async fn read(shared: &Shared, headers: &HeaderMap, body: &Bytes) -> Result<Opti
     Ok(if zipped { wire::unzip(body) } else { None })
 }
 
-/// Takes a report, unless a rule says otherwise; the rule that it met.
-async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> Option<Rule> {
+/// What becomes of a report.
+enum Came {
+    /// It is taken.
+    Taken,
+    /// It is of an owner that another has followed.
+    Outdated,
+    /// It met a rule, and is taken where that says so.
+    Met(Rule),
+}
+
+fn outdated() -> Answer {
+    Answer::new(412, r#"{"message":"another owner is newer"}"#)
+}
+
+/// Takes a report, unless its epoch or a rule says otherwise.
+async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> Came {
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
         let key = key(headers);
         let (duplicate, number) = {
             let mut tally = shared.tally();
+            if !tally.admit(parsed, epoch(headers)) {
+                return Came::Outdated;
+            }
             (tally.take(parsed, key, payload), tally.totals.taken)
         };
         let onlooker = shared.onlooker.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -186,7 +214,7 @@ async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Pars
         }
         shared.taken.send_modify(|taken| *taken += 1);
     }
-    met
+    met.map_or(Came::Taken, Came::Met)
 }
 
 /// A spoilt answer, and whether it breaks off.
@@ -204,6 +232,12 @@ fn malformed(shared: &Shared, what: &str) -> Response {
 
 fn key(headers: &HeaderMap) -> Option<&str> {
     headers.get("idempotency-key").and_then(|key| key.to_str().ok())
+}
+
+/// The epoch that a report names; one that is no number counts as the lowest.
+fn epoch(headers: &HeaderMap) -> Option<u64> {
+    let epoch = headers.get(EPOCH)?;
+    Some(epoch.to_str().ok().and_then(|epoch| epoch.parse().ok()).unwrap_or(0))
 }
 
 fn is(headers: &HeaderMap, name: &header::HeaderName, value: &str) -> bool {

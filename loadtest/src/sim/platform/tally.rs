@@ -28,6 +28,10 @@ pub struct Totals {
     pub out_of_order: u64,
     /// Reports of a resource's older state after a newer one.
     pub resources_out_of_order: u64,
+    /// Reports of an epoch that a higher one of the same application had followed, refused for it.
+    pub stale_refused: u64,
+    /// The same, taken: epochs are ignored.
+    pub stale_accepted: u64,
     /// Requests that were answered with a fault.
     pub spoilt: u64,
     /// Requests that are no report: not gzipped JSON by its headers or its bytes, no object.
@@ -45,6 +49,7 @@ impl Totals {
         let counts = [
             (self.out_of_order, "reports of an application's older state came after a newer one"),
             (self.resources_out_of_order, "reports of a resource's older state came after a newer one"),
+            (self.stale_accepted, "reports of an owner that another had followed were taken"),
             (self.without_key, "reports came without an idempotency key"),
             (self.malformed, "requests were no reports"),
             (self.unauthorized, "requests came without the token"),
@@ -94,9 +99,29 @@ pub(super) struct Tally {
     pub(super) last: HashMap<EntityName, Last>,
     pub(super) kept: VecDeque<Kept>,
     pub(super) held: Held,
+    /// The highest epoch of each application, by namespace and name.
+    pub(super) epochs: HashMap<(String, String), u64>,
+    /// A report of a lower epoch is taken.
+    pub(super) ignores_epochs: bool,
 }
 
 impl Tally {
+    /// Whether a report may be taken by its epoch; one without an epoch always may.
+    pub(super) fn admit(&mut self, parsed: &Parsed, epoch: Option<u64>) -> bool {
+        let Some(epoch) = epoch else { return true };
+        let EntityName { app_namespace, app_name, .. } = &parsed.entity;
+        let highest = self.epochs.entry((app_namespace.clone(), app_name.clone())).or_default();
+        if epoch >= *highest {
+            *highest = epoch;
+        } else if self.ignores_epochs {
+            self.totals.stale_accepted += 1;
+        } else {
+            self.totals.stale_refused += 1;
+            return false;
+        }
+        true
+    }
+
     /// Takes a report; whether it is a duplicate.
     pub(super) fn take(&mut self, parsed: &Parsed, key: Option<&str>, payload: &str) -> bool {
         if let Some(key) = key {

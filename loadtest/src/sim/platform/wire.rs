@@ -60,13 +60,21 @@ struct Batch<'a> {
     reports: Vec<InBatch<'a>>,
 }
 
+/// A report in a batch.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-struct InBatch<'a> {
-    idempotency_key: &'a str,
-    traceparent: Option<&'a str>,
+pub(super) struct InBatch<'a> {
+    pub(super) idempotency_key: &'a str,
+    pub(super) traceparent: Option<&'a str>,
+    pub(super) fencing_epoch: Option<u64>,
     #[serde(borrow)]
     data: &'a RawValue,
+}
+
+impl<'a> InBatch<'a> {
+    pub(super) fn payload(&self) -> &'a str {
+        self.data.get()
+    }
 }
 
 #[derive(Deserialize)]
@@ -134,11 +142,9 @@ pub(super) fn payload(text: &[u8]) -> Option<&str> {
     serde_json::from_slice::<Post<'_>>(text).ok().map(|post| post.data.get())
 }
 
-/// The reports of a batch: key, traceparent and payload of each.
-pub(super) fn batch(text: &[u8]) -> Option<Vec<(&str, Option<&str>, &str)>> {
-    let batch = serde_json::from_slice::<Batch<'_>>(text).ok()?;
-    let reports = batch.reports.into_iter();
-    Some(reports.map(|report| (report.idempotency_key, report.traceparent, report.data.get())).collect())
+/// The reports of a batch.
+pub(super) fn batch(text: &[u8]) -> Option<Vec<InBatch<'_>>> {
+    serde_json::from_slice::<Batch<'_>>(text).ok().map(|batch| batch.reports)
 }
 
 /// Reads a payload.

@@ -8,5 +8,46 @@ mod message;
 mod subject;
 mod wire;
 
+pub(crate) use subject::{escape, plain, token};
+
 pub use message::{About, DecodeError, EncodeError, Encoded, Kind, Message, Payload, decode};
 pub use subject::{Keep, Prefix, PrefixError, Slot, Subject, SubjectError};
+
+/// The source of watched applications in subjects.
+pub const APPLICATIONS: &str = "applications";
+
+/// The source of reports that were acknowledged in subjects.
+pub const REPORTS: &str = "reports";
+
+/// The group of consumers that report applications.
+pub const REPORTER: &str = "reporter";
+
+/// What connects the watch of an engine with its shards.
+#[derive(Debug, Default)]
+pub enum Bus {
+    /// The memory of this process.
+    #[default]
+    Memory,
+    /// NATS JetStream.
+    JetStream(Joined),
+}
+
+/// An engine's part in a bus on NATS JetStream.
+#[derive(Debug)]
+pub struct Joined {
+    /// The connection.
+    pub jetstream: jetstream::JetStream,
+    /// Whether what was acknowledged is published too, for other readers.
+    pub reports: bool,
+    /// Through what this process gets its shards; `None`: it has those that its settings name, for good.
+    pub leases: Option<Leases>,
+}
+
+/// Shards that come and go.
+#[derive(Debug)]
+pub struct Leases {
+    /// What is to be done, and who is told of it.
+    pub driven: crate::ownership::Driven,
+    /// How long sending one report may take.
+    pub post_timeout: std::time::Duration,
+}

@@ -218,8 +218,17 @@ const fn is_plain(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
 }
 
+/// A text as one token, of a bounded length.
+pub(crate) fn token(text: &str) -> Result<String, SubjectError> {
+    if text.len() > MAX_TOKEN {
+        return Err(SubjectError::TooLong);
+    }
+    let token = escape(text);
+    if token.len() > MAX_TOKEN { Err(SubjectError::TooLong) } else { Ok(token) }
+}
+
 /// A text as one token.
-pub(super) fn token(text: &str) -> Result<String, SubjectError> {
+pub(crate) fn escape(text: &str) -> String {
     let mut token = String::with_capacity(text.len().max(1));
     for byte in text.bytes() {
         if is_plain(byte) {
@@ -227,18 +236,15 @@ pub(super) fn token(text: &str) -> Result<String, SubjectError> {
         } else {
             token.push_str(&format!("={byte:02X}"));
         }
-        if token.len() > MAX_TOKEN {
-            return Err(SubjectError::TooLong);
-        }
     }
     if token.is_empty() {
         token.push('=');
     }
-    Ok(token)
+    token
 }
 
 /// The text of one token.
-fn plain(token: &str) -> Option<String> {
+pub(crate) fn plain(token: &str) -> Option<String> {
     if token == "=" {
         return Some(String::new());
     }

@@ -40,7 +40,8 @@ fn one_failing_application_never_opens_it() {
 #[test]
 fn an_answer_between_starts_the_count_anew() {
     let mut circuit = Circuit::new(Config::default());
-    for between in [Answer::Accepted, Answer::Refused { reason: Reason::Refused }] {
+    let followed = Answer::Failed { reason: Reason::Refused, after: None };
+    for between in [Answer::Accepted, Answer::Refused { reason: Reason::Refused }, followed] {
         fail(&mut circuit, 0..4);
         circuit.answer(&key(9), between, None, NOW, 0);
         assert_eq!(circuit.state(), State::Closed);

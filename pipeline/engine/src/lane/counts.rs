@@ -66,6 +66,28 @@ pub struct LaneCounts {
 }
 
 impl LaneCounts {
+    /// What a lane did that is given up: its counters, without what it held, which another process takes up.
+    #[must_use]
+    pub fn left(&self) -> Self {
+        let Self { acked, coalesced, filtered, parked, .. } = *self;
+        Self {
+            observed: acked + coalesced + filtered + parked,
+            acked,
+            coalesced,
+            filtered,
+            parked,
+            overflowed: self.overflowed,
+            stale: self.stale,
+            retried: self.retried,
+            reads: self.reads,
+            limited: self.limited,
+            limited_learning: self.limited_learning,
+            summaries_dropped: self.summaries_dropped,
+            parked_dropped: self.parked_dropped,
+            ..Self::default()
+        }
+    }
+
     /// What is missing (positive) or counted twice (negative); 0 at any moment.
     #[must_use]
     pub fn balance(&self) -> i64 {

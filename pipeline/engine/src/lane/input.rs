@@ -12,6 +12,9 @@ use pipeline_core::{
 pub enum Input {
     /// A source saw a change.
     Event(Arc<Event>),
+    /// A change that was seen, which may be older than what was reported since, or whose body is missing: its object is read
+    /// again.
+    Again(Arc<Event>),
     /// A turn that [`Action::Start`] asked for is over.
     Turned {
         /// Whose turn.
@@ -291,6 +294,8 @@ pub enum Folded {
     Former,
     /// It had to be tried again, and there was no room to keep it.
     Retried,
+    /// It may be older than what was reported since, or its body was too large to travel.
+    Doubted,
 }
 
 impl Folded {
@@ -304,6 +309,7 @@ impl Folded {
             Self::Overtaken => "overtaken",
             Self::Former => "former",
             Self::Retried => "retried",
+            Self::Doubted => "doubted",
         }
     }
 }

@@ -39,6 +39,7 @@ pub use input::{
     Action, Blame, Folded, Input, Outcome, Parked, Pending, ReadResult, Refused, Standing, Start, Step, Trace,
 };
 
+pub(crate) use input::same_end;
 #[cfg(test)]
 pub(crate) use mutant::Mutant;
 
@@ -133,7 +134,8 @@ impl Lane {
     pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
         self.wake(now);
         match input {
-            Input::Event(event) => self.take(event, now, out),
+            Input::Event(event) => self.take(event, false, now, out),
+            Input::Again(event) => self.take(event, true, now, out),
             Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),

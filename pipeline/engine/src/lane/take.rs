@@ -23,7 +23,8 @@ enum Age {
 }
 
 impl Lane {
-    pub(super) fn take(&mut self, event: Arc<Event>, now: Duration, out: &mut Vec<Action>) {
+    /// Takes an event in; one that may be older than what was reported since is `doubted`, and its object read again.
+    pub(super) fn take(&mut self, event: Arc<Event>, doubted: bool, now: Duration, out: &mut Vec<Action>) {
         self.counts.observed += 1;
         out.push(tell(&event, Step::Observed));
         let key = event.key.clone();
@@ -33,7 +34,13 @@ impl Lane {
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
         }
-        let age = slot.age(&event);
+        let age = match slot.age(&event) {
+            // Its state is known, and what it brings along may not be.
+            Age::Stale if doubted && (event.operation.is_some() || !event.coalesced_ends.is_empty()) => {
+                Age::New
+            }
+            age => age,
+        };
         if matches!(age, Age::Stale | Age::Overtaken) {
             slot.watched = slot.watched.max(event.version);
         }
@@ -69,7 +76,7 @@ impl Lane {
             }
             Age::New => {
                 let limited = slot.limited.is_some();
-                let dirty = slot.is_dirty() || limited;
+                let dirty = slot.is_dirty() || limited || doubted;
                 if !dirty && has_room(slot, &event, &self.config, counts) {
                     slot.saw(&event);
                     slot.shown.clone_from(&event.operation);
@@ -88,6 +95,7 @@ impl Lane {
                     fold(slot, &event, now, &self.config, counts);
                     slot.saw(&event);
                     let folded = match (limited, dirty) {
+                        _ if doubted => Folded::Doubted,
                         (true, _) => Folded::Limited,
                         (false, true) => Folded::Dirty,
                         (false, false) => Folded::Full,

@@ -40,8 +40,11 @@ impl Digests {
         };
         for key in stale {
             // The lock is held for one record at a time.
-            let record = shared.lock().tables.record(&key);
-            match record.and_then(|record| tally(&record, &shared.id, shared.sink())) {
+            let (record, id) = {
+                let state = shared.lock();
+                (state.tables.record(&key), shared.id_of(&state, &key))
+            };
+            match record.and_then(|record| tally(&record, &id, shared.sink())) {
                 Some(tally) => drop(held.insert(key, tally)),
                 None => drop(held.remove(&key)),
             }

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::bus::jetstream::{BusError, PutError};
+
 /// Why a ledger cannot be opened or made durable. Each message says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerError {
@@ -63,6 +65,57 @@ pub enum LedgerError {
         /// Why.
         source: Arc<Failure>,
     },
+    /// Somebody else has claimed a shard of a ledger in a bucket.
+    #[error(
+        "shard {shard} of the ledger belongs to a newer owner: its epoch is {found}, and this one's is {own}"
+    )]
+    Fenced {
+        /// The shard.
+        shard: u32,
+        /// The epoch of the newest claim.
+        found: u64,
+        /// The epoch with which it was asked for.
+        own: u64,
+    },
+    /// The bucket cannot be read or written.
+    #[error("cannot {act} the ledger in the bucket")]
+    Bus {
+        /// What was tried: a verb.
+        act: &'static str,
+        /// The bus's answer.
+        source: Box<PutError>,
+    },
+    /// The bucket's ledger is divided in another way.
+    #[error(
+        "the ledger in the bucket was written with the sharding {found}, and this process has {asked}: give all \
+         replicas the same number of shards, or another prefix of the bus, and everything is reported again"
+    )]
+    Sharding {
+        /// What it says.
+        found: String,
+        /// What was asked for.
+        asked: String,
+    },
+    /// A newer version wrote a claim.
+    #[error(
+        "the ledger in the bucket has format {found}, and this version knows formats up to {known}: run the version \
+         that wrote it"
+    )]
+    Claim {
+        /// What it says.
+        found: u32,
+        /// What is known.
+        known: u32,
+    },
+    /// A ledger cannot be copied over another one.
+    #[error(
+        "the bucket holds a ledger already: shard {shard} was claimed by a running replica; remove the bucket, or leave \
+         the file's ledger behind"
+    )]
+    Taken {
+        /// The first shard that has a claim.
+        shard: u32,
+    },
     /// The ledger is closed while records were not written.
     #[error("the ledger was closed with {waiting} records that are not written")]
     Closed {
@@ -83,7 +136,17 @@ pub enum Failure {
     /// The file could not be opened again after an earlier failure.
     #[error("the ledger file cannot be opened again")]
     Reopen(#[source] LedgerError),
+    /// The bus is away or refuses.
+    #[error("the bucket of the ledger failed")]
+    Bucket(#[source] PutError),
     /// Another ledger has taken the file's place since it was opened.
     #[error("the ledger file was replaced by another ledger")]
     Replaced,
+}
+
+impl LedgerError {
+    /// What of the bus failed.
+    pub(super) fn bus(act: &'static str) -> impl Fn(BusError) -> Self {
+        move |error| Self::Bus { act, source: Box::new(error.into()) }
+    }
 }

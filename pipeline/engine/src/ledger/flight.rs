@@ -78,9 +78,11 @@ impl Notes {
         self.by_entity.insert(place, note);
     }
 
-    /// Forgets the notes up to `number`: the ledger's file holds what they say.
-    pub(super) fn cover(&mut self, number: u64) {
+    /// Forgets the notes up to `number`: the ledger's file holds what they say. Returns whether there were any.
+    pub(super) fn cover(&mut self, number: u64) -> bool {
+        let before = self.by_entity.len();
         self.by_entity.retain(|_, note| note.number > number);
+        self.by_entity.len() < before
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -106,6 +108,13 @@ impl Owner {
         frame(&mut framed, "", &out);
         frame(&mut framed, &self.name(), &covered.to_le_bytes());
         framed
+    }
+
+    /// A file, or what stands in its place, that holds `notes` and knows of no commit.
+    pub(super) fn file(&self, notes: &Notes) -> Vec<u8> {
+        let mut bytes = self.head(0);
+        notes.in_order().into_iter().for_each(|note| self.write(note, &mut bytes));
+        bytes
     }
 
     /// Appends one note to `out`.

@@ -15,6 +15,10 @@ impl Ledger {
     pub fn journal(&self, key: &Key, pending: Option<Pending>) -> bool {
         let shared = &self.inner.shared;
         let mut state = shared.lock();
+        if !state.holds(key) {
+            // Whoever holds it keeps what is to be kept.
+            return true;
+        }
         let pending = pending.and_then(|pending| state.ended.without(key, pending));
         let packed = pending.map(|pending| journal::encode_pending(&pending));
         if let Some(packed) = &packed {

@@ -4,6 +4,8 @@
 //! calls: a file (redb), written by one thread of its own in groups - fails: a write error loses nothing in
 //! memory; it is counted, said once, and tried again until it works
 //!
+//! Where replicas come and go it stands in a bucket of the bus, shard by shard: see [`Ledger::in_bucket`].
+//!
 //! Every read is answered from memory. A crash loses at most the last group (50 ms or 256 changes), and what it
 //! loses is reported again under the same idempotency keys. Of a report that was on its way when the process was
 //! killed the flight file beside the ledger tells, so that its entity is reported again whatever its state is then. A
@@ -12,6 +14,7 @@
 
 mod aside;
 mod binary;
+mod bucket;
 mod digests;
 mod ended;
 mod error;
@@ -21,6 +24,8 @@ mod head;
 mod journal;
 mod kept;
 mod migrate;
+mod noted;
+mod pace;
 mod packed;
 mod sending;
 #[cfg(test)]
@@ -30,17 +35,20 @@ mod status;
 mod tables;
 mod writer;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Sent, Settle, Stub, Uid};
-use tokio::sync::oneshot;
+use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle, Uid};
+use tokio::sync::{oneshot, watch};
 
+use bucket::Remote;
+pub use bucket::{BucketOptions, Claimed, Copied};
 use digests::Digests;
 pub use error::{Failure, LedgerError};
 use flight::Owner;
+use pace::Pace;
 use sending::Flight;
 use state::{Shared, State, new_id};
 pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
@@ -59,6 +67,8 @@ struct Inner {
     origin: Origin,
     writer: Option<Writer>,
     flight: Option<Arc<Flight>>,
+    bucket: Option<Remote>,
+    fenced: watch::Sender<BTreeSet<u32>>,
     digests: Digests,
     #[cfg(test)]
     disk: Option<simulated::Disk>,
@@ -79,6 +89,8 @@ impl Ledger {
             origin,
             writer: None,
             flight: None,
+            bucket: None,
+            fenced: watch::Sender::default(),
             digests,
             #[cfg(test)]
             disk: None,
@@ -106,7 +118,8 @@ impl Ledger {
         let notes_path = sending::path_of(path, &options.sink);
         let mut state = State::new(loaded.tables, loaded.left.covered, &loaded.left.notes);
         state.file_bytes = store.bytes();
-        let shared = Shared::new(loaded.id, options.sink.clone(), state, Some(options.group_size));
+        let pace = Pace::new(options.group_time, options.retry);
+        let shared = Shared::new(loaded.id, options.sink, state, Some(options.group_size));
         let mut ledger = Self::over(Arc::new(shared), loaded.origin);
         if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
             let failed = |act, source| LedgerError::Io {
@@ -117,12 +130,13 @@ impl Ledger {
             let flight = Flight::spawn(notes_path, owner, loaded.left)
                 .map_err(|source| failed("start writing beside", source))?;
             let flight = inner.flight.insert(Arc::new(flight)).clone();
-            inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, options)?);
+            inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, pace)?);
         }
         Ok(ledger)
     }
 
-    /// 32 hexadecimal digits, made with the file: part of every idempotency key.
+    /// 32 hexadecimal digits, made with the file: part of every idempotency key. Empty of a ledger in a bucket, each shard
+    /// of which has an id of its own: see [`Ledger::id_of`].
     #[must_use]
     pub fn id(&self) -> &str {
         &self.inner.shared.id
@@ -182,37 +196,6 @@ impl Ledger {
         shared.changed(state, slots(key, moved, struck));
     }
 
-    /// Notes that a report is about to be sent, so that a killed process knows at its next start of whose state it
-    /// is not sure. Returns when the note would outlive the process, or could not be made, which is said once.
-    pub async fn sending(&self, key: &Key, report: &Report, stub: Option<&Stub>) {
-        if let Some(written) = self.note(key, report, stub) {
-            // An error means that nobody writes notes any more: the ledger is closed, or its writer has counted why.
-            let _ = written.await;
-        }
-    }
-
-    fn note(&self, key: &Key, report: &Report, stub: Option<&Stub>) -> Option<oneshot::Receiver<()>> {
-        let shared = &self.inner.shared;
-        let mut state = shared.lock();
-        let sent = Sent::new(state.tables.record(key).as_ref(), report, stub)?;
-        let (moved, note) = state.note(key, sent);
-        // Queued under the lock: a commit that covers it comes later.
-        let written = note.and_then(|note| self.write(note));
-        if moved {
-            shared.changed(state, [(Table::Records, key.clone())]);
-        }
-        written
-    }
-
-    fn write(&self, note: flight::Note) -> Option<oneshot::Receiver<()>> {
-        #[cfg(test)]
-        if let Some(disk) = &self.inner.disk {
-            disk.write(&note);
-            return None;
-        }
-        self.inner.flight.as_ref().map(|flight| flight.write(note))
-    }
-
     /// The sink's name in idempotency keys and digests. Of a file it is [`LedgerOptions::sink`]: what is counted under
     /// one name is sent under the same.
     #[must_use]
@@ -229,8 +212,11 @@ impl Ledger {
     #[must_use]
     pub fn digest(&self, key: &Key) -> Option<ApplicationDigest> {
         let shared = &self.inner.shared;
-        let record = self.get(key)?;
-        let digests::Tally { entities, digest } = digests::tally(&record, &shared.id, shared.sink())?;
+        let (record, id) = {
+            let state = shared.lock();
+            (state.tables.record(key)?, shared.id_of(&state, key))
+        };
+        let digests::Tally { entities, digest } = digests::tally(&record, &id, shared.sink())?;
         Some(ApplicationDigest { key: key.clone(), uid: record.uid, entities, digest })
     }
 
@@ -266,6 +252,18 @@ impl Ledger {
         self.unpacked(Table::Records, |bytes| packed::uid(bytes).ok())
     }
 
+    /// Whether it is in a bucket, and holds what was claimed.
+    pub(crate) fn is_in_bucket(&self) -> bool {
+        self.inner.bucket.is_some()
+    }
+
+    /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they
+    /// are to be read again where no list will show them. In order of keys.
+    pub(crate) fn unfinished(&self, of: impl Fn(&Key) -> bool) -> Vec<Key> {
+        let decode = |bytes: &[u8]| packed::decode(bytes).ok().filter(state::is_unfinished);
+        self.unpacked(Table::Records, decode).into_iter().map(|(key, _)| key).filter(of).collect()
+    }
+
     /// Waits until every change made before this call is in the file. At once in memory.
     ///
     /// # Errors
@@ -290,7 +288,7 @@ impl Ledger {
             state.waiters.push((target, tell));
             done
         };
-        self.inner.shared.wake.notify_one();
+        self.inner.shared.wake();
         match done.await {
             Ok(result) => result,
             Err(_) => Err(LedgerError::Closed { waiting: self.status().waiting }),
@@ -302,9 +300,14 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Closed`] when that commit failed: why stands in the log.
     pub async fn close(&self) -> Result<(), LedgerError> {
-        let Some(writer) = &self.inner.writer else { return Ok(()) };
-        self.inner.shared.stop();
-        writer.ended().await;
+        match (&self.inner.writer, &self.inner.bucket) {
+            (Some(writer), _) => {
+                self.inner.shared.stop();
+                writer.ended().await;
+            }
+            (None, Some(held)) => held.close().await,
+            (None, None) => return Ok(()),
+        }
         match self.status().waiting {
             0 => Ok(()),
             waiting => Err(LedgerError::Closed { waiting }),
@@ -325,7 +328,11 @@ impl Ledger {
         let shared = &self.inner.shared;
         let state = shared.lock();
         LedgerStatus {
-            storage: if shared.durable { "file" } else { "memory" },
+            storage: match &self.inner.bucket {
+                Some(_) => "bucket",
+                None if shared.durable => "file",
+                None => "memory",
+            },
             records: state.tables.records.len(),
             bytes: state.bytes,
             unsure: state.unsure,
@@ -334,7 +341,11 @@ impl Ledger {
             journal_refused: state.journal_refused,
             parked: state.tables.parked.len(),
             file_bytes: state.file_bytes,
-            flight_errors: self.inner.flight.as_ref().map_or(0, |flight| flight.errors()),
+            flight_errors: match (&self.inner.flight, &self.inner.bucket) {
+                (Some(flight), _) => flight.errors(),
+                (None, Some(held)) => held.flight_errors(),
+                (None, None) => 0,
+            },
             waiting: state.waiting(),
             commits: state.commits,
             errors: state.errors,

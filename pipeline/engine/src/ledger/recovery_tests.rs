@@ -3,7 +3,7 @@
 use std::fs;
 use std::sync::Arc;
 
-use pipeline_core::{Digest, Entity, EntityId, OperationEnd, Reason, Timestamp, Version};
+use pipeline_core::{Digest, Entity, EntityId, OperationEnd, Reason, Stub, Timestamp, Version};
 
 use super::digests::tests::report;
 use super::hostile_tests::fast_folder;

@@ -5,8 +5,9 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
 use pipeline_core::{Key, Record, Sent, Timestamp};
-use tokio::sync::oneshot;
+use tokio::sync::{Notify, oneshot};
 
+use super::bucket::Shards;
 use super::ended::Ended;
 use super::error::LedgerError;
 use super::flight::Note;
@@ -19,7 +20,8 @@ pub(super) const JOURNAL: usize = 16 << 20;
 pub(super) type Waiter = oneshot::Sender<Result<(), LedgerError>>;
 
 pub(super) struct Shared {
-    pub(super) id: String,
+    /// Of a ledger in a bucket every shard has one of its own, and this is empty.
+    pub(super) id: Arc<str>,
     /// Of the tables; in memory none has a name.
     sink: String,
     /// The name of a sink whose acknowledgements are in memory.
@@ -28,12 +30,16 @@ pub(super) struct Shared {
     pub(super) group_size: usize,
     pub(super) state: Mutex<State>,
     pub(super) wake: Condvar,
+    /// As `wake`, for a writer that is a task.
+    pub(super) wake_task: Notify,
 }
 
 /// Guarded by one lock, which is held for one record at a time.
 #[derive(Default)]
 pub(super) struct State {
     pub(super) tables: Tables,
+    /// The shards that a ledger in a bucket holds; of others it remembers nothing. `None` elsewhere: all are held.
+    pub(super) shards: Option<Shards>,
     /// What is not journaled any more, whoever asks for it.
     pub(super) ended: Ended,
     /// Of the records.
@@ -70,13 +76,14 @@ impl Shared {
     /// `group_size` is `None` for a ledger in memory.
     pub(super) fn new(id: String, sink: String, state: State, group_size: Option<usize>) -> Self {
         Self {
-            id,
+            id: id.into(),
             sink,
             sent_as: OnceLock::new(),
             durable: group_size.is_some(),
             group_size: group_size.unwrap_or_default().max(1),
             state: Mutex::new(state),
             wake: Condvar::new(),
+            wake_task: Notify::new(),
         }
     }
 
@@ -93,7 +100,20 @@ impl Shared {
 
     pub(super) fn stop(&self) {
         self.lock().closing = true;
+        self.wake();
+    }
+
+    pub(super) fn wake(&self) {
         self.wake.notify_one();
+        self.wake_task.notify_one();
+    }
+
+    /// The id under which what is acknowledged of `key` is counted; empty where its shard is not held.
+    pub(super) fn id_of(&self, state: &State, key: &Key) -> Arc<str> {
+        match &state.shards {
+            None => self.id.clone(),
+            Some(shards) => shards.of(key).map_or_else(|| self.id.clone(), |held| held.id.clone()),
+        }
     }
 
     /// Lets go of the lock, and wakes the writer when a group has begun or is full. What changed under one lock is in
@@ -108,7 +128,7 @@ impl Shared {
         let full = before < self.group_size && after >= self.group_size;
         drop(state);
         if (before == 0 && after > 0) || full {
-            self.wake.notify_one();
+            self.wake();
         }
     }
 }
@@ -162,6 +182,9 @@ impl State {
     /// Notes a report that is about to be sent. Returns what must be written down before it goes: nothing, where
     /// nothing is to be remembered, or where the file holds the same already.
     pub(super) fn note(&mut self, key: &Key, sent: Sent) -> (bool, Option<Note>) {
+        if !self.holds(key) {
+            return (false, None);
+        }
         let slot = (Table::Records, key.clone());
         let moved = self.change(key, |record| Record::resume(record, &sent));
         if !moved && self.committing == 0 && !self.dirty.contains(&slot) {
@@ -173,11 +196,11 @@ impl State {
 
     /// Puts or removes a packed form; returns whether that changed anything.
     pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Box<[u8]>>) -> bool {
-        let packed = self.tables.of_mut(table);
-        if packed.get(key).map(|held| &**held) == after.as_deref() {
+        if self.tables.of(table).get(key).map(|held| &**held) == after.as_deref() || !self.holds(key) {
             return false;
         }
         let gained = after.as_ref().map_or(0, |after| weight(key, after));
+        let packed = self.tables.of_mut(table);
         let before = match after {
             Some(after) => packed.insert(key.clone(), Arc::from(after)),
             None => packed.remove(key),
@@ -200,13 +223,23 @@ impl State {
         slots.map(row).collect()
     }
 
+    /// Whether anything may be remembered of `key`.
+    pub(super) fn holds(&self, key: &Key) -> bool {
+        self.shards.as_ref().is_none_or(|shards| shards.of(key).is_some())
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.dirty.len() + self.committing
     }
 }
 
-fn unsure(record: &Record) -> usize {
+pub(super) fn unsure(record: &Record) -> usize {
     usize::from(record.unsure) + record.resources.iter().filter(|row| row.unsure && !row.gone).count()
+}
+
+/// Whether something of it is owed, or unsure, or not acknowledged as a whole.
+pub(super) fn is_unfinished(record: &Record) -> bool {
+    record.is_owed() || record.is_unsure() || !record.is_settled()
 }
 
 /// Now, in seconds since 1970; 0 when that cannot be said.

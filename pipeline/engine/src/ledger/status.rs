@@ -61,7 +61,7 @@ pub struct Acknowledged {
 /// What a ledger says of itself.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LedgerStatus {
-    /// `memory` or `file`.
+    /// `memory`, `file` or `bucket`.
     pub storage: &'static str,
     /// Records held: one an application.
     pub records: usize,

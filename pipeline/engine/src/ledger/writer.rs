@@ -11,14 +11,11 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::watch;
 
-use super::LedgerOptions;
-use super::error::{Failure, LedgerError};
+use super::error::LedgerError;
 use super::file::{Committed, Store};
+use super::pace::{Group, Pace};
 use super::sending::Flight;
 use super::state::{Shared, State};
-use super::tables::Row;
-
-const LONGEST_PAUSE: Duration = Duration::from_secs(30);
 
 /// The thread, seen from outside.
 pub(super) struct Writer {
@@ -32,14 +29,14 @@ impl Writer {
         shared: Arc<Shared>,
         store: Store,
         flight: Arc<Flight>,
-        options: LedgerOptions,
+        pace: Pace,
     ) -> Result<Self, LedgerError> {
         let path = store.path().to_owned();
         let (tell, ended) = watch::channel(false);
         let work = move || {
             // Dropped last, whatever happens: the word that both files are let go of.
             let _closed = Closed { shared: shared.clone(), tell };
-            Work { shared, flight: Held(flight), store, options, pause: None }.run();
+            Work { shared, flight: Held(flight), store, pace }.run();
         };
         let thread = std::thread::Builder::new().name("ledger".to_owned()).spawn(work).map_err(|source| {
             LedgerError::Io { act: "start writing", path, source: Box::new(redb::Error::Io(source)) }
@@ -70,14 +67,7 @@ struct Closed {
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        let mut state = self.shared.lock();
-        state.closed = true;
-        state.failing |= std::thread::panicking();
-        let waiting = state.waiting();
-        for (_, waiter) in state.waiters.drain(..) {
-            let _ = waiter.send(Err(LedgerError::Closed { waiting }));
-        }
-        drop(state);
+        self.shared.lock().close(std::thread::panicking());
         self.tell.send_replace(true);
     }
 }
@@ -97,20 +87,7 @@ struct Work {
     shared: Arc<Shared>,
     flight: Held,
     store: Store,
-    options: LedgerOptions,
-    /// While commits fail: how long, and until when.
-    pause: Option<(Duration, Instant)>,
-}
-
-/// What one commit is about.
-struct Group {
-    rows: Vec<Row>,
-    since: Option<Instant>,
-    /// Changes made when it began: once it is written, so are they.
-    target: u64,
-    /// Its number, which is higher than that of any note made before it began.
-    number: u64,
-    closing: bool,
+    pace: Pace,
 }
 
 impl Work {
@@ -119,7 +96,7 @@ impl Work {
             let group = self.next();
             let closing = group.closing;
             if !group.rows.is_empty() {
-                self.commit(group);
+                self.commit(&group);
             }
             if closing {
                 return;
@@ -133,7 +110,7 @@ impl Work {
         let mut state = shared.lock();
         loop {
             let now = Instant::now();
-            let due = self.due(&state, now);
+            let due = self.pace.due(&state, shared.group_size, now);
             if state.closing || due.is_some_and(|due| due <= now) {
                 break;
             }
@@ -142,28 +119,10 @@ impl Work {
                 None => shared.wake.wait(state).unwrap_or_else(PoisonError::into_inner),
             };
         }
-        let slots = std::mem::take(&mut state.dirty);
-        let rows = state.image(slots.into_iter());
-        state.committing = rows.len();
-        let since = state.dirty_since.take();
-        state.noted += 1;
-        Group { rows, since, target: state.changed, number: state.noted, closing: state.closing }
+        state.group()
     }
 
-    /// When the next commit is to begin; `None` while nothing waits.
-    fn due(&self, state: &State, now: Instant) -> Option<Instant> {
-        let since = state.dirty_since?;
-        if !state.waiters.is_empty() {
-            return Some(now);
-        }
-        if let Some((_, until)) = self.pause {
-            return Some(until);
-        }
-        let full = state.dirty.len() >= self.shared.group_size;
-        Some(if full { now } else { since + self.options.group_time })
-    }
-
-    fn commit(&mut self, group: Group) {
+    fn commit(&mut self, group: &Group) {
         let result = match self.store.commit(&group.rows, group.number) {
             Ok(Committed::Rows) => Ok(()),
             Ok(Committed::Nothing) => {
@@ -185,41 +144,11 @@ impl Work {
         state.committing = 0;
         state.file_bytes = bytes;
         match result {
-            Ok(()) => self.succeeded(&mut state, group.target),
-            Err(failure) => self.failed(&mut state, group, failure),
-        }
-    }
-
-    fn succeeded(&mut self, state: &mut State, target: u64) {
-        state.commits += 1;
-        state.committed = target;
-        state.last_commit = Some(Instant::now());
-        for (_, waiter) in state.waiters.extract_if(.., |(wanted, _)| *wanted <= target) {
-            let _ = waiter.send(Ok(()));
-        }
-        self.pause = None;
-        if std::mem::take(&mut state.failing) {
-            tracing::info!("the ledger is written again");
-        }
-    }
-
-    fn failed(&mut self, state: &mut State, group: Group, failure: Failure) {
-        state.errors += 1;
-        state.dirty.extend(group.rows.into_iter().map(|(slot, _)| slot));
-        state.dirty_since = group.since.or(state.dirty_since);
-        let waiting = state.waiting();
-        let failure = Arc::new(failure);
-        for (_, waiter) in state.waiters.drain(..) {
-            let _ = waiter.send(Err(LedgerError::Write { waiting, source: failure.clone() }));
-        }
-        let pause = self.pause.map_or(self.options.retry, |(pause, _)| (pause * 2).min(LONGEST_PAUSE));
-        self.pause = Some((pause, Instant::now() + pause));
-        if !std::mem::replace(&mut state.failing, true) {
-            tracing::error!(
-                error = &*failure as &dyn std::error::Error,
-                waiting,
-                "cannot write the ledger: it is kept in memory and tried again"
-            );
+            Ok(()) => self.pace.succeeded(&mut state, group),
+            Err(failure) => {
+                let slots = group.rows.iter().map(|(slot, _)| slot.clone());
+                self.pace.failed(&mut state, group, slots, failure, true);
+            }
         }
     }
 }

@@ -22,6 +22,8 @@ struct Snapshot {
 /// Snapshots of all shards and the series that show them.
 pub(super) struct Lanes {
     snapshots: Vec<Snapshot>,
+    /// What shards did that are another process's by now: counters never fall.
+    gone: Option<LaneCounts>,
     counters: [IntCounterVec; 5],
     gauges: [IntGaugeVec; 4],
     oldest: GaugeVec,
@@ -37,6 +39,7 @@ impl Lanes {
         let snapshot = |shard: &u32| Snapshot { shard: *shard, counts: LaneCounts::default(), taken: now };
         Self {
             snapshots: owned.iter().map(snapshot).collect(),
+            gone: None,
             counters: [
                 counter("events_observed_total", "Events taken in, re-reads included."),
                 counter("events_acked_total", "Events whose reports were all acknowledged."),
@@ -87,6 +90,21 @@ impl Lanes {
         }
     }
 
+    /// A shard came, or went. Shards that come and go are shown as a sum.
+    pub(super) fn owns(&mut self, shard: u32, owned: bool, now: Instant) {
+        let gone = self.gone.get_or_insert_default();
+        if let Some(at) = self.snapshots.iter().position(|snapshot| snapshot.shard == shard) {
+            *gone = gone.plus(&self.snapshots.swap_remove(at).counts.left());
+        }
+        if owned {
+            self.snapshots.push(Snapshot { shard, counts: LaneCounts::default(), taken: now });
+        }
+    }
+
+    pub(super) fn shards(&self) -> usize {
+        self.snapshots.len()
+    }
+
     /// What every shard holds in its queue, for the compatibility family.
     pub(super) fn queued(&self) -> impl Iterator<Item = (u32, u64)> {
         self.snapshots.iter().map(|snapshot| (snapshot.shard, snapshot.counts.queued))
@@ -100,8 +118,9 @@ impl Lanes {
             let since = if held { now.saturating_duration_since(snapshot.taken) } else { Duration::ZERO };
             LaneCounts { oldest: counts.oldest + since, ..counts }
         };
-        let sum = self.snapshots.iter().fold(LaneCounts::default(), |sum, next| sum.plus(&aged(next)));
-        if self.snapshots.len() > SHOWN {
+        let gone = self.gone.unwrap_or_default();
+        let sum = self.snapshots.iter().fold(gone, |sum, next| sum.plus(&aged(next)));
+        if self.gone.is_some() || self.snapshots.len() > SHOWN {
             self.show_shard("all", &sum);
         } else {
             for snapshot in &self.snapshots {

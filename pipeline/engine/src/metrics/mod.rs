@@ -7,6 +7,7 @@
 //! so that the number of series is known before the first event: under 300 a process, all of them there from
 //! the start. The compatibility family is the one exception, and is off unless it is asked for.
 
+mod bus;
 mod compat;
 mod families;
 mod lanes;
@@ -15,7 +16,7 @@ mod pressure;
 mod process;
 mod traces;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{Call, Filtered, Meter, Note, Outcome, Peer, Pressure, Reason, ReportKind, Sample, Wait};
@@ -23,6 +24,7 @@ use prometheus::{
     Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
 };
 
+pub use bus::{BusSeries, Unreadable};
 pub use compat::{Compat, ErrorType, EventType};
 use families::{Families, show};
 use lanes::{Lanes, seconds};
@@ -145,6 +147,8 @@ struct Inner {
     uptime: Gauge,
     process: ProcessSeries,
     compat: Option<Compat>,
+    bus: OnceLock<BusSeries>,
+    owned: IntGauge,
 }
 
 impl Metrics {
@@ -158,7 +162,8 @@ impl Metrics {
             .with_label_values(&[config.version])
             .set(1);
         make.gauge("shards", "Shards over all processes.").set(i64::from(config.shards));
-        show(&make.gauge("shards_owned", "Shards that this process owns."), config.owned.len() as u64);
+        let owned = make.gauge("shards_owned", "Shards that this process owns.");
+        show(&owned, config.owned.len() as u64);
         let inner = Inner {
             started: now,
             lanes: Mutex::new(Lanes::new(&make, &config.owned, now)),
@@ -199,6 +204,8 @@ impl Metrics {
             process: ProcessSeries::new(&make),
             registry: make.done(),
             compat,
+            bus: OnceLock::new(),
+            owned,
         };
         inner.start_at_zero();
         Self { inner: Arc::new(inner) }
@@ -207,6 +214,13 @@ impl Metrics {
     /// One shard's newest snapshot, whole.
     pub fn lane(&self, shard: u32, counts: &LaneCounts) {
         self.lanes().take(shard, counts, Instant::now());
+    }
+
+    /// A shard came to this process, or went, with its last snapshot.
+    pub(crate) fn owns(&self, shard: u32, owned: bool) {
+        let mut lanes = self.lanes();
+        lanes.owns(shard, owned, Instant::now());
+        show(&self.inner.owned, lanes.shards() as u64);
     }
 
     /// An event brought no report.

@@ -3,47 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use super::mine::{Held, Mine, Pending, Work};
 use super::view::{Record, View};
-use super::words::{Action, Answer, Input, Purpose, Request, StopHow, Term, Write};
-use super::{Config, Lease, Replica, place};
-
-#[derive(Debug, Clone, Copy)]
-struct Pending {
-    request: Request,
-    purpose: Purpose,
-    sent: Duration,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Work {
-    Running,
-    /// Told to drain, then.
-    Draining(Duration),
-    /// Told to stop at once; the lease is left to lapse.
-    Ending,
-    Drained,
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Held {
-    revision: u64,
-    term: Term,
-    work: Work,
-    pending: Option<Pending>,
-    next_write: Duration,
-}
-
-#[derive(Debug, Clone, Copy)]
-enum Mine {
-    /// Nothing; not asked for before then.
-    No(Duration),
-    Acquiring(Pending, u64),
-    Held(Held),
-    /// The lease is gone; the shard still ends.
-    Lost {
-        epoch: u64,
-    },
-}
+use super::words::{Action, Input, Purpose, Request, StopHow, Term, Write};
+use super::{Answer, Config, Lease, Replica, Shown, place};
 
 /// What one replica owns, and what it does about that: a pure state machine.
 ///
@@ -129,6 +92,18 @@ impl Ownership {
         members
     }
 
+    /// Whether everything has been listed, and is watched since.
+    #[must_use]
+    pub fn is_listed(&self) -> bool {
+        self.view.is_listed()
+    }
+
+    /// Who owned a shard last, and in which epoch, as far as is known: whether the lease still lives is not asked.
+    #[must_use]
+    pub fn last_owner(&self, shard: u32) -> Option<(Replica, u64)> {
+        self.view.last_owner(shard)
+    }
+
     /// Whether the process was told to end, and owns nothing any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -159,24 +134,24 @@ impl Ownership {
     fn take(&mut self, input: Input, actions: &mut Vec<Action>) {
         let now = self.now;
         match input {
-            Input::Listed { leases, members } => {
+            Input::Shown(Shown::Listed { leases, members }) => {
                 self.view.list(leases, members, now);
                 for shard in 0..self.config.shards.get() {
                     self.compare(shard, actions);
                 }
             }
-            Input::Unwatched => self.view.unwatched(),
-            Input::Lease { lease, revision } => {
+            Input::Shown(Shown::Unwatched) => self.view.unwatched(),
+            Input::Shown(Shown::Lease { lease, revision }) => {
                 let shard = lease.shard;
                 self.view.lease(lease, revision, now);
                 self.compare(shard, actions);
             }
-            Input::LeaseGone { shard } => {
+            Input::Shown(Shown::LeaseGone { shard }) => {
                 self.view.current(shard, None, now);
                 self.compare(shard, actions);
             }
-            Input::Member { replica, revision } => self.view.beat(replica, revision, now),
-            Input::MemberGone { replica } => self.view.left(&replica),
+            Input::Shown(Shown::Member { replica, revision }) => self.view.beat(replica, revision, now),
+            Input::Shown(Shown::MemberGone { replica }) => self.view.left(&replica),
             Input::Answered { request, shard, answer } => self.answered(request, shard, answer, actions),
             Input::Drained { .. } | Input::Tick => {}
             Input::Stop => {

@@ -27,7 +27,7 @@ fn lease(shard: u32, epoch: u64, owner: Option<&str>) -> Lease {
 
 fn listed(leases: &[(Lease, u64)], members: &[&str]) -> Input {
     let members = members.iter().map(|name| (replica(name), 1)).collect();
-    Input::Listed { leases: leases.to_vec(), members }
+    Input::Shown(Shown::Listed { leases: leases.to_vec(), members })
 }
 
 /// The writes among what is to be done.
@@ -108,15 +108,15 @@ fn without_a_record_or_with_one_that_stays_the_same_a_lease_long_is_waited() {
     // One that is renewed is waited for, from then on.
     let mut machine = Ownership::new(config(1), replica("me"));
     machine.step(listed(&[(other.clone(), 3)], &[]), ZERO);
-    machine.step(Input::Lease { lease: other, revision: 4 }, s(9.0));
+    machine.step(Input::Shown(Shown::Lease { lease: other, revision: 4 }), s(9.0));
     // What comes late changes nothing.
-    machine.step(Input::Lease { lease: lease(0, 5, None), revision: 3 }, s(9.5));
+    machine.step(Input::Shown(Shown::Lease { lease: lease(0, 5, None), revision: 3 }), s(9.5));
     assert_eq!(writes(machine.step(Input::Tick, s(18.9))), []);
     assert_eq!(write(machine.step(Input::Tick, s(19.0))).expected, Some(4));
     // Where the store lost everything the owner may not know of it yet.
     let mut machine = Ownership::new(config(1), replica("me"));
     machine.step(listed(&[(lease(0, 5_000, Some("other")), 3)], &[]), ZERO);
-    machine.step(Input::LeaseGone { shard: 0 }, s(9.0));
+    machine.step(Input::Shown(Shown::LeaseGone { shard: 0 }), s(9.0));
     assert_eq!(writes(machine.step(Input::Tick, s(18.9))), []);
     let acquire = write(machine.step(Input::Tick, s(19.0)));
     assert_eq!((acquire.epoch, acquire.expected), (5_001, None));
@@ -166,8 +166,8 @@ fn while_nothing_is_watched_nothing_is_claimed_and_what_is_owned_is_renewed() {
     let records = [(lease(0, 7, None), 1), (lease(1, 7, Some("other")), 2)];
     let acquire = write(machine.step(listed(&records, &[]), ZERO));
     machine.step(granted(&acquire, 3), s(0.1));
-    machine.step(Input::Unwatched, s(1.0));
-    machine.step(Input::Lease { lease: lease(1, 7, None), revision: 4 }, s(1.1));
+    machine.step(Input::Shown(Shown::Unwatched), s(1.0));
+    machine.step(Input::Shown(Shown::Lease { lease: lease(1, 7, None), revision: 4 }), s(1.1));
     let renewal = write(machine.step(Input::Tick, s(3.0)));
     assert_eq!((renewal.purpose, renewal.shard), (Purpose::Renew, 0));
     machine.step(granted(&renewal, 5), s(3.1));
@@ -212,7 +212,7 @@ fn a_lease_that_another_has_or_that_is_gone_is_lost_at_once() {
     let lost = Action::Stop { shard: 0, epoch: 1_000, how: StopHow::Now };
     let taken = lease(0, 1_001, Some("other"));
     let mut machine = owner();
-    let seen = machine.step(Input::Lease { lease: taken.clone(), revision: 3 }, s(1.5));
+    let seen = machine.step(Input::Shown(Shown::Lease { lease: taken.clone(), revision: 3 }), s(1.5));
     assert_eq!(seen, std::slice::from_ref(&lost));
     for current in [Some((taken, 3)), None] {
         let mut machine = owner();
@@ -233,7 +233,7 @@ fn one_that_comes_is_given_its_share_once_it_has_drained() {
     machine.step(granted(&acquired[1], 4), s(0.1));
     assert_eq!(machine.owned(), [0, 1]);
 
-    let handed = machine.step(Input::Member { replica: replica("other"), revision: 5 }, s(1.0));
+    let handed = machine.step(Input::Shown(Shown::Member { replica: replica("other"), revision: 5 }), s(1.0));
     let [Action::Stop { shard, epoch: 1_000, how: StopHow::Drain }] = handed[..] else {
         panic!("{handed:?}")
     };
@@ -303,15 +303,15 @@ fn who_is_silent_is_gone_after_a_lease_and_who_left_at_once() {
     let mut machine = Ownership::new(config(1), replica("me"));
     machine.step(listed(&[], &["silent", "left"]), ZERO);
     assert_eq!(machine.members(), ["left", "me", "silent"].map(replica).into());
-    machine.step(Input::MemberGone { replica: replica("left") }, s(1.0));
+    machine.step(Input::Shown(Shown::MemberGone { replica: replica("left") }), s(1.0));
     assert_eq!(machine.members(), ["me", "silent"].map(replica).into());
     // The same record once more is no sign of life.
-    machine.step(Input::Member { replica: replica("silent"), revision: 1 }, s(9.0));
+    machine.step(Input::Shown(Shown::Member { replica: replica("silent"), revision: 1 }), s(9.0));
     machine.step(Input::Tick, s(9.9));
     assert_eq!(machine.members(), ["me", "silent"].map(replica).into());
     machine.step(Input::Tick, s(10.0));
     assert_eq!(machine.members(), ["me"].map(replica).into());
-    machine.step(Input::Member { replica: replica("silent"), revision: 2 }, s(11.0));
+    machine.step(Input::Shown(Shown::Member { replica: replica("silent"), revision: 2 }), s(11.0));
     assert_eq!(machine.members(), ["me", "silent"].map(replica).into());
 }
 
@@ -319,8 +319,8 @@ fn who_is_silent_is_gone_after_a_lease_and_who_left_at_once() {
 fn records_of_shards_that_there_are_not_change_nothing() {
     let mut machine = owner();
     let strange = lease(77, 1, Some("other"));
-    assert_eq!(machine.step(Input::Lease { lease: strange.clone(), revision: 99 }, s(1.1)), []);
-    assert_eq!(machine.step(Input::LeaseGone { shard: 77 }, s(1.1)), []);
+    assert_eq!(machine.step(Input::Shown(Shown::Lease { lease: strange.clone(), revision: 99 }), s(1.1)), []);
+    assert_eq!(machine.step(Input::Shown(Shown::LeaseGone { shard: 77 }), s(1.1)), []);
     assert_eq!(machine.step(Input::Drained { shard: 77, epoch: 1 }, s(1.1)), []);
     let mine = (lease(0, 1_000, Some("me")), 2);
     assert_eq!(machine.step(listed(&[mine, (strange, 99)], &[]), s(1.2)), []);

@@ -4,7 +4,8 @@
 //! A lease is one record of a store that writes by compare-and-set (a key of a JetStream bucket, a Kubernetes
 //! `Lease`). [`place`] says who is to have a shard, the same to everybody who sees the same replicas and leases;
 //! [`Ownership`] is the pure state machine of one replica that brings that about, without a store, a clock or a task of
-//! its own; whoever drives it does what it says ([`Action`]) and tells it what happened ([`Input`]).
+//! its own; whoever drives it does what it says ([`Action`]) and tells it what happened ([`Input`]). [`drive`] does, over
+//! any [`Store`], and gives orders to begin and to stop, each with a [`Fence`].
 //!
 //! What holds, whatever is lost, late, paused or killed, as long as monotonic clocks run at one rate:
 //! - At any moment at most one replica may begin to send for a shard ([`Term::may_send`]), and what it began has ended,
@@ -14,13 +15,14 @@
 //!
 //! No time is read from a record: replicas' clocks need not agree. An owner counts its lease from when the write that
 //! renewed it was asked for; everybody else counts a whole [`Config::ttl`] from when they saw the record change, which
-//! is later. So a record must not expire by itself in the store (its epoch would go with it); it is replaced. Whoever
-//! drives the machine tells it that a connection was lost ([`Input::Unwatched`]) before it writes over the next one.
+//! is later. So a record must not expire by itself in the store (its epoch would go with it); it is replaced. A store that
+//! may lose everything refuses what was asked of its former life ([`Store::write`]), or whoever drives the machine tells it
+//! that the connection was lost ([`Shown::Unwatched`]) before it writes over the next one.
 
-mod lease;
+mod driver;
 mod machine;
+mod mine;
 mod placement;
-mod replica;
 mod view;
 mod words;
 
@@ -32,11 +34,14 @@ mod simulation;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-pub use self::lease::{Lease, LeaseError, Presence, RECORD_BYTES};
+pub use pipeline_core::leases::{
+    Answer, Lease, LeaseError, Presence, RECORD_BYTES, Replica, ReplicaError, Shown, Store,
+};
+
+pub use self::driver::{Driven, Fence, Order, Standing, drive};
 pub use self::machine::Ownership;
 pub use self::placement::{place, weight};
-pub use self::replica::{Replica, ReplicaError};
-pub use self::words::{Action, Answer, Input, Purpose, Request, StopHow, Term, Write};
+pub use self::words::{Action, Input, Purpose, Request, StopHow, Term, Write};
 
 /// Shards when replicas come and go: few enough to renew each by itself, many enough that five or six replicas have
 /// nearly the same number.

@@ -122,6 +122,12 @@ impl View {
         self.shards.get(shard as usize)?.record.as_ref()
     }
 
+    /// Who owned it last, and in which epoch.
+    pub(super) fn last_owner(&self, shard: u32) -> Option<(Replica, u64)> {
+        let Record { epoch, owner, .. } = self.record(shard)?;
+        owner.clone().filter(|_| *epoch > 0).map(|owner| (owner, *epoch))
+    }
+
     /// Whose lease lives, as far as is known.
     pub(super) fn owner(&self, shard: u32, now: Duration) -> Option<&Replica> {
         let seen = self.shards.get(shard as usize)?;

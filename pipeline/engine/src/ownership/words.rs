@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use super::{Lease, Replica};
+use pipeline_core::leases::{Answer, Replica, Shown};
+#[cfg(doc)]
+use pipeline_core::leases::{Lease, Presence, Store};
 
 /// Numbers the writes of one [`super::Ownership`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,41 +19,9 @@ impl Request {
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Input {
-    /// All records of the store, each with its revision: at the start, and whenever a watch begins anew. Nothing is
-    /// claimed before the first.
-    Listed {
-        /// Those of the shards.
-        leases: Vec<(Lease, u64)>,
-        /// Those of the replicas.
-        members: Vec<(Replica, u64)>,
-    },
-    /// The watch has broken, or the store has been reached anew: nothing is claimed before all is listed again. To be told
-    /// before anything is written over a new connection, because of a store that lost everything meanwhile.
-    Unwatched,
-    /// A record of a shard, from a watch; its own writes may be among them, and come late.
-    Lease {
-        /// The record.
-        lease: Lease,
-        /// Its revision: rises with every write to the store.
-        revision: u64,
-    },
-    /// The record of a shard was deleted; nobody here does that.
-    LeaseGone {
-        /// The shard.
-        shard: u32,
-    },
-    /// A replica wrote that it is there.
-    Member {
-        /// The replica.
-        replica: Replica,
-        /// The revision of its record.
-        revision: u64,
-    },
-    /// A replica's record went: it left, or was silent for too long.
-    MemberGone {
-        /// The replica.
-        replica: Replica,
-    },
+    /// What the store showed. [`Shown::Unwatched`] is to be told before anything is written over a new connection to a
+    /// store that grants what it should refuse after it lost everything; see [`Store::write`].
+    Shown(Shown),
     /// The store's answer to a write.
     Answered {
         /// Which write.
@@ -75,27 +45,10 @@ pub enum Input {
     Stop,
 }
 
-/// What the store says to a compare-and-set.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
-    /// It is written, as this revision.
-    Granted {
-        /// The revision.
-        revision: u64,
-    },
-    /// It is not: the store holds something else.
-    Refused {
-        /// What it holds, with its revision; `None`: nothing.
-        current: Option<(Lease, u64)>,
-    },
-    /// Nobody knows whether it is written, or there is no answer at all.
-    Failed,
-}
-
 /// What is to be done.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Action {
-    /// Write the replica's presence ([`super::Presence`]), whatever it was. It may expire by itself in the store, after
+    /// Write the replica's presence ([`Presence`]), whatever it was. It may expire by itself in the store, after
     /// [`super::Config::ttl`] or later.
     Announce,
     /// Delete the replica's presence.

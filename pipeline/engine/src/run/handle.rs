@@ -5,10 +5,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::Key;
-use tokio::sync::{broadcast, mpsc, oneshot, watch};
+use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::Instant;
 
-use super::Config;
+use super::table::{Table, Told};
 use crate::circuit;
 use crate::lane::{LaneCounts, Parked, Trace};
 use crate::ledger::Ledger;
@@ -23,20 +23,13 @@ pub struct Handle {
 }
 
 pub(super) struct Inner {
-    pub(super) config: Config,
     pub(super) started: Instant,
-    pub(super) shards: Vec<Told>,
+    pub(super) table: Arc<Table>,
     pub(super) ledger: Ledger,
     pub(super) circuit: watch::Receiver<circuit::State>,
     pub(super) traces: broadcast::Sender<(u32, Trace)>,
     pub(super) verify: verify::Caller,
     pub(super) watches: Box<dyn Fn(&Key) -> bool + Send + Sync>,
-}
-
-pub(super) struct Told {
-    pub(super) number: u32,
-    pub(super) counts: watch::Receiver<LaneCounts>,
-    pub(super) commands: mpsc::Sender<Command>,
 }
 
 /// An engine at one moment. The counts of a shard are up to a tenth of a second old, and each shard's are from
@@ -45,7 +38,7 @@ pub(super) struct Told {
 pub struct Status {
     /// Time since the engine was made.
     pub uptime: Duration,
-    /// The shards of this process, in order.
+    /// The shards that this process works on, in order.
     pub shards: Vec<(u32, LaneCounts)>,
     /// The sink's circuit.
     pub circuit: circuit::State,
@@ -63,10 +56,10 @@ impl Handle {
     /// How it stands.
     #[must_use]
     pub fn status(&self) -> Status {
-        let shards = self.inner.shards.iter().map(|shard| (shard.number, *shard.counts.borrow()));
+        let shards = self.inner.table.all();
         Status {
             uptime: self.inner.started.elapsed(),
-            shards: shards.collect(),
+            shards: shards.iter().map(|shard| (shard.number, *shard.counts.borrow())).collect(),
             circuit: *self.inner.circuit.borrow(),
         }
     }
@@ -117,7 +110,7 @@ impl Handle {
     /// Everything that was refused for good.
     pub async fn parked(&self) -> Vec<(Key, Parked)> {
         let mut parked = Vec::new();
-        for shard in &self.inner.shards {
+        for shard in self.inner.table.all() {
             let (answer, answered) = oneshot::channel();
             if shard.commands.send(Command::Parked(answer)).await.is_ok() {
                 parked.extend(answered.await.unwrap_or_default());
@@ -130,7 +123,7 @@ impl Handle {
     /// left out.
     pub async fn top(&self, limit: usize) -> Vec<(u32, Ranking)> {
         let mut asked = Vec::new();
-        for shard in &self.inner.shards {
+        for shard in self.inner.table.all() {
             let (answer, answered) = oneshot::channel();
             if shard.commands.send(Command::Top(limit, answer)).await.is_ok() {
                 asked.push((shard.number, answered));
@@ -170,9 +163,8 @@ impl Handle {
         self.shard(key).is_some()
     }
 
-    fn shard(&self, key: &Key) -> Option<&Told> {
-        let Config { owned, sharding, .. } = self.inner.config;
-        self.inner.shards.get(owned.lane(sharding, key)?)
+    fn shard(&self, key: &Key) -> Option<Arc<Told>> {
+        self.inner.table.of(key)
     }
 }
 

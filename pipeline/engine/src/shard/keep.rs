@@ -65,12 +65,16 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             self.journal.restored(&key, &pending);
             self.step(Input::Restore { key, pending });
         }
+        for (key, uid) in left.unfinished {
+            self.step(Input::Replay { key, uid: Some(uid) });
+        }
     }
 
     /// Something happened to `key`.
     pub(super) fn touched(&mut self, key: &Key) {
         let refused = self.refused.take_if(|refused| refused == key).is_some();
         self.keeping().touched(key, refused);
+        self.rests(key);
     }
 
     /// Writes what has been waiting long enough.
@@ -104,7 +108,7 @@ fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
 /// Whose input it is.
 pub(crate) fn key(input: &Input) -> Option<&Key> {
     match input {
-        Input::Event(event) => Some(&event.key),
+        Input::Event(event) | Input::Again(event) => Some(&event.key),
         Input::Turned { key, .. }
         | Input::Read { key, .. }
         | Input::Replay { key, .. }

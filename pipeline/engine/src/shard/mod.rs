@@ -6,10 +6,14 @@
 
 mod breaker;
 mod command;
+mod deliver;
 mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
+mod ports;
+mod receipts;
 pub(crate) mod round;
+mod shared;
 mod slim;
 mod tell;
 pub(crate) mod turn;
@@ -20,25 +24,25 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp};
-use tokio::sync::{broadcast, mpsc, watch};
+use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
+pub(crate) use ports::{Answers, BusAnswer, Delivered, Left, Ports, Taken};
+pub(crate) use shared::{Acknowledged, Shared};
 
+use crate::bus::jetstream::Acker;
 use crate::circuit::State;
-use crate::health::Health;
-use crate::lane::{Action, Blame, Input, Lane, LaneCounts, Outcome, Parked, Pending, ReadResult, Trace};
-use crate::ledger::Ledger;
-use crate::metrics::Metrics;
-use crate::spans::{Recorder, Tap, TurnSpans};
+use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
+use crate::spans::{Recorder, TurnSpans};
 use crate::supervise::caught;
 use crate::top::{Tally, Top};
 use history::{History, Moments};
 use journal::Journal;
+use receipts::Receipts;
 use tell::PUBLISH;
 
 /// Events taken from the inbox before anything else gets its turn.
@@ -48,56 +52,9 @@ const SMALL: usize = 64 * 1024;
 /// Stands for "nothing to wait for".
 const LONG: Duration = Duration::from_secs(3600);
 
-/// What all shards of a process share.
-pub(crate) struct Shared<So, En, Si> {
-    pub(crate) source: So,
-    pub(crate) enrich: En,
-    pub(crate) sink: Si,
-    pub(crate) ledger: Ledger,
-    pub(crate) metrics: Metrics,
-    pub(crate) health: Health,
-    pub(crate) breaker: Breaker,
-    pub(crate) traces: broadcast::Sender<(u32, Trace)>,
-    pub(crate) tap: Option<Tap>,
-    pub(crate) started: Instant,
-    pub(crate) reports_per_key: usize,
-    pub(crate) grace: Duration,
-}
-
-impl<So, En, Si> Shared<So, En, Si> {
-    /// Time since the engine started: what lanes and the circuit call "now".
-    pub(crate) fn now(&self) -> Duration {
-        self.started.elapsed()
-    }
-
-    /// Tells whoever listens; nobody is waited for.
-    fn tell(&self, shard: u32, trace: impl FnOnce() -> Trace) {
-        if self.traces.receiver_count() > 0 {
-            // The last one may stop listening now.
-            let _ = self.traces.send((shard, trace()));
-        }
-    }
-}
-
-/// What a shard takes and tells.
-pub(crate) struct Ports {
-    pub(crate) inbox: mpsc::Receiver<Event>,
-    pub(crate) commands: mpsc::Receiver<Command>,
-    pub(crate) counts: watch::Sender<LaneCounts>,
-}
-
-/// What an earlier process left to a shard.
-#[derive(Debug, Default)]
-pub(crate) struct Left {
-    /// What was refused for good.
-    pub(crate) parked: Vec<(Key, Parked)>,
-    /// What was not reported and cannot be read again.
-    pub(crate) pending: Vec<(Key, Pending)>,
-}
-
 /// A task that ended.
 enum Done {
-    Turn(Key, Outcome, Moments, Tally, Option<Box<TurnSpans>>),
+    Turn(Key, (Uid, Version), Outcome, Moments, Tally, Option<Box<TurnSpans>>),
     Read(Key, ReadResult),
 }
 
@@ -120,6 +77,7 @@ pub(crate) struct Shard<So, En, Si> {
     journal: Journal,
     /// The key that the lane has just parked.
     refused: Option<Key>,
+    receipts: Receipts<Arc<Acker>>,
     published: Instant,
     changed: bool,
 }
@@ -140,7 +98,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             number,
             spans: tap.map(|tap| Recorder::new(tap, number, shared.started.into_std())),
             lane,
-            ports,
             tasks: JoinSet::new(),
             ready: VecDeque::new(),
             actions: Vec::new(),
@@ -150,6 +107,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             top: Top::new(),
             journal: Journal::new(journal_every),
             refused: None,
+            receipts: Receipts::new(ports.answers.as_ref().map_or(LONG, |answers| answers.every)),
+            ports,
             published: shared.started,
             changed: true,
             shared,
@@ -172,6 +131,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     Some(event) => self.observe(event),
                     None => break,
                 },
+                Some(delivered) = self.ports.deliveries.recv() => self.deliver(delivered),
                 Ok(()) = circuit.changed() => {
                     let state = *circuit.borrow_and_update();
                     self.switch(state);
@@ -181,6 +141,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             }
             self.probe();
             self.keep();
+            self.worked_on();
             self.publish(false);
         }
         self.drain().await;
@@ -193,6 +154,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     /// Begins nothing more. What is left then is journaled, as far as it cannot be read again.
     async fn drain(&mut self) {
         self.ports.inbox.close();
+        // What was delivered and not taken is delivered again, to whoever has the shard then.
+        self.ports.deliveries.close();
         self.step(Input::Stop);
         while let Ok(event) = self.ports.inbox.try_recv() {
             self.step(Input::Event(event.into()));
@@ -200,16 +163,26 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         self.take_ready(usize::MAX);
         // Whoever stops the process may kill it before the grace period is over.
         self.keep_all();
-        let deadline = Instant::now() + self.shared.grace;
+        let mut deadline = Instant::now() + self.shared.grace;
+        let (cut, short) = self.ports.cut.clone();
+        let mut is_cut = false;
         loop {
-            let due = self.journal.due().map(|at| self.shared.started + at);
-            let until = due.into_iter().fold(deadline, Instant::min);
-            match timeout_at(until, self.tasks.join_next()).await {
-                Ok(Some(done)) => self.done(done),
-                Err(_) if Instant::now() < deadline => {}
-                Ok(None) | Err(_) => break,
+            let due = [self.journal.due(), self.receipts.due()];
+            let due = due.into_iter().flatten().map(|at| self.shared.started + at);
+            let until = due.fold(deadline, Instant::min);
+            tokio::select! {
+                () = cut.cancelled(), if !is_cut => {
+                    is_cut = true;
+                    deadline = deadline.min(Instant::now() + short);
+                }
+                ended = timeout_at(until, self.tasks.join_next()) => match ended {
+                    Ok(Some(done)) => self.done(done),
+                    Err(_) if Instant::now() < deadline => {}
+                    Ok(None) | Err(_) => break,
+                }
             }
             self.keep();
+            self.worked_on();
         }
         let left = self.tasks.len();
         if left > 0 {
@@ -230,7 +203,13 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             State::Open { until, .. } if self.lane.has_probe() => Some(until),
             _ => None,
         };
-        let due = lane.into_iter().chain(probe).chain(self.journal.due()).min().map(|at| started + at);
+        let due = lane
+            .into_iter()
+            .chain(probe)
+            .chain(self.journal.due())
+            .chain(self.receipts.due())
+            .min()
+            .map(|at| started + at);
         let publish = self.changed.then(|| self.published + PUBLISH);
         due.into_iter().chain(publish).min().unwrap_or_else(|| Instant::now() + LONG)
     }
@@ -296,7 +275,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         let seed = fastrand::u64(..);
         let (now, at) = (self.shared.now(), Timestamp::now());
         match done {
-            Done::Turn(key, outcome, moments, tally, spans) => {
+            Done::Turn(key, (uid, version), outcome, moments, tally, spans) => {
                 self.history.append(&key, moments);
                 if let Some((recorder, spans)) = self.spans.as_mut().zip(spans) {
                     recorder.turned(*spans);
@@ -305,7 +284,12 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 if let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
-                self.step(Input::Turned { key, outcome, seed });
+                let over = !matches!(outcome, Outcome::Retry { .. });
+                self.step(Input::Turned { key: key.clone(), outcome, seed });
+                if over {
+                    let done = self.receipts.ended(&key, &uid, version);
+                    self.answer(done);
+                }
             }
             Done::Read(key, result) => {
                 if let ReadResult::Failed { reason, .. } | ReadResult::Refused { reason, .. } = result {
@@ -344,6 +328,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 Action::Start(start) => {
                     let (shared, shard) = (self.shared.clone(), self.number);
                     let key = start.event.key.clone();
+                    let state = (start.event.uid.clone(), start.event.version);
+                    let fence = self.ports.fence.clone();
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
                     let mut spans = self.spans.as_mut().map(|spans| Box::new(spans.starts(&start)));
                     let size = start.event.size();
@@ -351,7 +337,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                         let mut moments = Moments::default();
                         let mut tally = Tally::new(start.event.trace);
                         let telling = (&mut moments, &mut tally, &mut spans);
-                        let outcome = caught(turn::turn(&shared, shard, &start, probe, telling)).await;
+                        let outcome =
+                            caught(turn::turn(&shared, shard, fence.as_ref(), &start, probe, telling)).await;
                         let outcome = outcome.unwrap_or_else(|_| {
                             tracing::error!(%key, "a turn panicked, trying it again later");
                             Outcome::Retry {
@@ -361,7 +348,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                                 refused: start.refused.clone(),
                             }
                         });
-                        Done::Turn(key, outcome, moments, tally, spans)
+                        Done::Turn(key, state, outcome, moments, tally, spans)
                     });
                     self.begin(size, turn);
                 }

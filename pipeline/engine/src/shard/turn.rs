@@ -18,6 +18,7 @@ use crate::circuit::{Answer, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Refused, Start, Step, Trace};
 use crate::ledger::Ledger;
 use crate::metrics::ReportResult;
+use crate::ownership::Fence;
 use crate::spans::TurnSpans;
 use crate::top::Tally;
 
@@ -87,6 +88,7 @@ impl<So, En, Si> Teller<'_, So, En, Si> {
 pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     shared: &Shared<So, En, Si>,
     shard: u32,
+    fence: Option<&Fence>,
     start: &Start,
     probe: Option<u64>,
     (moments, tally, spans): (&mut Moments, &mut Tally, &mut Option<Box<TurnSpans>>),
@@ -118,13 +120,25 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
                 round.halt(reason);
                 break;
             }
-            let shipment = Shipment::new(report, shared.ledger.id(), shared.ledger.sink(), counter);
-            flying.push(ship(shared, &event.key, stub.as_ref(), shipment));
+            let ledger = shared.ledger.id_of(&event.key);
+            let shipment = Shipment::new(report, &ledger, shared.ledger.sink(), counter);
+            let shipment = shipment.with_epoch(fence.map(Fence::epoch));
+            flying.push(ship(shared, &event.key, fence, stub.as_ref(), shipment));
         }
-        let Some(Shipped { report, answer, reason, after, sent, took }) = flying.next().await else { break };
+        let Some(shipped) = flying.next().await else { break };
+        let Shipped { report, answer, reason, after, sent, took } = match shipped {
+            Ok(shipped) => shipped,
+            Err(NotOurs(report)) => {
+                // Nothing was sent, and so nothing is said of the sink.
+                round.settled(&report, Verdict::Retry, Reason::Stopping, None);
+                round.halt(Reason::Stopping);
+                continue;
+            }
+        };
         let verdict = shared.breaker.answer(&event.key, answer, probe, shared.now());
         if verdict == Verdict::Acked {
             shared.ledger.acknowledge(&event.key, &report);
+            shared.acknowledged(&report);
         }
         teller.answered(&report, verdict, reason, took);
         let failed = (verdict != Verdict::Acked).then_some(reason);
@@ -182,17 +196,38 @@ struct Shipped {
     took: Duration,
 }
 
+/// A report that was not sent: another process may own the shard by the time of the answer.
+struct NotOurs(Report);
+
 /// Sends one report. The sink answers once for each; one that does not is taken to have failed.
 async fn ship<So, En, Si: Sink>(
     shared: &Shared<So, En, Si>,
     key: &Key,
+    fence: Option<&Fence>,
     stub: Option<&Stub>,
     shipment: Shipment,
-) -> Shipped {
-    shared.ledger.sending(key, &shipment.report, stub).await;
+) -> Result<Shipped, NotOurs> {
+    if fence.is_some_and(|fence| !fence.may_send()) {
+        return Err(NotOurs(shipment.report));
+    }
+    let noted = shared.ledger.sending(key, &shipment.report, stub).await;
+    // To write the note may have taken long.
+    if !noted || fence.is_some_and(|fence| !fence.may_send()) {
+        return Err(NotOurs(shipment.report));
+    }
     let began = Instant::now();
     let sent = shared.tap.is_some().then(|| (began.into_std(), shipment.span()));
-    let answer = shared.sink.ship(slice::from_ref(&shipment)).await.pop();
+    let shipping = shared.sink.ship(slice::from_ref(&shipment));
+    let answer = match fence {
+        None => shipping.await.pop(),
+        // Whatever the sink waits for, it ends before the lease does.
+        Some(fence) => match tokio::time::timeout(fence.post_timeout(), shipping).await {
+            Ok(mut answers) => answers.pop(),
+            Err(_) => {
+                Some(Err(StageError::retry(Reason::Timeout, "the sink took longer than a lease allows")))
+            }
+        },
+    };
     let took = began.elapsed();
     let report = shipment.report;
     let (answer, reason, after) = match answer {
@@ -212,7 +247,7 @@ async fn ship<So, En, Si: Sink>(
             (Answer::Failed { reason, after: None }, reason, None)
         }
     };
-    Shipped { report, answer, reason, after, sent, took }
+    Ok(Shipped { report, answer, reason, after, sent, took })
 }
 
 fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome {

@@ -5,6 +5,14 @@
 mod access;
 mod differences;
 mod hostile;
+mod lease_world;
+mod leases;
+mod ledger;
+mod ledger_bucket;
+mod ledger_copy;
+mod ledger_lost;
+mod ledger_notes;
+mod ledger_world;
 mod redelivery;
 mod restart;
 mod room;

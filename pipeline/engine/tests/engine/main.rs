@@ -9,6 +9,8 @@ mod divergence;
 mod explain;
 mod fakes;
 mod flow;
+#[path = "on_memory.rs"]
+mod on;
 mod replayed;
 mod reports;
 mod restart;

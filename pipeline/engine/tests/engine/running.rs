@@ -13,6 +13,7 @@ use pipeline_engine::sharding::Sharding;
 use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
+use crate::on;
 
 /// A test fails when something does not happen within this time of the machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
@@ -28,6 +29,8 @@ pub(crate) struct Running {
     pub(crate) handle: Handle,
     pub(crate) stop: Shutdown,
     pub(crate) task: JoinHandle<Result<(), EngineError>>,
+    /// What the bus runs on.
+    pub(crate) bus: on::Kept,
 }
 
 pub(crate) fn one_shard() -> Config {
@@ -48,6 +51,7 @@ pub(crate) fn start_on(
     let owned = config.owned.shards(config.sharding);
     let health = Health::new(HealthLimits::default(), owned.clone(), std::time::Instant::now());
     let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
+    let (bus, kept) = on::bus();
     let parts = Parts {
         source: cluster.clone(),
         enrich: enricher.clone(),
@@ -55,12 +59,13 @@ pub(crate) fn start_on(
         ledger: ledger.clone(),
         metrics: metrics.clone(),
         health: health.clone(),
+        bus,
     };
     let engine = Engine::new(config, parts);
     let handle = engine.handle();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
-    Running { cluster, receiver, enricher, ledger, health, metrics, handle, stop, task }
+    Running { cluster, receiver, enricher, ledger, health, metrics, handle, stop, task, bus: kept }
 }
 
 impl Running {
@@ -93,5 +98,6 @@ impl Running {
     pub(crate) async fn end(self) {
         self.stop.cancel();
         self.task.await.unwrap().unwrap();
+        self.bus.end();
     }
 }

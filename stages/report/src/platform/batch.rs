@@ -3,11 +3,12 @@
 //!
 //! `POST {batch path}`, by default `/2.0/api/events/batch`; `Authorization`, `Content-Type: application/json` and
 //! `Content-Encoding: gzip` are as for one report, and `Idempotency-Key` and `traceparent` stand in the body, beside
-//! the payload that they belong to (`traceparent` only where there is a trace):
+//! the payload that they belong to (`traceparent` only where there is a trace; as `fencingEpoch`, a number, what
+//! `Fencing-Epoch` would have said of the report alone):
 //!
 //! ```json
 //! {"reports": [
-//!   {"idempotencyKey": "<64 hexadecimal digits>", "traceparent": "00-<trace>-<span>-01", "data": <payload>},
+//!   {"idempotencyKey": "<64 hexadecimal digits>", "traceparent": "00-<trace>-<span>-01", "fencingEpoch": 7, "data": <payload>},
 //!   {"idempotencyKey": "<64 hexadecimal digits>", "data": <payload>}
 //! ]}
 //! ```
@@ -21,8 +22,8 @@
 //! `status` is the HTTP status that this report would have been answered alone, 100 to 999, `retryAfter` whole seconds
 //! and optional; other members are ignored. The answer may have 4 KiB, and 4 KiB more for each report of the batch; one
 //! that is longer counts as cut. Each result stands for itself: a 2xx acknowledges its report, 401, 403,
-//! 408, 425, 429, 3xx and 5xx have it sent again, in any later batch or alone, under the same key, and any other 4xx
-//! parks it. A report is remembered by its key: one that was taken may come again, when its answer was lost.
+//! 408, 425, 429, 3xx and 5xx have it sent again, in any later batch or alone, under the same key, and so has 412 where
+//! it named an epoch; any other 4xx parks it. A report is remembered by its key: one that was taken may come again, when its answer was lost.
 //!
 //! What a platform may rely on: no two reports of one entity are in one batch, none is sent before the one before it
 //! was acknowledged, and the order within a batch means nothing. A batch has at least two reports; one alone is sent
@@ -272,7 +273,8 @@ impl Platform {
         match post.await {
             Ok(results) => {
                 load.batching.taken.store(true, Ordering::Relaxed);
-                ControlFlow::Continue(results.into_iter().map(|result| self.answer(&result)).collect())
+                let each = results.iter().zip(load.shipments());
+                ControlFlow::Continue(each.map(|(result, shipment)| self.answer(result, shipment)).collect())
             }
             Err(error) => match error.status() {
                 Some(401 | 403 | 408 | 425 | 429) => ControlFlow::Continue(all(reports, error.into_retry())),
@@ -282,14 +284,15 @@ impl Platform {
         }
     }
 
-    fn answer(&self, result: &Outcome) -> Answer {
+    fn answer(&self, result: &Outcome, shipment: &Shipment) -> Answer {
         if (200..300).contains(&result.status) {
             self.succeeded.store(true, Ordering::Relaxed);
             return Ok(());
         }
         let error = self.client.error(ACT, Fault::Status(result.status));
         // A platform that names a report in its answer was addressed as it should be.
-        Err(classify(error.with_after(result.retry_after.map(Duration::from_secs)), true))
+        let error = error.with_after(result.retry_after.map(Duration::from_secs));
+        Err(classify(error, true, shipment.epoch.is_some()))
     }
 }
 

@@ -84,7 +84,7 @@ impl Platform {
     ) -> Result<Option<T>, StageError> {
         let reply = self.post_json(act, below, body.into()).await;
         // Whether a report was ever taken does not matter: "not found" is an answer here.
-        let refused = |error| classify(error, true);
+        let refused = |error| classify(error, true, false);
         let reply = reply.map_err(refused)?;
         match reply.status() {
             200 => read(reply).map(Some).map_err(HttpError::into_retry),

@@ -9,14 +9,14 @@ use axum::body::Body;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse as _;
 use axum::routing::post;
-use pipeline_core::{Reason, StageError};
+use pipeline_core::{Reason, Sink as _, StageError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-use crate::support::{host, platform, serve, ship};
+use crate::support::{host, platform, serve, ship, shipment};
 
 /// A platform that answers with whatever status stands there.
 async fn answering(status: u16) -> (String, Arc<AtomicU16>) {
@@ -53,6 +53,7 @@ async fn statuses_retry_or_reject() {
         (408, true, Reason::Timeout),
         (409, false, Reason::Refused),
         (410, false, Reason::Refused),
+        (412, false, Reason::Refused),
         (413, false, Reason::Refused),
         (415, false, Reason::Refused),
         (422, false, Reason::Refused),
@@ -70,6 +71,23 @@ async fn statuses_retry_or_reject() {
         let message = format!("cannot send a report at {host}: it answered {status}");
         assert_eq!(shown(&error), (retry, reason, message));
     }
+}
+
+#[tokio::test]
+async fn an_outdated_owner_is_told_to_retry_and_nothing_is_parked() {
+    let (address, status) = answering(412).await;
+    let sink = platform(&address, |_| {}).await;
+    let message = format!("cannot send a report at {}: it answered 412", host(&address));
+    let owned = [shipment("{}", 0).with_epoch(Some(7))];
+    for taken_before in [false, true] {
+        let [Err(error)] = &sink.ship(&owned).await[..] else { panic!("a lower epoch was taken") };
+        assert_eq!(shown(error), (true, Reason::Refused, message.clone()), "{taken_before}");
+        status.store(200, Ordering::Relaxed);
+        ship(&sink).await.unwrap();
+        status.store(412, Ordering::Relaxed);
+    }
+    // Without an epoch the status is one of any other refusal.
+    assert_eq!(shown(&ship(&sink).await.unwrap_err()), (false, Reason::Refused, message));
 }
 
 #[tokio::test]

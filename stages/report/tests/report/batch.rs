@@ -106,6 +106,23 @@ async fn each_report_of_a_batch_has_its_own_answer_and_the_wire_is_as_described(
 }
 
 #[tokio::test]
+async fn each_report_of_a_batch_says_its_own_epoch_and_may_be_outdated_by_itself() {
+    let results: Vec<_> = [412, 200, 412].map(|status| json!({ "status": status })).into();
+    let answer = json!({ "results": results }).to_string();
+    let receiver = Receiver::new(move |_, _, _| at_once(answer.clone().into_response())).await;
+    let sink = receiver.sink(|_| {}).await;
+    let epochs = [Some(3), Some(9), None];
+    let shipments: Vec<Shipment> =
+        shipments(3).into_iter().zip(epochs).map(|(shipment, epoch)| shipment.with_epoch(epoch)).collect();
+    assert_eq!(said(&sink.ship(&shipments).await), ["retry refused None", "ok", "reject refused"]);
+    let (headers, body) = receiver.requests.lock().unwrap().remove(0);
+    assert!(!headers.contains_key("fencing-epoch"), "no epoch is that of all");
+    let sent: serde_json::Value = serde_json::from_str(&unzipped(&body)).unwrap();
+    let sent = sent["reports"].as_array().unwrap().iter().map(|report| report.get("fencingEpoch").cloned());
+    assert_eq!(sent.collect::<Vec<_>>(), epochs.map(|epoch| epoch.map(|epoch| json!(epoch))));
+}
+
+#[tokio::test]
 async fn a_report_alone_is_sent_as_ever_and_waits_for_nobody() {
     let receiver = Receiver::of(200).await;
     let sink = receiver.sink(|_| {}).await;

@@ -57,6 +57,25 @@ async fn headers_and_body_are_those_of_the_wire() {
 }
 
 #[tokio::test]
+async fn the_epoch_of_an_owner_is_a_header_of_its_own() {
+    let requests = Requests::default();
+    let address = serve(events(&requests)).await;
+    let sink = platform(&address, |_| {}).await;
+    let epochs = [Some(u64::MAX), None, Some(0)];
+    let shipments: Vec<_> =
+        (0..).zip(epochs).map(|(number, epoch)| shipment("{}", number).with_epoch(epoch)).collect();
+    for shipment in &shipments {
+        assert!(matches!(sink.ship(std::slice::from_ref(shipment)).await[..], [Ok(())]));
+    }
+    let requests = requests.lock().unwrap();
+    let sent: Vec<_> = requests
+        .iter()
+        .map(|(headers, _)| headers.get("fencing-epoch").map(|epoch| epoch.to_str().unwrap()))
+        .collect();
+    assert_eq!(sent, [Some("18446744073709551615"), None, Some("0")]);
+}
+
+#[tokio::test]
 async fn a_large_payload_comes_whole_at_every_level() {
     let requests = Requests::default();
     let address = serve(events(&requests)).await;

@@ -7,6 +7,8 @@ mod fake;
 mod follow;
 mod gone;
 mod harness;
+mod lease_server;
+mod leases;
 mod listing;
 mod reach;
 mod read;

@@ -26,6 +26,9 @@ pub struct Config {
     pub ack_wait: Duration,
     /// Messages of one durable that may be delivered and not acknowledged: back-pressure on its consumer.
     pub max_ack_pending: u32,
+    /// How often a server that has nothing to deliver says that it is there; without a word for twice as long it is asked
+    /// anew.
+    pub heartbeat: Duration,
     /// For how long one question to the server may go unanswered.
     pub timeout: Duration,
     /// Who asks.
@@ -44,6 +47,7 @@ impl Default for Config {
             duplicate_window: Duration::from_secs(120),
             ack_wait: Duration::from_secs(30),
             max_ack_pending: 1_000,
+            heartbeat: Duration::from_secs(4),
             timeout: Duration::from_secs(5),
             credentials: Credentials::None,
             tls: None,
@@ -138,6 +142,7 @@ impl Config {
                 self.duplicate_window >= Duration::from_millis(100) && time(self.duplicate_window),
             ),
             ("ack_wait", time(self.ack_wait)),
+            ("heartbeat", time(self.heartbeat)),
             ("timeout", time(self.timeout)),
         ];
         match figures.into_iter().find(|(_, fits)| !fits) {

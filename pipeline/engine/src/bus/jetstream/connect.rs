@@ -1,10 +1,11 @@
 //! Connects, and stays connected.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use async_nats::ConnectOptions;
 use async_nats::jetstream::context::ContextBuilder;
+use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use tokio::sync::Semaphore;
 
@@ -29,6 +30,12 @@ pub enum ConnectError {
     /// The runtime stops.
     #[error("stopped while connecting to the bus")]
     Stopped,
+    /// The server refuses who asks; told by [`connect_once`] alone.
+    #[error("the bus refuses the credentials of this runtime ({0})")]
+    Refused(&'static str),
+    /// No server answers as one; told by [`connect_once`] alone.
+    #[error("no server of the bus can be reached")]
+    Away(#[source] async_nats::ConnectError),
 }
 
 /// Connects to the first server that answers, trying for ever with growing pauses, and once connected reconnects for ever.
@@ -58,12 +65,34 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
             () = stop.cancelled() => return Err(ConnectError::Stopped),
         }
     };
+    Ok(open(client, config, prefix))
+}
+
+/// Tries each server once, for a person who waits; once connected reconnects for ever.
+///
+/// # Errors
+/// [`ConnectError`].
+pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
+    config.check()?;
+    let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
+    let kind = config.credentials.kind();
+    let options = options(&config, Arc::new(Said::new(kind))).await?;
+    let client = options.connect(config.servers()?).await.map_err(|error| match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
+            ConnectError::Refused(kind)
+        }
+        _ => ConnectError::Away(error),
+    })?;
+    Ok(open(client, config, prefix))
+}
+
+fn open(client: Client, config: Config, prefix: Prefix) -> JetStream {
     let context = ContextBuilder::new()
         .timeout(config.timeout)
         .ack_timeout(config.timeout)
         .max_ack_inflight(IN_FLIGHT)
         .build(client.clone());
-    Ok(JetStream {
+    JetStream {
         inner: Arc::new(Inner {
             client,
             context,
@@ -71,8 +100,9 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
             config,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             numbers: Arc::new(Numbers::default()),
+            epoch: AtomicU64::new(0),
         }),
-    })
+    }
 }
 
 async fn options(config: &Config, said: Arc<Said>) -> Result<ConnectOptions, ConnectError> {

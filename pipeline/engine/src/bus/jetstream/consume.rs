@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::{Consumer, pull};
 use async_nats::jetstream::{AckKind, Message as Raw, message};
+use bytes::Bytes;
 use futures::StreamExt as _;
-use pipeline_core::Shutdown;
+use pipeline_core::{Key, Shutdown, Uid, Version};
 
 use super::replaced::Replaced;
-use super::{BusError, Durable, JetStream, ensure};
+use super::{BusError, Durable, JetStream, ensure, headers};
 use crate::bus::{DecodeError, Message, Subject, decode};
 
 /// Messages that one request to the server asks for.
@@ -44,12 +45,32 @@ pub struct Delivery {
     pub sequence: u64,
     /// Its bytes, headers included.
     pub size: usize,
+    /// The epoch in which whoever published it began to watch; 0 where that is not said.
+    pub epoch: u64,
     /// Whether it was delivered before, to this consumer or another.
     pub redelivered: bool,
     /// States of the same source and shard that newer ones replaced since the delivery before this one.
     pub replaced: u64,
+    /// What is left of a message that is none: its bytes, and whose it is by its headers.
+    pub unread: Option<Unread>,
     /// Answers the server.
     pub acker: Acker,
+}
+
+/// A message that cannot be read.
+#[derive(Clone)]
+pub struct Unread {
+    /// Its bytes, as they came.
+    pub bytes: Bytes,
+    /// The application, the life and the state of it that its headers name, if they do.
+    pub of: Option<(Key, Uid, Version)>,
+}
+
+/// Without its bytes: what is printed may end in a log.
+impl std::fmt::Debug for Unread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Unread({} bytes, of {:?})", self.bytes.len(), self.of)
+    }
 }
 
 /// Answers the server for one delivery. Dropped, the message is delivered again after `ack_wait`.
@@ -176,8 +197,8 @@ impl Deliveries {
             .max_messages_per_batch(BATCH)
             // A request for fewer bytes than the largest message has would never be answered.
             .max_bytes_per_batch(BATCH_BYTES.max(inner.client.max_payload().saturating_mul(2)))
-            .expires(Duration::from_secs(20))
-            .heartbeat(Duration::from_secs(4))
+            .expires(inner.config.heartbeat * 5)
+            .heartbeat(inner.config.heartbeat)
             .messages()
             .await
             .map_err(|error| BusError::server("consuming from the bus")(error.into()))
@@ -193,7 +214,12 @@ impl Deliveries {
             _ => 0,
         };
         let message = decode(&raw.payload);
+        let unread = message.is_err().then(|| Unread {
+            bytes: raw.payload.clone(),
+            of: raw.headers.as_ref().and_then(headers::application),
+        });
+        let epoch = raw.headers.as_ref().map_or(0, headers::epoch);
         let acker = Acker { inner, timeout: self.bus.inner.config.timeout };
-        Delivery { message, subject, sequence, size: raw.length, redelivered, replaced, acker }
+        Delivery { message, subject, sequence, size: raw.length, epoch, redelivered, replaced, unread, acker }
     }
 }

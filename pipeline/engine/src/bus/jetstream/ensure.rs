@@ -5,7 +5,7 @@ use std::fmt;
 
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::context::{ConsumerInfoErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
-use async_nats::jetstream::stream::{ConsumerCreateStrictErrorKind, Stream};
+use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream};
 use async_nats::jetstream::{self, ErrorCode, consumer};
 use futures::TryStreamExt as _;
 
@@ -87,26 +87,9 @@ impl JetStream {
     }
 
     async fn stream(&self, found: &mut Ensured, make: bool) -> Result<Option<Stream>, BusError> {
-        let (context, name) = (&self.inner.context, self.inner.prefix.stream());
-        let what = format!("stream {name}");
+        let what = format!("stream {}", self.inner.prefix.stream());
         let should = shape::stream(&self.inner.config, &self.inner.prefix);
-        let mut stream = get(context, &name).await?;
-        if stream.is_none() && make {
-            match context.create_stream(should.clone()).await {
-                Ok(_) => found.created.push(what.clone()),
-                // Another process made it at the same moment, with other settings.
-                Err(error) if exists(&error.kind()) => {}
-                Err(error) => return Err(BusError::server("making the stream of the bus")(error.into())),
-            }
-            stream = get(context, &name).await?;
-        }
-        let Some(stream) = stream else {
-            found.differs(what, "absent", "present");
-            return Ok(None);
-        };
-        let is = &stream.cached_info().config;
-        found.compare(&what, &shape::stream_settings(is), &shape::stream_settings(&should));
-        Ok(Some(stream))
+        settle(&self.inner.context, &what, &should, make, found).await
     }
 
     async fn durable(
@@ -136,6 +119,34 @@ impl JetStream {
         }
         Ok(())
     }
+}
+
+/// Makes a stream, called `what`, where it is absent and to be made, and says what differs where it is there.
+pub(super) async fn settle(
+    context: &jetstream::Context,
+    what: &str,
+    should: &stream::Config,
+    make: bool,
+    found: &mut Ensured,
+) -> Result<Option<Stream>, BusError> {
+    let mut stream = get(context, &should.name).await?;
+    if stream.is_none() && make {
+        match context.create_stream(should.clone()).await {
+            Ok(_) => found.created.push(what.to_owned()),
+            // Another process made it at the same moment, with other settings.
+            Err(error) if exists(&error.kind()) => {}
+            Err(error) => return Err(BusError::server("making the stream of the bus")(error.into())),
+        }
+        stream = get(context, &should.name).await?;
+    }
+    match &stream {
+        None => found.differs(what.to_owned(), "absent", "present"),
+        Some(stream) => {
+            let is = &stream.cached_info().config;
+            found.compare(what, &shape::stream_settings(is), &shape::stream_settings(should));
+        }
+    }
+    Ok(stream)
 }
 
 /// Whether it was made; not, when another process made it at the same moment.

@@ -1,4 +1,4 @@
-//! The bus on NATS JetStream (server 2.10 or newer): one stream, one durable pull consumer a shard or source.
+//! The bus on NATS JetStream (server 2.11 or newer): one stream, one durable pull consumer a shard or source.
 //!
 //! takes: [`Message`](super::Message)s to publish, durables to consume - gives: [`Published`], [`Deliveries`]
 //! calls: a NATS server - fails: while it is away nothing is queued here, publishing says so at once, and consuming goes
@@ -32,17 +32,23 @@
 //!
 //! Nothing is nak'd: a message that waits for its turn is kept in progress, or redelivered after `ack_wait`.
 
+mod aside;
+mod bucket;
 mod config;
 mod connect;
 mod consume;
 mod ensure;
 mod events;
+mod headers;
+mod leases;
 mod publish;
 mod replaced;
 mod shape;
 mod show;
+mod tap;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::jetstream;
@@ -50,13 +56,18 @@ use tokio::sync::Semaphore;
 
 use super::{EncodeError, Prefix, SubjectError};
 
+pub use bucket::{
+    Bucket, BucketShow, Change, Entry, Expect, LEASES, LEDGER, PutError, Watch, Watched, Writing,
+};
 pub use config::{Config, ConfigError, Credentials, Tls};
-pub use connect::{ConnectError, connect};
-pub use consume::{Acker, Deliveries, Delivery};
+pub use connect::{ConnectError, connect, connect_once};
+pub use consume::{Acker, Deliveries, Delivery, Unread};
 pub use ensure::{Difference, Ensured};
+pub use leases::LeaseBucket;
 pub use publish::{Published, Refusal, Sent};
 pub use shape::Durable;
 pub use show::{DurableShow, Show, StreamShow};
+pub use tap::{Tap, Tapped};
 
 /// A connection to the bus; cheap to clone.
 #[derive(Clone)]
@@ -72,6 +83,8 @@ struct Inner {
     /// Kibibytes of what is sent and not answered.
     room: Arc<Semaphore>,
     numbers: Arc<replaced::Numbers>,
+    /// In which this process publishes; 0 is none.
+    epoch: AtomicU64,
 }
 
 /// Why something on the bus failed.
@@ -117,6 +130,21 @@ impl JetStream {
     #[must_use]
     pub fn is_connected(&self) -> bool {
         self.inner.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Says in which epoch this process publishes from now on: whoever consumes can tell what a former publisher sent late.
+    pub fn publishes_in(&self, epoch: u64) {
+        self.inner.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    fn epoch(&self) -> u64 {
+        self.inner.epoch.load(Ordering::Relaxed)
+    }
+
+    /// After how long without a word a message that was delivered is delivered again.
+    #[must_use]
+    pub fn ack_wait(&self) -> Duration {
+        self.inner.config.ack_wait
     }
 
     /// Waits until what was handed over (acknowledgements above all) has been written to the connection, for the end of a

@@ -3,15 +3,13 @@
 use std::error::Error as _;
 use std::sync::Arc;
 
-use async_nats::HeaderMap;
 use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
 use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
-use pipeline_core::Entity;
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::replaced::{Numbered, ORDINAL};
-use super::{BusError, JetStream};
-use crate::bus::{Kind, Message, Subject};
+use super::replaced::Numbered;
+use super::{BusError, JetStream, headers};
+use crate::bus::{Message, Subject};
 
 /// Publishes that may be unanswered at a time.
 pub(super) const IN_FLIGHT: usize = 256;
@@ -93,14 +91,14 @@ impl JetStream {
         let subject = to.text(&inner.prefix)?;
         self.connected()?;
         // Headers count as payload.
-        let room = inner.client.max_payload().saturating_sub(HEADERS);
+        let room = inner.client.max_payload().saturating_sub(headers::BYTES);
         let encoded = message.encode(room)?;
         let kib = u32::try_from(encoded.bytes.len() / 1024 + 1).unwrap_or(u32::MAX).min(ROOM_KIB as u32);
         let permit =
             Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;
         self.connected()?;
         let numbered = Numbered::next(&inner.numbers, &to.source, to.shard);
-        let headers = headers(message, encoded.whole, &numbered.text());
+        let headers = headers::of(message, encoded.whole, &numbered.text(), self.epoch());
         let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
         let answer = match inner.context.send_publish(subject, publish).await {
             Ok(answer) => answer,
@@ -159,62 +157,4 @@ fn refused(error: PublishError, stream: &str) -> Result<Published, BusError> {
         Some(refusal) => Ok(Published::Refused(refusal)),
         None => Err(BusError::server("publishing to the bus")(error.into())),
     }
-}
-
-/// Bytes that the headers of one message take at most: their names and frame, and of their values the key and twice the uid
-/// at three times what a message allows, and figures.
-const HEADERS: usize = 8 * 1024;
-
-fn headers(message: &Message, whole: bool, ordinal: &str) -> HeaderMap {
-    let kind = if whole { message.kind() } else { message.without_body().kind() };
-    let mut headers = HeaderMap::new();
-    headers.insert("kind", kind.as_str());
-    headers.insert("key", printable(message.key.as_str()));
-    headers.insert("uid", printable(&message.uid));
-    headers.insert("resourceversion", message.version.0.to_string());
-    if message.trace != 0 {
-        // A span of its own; its id is a part of the trace's, and never 0.
-        let span = (message.trace as u64).max(1);
-        headers.insert("traceparent", format!("00-{:032x}-{span:016x}-01", message.trace));
-    }
-    headers.insert(ORDINAL, ordinal);
-    if let Some(id) = id(message) {
-        headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
-    }
-    headers
-}
-
-/// By what the server knows a repetition: `uid:resourceVersion`; for a deletion, which may be noticed at the version that
-/// was seen last, and for reports, of which there are many of one version, with what tells them from it. Without a version
-/// nothing is known as a repetition.
-fn id(message: &Message) -> Option<String> {
-    let uid = printable(&message.uid);
-    let version = match message.version.0 {
-        0 => return None,
-        version => version,
-    };
-    Some(match (message.kind(), message.about()) {
-        (_, Some(about)) => {
-            let entity = match about.entity {
-                Entity::Application => 0,
-                Entity::Resource(id) => id.0,
-            };
-            format!("{uid}:{version}:{entity:016x}:{:016x}", about.content.0)
-        }
-        (Kind::Deleted, None) => format!("{uid}:{version}:deleted"),
-        _ => format!("{uid}:{version}"),
-    })
-}
-
-/// Text as a header may hold it: other bytes than printable ASCII as `=` and two hex digits.
-fn printable(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        if byte.is_ascii_graphic() && byte != b'=' {
-            safe.push(char::from(byte));
-        } else {
-            safe.push_str(&format!("={byte:02X}"));
-        }
-    }
-    safe
 }

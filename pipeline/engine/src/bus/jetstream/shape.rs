@@ -54,6 +54,30 @@ pub(super) fn stream(config: &Config, prefix: &Prefix) -> stream::Config {
     }
 }
 
+/// The stream of a bucket, as any client of NATS makes one; `first` is its first sequence.
+pub(super) fn bucket(config: &Config, name: &str, prefix: &str, first: u64) -> stream::Config {
+    stream::Config {
+        name: name.to_owned(),
+        subjects: vec![format!("{prefix}>")],
+        retention: RetentionPolicy::Limits,
+        discard: DiscardPolicy::New,
+        max_messages_per_subject: 1,
+        max_bytes: -1,
+        max_messages: -1,
+        max_message_size: -1,
+        max_consumers: -1,
+        num_replicas: config.replicas,
+        storage: StorageType::File,
+        duplicate_window: Duration::from_secs(120),
+        allow_rollup: true,
+        allow_direct: true,
+        allow_message_ttl: true,
+        deny_delete: true,
+        first_sequence: Some(first),
+        ..stream::Config::default()
+    }
+}
+
 pub(super) fn durable(
     config: &Config,
     prefix: &Prefix,
@@ -80,7 +104,7 @@ pub(super) fn stream_settings(config: &stream::Config) -> Vec<(&'static str, Str
         ("discard", format!("{:?}", config.discard).to_lowercase()),
         ("discard_new_per_subject", config.discard_new_per_subject.to_string()),
         ("max_msgs_per_subject", config.max_messages_per_subject.to_string()),
-        ("max_bytes", config.max_bytes.to_string()),
+        ("max_bytes", bytes(config.max_bytes)),
         ("max_msgs", bound(config.max_messages)),
         ("max_msg_size", bound(config.max_message_size.into())),
         ("max_consumers", bound(config.max_consumers.into())),
@@ -93,6 +117,9 @@ pub(super) fn stream_settings(config: &stream::Config) -> Vec<(&'static str, Str
         ("mirror", config.mirror.is_some().to_string()),
         ("sources", config.sources.as_ref().map_or(0, Vec::len).to_string()),
         ("subject_transform", config.subject_transform.is_some().to_string()),
+        ("allow_rollup_hdrs", config.allow_rollup.to_string()),
+        ("allow_direct", config.allow_direct.to_string()),
+        ("allow_msg_ttl", config.allow_message_ttl.to_string()),
     ]
 }
 
@@ -129,6 +156,10 @@ pub(super) fn wanted(config: &pull::Config) -> Vec<(&'static str, String)> {
 /// A bound; the server writes "none" as -1 or leaves it out.
 fn bound(figure: i64) -> String {
     if figure <= 0 { "none".into() } else { figure.to_string() }
+}
+
+fn bytes(bytes: i64) -> String {
+    if bytes < 0 { "none".into() } else { bytes.to_string() }
 }
 
 fn time(time: Duration) -> String {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::super::{Action, Answer, Config, Input, Ownership, Replica, Request, StopHow, Write};
+use super::super::{Action, Answer, Config, Input, Ownership, Replica, Request, Shown, StopHow, Write};
 use super::store::Store;
 use super::{Mutant, STEP, Simulation};
 
@@ -113,7 +113,7 @@ impl Process {
             return;
         }
         for input in due(&mut self.from_store, world.now) {
-            if input == Input::Unwatched {
+            if input == Input::Shown(Shown::Unwatched) {
                 self.connections.1 += 1;
             }
             self.step(input, world);
@@ -141,7 +141,7 @@ impl Process {
         self.connected = (!is_cut).then_some(world.store.lives);
         if came {
             self.connections.0 += 1;
-            self.from_store.push((now, Input::Unwatched));
+            self.from_store.push((now, Input::Shown(Shown::Unwatched)));
         }
         for (connection, sent) in due(&mut self.to_store, now) {
             if is_cut || connection != self.connections.0 || self.is_lost(world) {
@@ -189,7 +189,7 @@ impl Process {
         } else {
             inputs = world.store.since(*revision);
             let gone = there.difference(&members).cloned();
-            inputs.extend(gone.map(|replica| Input::MemberGone { replica }));
+            inputs.extend(gone.map(|replica| Input::Shown(Shown::MemberGone { replica })));
         }
         *revision = world.store.revision();
         *there = members;

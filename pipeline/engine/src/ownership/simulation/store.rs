@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::{Answer, Input, Lease, Replica, Write};
+use super::super::{Answer, Input, Lease, Replica, Shown, Write};
 
 #[derive(Debug, Clone)]
 struct Kept {
@@ -68,24 +68,26 @@ impl Store {
     }
 
     pub(super) fn list(&self) -> Input {
-        Input::Listed {
+        Input::Shown(Shown::Listed {
             leases: self.leases.values().map(|kept| (kept.lease.clone(), kept.revision)).collect(),
             members: self
                 .members
                 .iter()
                 .map(|(replica, (revision, _))| (replica.clone(), *revision))
                 .collect(),
-        }
+        })
     }
 
     /// What a watch shows that has shown everything up to a revision.
     pub(super) fn since(&self, revision: u64) -> Vec<Input> {
         let leases = self.leases.values().filter(|kept| kept.revision > revision);
-        let leases = leases
-            .map(|kept| (kept.revision, Input::Lease { lease: kept.lease.clone(), revision: kept.revision }));
+        let leases = leases.map(|kept| {
+            (kept.revision, Input::Shown(Shown::Lease { lease: kept.lease.clone(), revision: kept.revision }))
+        });
         let members = self.members.iter().filter(|(_, (at, _))| *at > revision);
-        let members = members
-            .map(|(replica, (at, _))| (*at, Input::Member { replica: replica.clone(), revision: *at }));
+        let members = members.map(|(replica, (at, _))| {
+            (*at, Input::Shown(Shown::Member { replica: replica.clone(), revision: *at }))
+        });
         let mut all: Vec<(u64, Input)> = leases.chain(members).collect();
         all.sort_by_key(|(revision, _)| *revision);
         all.into_iter().map(|(_, input)| input).collect()

@@ -1,7 +1,7 @@
 //! A cluster that is read and watched.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use pipeline_core::{
 use tokio::sync::broadcast;
 
 use super::key;
+use crate::on;
 
 /// One object. Its body is the number that stands for what is reported of it.
 #[derive(Clone)]
@@ -21,11 +22,13 @@ struct Object {
     version: u64,
     content: u64,
     operation: Option<Arc<OperationEnd>>,
+    padded: usize,
 }
 
 impl Object {
-    fn uid(&self) -> Uid {
-        format!("life-{}", self.life).into()
+    /// No two lives share one, of whatever names they are.
+    fn uid(&self, key: &Key) -> Uid {
+        format!("{}-{}", key.name(), self.life).into()
     }
 }
 
@@ -38,6 +41,10 @@ pub(crate) struct Cluster {
     pub(crate) reading: Arc<AtomicUsize>,
     pub(crate) most_reading: Arc<AtomicUsize>,
     pub(crate) runs: Arc<AtomicUsize>,
+    /// Bodies have this many bytes at least.
+    pub(crate) padded: Arc<AtomicUsize>,
+    /// Since the last repetition.
+    changed: Arc<AtomicBool>,
     /// How the source's runs end at once, first to last; later ones watch.
     pub(crate) failures: Arc<Mutex<Vec<Failure>>>,
     /// What is in a namespace that is not watched (any more).
@@ -64,6 +71,8 @@ impl Cluster {
             reading: Arc::default(),
             most_reading: Arc::default(),
             runs: Arc::default(),
+            padded: Arc::default(),
+            changed: Arc::default(),
             failures: Arc::default(),
             unwatched: Arc::default(),
             unlisted: Arc::default(),
@@ -112,7 +121,7 @@ impl Cluster {
     /// An object of that name and life begins.
     pub(crate) fn begin(&self, name: &str, life: u32, version: u64) {
         let key = key(name);
-        let object = Object { life, version, content: version * 2, operation: None };
+        let object = Object { life, version, content: version * 2, operation: None, padded: 0 };
         // Without a watch there is only the list.
         let _ = self.events.send(event(&key, &object));
         self.objects.lock().unwrap().insert(key, object);
@@ -120,7 +129,7 @@ impl Cluster {
 
     /// An object of that life and state is there, and no watch shows it.
     pub(crate) fn put_unwatched(&self, name: &str, life: u32, version: u64) {
-        let object = Object { life, version, content: version * 2, operation: None };
+        let object = Object { life, version, content: version * 2, operation: None, padded: 0 };
         self.objects.lock().unwrap().insert(key(name), object);
     }
 
@@ -130,30 +139,37 @@ impl Cluster {
 
     /// The watch repeats the newest state.
     pub(crate) fn repeat(&self, name: &str) {
+        if self.changed.swap(false, Ordering::SeqCst) {
+            on::before_a_repeat();
+        }
         let key = key(name);
         let object = self.objects.lock().unwrap()[&key].clone();
         self.events.send(event(&key, &object)).unwrap();
     }
 
     fn change(&self, name: &str, change: impl FnOnce(&mut Object)) {
+        self.changed.store(true, Ordering::SeqCst);
         let key = key(name);
         let mut objects = self.objects.lock().unwrap();
-        let new = || Object { life: 1, version: 0, content: 0, operation: None };
+        let new = || Object { life: 1, version: 0, content: 0, operation: None, padded: 0 };
         let object = objects.entry(key.clone()).or_insert_with(new);
         change(object);
+        object.padded = self.padded.load(Ordering::SeqCst);
         // Without a watch there is only the list.
         let _ = self.events.send(event(&key, object));
     }
 }
 
 fn body(object: &Object) -> Bytes {
-    object.content.to_string().into()
+    let digits = object.content.to_string();
+    let zeros = "0".repeat(object.padded.saturating_sub(digits.len()));
+    (zeros + &digits).into()
 }
 
 fn event(key: &Key, object: &Object) -> Event {
     Event {
         key: key.clone(),
-        uid: object.uid(),
+        uid: object.uid(key),
         version: Version(object.version),
         change: Change::Applied { body: body(object) },
         cause: Cause::Watch,
@@ -210,7 +226,10 @@ impl Source for Cluster {
             return Err(StageError::retry(Reason::CutShort, "the list broke off"));
         }
         objects.retain(|key, _| !self.unlisted.lock().unwrap().contains(key));
-        let seen = |(key, object): (_, Object)| (key, object.uid(), Version(object.version));
+        let seen = |(key, object): (_, Object)| {
+            let uid = object.uid(&key);
+            (key, uid, Version(object.version))
+        };
         Ok(objects.into_iter().map(seen).collect())
     }
 

@@ -88,7 +88,7 @@ impl Receiver {
 impl Sink for Receiver {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         let mut answers = Vec::new();
-        for shipment @ Shipment { report, idempotency_key } in shipments {
+        for shipment @ Shipment { report, idempotency_key, .. } in shipments {
             {
                 let mut flying = self.flying.lock().unwrap();
                 let others = flying.entry(report.key.clone()).or_default();

@@ -18,7 +18,7 @@ pub struct Replica(Arc<str>);
 /// A text that names no replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "the name of a replica is 1 to {BYTES} letters, digits, `-`, `_` or `.`, and neither begins nor ends with `.`"
+    "the name of a replica is 1 to {BYTES} letters, digits, `-`, `_` or `.`, with no `.` at an end or beside another"
 )]
 pub struct ReplicaError;
 
@@ -29,11 +29,16 @@ impl Replica {
     /// [`ReplicaError`] when it is none.
     pub fn new(name: &str) -> Result<Self, ReplicaError> {
         let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-        let dotted = name.starts_with('.') || name.ends_with('.');
+        let dotted = name.starts_with('.') || name.ends_with('.') || name.contains("..");
         match (1..=BYTES).contains(&name.len()) && name.bytes().all(allowed) && !dotted {
             true => Ok(Self(name.into())),
             false => Err(ReplicaError),
         }
+    }
+
+    /// Stands for an owner of whom nothing is known; processes have longer names.
+    pub(super) fn unknown() -> Self {
+        Self("unknown".into())
     }
 
     /// The name.
@@ -66,11 +71,11 @@ mod tests {
         for name in ["a", "event-reporter-2.9f31c0", "A_b", &"x".repeat(253)] {
             assert_eq!(Replica::new(name).unwrap().as_str(), name);
         }
-        for name in ["", "a b", "a/b", "ä", "a*", ".a", "a.", &"x".repeat(254)] {
+        for name in ["", "a b", "a/b", "ä", "a*", ".a", "a.", "a..b", &"x".repeat(254)] {
             assert_eq!(
                 Replica::new(name).unwrap_err().to_string(),
-                "the name of a replica is 1 to 253 letters, digits, `-`, `_` or `.`, and neither begins nor ends with \
-                 `.`"
+                "the name of a replica is 1 to 253 letters, digits, `-`, `_` or `.`, with no `.` at an end or beside \
+                 another"
             );
         }
     }

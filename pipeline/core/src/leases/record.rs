@@ -5,14 +5,11 @@
 //! {"version": 1, "shard": 3, "epoch": 1790000012, "owner": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z"}
 //! {"version": 1, "replica": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z"}
 //! ```
-//! In Kubernetes it is a `Lease` of `coordination.k8s.io/v1`, of which [`Lease::to_kubernetes`] gives what is ours: the
-//! holder and the time in `spec`, shard and epoch as annotations (`leaseTransitions` has too few bits).
+//! In Kubernetes it is a `Lease` of `coordination.k8s.io/v1`, which holds the same; the store there reads and writes it.
 
-use std::time::Duration;
-
-use pipeline_core::Timestamp;
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::Replica;
 
@@ -20,8 +17,6 @@ use super::Replica;
 pub const RECORD_BYTES: usize = 1024;
 /// The form that is written, and the newest that is read.
 const VERSION: u32 = 1;
-const SHARD: &str = "gitops-runtime/shard";
-const EPOCH: &str = "gitops-runtime/epoch";
 
 /// Who owns a shard.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -70,6 +65,19 @@ struct Written<'a, T> {
 }
 
 impl Lease {
+    /// The record of a shard of which it cannot be told who owns it: there is none yet, or what there is cannot be read. It
+    /// counts as that of somebody who is not there: it is respected for as long as a lease lives, and then replaced.
+    #[must_use]
+    pub fn unknown(shard: u32) -> Self {
+        Self { shard, epoch: 0, owner: Some(Replica::unknown()), until: Timestamp::UNIX_EPOCH }
+    }
+
+    /// Whether it is [`Lease::unknown`]: no owner's epoch is 0.
+    #[must_use]
+    pub fn is_unknown(&self) -> bool {
+        self.epoch == 0
+    }
+
     /// The value of its key: JSON.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -82,45 +90,6 @@ impl Lease {
     /// [`LeaseError`] when it is no lease that is known here.
     pub fn decode(bytes: &[u8]) -> Result<Self, LeaseError> {
         decode(bytes)
-    }
-
-    /// `metadata.annotations` and `spec` of a Kubernetes `Lease` that lives for `ttl`; name, namespace and
-    /// resourceVersion are the store's.
-    #[must_use]
-    pub fn to_kubernetes(&self, ttl: Duration) -> Value {
-        let renewed = self.until.saturating_sub(ttl).unwrap_or(self.until);
-        json!({
-            "metadata": {"annotations": {SHARD: self.shard.to_string(), EPOCH: self.epoch.to_string()}},
-            "spec": {
-                "holderIdentity": self.owner.as_ref().map_or("", Replica::as_str),
-                "leaseDurationSeconds": ttl.as_secs().max(1),
-                // The type takes six digits, always.
-                "renewTime": format!("{renewed:.6}"),
-            }
-        })
-    }
-
-    /// Reads a Kubernetes `Lease`, of which only what [`Lease::to_kubernetes`] writes is looked at.
-    ///
-    /// # Errors
-    /// [`LeaseError::Form`] when something of it is missing or is no such thing.
-    pub fn from_kubernetes(object: &Value) -> Result<Self, LeaseError> {
-        let (annotations, spec) = (&object["metadata"]["annotations"], &object["spec"]);
-        let read = || {
-            let owner = match spec["holderIdentity"].as_str().unwrap_or_default() {
-                "" => None,
-                name => Some(Replica::new(name).ok()?),
-            };
-            let renewed: Timestamp = spec["renewTime"].as_str()?.parse().ok()?;
-            let ttl = Duration::from_secs(spec["leaseDurationSeconds"].as_u64()?);
-            Some(Self {
-                shard: annotations[SHARD].as_str()?.parse().ok()?,
-                epoch: annotations[EPOCH].as_str()?.parse().ok()?,
-                owner,
-                until: renewed.checked_add(ttl).ok()?,
-            })
-        };
-        read().ok_or(LeaseError::Form)
     }
 }
 
@@ -196,6 +165,13 @@ mod tests {
     }
 
     #[test]
+    fn nobody_can_tell_who_owns_what_is_unknown() {
+        let unknown = Lease::unknown(7);
+        assert!(unknown.is_unknown() && unknown.owner.is_some() && !lease(None).is_unknown());
+        assert_eq!(Lease::decode(&unknown.encode()).unwrap(), unknown);
+    }
+
+    #[test]
     fn what_is_no_record_is_refused_and_not_repeated() {
         let form = "read a record of a lease: it is not of the form of version 1";
         let whole = r#"{"version":1,"shard":3,"epoch":1,"owner":null,"until":"2026-11-22T04:00:10Z"}"#;
@@ -233,45 +209,6 @@ mod tests {
             Lease::decode(&[b' '; 1025]).unwrap_err().to_string(),
             "read a record of a lease: it has 1025 bytes, more than 1024"
         );
-    }
-
-    #[test]
-    fn a_kubernetes_lease_holds_the_same() {
-        let ttl = Duration::from_secs(10);
-        let owned = lease(Some("event-reporter-1.9f31c0"));
-        let object = owned.to_kubernetes(ttl);
-        assert_eq!(
-            object,
-            json!({
-                "metadata": {"annotations": {"gitops-runtime/shard": "3", "gitops-runtime/epoch": "1790000012"}},
-                "spec": {
-                    "holderIdentity": "event-reporter-1.9f31c0",
-                    "leaseDurationSeconds": 10,
-                    "renewTime": "2026-11-22T04:00:00.000000Z",
-                }
-            })
-        );
-        assert_eq!(Lease::from_kubernetes(&object).unwrap(), owned);
-        assert_eq!(Lease::from_kubernetes(&lease(None).to_kubernetes(ttl)).unwrap(), lease(None));
-        for (path, wrong) in [
-            ("/metadata/annotations/gitops-runtime~1shard", json!("three")),
-            ("/metadata/annotations/gitops-runtime~1epoch", json!(7)),
-            ("/metadata/annotations", json!(null)),
-            ("/spec/holderIdentity", json!("a b")),
-            ("/spec/renewTime", json!("yesterday")),
-            ("/spec/leaseDurationSeconds", json!(-1)),
-            ("/spec/leaseDurationSeconds", json!(u64::MAX)),
-            ("/spec", json!([])),
-        ] {
-            let mut broken = object.clone();
-            *broken.pointer_mut(path).unwrap() = wrong;
-            let error = Lease::from_kubernetes(&broken).unwrap_err();
-            assert_eq!(
-                error.to_string(),
-                "read a record of a lease: it is not of the form of version 1",
-                "{path}"
-            );
-        }
     }
 
     proptest! {

@@ -1,0 +1,148 @@
+//! `loadtest replicas`: replicas of the real binary on a real NATS server, what happens to them, and what the platform
+//! is told meanwhile.
+//!
+//! takes: how many applications, a seed - gives: a row for each event, what is wrong, and one last line
+//! calls: the binary, which it builds first; `nats-server`; the simulators, in this process - fails: exit code 1 when
+//! anything was lost, repeated beyond what was in flight, out of order or accepted from a stale owner, or a shard was owned
+//! by nobody for longer than 15 s
+//!
+//! The seed says what changes and whom an event meets; the scheduling of the processes is their own. An event is an arm of
+//! `Event`.
+
+mod compare;
+mod event;
+mod group;
+mod moved;
+mod outcome;
+mod owners;
+mod world;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use crate::bench::until_interrupted;
+use crate::process;
+use crate::screen::{bar, judged, say};
+use event::events;
+use outcome::Outcome;
+use world::World;
+
+const EXAMPLES: &str = "\
+Examples:
+  Every event once, with 1,000 applications:
+    loadtest replicas
+  As it is meant, with an optimised program: 5,000 applications, rounds of events in an order of their own:
+    cargo run --release -p loadtest -- replicas --long
+  What a change costs three replicas on NATS, beside one process without:
+    cargo run --release -p loadtest -- replicas compare";
+
+/// Rounds of the long form.
+const ROUNDS: u32 = 3;
+
+/// Arguments of `loadtest replicas`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+    /// The long form: 5,000 applications, 24 events
+    #[arg(long)]
+    long: bool,
+    /// Decides what changes and whom an event meets
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// So many applications, of three resources each [default: 1000, with --long 5000]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..))]
+    applications: Option<u32>,
+    /// Print one JSON object instead of the table
+    #[arg(long)]
+    json: bool,
+    /// Run this program and build nothing
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+#[derive(Debug, Clone, clap::Subcommand)]
+enum Command {
+    /// Measures three replicas on NATS beside one process without, in one run
+    Compare(compare::Args),
+}
+
+/// What a run is told.
+#[derive(Debug)]
+struct Setting {
+    applications: u32,
+    seed: u64,
+    program: PathBuf,
+}
+
+/// Runs `loadtest replicas`.
+///
+/// # Errors
+/// When the binary cannot be built, something does not start, or an event cannot be carried out.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Some(Command::Compare(args)) => until_interrupted(Box::pin(compare::run(args))),
+        None => until_interrupted(Box::pin(carry_out(args))),
+    }
+}
+
+async fn carry_out(args: &Args) -> anyhow::Result<ExitCode> {
+    let program = process::program(args.program.as_deref()).await?;
+    let applications = args.applications.unwrap_or(if args.long { 5_000 } else { 1_000 });
+    let setting = Setting { applications, seed: args.seed, program };
+    let tell = |text: &str| {
+        if !args.json {
+            say(text);
+        }
+    };
+    tell(&format!("seed {}", args.seed));
+    let moved = moved::from_five_to_six(&setting.program).await?;
+    let mut world = World::new(&setting).await?;
+    let events = events(if args.long { ROUNDS } else { 0 }, &mut fastrand::Rng::with_seed(args.seed));
+    let progress = bar(events.len() as u64, "replicas");
+    let mut outcomes: Vec<Outcome> = Vec::new();
+    let done = async {
+        let took = world.begin().await?;
+        tell(&format!(
+            "{applications} applications reported by 3 replicas after {:.1} s",
+            took.as_secs_f64()
+        ));
+        for event in events {
+            progress.set_message(event.about());
+            let outcome = world.carry_out(event).await.map_err(|error| error.context(event.about()))?;
+            tell(&outcome.line());
+            let known = outcome.lost == 0;
+            outcomes.push(outcome);
+            progress.inc(1);
+            // What is lost once stays lost, and would be counted again.
+            if !known {
+                break;
+            }
+        }
+        anyhow::Ok(())
+    };
+    let done = done.await;
+    progress.finish_and_clear();
+    let mut good = done.is_ok() && outcomes.iter().all(Outcome::is_good) && moved.is_good();
+    if args.json {
+        say(&format!("{:#}", outcome::json(&outcomes, args.seed)));
+    } else {
+        say(&outcome::text(&outcomes));
+        say(&judged(&moved.line(), moved.is_good()));
+    }
+    if !good {
+        say(&format!("the logs are kept in {}", world.group.keep_logs()?.display()));
+    }
+    if let Err(error) = &done {
+        say(&judged(&format!("WRONG: {error:#}"), false));
+    }
+    if let Err(error) = world.end().await {
+        say(&judged(&format!("WRONG: {error:#}"), false));
+        good = false;
+    }
+    if !args.json {
+        say(&judged(&outcome::last_line(&outcomes), good));
+    }
+    Ok(ExitCode::from(u8::from(!good)))
+}

@@ -1,0 +1,165 @@
+//! From the settings to the bus: how it is reached, what stands there, and who this process is on it.
+
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use pipeline_core::{ExposeSecret as _, SecretString};
+use pipeline_engine::bus::jetstream::{self, Durable};
+use pipeline_engine::ledger::BucketOptions;
+use pipeline_engine::ownership::Replica;
+
+use super::build;
+use crate::config::{Bus, BusCredentials, Config, Leases, Token};
+
+/// Who consumes what is watched: the event reporter, all its replicas together.
+const GROUP: &str = "reporter";
+
+/// The source of what is watched.
+pub(crate) const APPLICATIONS: &str = "applications";
+
+/// The source of what was acknowledged.
+pub(crate) const REPORTS: &str = "reports";
+
+/// How the bus is reached. Reads the files that the settings name, which must be there.
+///
+/// # Errors
+/// When one of them cannot be read, or does not hold what it should; it names the setting and the file.
+pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
+    let tls = match &bus.tls {
+        None => None,
+        Some(tls) => {
+            let mut files = vec![("bus.caFile", tls.ca_file.as_deref())];
+            if let Some((certificate, key)) = &tls.identity {
+                files.extend([("bus.certificateFile", Some(&**certificate)), ("bus.keyFile", Some(&**key))]);
+            }
+            for (at, path) in files {
+                if let Some(path) = path {
+                    text(at, path).await?;
+                }
+            }
+            Some(jetstream::Tls { ca: tls.ca_file.clone(), identity: tls.identity.clone() })
+        }
+    };
+    Ok(jetstream::Config {
+        urls: bus.urls.clone(),
+        prefix: bus.prefix.clone(),
+        replicas: bus.copies,
+        max_bytes: bus.max_bytes,
+        ack_wait: bus.ack_wait,
+        timeout: bus.timeout,
+        credentials: credentials(&bus.credentials).await?,
+        tls,
+        ..jetstream::Config::default()
+    })
+}
+
+async fn credentials(given: &BusCredentials) -> anyhow::Result<jetstream::Credentials> {
+    Ok(match given {
+        BusCredentials::None => jetstream::Credentials::None,
+        BusCredentials::Password { user, password } => {
+            let password = secret("bus.passwordFile", password).await?;
+            jetstream::Credentials::Password { user: user.clone(), password }
+        }
+        BusCredentials::Token(token) => jetstream::Credentials::Token(secret("bus.tokenFile", token).await?),
+        BusCredentials::File(path) => {
+            text("bus.credentialsFile", path).await?;
+            jetstream::Credentials::File(path.clone())
+        }
+        BusCredentials::Nkey(path) => {
+            let seed = line("bus.nkeyFile", path).await?;
+            // The letters that the seed of a user begins with; another key would be refused by the server, for ever.
+            if !seed.expose_secret().starts_with("SU") {
+                bail!("bus.nkeyFile: {} holds no seed of a user, which begins with SU", path.display());
+            }
+            jetstream::Credentials::Nkey(seed)
+        }
+    })
+}
+
+async fn secret(at: &str, token: &Token) -> anyhow::Result<SecretString> {
+    match token {
+        Token::Value(value) => Ok(value.clone()),
+        Token::File(path) => line(at, path).await,
+        Token::None | Token::Secret { .. } => bail!("{at}: is not set"),
+    }
+}
+
+/// What stands in a file, without what is around it.
+async fn line(at: &str, path: &Path) -> anyhow::Result<SecretString> {
+    let text = text(at, path).await?;
+    let line = text.expose_secret().trim();
+    if line.is_empty() {
+        bail!("{at}: {} is empty", path.display());
+    }
+    Ok(line.into())
+}
+
+async fn text(at: &str, path: &Path) -> anyhow::Result<SecretString> {
+    let read = tokio::fs::read_to_string(path).await;
+    Ok(read.with_context(|| format!("{at}: read {}", path.display()))?.into())
+}
+
+/// The durables that everything is published for, one for each shard.
+pub(crate) fn durables(shards: u32) -> Vec<Durable> {
+    let of = |shard| Durable { group: GROUP.to_owned(), source: APPLICATIONS.to_owned(), shard: Some(shard) };
+    (0..shards).map(of).collect()
+}
+
+/// The name of this process among the replicas, which no other has ever had.
+///
+/// # Errors
+/// None that the settings let happen.
+pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
+    let life = fastrand::u64(..);
+    Replica::new(&format!("{}.{life:016x}", bus.replica)).context("name this replica: set bus.replica")
+}
+
+/// The ledger of what was reported of the configured cluster to the configured sink, as it stands in a bucket.
+///
+/// # Errors
+/// When the cluster's address cannot be found.
+pub(crate) async fn ledger(config: &Config) -> anyhow::Result<BucketOptions> {
+    let server =
+        build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
+    Ok(BucketOptions::new(build::acknowledged_by(config, &server), build::engine(config).sharding))
+}
+
+/// The leases as objects of the cluster, in the namespace of Argo CD.
+pub(crate) fn lease_objects(config: &Config, bus: &Bus, leases: &Leases) -> stages_watch::LeaseConfig {
+    stages_watch::LeaseConfig {
+        cluster: build::watch(config).cluster,
+        namespace: config.kubernetes.namespace.clone(),
+        name: bus.prefix.clone(),
+        ttl: leases.ttl,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_replica_has_a_name_that_no_other_has() {
+        let named = |name: &str| {
+            let config = Bus { replica: name.to_owned(), ..of_settings() };
+            replica(&config).unwrap()
+        };
+        let (one, other) = (named("host"), named("host"));
+        assert_ne!(one, other);
+        assert!(one.as_str().starts_with("host.") && one.as_str().len() == "host.".len() + 16, "{one}");
+        assert!(named(&"x".repeat(200)).as_str().len() > 200, "the longest name is one");
+    }
+
+    #[test]
+    fn there_is_a_durable_for_each_shard() {
+        let names: Vec<String> = durables(2).iter().map(|durable| durable.name().unwrap()).collect();
+        assert_eq!(names, ["reporter_applications_0", "reporter_applications_1"]);
+    }
+
+    fn of_settings() -> Bus {
+        let flag = |path: &str, text: &str| (path.to_owned(), "--set".to_owned(), text.to_owned());
+        let flags = vec![flag("bus.url", "nats://nats:4222")];
+        let given = crate::config::Given { file: None, flags };
+        Config::load_given(&given, &crate::config::Variables::new()).unwrap().bus.unwrap()
+    }
+}

@@ -1,0 +1,101 @@
+//! Joins the bus: connects, finds the ledger and the redaction key that the replicas share, and begins to ask for shards.
+
+use anyhow::Context as _;
+use pipeline_core::redact::RedactionKey;
+use pipeline_core::{Shutdown, Timestamp};
+use pipeline_engine::bus::jetstream::{BusError, Expect, JetStream, LEDGER, PutError, connect};
+use pipeline_engine::bus::{Bus, Joined, Leases};
+use pipeline_engine::ledger::{BucketOptions, Ledger};
+use pipeline_engine::ownership::drive;
+
+use super::{build, bus};
+use crate::config::{self, Config, LeaseStore, Places};
+
+/// The key of the bucket under which the replicas find the redaction key, where none is set.
+pub(crate) const KEY: &str = "redaction";
+
+/// A connection to the bus of the settings.
+pub(super) struct Connected<'a> {
+    settings: &'a config::Bus,
+    jetstream: JetStream,
+}
+
+/// Connects to the bus that the settings name; `None` where they name none. Tries until the server answers.
+///
+/// # Errors
+/// When the settings cannot be used, or the process is stopped meanwhile.
+pub(super) async fn connected<'a>(
+    config: &'a Config,
+    stop: &Shutdown,
+) -> anyhow::Result<Option<Connected<'a>>> {
+    let Some(settings) = &config.bus else { return Ok(None) };
+    tracing::info!("connecting to the bus");
+    let connection = bus::connection(settings).await?;
+    let jetstream = connect(connection, stop).await.context("connect to the bus (settings under `bus`)")?;
+    Ok(Some(Connected { settings, jetstream }))
+}
+
+impl Connected<'_> {
+    /// The ledger in the bucket; `None` where it is kept elsewhere.
+    pub(super) async fn ledger(&self, config: &Config, server: &str) -> anyhow::Result<Option<Ledger>> {
+        if !self.settings.bucket {
+            return Ok(None);
+        }
+        let bucket = self.jetstream.bucket(LEDGER);
+        for difference in bucket.ensure().await.context("make the bucket of the ledger")?.differences {
+            tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
+        }
+        let options =
+            BucketOptions::new(build::acknowledged_by(config, server), build::engine(config).sharding);
+        let ledger = Ledger::in_bucket(bucket, options).context("open the ledger in the bucket")?;
+        tracing::info!("the ledger is in the bucket of the bus");
+        Ok(Some(ledger))
+    }
+
+    /// The redaction key that all replicas find in the bucket, where the settings name no file: with keys of their own each
+    /// would tell other digests of the same secret. The first one makes it.
+    pub(super) async fn redaction_key(&self, places: &Places) -> anyhow::Result<Option<RedactionKey>> {
+        let own = places.key.is_some() && !places.make_key;
+        if own || !self.settings.bucket {
+            return Ok(None);
+        }
+        let bucket = self.jetstream.bucket(LEDGER);
+        let made = RedactionKey::generate().context("make a redaction key")?;
+        match bucket.put(KEY, made.as_bytes().to_vec().into(), Expect::Last(0)).await {
+            Ok(_) | Err(PutError::Conflict) => {}
+            Err(PutError::Bus(error)) => return Err(error).context("share the redaction key"),
+        }
+        let found: Result<_, BusError> = bucket.get(KEY).await;
+        let (key, _) =
+            found.context("read the redaction key")?.context("read the redaction key: it is gone")?;
+        Ok(Some(RedactionKey::from_bytes(&key)))
+    }
+
+    /// This process's part in the bus, with shards that come and go where the settings say so.
+    pub(super) async fn join(self, config: &Config, stop: &Shutdown) -> anyhow::Result<Bus> {
+        let Self { settings, jetstream } = self;
+        let leases = match &settings.leases {
+            None => None,
+            Some(leases) => {
+                let me = bus::replica(settings)?;
+                let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
+                let (ownership, post_timeout) = (leases.ownership(now), leases.post_timeout);
+                tracing::info!(replica = %me, shards = leases.shards, "asking for shards");
+                let stop = stop.clone();
+                let driven = match leases.store {
+                    LeaseStore::Bus => {
+                        let store = jetstream.leases(leases.shards, leases.ttl);
+                        drive(ownership, me, store, post_timeout, stop)
+                    }
+                    LeaseStore::Kubernetes => {
+                        let store = bus::lease_objects(config, settings, leases).build().await;
+                        let store = store.context("reach the leases (settings under `kubernetes`)")?;
+                        drive(ownership, me, store, post_timeout, stop)
+                    }
+                };
+                Some(Leases { driven, post_timeout })
+            }
+        };
+        Ok(Bus::JetStream(Joined { jetstream, reports: settings.reports, leases }))
+    }
+}

@@ -1,0 +1,102 @@
+//! The commands of the bus: `bus check`, `bus show`, `tap` and `ledger copy`.
+//!
+//! takes: the command line, and the settings that the reporter is started with - gives: text for people, or JSON
+//! calls: the servers of the bus - fails: when none answers or it refuses, or there is no bus: each says what to do next
+
+mod check;
+mod copy;
+mod show;
+mod tap;
+
+use std::process::ExitCode;
+
+use anyhow::{Context as _, anyhow};
+use pipeline_engine::bus::jetstream::{Bucket, ConnectError, JetStream, LEASES, LEDGER, connect_once};
+use serde::Serialize;
+
+use crate::app;
+use crate::ask::{is_broken_pipe, say};
+use crate::cli::{BusCommand, LedgerCommand, OnBus};
+use crate::config::{Bus, Config, Given, LeaseStore, LogLevel, Variables};
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// Whatever kept it from being done, with what to do next.
+pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+    stages_http::install_crypto();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let done = runtime.block_on(answer(command, variables));
+    runtime.shutdown_background();
+    match done {
+        // Whoever read has read enough.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        done => done,
+    }
+}
+
+async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+    match command {
+        OnBus::Bus(BusCommand::Check { place }) => {
+            check::run(&Reached::at(&place.given(), variables).await?, place.json).await
+        }
+        OnBus::Bus(BusCommand::Show { place }) => {
+            show::run(&Reached::at(&place.given(), variables).await?, place.json).await
+        }
+        OnBus::Tap(tapping) => {
+            tap::run(&Reached::at(&tapping.place.given(), variables).await?, tapping).await
+        }
+        OnBus::Ledger(LedgerCommand::Copy { from, json, given }) => {
+            copy::run(&Reached::at(&given.given(), variables).await?, from, *json).await
+        }
+    }
+}
+
+/// A bus that answers, and the settings that say where it is.
+struct Reached {
+    config: Config,
+    bus: JetStream,
+}
+
+impl Reached {
+    async fn at(given: &Given, variables: &Variables) -> anyhow::Result<Self> {
+        let mut config = Config::load_given(given, variables)?;
+        // What goes well is said by the answer.
+        if config.log_level != LogLevel::Error {
+            config.log_level = LogLevel::Warn;
+        }
+        app::log::start(&config);
+        let settings = bus_of(&config)?;
+        let at = settings.urls.join(" or ");
+        let connected = connect_once(app::bus::connection(settings).await?).await;
+        let bus = connected.map_err(|error| {
+            let next = match &error {
+                ConnectError::Away(_) => format!("at {at}: is it running? give --bus as the reporter has it"),
+                ConnectError::Refused(_) => format!("at {at}: set those that the server takes, see `bus`"),
+                _ => at,
+            };
+            anyhow!(error).context(next)
+        })?;
+        Ok(Self { config, bus })
+    }
+
+    /// The buckets that the settings need.
+    fn buckets(&self) -> Vec<Bucket> {
+        let Some(bus) = &self.config.bus else { return Vec::new() };
+        let leases = bus.leases.is_some_and(|leases| leases.store == LeaseStore::Bus);
+        let wanted = [(LEASES, leases), (LEDGER, bus.bucket)];
+        wanted.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| self.bus.bucket(name)).collect()
+    }
+}
+
+/// The settings of the bus, which there must be.
+fn bus_of(config: &Config) -> anyhow::Result<&Bus> {
+    config.bus.as_ref().context("there is no bus: set bus.url, or give --bus nats://nats:4222")
+}
+
+/// Prints a value as one line of JSON.
+fn say_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let json = serde_json::to_string(value).context("write the answer as JSON")?;
+    say(&format!("{json}\n"))
+}

@@ -1,0 +1,51 @@
+//! `gitops-runtime bus check`: what is absent on the server, or differs from the settings.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use pipeline_engine::bus::jetstream::Difference;
+use serde::Serialize;
+
+use super::{Reached, say_json};
+use crate::app;
+use crate::ask::say;
+
+/// What is shown as JSON.
+#[derive(Serialize)]
+struct Checked<'a> {
+    differences: Vec<Different<'a>>,
+}
+
+/// One thing that is not as the settings say.
+#[derive(Serialize)]
+struct Different<'a> {
+    what: &'a str,
+    is: &'a str,
+    should: &'a str,
+}
+
+impl<'a> Different<'a> {
+    fn of(difference: &'a Difference) -> Self {
+        let Difference { what, is, should } = difference;
+        Self { what, is, should }
+    }
+}
+
+/// Compares stream, durables and buckets with the settings; 1 when something differs.
+pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
+    const ACT: &str = "compare what stands on the bus with the settings";
+    let durables = app::bus::durables(reached.config.reporter.shards);
+    let mut differences = reached.bus.check(&durables).await.context(ACT)?;
+    for bucket in reached.buckets() {
+        differences.extend(bucket.check().await.context(ACT)?);
+    }
+    if json {
+        say_json(&Checked { differences: differences.iter().map(Different::of).collect() })?;
+    } else if differences.is_empty() {
+        say("bus: ok\n")?;
+    } else {
+        let lines = differences.iter().map(|difference| format!("bus: {difference}\n"));
+        say(&lines.collect::<String>())?;
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

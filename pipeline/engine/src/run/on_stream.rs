@@ -1,0 +1,121 @@
+//! An engine whose shards are fed by a stream: its parts, and the order in which they begin and end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Enrich, Shutdown, Sink, Source};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+
+use super::stream::{Stream, answers, outlet::Outlet, results};
+use super::table::Table;
+use super::term::{Ends, Term};
+use super::{Config, EngineError, Fixed, Handle, SOURCE_END, replicas, spawn, watching};
+use crate::bus::Joined;
+use crate::shard::{Acknowledged, Answers, Shared};
+
+/// The last acknowledgements are given within this time, or given up.
+const LAST: Duration = Duration::from_secs(5);
+
+/// An engine's part in the work on a stream.
+pub(super) struct Shares<So, En, Si> {
+    pub(super) config: Config,
+    pub(super) shared: Arc<Shared<So, En, Si>>,
+    pub(super) table: Arc<Table>,
+    pub(super) handle: Handle,
+}
+
+impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
+    /// Works until `stop`.
+    pub(super) async fn run(
+        self,
+        joined: Joined,
+        shards: Vec<Fixed>,
+        results: Option<mpsc::Receiver<Acknowledged>>,
+        stop: &Shutdown,
+    ) -> Result<(), EngineError> {
+        let Self { config, shared, table, handle } = self;
+        let Joined { jetstream, leases, .. } = joined;
+        let sharding = config.sharding;
+        let every = jetstream.ack_wait() / 3;
+        let stream = Stream::new(jetstream, sharding.shards(), shared.metrics.bus().clone());
+        if leases.is_some() {
+            shared.health.shares(false, false, std::time::Instant::now());
+        }
+        tokio::select! {
+            () = stop.cancelled() => return Ok(()),
+            _ = stream.ensure() => {}
+        }
+        let (answer, answered) = mpsc::unbounded_channel();
+        let answering = spawn(answers::answer(stream.clone(), shared.ledger.clone(), answered));
+        let ended = stop.child_token();
+        let publishing =
+            results.map(|results| spawn(results::publish(stream.clone(), sharding, results, ended.clone())));
+
+        let (watches, watched) = watch::channel(leases.is_none());
+        let outlet = Outlet::new(shared.clone(), stream.clone(), sharding);
+        let watching = watching::Published { config, shared: shared.clone(), leased: leases.is_some() };
+        let watching = spawn(watching.run(outlet, stream.watch(), watched, ended.clone()));
+        let term = Term {
+            config,
+            shared: shared.clone(),
+            table,
+            stream: stream.clone(),
+            answers: Answers { to: answer, every },
+            lanes: config.owned.shards(sharding).len().try_into().unwrap_or(u32::MAX),
+            post_timeout: leases.as_ref().map_or(config.grace, |leases| leases.post_timeout),
+        };
+        let result = match leases {
+            Some(leases) => replicas::run(term, leases, handle, watches, stop.clone()).await,
+            None => for_good(term, shards, stop).await,
+        };
+        ended.cancel();
+        if tokio::time::timeout(SOURCE_END + SOURCE_END, watching).await.is_err() {
+            tracing::warn!("the source did not stop in time");
+        }
+        drop(publishing);
+        // Its last askers are gone.
+        if tokio::time::timeout(LAST, answering).await.is_err() {
+            tracing::warn!(
+                "the bus does not take the last acknowledgements: what they are for is delivered again"
+            );
+        }
+        result
+    }
+}
+
+/// Works on the shards that the settings name until `stop`.
+async fn for_good<So: Source, En: Enrich, Si: Sink>(
+    term: Term<So, En, Si>,
+    shards: Vec<Fixed>,
+    stop: &Shutdown,
+) -> Result<(), EngineError> {
+    let mut terms = JoinSet::new();
+    let ends = Ends { stop: stop.child_token(), cut: Shutdown::new() };
+    for shard in shards {
+        let ends = Ends { stop: ends.stop.child_token(), cut: ends.cut.clone() };
+        terms.spawn(term.clone().for_good(shard, ends));
+    }
+    let mut fenced = term.shared.ledger.fenced();
+    drop(term);
+    let mut result = Ok(());
+    loop {
+        tokio::select! {
+            Ok(()) = fenced.changed() => {
+                if !fenced.borrow_and_update().is_empty() {
+                    result = Err(EngineError::Fenced);
+                    ends.cut.cancel();
+                    ends.stop.cancel();
+                }
+            }
+            ended = terms.join_next() => match ended {
+                None => return result,
+                Some(ended) if ended.is_err() || !stop.is_cancelled() => {
+                    result = result.and(Err(EngineError::Shard));
+                    ends.stop.cancel();
+                }
+                Some(_) => {}
+            },
+        }
+    }
+}

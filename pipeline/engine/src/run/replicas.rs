@@ -1,0 +1,158 @@
+//! An engine that shares its work with others: shards come and go with their leases, and who owns the first watches.
+//!
+//! takes: orders of the leases - gives: terms of shards, and the word that they are over - calls: the engine's parts
+//! fails: when the leases cannot be kept any more, which ends the process
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use pipeline_core::{Enrich, Shutdown, Sink, Source};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+
+use super::term::{Ends, Term};
+use super::{EngineError, Handle};
+use crate::bus::Leases;
+use crate::ownership::{Driven, Order, Standing, StopHow};
+use crate::verify::{VerifyError, VerifyOptions};
+
+/// The owner of this shard watches for all.
+pub(super) const WATCHER: u32 = 0;
+/// So long after another began to watch, everything is compared with the cluster: it has listed by then.
+const SETTLE: Duration = Duration::from_secs(5);
+/// and once more when shards that were handed over at that time have drained, and what a former watcher published late came.
+const SETTLE_AGAIN: Duration = Duration::from_secs(45);
+
+/// Whether this process is to watch.
+pub(super) type Watches = watch::Sender<bool>;
+
+/// Works on the shards that the leases give until `stop`, and then until they are given back.
+pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
+    term: Term<So, En, Si>,
+    leases: Leases,
+    handle: Handle,
+    watches: Watches,
+    stop: Shutdown,
+) -> Result<(), EngineError> {
+    let Driven { mut orders, drained, status, task } = leases.driven;
+    let mut terms = JoinSet::new();
+    let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
+    let mut fenced = term.shared.ledger.fenced();
+    let compared = super::spawn(compare(status.clone(), handle, stop.clone()));
+    let told = super::spawn(tell(status, watches.subscribe(), term.clone()));
+    loop {
+        tokio::select! {
+            Ok(()) = fenced.changed() => {
+                for shard in fenced.borrow_and_update().iter() {
+                    if let Some((epoch, ends)) = running.get(shard) {
+                        tracing::warn!(shard, epoch, "another process writes the ledger of this shard by now");
+                        term.stream.metrics.fenced();
+                        ends.cut.cancel();
+                        ends.stop.cancel();
+                    }
+                }
+            }
+            order = orders.recv() => match order {
+                Some(Order::Start { shard, fence }) => {
+                    let (epoch, ends) = (fence.epoch(), Ends::default());
+                    tracing::debug!(shard, epoch, "a shard is this process's");
+                    if shard == WATCHER {
+                        term.stream.jetstream.publishes_in(epoch);
+                        watches.send_replace(true);
+                    }
+                    running.insert(shard, (epoch, ends.clone()));
+                    let (term, drained) = (term.clone(), drained.clone());
+                    terms.spawn(async move {
+                        term.leased(shard, fence, ends).await;
+                        // An error means that the leases ended before.
+                        let _ = drained.send((shard, epoch)).await;
+                        (shard, epoch)
+                    });
+                }
+                Some(Order::Stop { shard, epoch, how }) => {
+                    if shard == WATCHER {
+                        watches.send_replace(false);
+                    }
+                    match running.get(&shard) {
+                        Some((owned, ends)) if *owned == epoch => {
+                            tracing::debug!(shard, epoch, ?how, "a shard is given up");
+                            if how == StopHow::Now {
+                                ends.cut.cancel();
+                            }
+                            ends.stop.cancel();
+                        }
+                        // It has ended by itself; whoever asks is told that again.
+                        _ => drop(drained.send((shard, epoch)).await),
+                    }
+                }
+                None => break,
+            },
+            Some(ended) = terms.join_next() => match ended {
+                Ok((shard, epoch)) => {
+                    if running.get(&shard).is_some_and(|(owned, _)| *owned == epoch) {
+                        running.remove(&shard);
+                    }
+                }
+                Err(_) => return Err(EngineError::Shard),
+            },
+        }
+    }
+    for (_, ends) in running.into_values() {
+        ends.cut.cancel();
+        ends.stop.cancel();
+    }
+    while terms.join_next().await.is_some() {}
+    drop((compared, told));
+    let ended = task.await;
+    if stop.is_cancelled() && ended.is_ok() { Ok(()) } else { Err(EngineError::Leases) }
+}
+
+/// Compares everything with the cluster whenever another process has begun to watch: what happened between two watches, and
+/// what one that had been paused published late, is found so.
+async fn compare(mut status: watch::Receiver<Standing>, handle: Handle, stop: Shutdown) {
+    let mut known = None;
+    loop {
+        let zero = status.borrow_and_update().zero.clone();
+        if zero.is_some() && zero != known {
+            for settle in [SETTLE, SETTLE_AGAIN] {
+                tokio::select! {
+                    () = stop.cancelled() => return,
+                    () = tokio::time::sleep(settle) => {}
+                }
+                if status.borrow().zero != zero {
+                    break;
+                }
+                match handle.verify(VerifyOptions::default()).await {
+                    Ok(_) => known.clone_from(&zero),
+                    // Somebody asked for the same, or the cluster cannot be listed now.
+                    Err(VerifyError::Busy | VerifyError::Survey(_)) => {}
+                    Err(VerifyError::Stopped) => return,
+                }
+            }
+            continue;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            changed = status.changed() => if changed.is_err() { return },
+        }
+    }
+}
+
+/// Tells health who watches, and whether it is known who owns what.
+async fn tell<So: Source, En: Enrich, Si: Sink>(
+    mut status: watch::Receiver<Standing>,
+    mut watches: watch::Receiver<bool>,
+    term: Term<So, En, Si>,
+) {
+    loop {
+        let (watching, listed) = (*watches.borrow_and_update(), status.borrow_and_update().listed);
+        if let Some((_, epoch)) = status.borrow().zero {
+            term.stream.newest_epoch(epoch);
+        }
+        term.shared.health.shares(watching, listed, std::time::Instant::now());
+        tokio::select! {
+            changed = status.changed() => if changed.is_err() { return },
+            changed = watches.changed() => if changed.is_err() { return },
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! Which applications are to be published again, because the bus did not take, or not surely, what was published of them.
+//!
+//! Pure. What the cluster still shows is read again, so that never an older state follows a newer one; what it does not
+//! show any more (a deletion, the end of an operation) is kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use pipeline_core::{Change, Event, Key, OperationEnd};
+
+use crate::lane::same_end;
+
+/// Ends kept of one application, as in a lane.
+const ENDS: usize = 8;
+
+/// What is to be published again of one application.
+#[derive(Debug, Default)]
+struct Entry {
+    /// Deletions that the bus has not taken, without their bodies, oldest first; there is one a life.
+    deleted: Vec<Event>,
+    /// The newest state is to be read.
+    read: bool,
+    /// Ends that a newer state may not show any more.
+    ends: Vec<Arc<OperationEnd>>,
+    /// Being read now.
+    reading: bool,
+}
+
+/// Applications to be published again: bounded by how many there are.
+#[derive(Debug, Default)]
+pub(super) struct Dirty {
+    entries: BTreeMap<Key, Entry>,
+}
+
+/// What to do for one application.
+#[derive(Debug)]
+pub(super) enum Again {
+    /// Publish this.
+    Publish(Event),
+    /// Read it, and offer what is found with [`Dirty::read`].
+    Read(Key),
+}
+
+impl Dirty {
+    pub(super) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// The bus did not take this event, or it is not known whether it did.
+    pub(super) fn mark(&mut self, event: Event) {
+        let entry = self.entries.entry(event.key.clone()).or_default();
+        // What is being read may be older.
+        entry.reading = false;
+        let (operation, coalesced) = (event.operation.clone(), event.coalesced_ends.clone());
+        for end in coalesced.into_iter().chain(operation) {
+            if !entry.ends.iter().any(|known| same_end(known, &end)) {
+                entry.ends.push(end);
+            }
+        }
+        entry.ends.drain(..entry.ends.len().saturating_sub(ENDS));
+        if event.is_deleted() {
+            let ends = std::mem::take(&mut entry.ends);
+            let gone = Change::Deleted { body: None };
+            let slim = Event { change: gone, operation: None, coalesced_ends: ends, ..event };
+            entry.deleted.retain(|known| known.uid != slim.uid);
+            entry.deleted.push(slim);
+        } else {
+            entry.read = true;
+        }
+    }
+
+    /// The watch shows a newer event of a marked application: what is to be published now, in order.
+    pub(super) fn overtaken(&mut self, event: Event) -> Vec<Event> {
+        let Some(Entry { mut deleted, ends, .. }) = self.entries.remove(&event.key) else {
+            return vec![event];
+        };
+        deleted.retain(|known| known.uid != event.uid || !event.is_deleted());
+        deleted.push(with(event, ends));
+        deleted
+    }
+
+    /// What to do next for at most `most` applications.
+    pub(super) fn next(&mut self, most: usize) -> Vec<Again> {
+        let mut work = Vec::new();
+        let mut rest = Vec::new();
+        for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.reading).take(most) {
+            work.extend(entry.deleted.drain(..).map(Again::Publish));
+            if entry.read {
+                entry.reading = true;
+                work.push(Again::Read(key.clone()));
+            } else {
+                rest.push(key.clone());
+            }
+        }
+        for key in rest {
+            self.entries.remove(&key);
+        }
+        work
+    }
+
+    /// What a read found: `None` for nothing, which the watch tells by itself. Gives what is to be published.
+    pub(super) fn read(&mut self, key: &Key, found: Option<Event>) -> Option<Event> {
+        let entry = self.entries.get(key).filter(|entry| entry.reading)?;
+        debug_assert!(entry.deleted.is_empty(), "they were published when the read began");
+        let entry = self.entries.remove(key)?;
+        found.map(|event| with(event, entry.ends))
+    }
+
+    /// A read failed: it is tried again later.
+    pub(super) fn not_read(&mut self, key: &Key) {
+        if let Some(entry) = self.entries.get_mut(key) {
+            entry.reading = false;
+        }
+    }
+}
+
+/// The event, with ends that it does not show by itself.
+fn with(mut event: Event, ends: Vec<Arc<OperationEnd>>) -> Event {
+    let known = |end: &Arc<OperationEnd>| {
+        let carried = event.coalesced_ends.iter().chain(&event.operation);
+        carried.into_iter().any(|known| same_end(known, end))
+    };
+    let mut all: Vec<_> = ends.into_iter().filter(|end| !known(end)).collect();
+    all.append(&mut event.coalesced_ends);
+    event.coalesced_ends = all;
+    event
+}
+
+#[cfg(test)]
+mod tests {
+    use pipeline_core::{Cause, Timestamp, Version};
+
+    use super::*;
+
+    fn key() -> Key {
+        Key::new("argocd", "shop").unwrap()
+    }
+
+    fn event(version: u64, end: Option<u32>) -> Event {
+        Event {
+            key: key(),
+            uid: "1".into(),
+            version: Version(version),
+            change: Change::Applied { body: "{}".into() },
+            cause: Cause::Watch,
+            observed: Timestamp::UNIX_EPOCH,
+            operation: end.map(|second| {
+                Arc::new(OperationEnd {
+                    phase: "Succeeded".into(),
+                    started_at: "2024-03-01T10:00:00Z".into(),
+                    finished_at: format!("2024-03-01T10:00:{second:02}Z"),
+                    revision: String::new(),
+                    message: String::new(),
+                })
+            }),
+            coalesced_ends: Vec::new(),
+            trace: 0,
+        }
+    }
+
+    fn gone(version: u64) -> Event {
+        Event { change: Change::Deleted { body: Some("{}".into()) }, ..event(version, None) }
+    }
+
+    fn ends(event: &Event) -> Vec<&str> {
+        event.coalesced_ends.iter().map(|end| end.finished_at.get(17..19).unwrap()).collect()
+    }
+
+    #[test]
+    fn a_state_is_read_again_with_the_ends_it_may_not_show() {
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.mark(event(2, Some(2)));
+        assert!(matches!(&dirty.next(8)[..], [Again::Read(of)] if *of == key()));
+        assert!(dirty.next(8).is_empty(), "it is being read");
+        dirty.not_read(&key());
+        assert_eq!(dirty.next(8).len(), 1);
+        let found = dirty.read(&key(), Some(event(3, Some(2)))).unwrap();
+        assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec!["01"], 0));
+        assert_eq!(dirty.read(&key(), Some(event(3, None))), None, "nobody asked for it");
+    }
+
+    #[test]
+    fn what_the_watch_shows_meanwhile_is_not_followed_by_what_was_read() {
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.next(8);
+        let now = dirty.overtaken(event(3, None));
+        assert_eq!((now.len(), ends(&now[0])), (1, vec!["01"]));
+        assert_eq!(dirty.read(&key(), Some(event(2, None))), None);
+        dirty.mark(now[0].clone());
+        assert_eq!(dirty.read(&key(), Some(event(2, None))), None, "the read began before");
+        assert_eq!(dirty.overtaken(event(4, None)).len(), 1);
+        assert_eq!(dirty.overtaken(event(5, None)).len(), 1, "what is not marked passes");
+    }
+
+    #[test]
+    fn a_deletion_is_kept_and_comes_before_the_next_life() {
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.mark(gone(2));
+        let next = Event { uid: "2".into(), ..event(3, None) };
+        let now = dirty.overtaken(next.clone());
+        let [first, second] = &now[..] else { panic!("{now:?}") };
+        assert!(first.is_deleted() && first.body().is_none());
+        assert_eq!((ends(first), second), (vec!["01"], &next));
+
+        dirty.mark(gone(2));
+        assert_eq!(dirty.overtaken(gone(4)).len(), 1, "one of a life is enough");
+        dirty.mark(gone(2));
+        let work = dirty.next(8);
+        assert!(matches!(&work[..], [Again::Publish(event)] if event.is_deleted()), "{work:?}");
+        assert_eq!(dirty.len(), 0);
+        dirty.mark(gone(2));
+        dirty.mark(next);
+        let work = dirty.next(8);
+        assert!(matches!(&work[..], [Again::Publish(_), Again::Read(_)]), "{work:?}");
+        assert_eq!(dirty.read(&key(), None), None);
+        assert_eq!(dirty.len(), 0, "the watch tells of the end");
+    }
+}

@@ -1,0 +1,134 @@
+//! Feeds one shard with what its durable delivers.
+//!
+//! takes: messages - gives: events, and applications that are to be read again
+//! calls: the server - fails: never; what is no message, or one of a newer format, is counted, kept aside and acknowledged
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use pipeline_core::{Cause, Change, Event, Shutdown, Timestamp};
+use tokio::sync::mpsc;
+
+use super::{AGAIN, Stream, durable, is_gone};
+use crate::bus::jetstream::{Acker, BusError, Deliveries, Delivery, Unread};
+use crate::bus::{DecodeError, Message, Payload};
+use crate::metrics::Unreadable;
+use crate::shard::{Delivered, Taken};
+
+/// Feeds `shard` until `stop`.
+pub(in crate::run) async fn feed(
+    stream: Arc<Stream>,
+    shard: u32,
+    out: mpsc::Sender<Delivered>,
+    stop: Shutdown,
+) {
+    while !stop.is_cancelled() {
+        let seen = stream.made();
+        let end = match stream.jetstream.consume(&durable(shard), stop.clone()) {
+            Ok(mut deliveries) => pass_on(&stream, &mut deliveries, &out).await,
+            Err(error) => Some(error),
+        };
+        let Some(error) = end else { return };
+        let work = async {
+            if is_gone(&error) {
+                stream.remake(seen).await;
+            } else {
+                tracing::warn!(
+                    shard,
+                    error = &error as &dyn std::error::Error,
+                    "cannot consume from the bus"
+                );
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = work => {}
+        }
+    }
+}
+
+/// Passes on until the shard or the deliveries end; gives why, if that was not asked for.
+async fn pass_on(
+    stream: &Stream,
+    deliveries: &mut Deliveries,
+    out: &mpsc::Sender<Delivered>,
+) -> Option<BusError> {
+    while let Some(next) = deliveries.next().await {
+        let delivery = match next {
+            Ok(delivery) => delivery,
+            Err(error) => return Some(error),
+        };
+        if let Some(delivered) = read(stream, delivery).await
+            && out.send(delivered).await.is_err()
+        {
+            return None;
+        }
+    }
+    None
+}
+
+/// What a delivery says; nothing, where it says nothing that can be read.
+async fn read(stream: &Stream, delivery: Delivery) -> Option<Delivered> {
+    let Delivery { message, sequence, epoch, redelivered, replaced, unread, acker, .. } = delivery;
+    stream.metrics.delivered(replaced);
+    let acker = Arc::new(acker);
+    let message = match message {
+        Ok(message) => message,
+        Err(error) => {
+            let why = match error {
+                DecodeError::Newer { .. } => Unreadable::Newer,
+                DecodeError::Garbage(_) => Unreadable::Garbage,
+            };
+            let first = stream.metrics.unreadable(why);
+            if first {
+                tracing::warn!(
+                    sequence, %error,
+                    "a message of the bus cannot be read: it is kept aside, as are those to come"
+                );
+            }
+            return set_aside(stream, sequence, unread?, acker).await;
+        }
+    };
+    let whole = matches!(message.payload, Payload::Change { .. } | Payload::Deleted { .. });
+    let event = Box::new(event(message));
+    // One that was delivered before, to this process or the shard's former owner, or that a former watcher sent late, may be
+    // of a life that is over and forgotten: the cluster knows.
+    let late = redelivered || epoch < stream.newest_epoch(epoch);
+    let what = if whole && !late { Taken::Event(event) } else { Taken::Again(event) };
+    Some(Delivered { what, acker })
+}
+
+/// The event of a message; one without its body where that was too large for the bus.
+fn event(message: Message) -> Event {
+    message.into_event().unwrap_or_else(|message| {
+        let Message { key, uid, version, observed, trace, operation, ends, .. } = *message;
+        let change = Change::Applied { body: Bytes::new() };
+        let cause = Cause::Watch;
+        Event { key, uid, version, change, cause, observed, operation, coalesced_ends: ends, trace }
+    })
+}
+
+/// Keeps a message aside. Where its headers name an application that is read again: whatever it said, the cluster says it
+/// too.
+async fn set_aside(stream: &Stream, sequence: u64, unread: Unread, acker: Arc<Acker>) -> Option<Delivered> {
+    if let Err(error) = stream.jetstream.set_aside(sequence, unread.bytes).await {
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(sequence, error, "cannot keep a message aside: it comes again");
+        return None;
+    }
+    match unread.of {
+        Some((key, uid, version)) => {
+            let observed = Timestamp::now();
+            let (payload, trace) = (Payload::Overlarge { about: None }, 0);
+            let message =
+                Message { key, uid, version, observed, trace, operation: None, ends: Vec::new(), payload };
+            Some(Delivered { what: Taken::Again(Box::new(event(message))), acker })
+        }
+        None => {
+            // A lost acknowledgement brings it again, and it is kept aside once.
+            let _ = acker.ack().await;
+            None
+        }
+    }
+}

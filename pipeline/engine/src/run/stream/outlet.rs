@@ -1,0 +1,209 @@
+//! Publishes what the watch shows.
+//!
+//! takes: events - gives: messages on the stream, each application's in order
+//! calls: the server, and the source for what it did not take - fails: never; what the bus refuses, or does not answer for,
+//! marks its application dirty, which is read and published again
+
+use std::collections::HashMap;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use pipeline_core::{Change, Digest, Enrich, Event, Key, Shutdown, Sink, Source, StageError, Uid, Version};
+use tokio::sync::{mpsc, watch};
+use tokio::time::{MissedTickBehavior, interval, timeout};
+
+use super::dirty::{Again, Dirty};
+use super::{Stream, is_gone};
+use crate::bus::jetstream::{BusError, Published};
+use crate::bus::{APPLICATIONS, Keep, Message, Subject};
+use crate::shard::Shared;
+use crate::sharding::Sharding;
+
+/// Messages on their way.
+const FLYING: usize = 128;
+/// Between looks at what is dirty,
+const LOOK: Duration = Duration::from_millis(500);
+/// and how much of it is then read, at a time.
+const READS: usize = 16;
+/// At the end, answers are awaited so long.
+const LAST: Duration = Duration::from_secs(2);
+
+/// What became of one publish, with the event as far as it is needed to try again.
+type Flown = (Event, Result<Published, BusError>, u64);
+/// What became of one read.
+type Looked = (Key, Result<Option<Event>, StageError>);
+
+pub(in crate::run) struct Outlet<So, En, Si> {
+    shared: Arc<Shared<So, En, Si>>,
+    stream: Arc<Stream>,
+    sharding: Sharding,
+    /// The end of an operation that was published last of each life: later states show it as well, and coalesce.
+    told: HashMap<Uid, Digest>,
+    dirty: Dirty,
+    flying: FuturesUnordered<BoxFuture<'static, Flown>>,
+    reading: FuturesUnordered<BoxFuture<'static, Looked>>,
+    away: bool,
+}
+
+impl<So: Source, En: Enrich, Si: Sink> Outlet<So, En, Si> {
+    pub(in crate::run) fn new(
+        shared: Arc<Shared<So, En, Si>>,
+        stream: Arc<Stream>,
+        sharding: Sharding,
+    ) -> Self {
+        Self {
+            shared,
+            stream,
+            sharding,
+            told: HashMap::new(),
+            dirty: Dirty::default(),
+            flying: FuturesUnordered::new(),
+            reading: FuturesUnordered::new(),
+            away: false,
+        }
+    }
+
+    /// Publishes until `stop`. What is dirty is given up when another process `watches`: it lists everything.
+    pub(in crate::run) async fn run(
+        mut self,
+        mut events: mpsc::Receiver<Event>,
+        watches: watch::Receiver<bool>,
+        stop: Shutdown,
+    ) {
+        let mut look = interval(LOOK);
+        look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                Some(flown) = self.flying.next() => self.flown(flown).await,
+                Some((key, looked)) = self.reading.next() => match looked {
+                    Ok(found) => {
+                        if let Some(event) = self.dirty.read(&key, found) {
+                            self.publish(event).await;
+                        }
+                    }
+                    Err(error) => {
+                        let error: &dyn std::error::Error = &error;
+                        tracing::debug!(%key, error, "cannot read an application to publish it again");
+                        self.dirty.not_read(&key);
+                    }
+                },
+                event = events.recv(), if self.flying.len() < FLYING => match event {
+                    Some(event) => {
+                        for event in self.dirty.overtaken(event) {
+                            self.publish(event).await;
+                        }
+                    }
+                    None => break,
+                },
+                _ = look.tick() => {
+                    if !*watches.borrow() {
+                        self.dirty = Dirty::default();
+                        self.told.clear();
+                    }
+                    self.look().await;
+                }
+            }
+        }
+        // What is not answered by then is listed by whoever watches next.
+        let last = async { while self.flying.next().await.is_some() {} };
+        let _ = timeout(LAST, last).await;
+    }
+
+    /// Takes up some of what is dirty, if the server may take it.
+    async fn look(&mut self) {
+        self.stream.metrics.dirty(self.dirty.len());
+        if self.dirty.len() == 0 || !self.stream.jetstream.is_connected() {
+            return;
+        }
+        let most = READS.saturating_sub(self.reading.len());
+        for again in self.dirty.next(most) {
+            match again {
+                Again::Publish(event) => self.publish(event).await,
+                Again::Read(key) => {
+                    let shared = self.shared.clone();
+                    self.reading.push(Box::pin(async move {
+                        let found = shared.source.read(&key, Version(0)).await;
+                        (key, found)
+                    }));
+                }
+            }
+        }
+    }
+
+    /// Sends one event. While it waits for room, what was sent before is attended to.
+    async fn publish(&mut self, event: Event) {
+        let message = Message::of(&event);
+        let keep = Keep::of(&message, self.told.get(&event.uid).copied());
+        let subject = Subject::of(APPLICATIONS, self.sharding.place(&event.key), &message, keep);
+        let made = self.stream.made();
+        let event = slim(event);
+        let (stream, mut earlier) = (self.stream.clone(), Vec::new());
+        let sent = {
+            let mut sending = pin!(stream.jetstream.send(&subject, &message));
+            loop {
+                tokio::select! {
+                    sent = sending.as_mut() => break sent,
+                    Some(flown) = self.flying.next() => earlier.push(flown),
+                }
+            }
+        };
+        match sent {
+            Ok(sent) => self.flying.push(Box::pin(async move { (event, sent.answer().await, made) })),
+            Err(error) => earlier.push((event, Err(error), made)),
+        }
+        for flown in earlier {
+            self.flown(flown).await;
+        }
+    }
+
+    async fn flown(&mut self, (event, published, made): Flown) {
+        let error = match published {
+            Ok(Published::Stored { .. } | Published::Duplicate) => {
+                self.stream.metrics.published();
+                match &event.operation {
+                    _ if event.is_deleted() => drop(self.told.remove(&event.uid)),
+                    Some(end) => drop(self.told.insert(event.uid.clone(), end.digest())),
+                    None => {}
+                }
+                if std::mem::take(&mut self.away) {
+                    tracing::info!("the bus takes events again");
+                }
+                return;
+            }
+            Ok(Published::Refused(why)) => {
+                if !std::mem::replace(&mut self.away, true) {
+                    tracing::warn!(
+                        why = why.as_str(),
+                        "the bus has no room: what it does not take is read and published again"
+                    );
+                }
+                None
+            }
+            Err(error) => Some(error),
+        };
+        self.stream.metrics.refused();
+        self.told.remove(&event.uid);
+        self.dirty.mark(event);
+        let Some(error) = error else { return };
+        if is_gone(&error) {
+            self.stream.remake(made).await;
+        } else if !std::mem::replace(&mut self.away, true) {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "the bus does not take events: they are read and published again");
+        }
+    }
+}
+
+/// What is needed of an event to mark its application dirty.
+fn slim(mut event: Event) -> Event {
+    event.change = match event.change {
+        Change::Applied { .. } => Change::Applied { body: bytes::Bytes::new() },
+        Change::Deleted { .. } => Change::Deleted { body: None },
+    };
+    event
+}

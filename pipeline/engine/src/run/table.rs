@@ -1,0 +1,53 @@
+//! The shards that this process works on at the moment.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use pipeline_core::Key;
+use tokio::sync::{mpsc, watch};
+
+use crate::lane::LaneCounts;
+use crate::shard::Command;
+use crate::sharding::Sharding;
+
+/// One shard that is worked on, as others see it.
+#[derive(Debug)]
+pub(super) struct Told {
+    pub(super) number: u32,
+    pub(super) counts: watch::Receiver<LaneCounts>,
+    pub(super) commands: mpsc::Sender<Command>,
+}
+
+/// The shards that this process works on. They stay as they are where nothing is shared with other processes, and come
+/// and go with their leases.
+#[derive(Debug)]
+pub(super) struct Table {
+    sharding: Sharding,
+    running: RwLock<BTreeMap<u32, Arc<Told>>>,
+}
+
+impl Table {
+    pub(super) fn new(sharding: Sharding) -> Self {
+        Self { sharding, running: RwLock::default() }
+    }
+
+    pub(super) fn add(&self, told: Told) {
+        let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
+        running.insert(told.number, Arc::new(told));
+    }
+
+    pub(super) fn remove(&self, shard: u32) {
+        self.running.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
+    }
+
+    /// The shard of an application, if it is worked on here.
+    pub(super) fn of(&self, key: &Key) -> Option<Arc<Told>> {
+        let shard = self.sharding.place(key);
+        self.running.read().unwrap_or_else(PoisonError::into_inner).get(&shard).cloned()
+    }
+
+    /// All of them, in order.
+    pub(super) fn all(&self) -> Vec<Arc<Told>> {
+        self.running.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+    }
+}

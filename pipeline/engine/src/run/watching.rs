@@ -1,0 +1,94 @@
+//! Keeps the source running, and what it shows going to where it belongs.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use pipeline_core::{Emitter, Enrich, Event, Key, Note, Shutdown, Sink, Source};
+use tokio::sync::{mpsc, watch};
+
+use super::stream::outlet::Outlet;
+use super::{Config, INBOX, spawn};
+use crate::shard::Shared;
+use crate::supervise::supervise;
+
+/// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others.
+pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
+    config: Config,
+    shared: Arc<Shared<So, En, Si>>,
+    inboxes: Arc<[mpsc::Sender<Event>]>,
+    place: impl Fn(&Key) -> Option<usize> + Copy + Send + Sync + 'static,
+    stop: Shutdown,
+) {
+    let note = |shared: &Shared<So, En, Si>, note: &Note| {
+        shared.metrics.note(note);
+        shared.health.note(note, std::time::Instant::now());
+    };
+    let broken = |reason| note(&shared, &Note::Broken(reason));
+    let start = || {
+        let (told, knows) = (shared.clone(), shared.clone());
+        let known = move || {
+            let journaled = knows.ledger.journaled().into_iter();
+            let mut known: HashMap<_, _> =
+                journaled.filter_map(|(key, pending)| Some((key, pending.latest()?.clone()))).collect();
+            known.extend(knows.ledger.known());
+            known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
+        };
+        let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
+        let emitter = emitter.knowing(known);
+        shared.source.run(emitter, stop.clone())
+    };
+    supervise(So::NAME, config.restart, &stop, broken, start).await;
+}
+
+/// A watch whose events are published.
+pub(super) struct Published<So, En, Si> {
+    pub(super) config: Config,
+    pub(super) shared: Arc<Shared<So, En, Si>>,
+    /// Shards come and go: this process watches for all, while it does.
+    pub(super) leased: bool,
+}
+
+impl<So: Source, En: Enrich, Si: Sink> Published<So, En, Si> {
+    /// Watches whenever it is to (`watches`), from the start each time the stream was made anew (`made`), until `stop`.
+    pub(super) async fn run(
+        self,
+        outlet: Outlet<So, En, Si>,
+        mut made: watch::Receiver<u64>,
+        mut watches: watch::Receiver<bool>,
+        stop: Shutdown,
+    ) {
+        let Self { config, shared, leased } = self;
+        let (out, events) = mpsc::channel(INBOX);
+        let outlet = spawn(outlet.run(events, watches.clone(), stop.clone()));
+        let inboxes: Arc<[mpsc::Sender<Event>]> = [out].into();
+        while !stop.is_cancelled() {
+            made.mark_unchanged();
+            if *watches.borrow_and_update() {
+                let ends = stop.child_token();
+                let place = move |key: &Key| {
+                    (leased || config.owned.lane(config.sharding, key).is_some()).then_some(0)
+                };
+                let watching = watch(config, shared.clone(), inboxes.clone(), place, ends.clone());
+                let mut watching = std::pin::pin!(watching);
+                tokio::select! {
+                    () = &mut watching => continue,
+                    Ok(()) = made.changed() => shared.metrics.bus().made_anew(),
+                    Ok(()) = watches.changed() => {}
+                }
+                ends.cancel();
+                // It ends at its next step; what it still shows is published.
+                if tokio::time::timeout(super::SOURCE_END, watching).await.is_err() {
+                    tracing::warn!("the source did not stop in time");
+                }
+            } else {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    Ok(()) = watches.changed() => {}
+                    else => break,
+                }
+            }
+        }
+        drop(inboxes);
+        let _ = outlet.await;
+    }
+}

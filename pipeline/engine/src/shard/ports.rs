@@ -1,0 +1,74 @@
+//! What goes into a shard and comes out of it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Event, Key, Shutdown, Uid};
+use tokio::sync::{mpsc, watch};
+
+use super::Command;
+use crate::bus::jetstream::Acker;
+use crate::lane::{LaneCounts, Parked, Pending};
+use crate::ownership::Fence;
+
+/// What a shard takes and tells.
+pub(crate) struct Ports {
+    /// Events of the watch of this process.
+    pub(crate) inbox: mpsc::Receiver<Event>,
+    /// What the bus delivers.
+    pub(crate) deliveries: mpsc::Receiver<Delivered>,
+    pub(crate) commands: mpsc::Receiver<Command>,
+    pub(crate) counts: watch::Sender<LaneCounts>,
+    /// Takes the answers to deliveries.
+    pub(crate) answers: Option<Answers>,
+    /// Until when reports may be sent, where that ends some time.
+    pub(crate) fence: Option<Fence>,
+    /// What is in flight when the shard is told to stop may finish within the grace period, or, once this is cancelled,
+    /// within that time.
+    pub(crate) cut: (Shutdown, Duration),
+}
+
+/// A message of the bus.
+#[derive(Debug)]
+pub(crate) struct Delivered {
+    pub(crate) what: Taken,
+    pub(crate) acker: Arc<Acker>,
+}
+
+/// What a message says.
+#[derive(Debug)]
+pub(crate) enum Taken {
+    /// A change.
+    Event(Box<Event>),
+    /// A change that may be older than what was reported since, or whose body is missing.
+    Again(Box<Event>),
+}
+
+/// Takes the answers of shards to the bus.
+#[derive(Debug, Clone)]
+pub(crate) struct Answers {
+    /// As many as the bus delivers unanswered at most, and so without a bound of its own.
+    pub(crate) to: mpsc::UnboundedSender<BusAnswer>,
+    /// How often what is held is told to be worked on.
+    pub(crate) every: Duration,
+}
+
+/// An answer to messages.
+#[derive(Debug)]
+pub(crate) enum BusAnswer {
+    /// Those of a shard are done with, as soon as the ledger is written.
+    Done(u32, Vec<Arc<Acker>>),
+    /// They are worked on.
+    Busy(Vec<Arc<Acker>>),
+}
+
+/// What an earlier process left to a shard.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    /// What was refused for good.
+    pub(crate) parked: Vec<(Key, Parked)>,
+    /// What was not reported and cannot be read again.
+    pub(crate) pending: Vec<(Key, Pending)>,
+    /// What is to be read again although no message may come of it: something of it is owed, or unsure.
+    pub(crate) unfinished: Vec<(Key, Uid)>,
+}

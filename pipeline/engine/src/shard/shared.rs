@@ -1,0 +1,54 @@
+//! What all shards of a process share.
+
+use std::time::Duration;
+
+use pipeline_core::{Report, Timestamp};
+use tokio::sync::{broadcast, mpsc};
+use tokio::time::Instant;
+
+use super::Breaker;
+use crate::health::Health;
+use crate::lane::Trace;
+use crate::ledger::Ledger;
+use crate::metrics::Metrics;
+use crate::spans::Tap;
+
+/// What all shards of a process share.
+pub(crate) struct Shared<So, En, Si> {
+    pub(crate) source: So,
+    pub(crate) enrich: En,
+    pub(crate) sink: Si,
+    pub(crate) ledger: Ledger,
+    pub(crate) metrics: Metrics,
+    pub(crate) health: Health,
+    pub(crate) breaker: Breaker,
+    pub(crate) traces: broadcast::Sender<(u32, Trace)>,
+    pub(crate) tap: Option<Tap>,
+    pub(crate) started: Instant,
+    pub(crate) reports_per_key: usize,
+    pub(crate) grace: Duration,
+    /// Takes what was acknowledged, for whoever reads the bus.
+    pub(crate) results: Option<mpsc::Sender<Acknowledged>>,
+}
+
+/// A report that the receiver has acknowledged.
+#[derive(Debug)]
+pub(crate) struct Acknowledged {
+    pub(crate) report: Report,
+    pub(crate) at: Timestamp,
+}
+
+impl<So, En, Si> Shared<So, En, Si> {
+    /// Time since the engine started: what lanes and the circuit call "now".
+    pub(crate) fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    /// Tells whoever listens; nobody is waited for.
+    pub(super) fn tell(&self, shard: u32, trace: impl FnOnce() -> Trace) {
+        if self.traces.receiver_count() > 0 {
+            // The last one may stop listening now.
+            let _ = self.traces.send((shard, trace()));
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! What the tests of the ledger in a bucket share.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use bytes::Bytes;
+use pipeline_core::{
+    Digest, Entity, Key, Record, Report, ReportKind, Sections, Settle, Shows, Stub, Version,
+};
+use pipeline_engine::bus::jetstream::{Bucket, LEDGER};
+use pipeline_engine::ledger::{BucketOptions, Claimed, Ledger};
+use pipeline_engine::sharding::Sharding;
+
+use crate::server::Server;
+use crate::world::{config, connected, soon};
+
+pub(crate) const UID: &str = "01234567-89ab-cdef-0123-456789abcdef";
+
+pub(crate) const SHARDS: u32 = 4;
+
+pub(crate) fn sharding() -> Sharding {
+    Sharding::Jump { shards: NonZeroU32::new(SHARDS).unwrap() }
+}
+
+/// Groups that only a flush, a full group or a release ends.
+pub(crate) fn slow() -> BucketOptions {
+    BucketOptions {
+        group_time: Duration::from_secs(600),
+        retry: Duration::from_millis(50),
+        ..BucketOptions::new("platform", sharding())
+    }
+}
+
+/// A bucket over a connection of its own.
+pub(crate) async fn bucket(server: &Server) -> Bucket {
+    connected(config(server)).await.bucket(LEDGER)
+}
+
+/// A replica's ledger, over a connection of its own.
+pub(crate) async fn replica(server: &Server) -> Ledger {
+    with(server, slow()).await
+}
+
+pub(crate) async fn with(server: &Server, options: BucketOptions) -> Ledger {
+    Ledger::in_bucket(bucket(server).await, options).unwrap()
+}
+
+pub(crate) async fn claim(ledger: &Ledger, shard: u32, epoch: u64) -> Claimed {
+    soon("a claim", ledger.claim(shard, epoch)).await.unwrap()
+}
+
+/// The n-th key of a shard.
+pub(crate) fn key(shard: u32, n: usize) -> Key {
+    let keys = (0..).map(|n| Key::new("argocd", &format!("app-{n}")).unwrap());
+    keys.filter(|key| sharding().place(key) == shard).nth(n).unwrap()
+}
+
+pub(crate) fn counted(n: u32) -> Record {
+    let mut record = Record::new(UID.into());
+    record.counter = n;
+    record
+}
+
+pub(crate) fn report(key: &Key, content: u64) -> Report {
+    Report {
+        key: key.clone(),
+        uid: UID.into(),
+        version: Version(1),
+        entity: Entity::Application,
+        kind: ReportKind::App,
+        decision: Digest(content + 1),
+        content: Digest(content),
+        owed: false,
+        ends: false,
+        shows: Shows::default(),
+        body: Bytes::new(),
+        trace: 0,
+    }
+}
+
+pub(crate) fn settle() -> Settle {
+    Settle {
+        uid: UID.into(),
+        version: Version(9),
+        sections: Sections { spec: Digest(1), ..Sections::default() },
+        healthy: true,
+        operation: Digest::NONE,
+        owed: false,
+        unsent: Vec::new(),
+        present: Vec::new(),
+        stub: Stub::default(),
+    }
+}
+
+/// Reports an application as the engine does: sent, acknowledged, settled.
+pub(crate) async fn reported(ledger: &Ledger, key: &Key, content: u64) {
+    let report = report(key, content);
+    assert!(soon("a note", ledger.sending(key, &report, None)).await, "it may go");
+    ledger.acknowledge(key, &report);
+    ledger.settle(key, &settle(), &[]);
+}
+
+pub(crate) async fn flushed(ledger: &Ledger) {
+    soon("a flush", ledger.flush()).await.unwrap();
+}
+
+/// Keys that stand in the bucket.
+pub(crate) async fn keys(bucket: &Bucket, filter: &str) -> Vec<String> {
+    let entries = bucket.load(&[filter.to_owned()], None, crate::world::DEADLINE).await.unwrap();
+    let mut keys: Vec<String> = entries.into_iter().map(|entry| entry.key).collect();
+    keys.sort();
+    keys
+}
+
+/// Waits until a condition holds.
+pub(crate) async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    soon(what, wait).await;
+}

@@ -1,0 +1,90 @@
+//! The engine's watch and shards are connected by a real `nats-server`.
+//!
+//! Time is paused in most of these tests, and would leap ahead whenever the engine waits for the server. So here it goes on in
+//! small steps, each of which takes real time: about two hundred times as fast as a clock.
+
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use pipeline_core::Shutdown;
+use pipeline_engine::bus::jetstream::{Config, JetStream, connect};
+use pipeline_engine::bus::{Bus, Joined};
+use tokio::runtime::Runtime;
+use tokio_util::task::AbortOnDropHandle;
+
+use crate::server::Server;
+
+/// One step of the paused clock, and how long it takes.
+const STEP: (Duration, Duration) = (Duration::from_millis(200), Duration::from_millis(1));
+
+/// Of so many events of one shard, those that it takes in before it has done with any: the server delivers no more without an
+/// acknowledgement. The rest waits on the stream, where newer states replace older ones.
+pub(crate) fn undone(events: u64) -> u64 {
+    events.min(1000)
+}
+
+/// How long the server knows what was published, so that it takes a repetition for one.
+const WINDOW: Duration = Duration::from_millis(100);
+
+/// The connections' own, whose time is real.
+static REAL: LazyLock<Runtime> = LazyLock::new(|| {
+    tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap()
+});
+
+/// The server, for as long as the test.
+pub(crate) struct Kept {
+    server: Server,
+    _clock: AbortOnDropHandle<()>,
+}
+
+impl Kept {
+    /// What the bus runs on may go.
+    pub(crate) fn end(self) {}
+
+    /// A connection of somebody else's.
+    pub(crate) async fn client(&self) -> async_nats::Client {
+        let url = self.server.url();
+        REAL.spawn(async move { async_nats::connect(url).await.unwrap() }).await.unwrap()
+    }
+
+    /// Messages that were kept aside.
+    pub(crate) async fn aside(&self) -> u64 {
+        let context = async_nats::jetstream::new(self.client().await);
+        let asked = REAL.spawn(async move {
+            let stream = context.get_stream("gitops-runtime_parked").await.unwrap();
+            stream.cached_info().state.messages
+        });
+        asked.await.unwrap()
+    }
+}
+
+pub(crate) fn bus() -> (Bus, Kept) {
+    let server = Server::start();
+    let url = server.url();
+    let connecting = std::thread::spawn(move || REAL.block_on(connected(url)));
+    let jetstream = connecting.join().unwrap();
+    let clock = AbortOnDropHandle::new(tokio::spawn(steps()));
+    let joined = Joined { jetstream, reports: false, leases: None };
+    (Bus::JetStream(joined), Kept { server, _clock: clock })
+}
+
+/// Called before a source repeats what it showed: for the engine there are repetitions where the server's memory ends.
+pub(crate) fn before_a_repeat() {
+    std::thread::sleep(WINDOW * 3);
+}
+
+async fn connected(url: String) -> JetStream {
+    let (heartbeat, timeout) = (Duration::from_secs(3600), Duration::from_secs(3600));
+    let urls = vec![url];
+    let config = Config { urls, heartbeat, timeout, duplicate_window: WINDOW, ..Config::default() };
+    connect(config, &Shutdown::new()).await.unwrap()
+}
+
+async fn steps() {
+    let (step, took) = STEP;
+    loop {
+        // The paused clock stands still while another thread works.
+        tokio::task::spawn_blocking(move || std::thread::sleep(took)).await.unwrap();
+        tokio::time::sleep(step).await;
+    }
+}

@@ -1,0 +1,23 @@
+//! The engine's watch and shards are connected by memory.
+
+use pipeline_engine::bus::Bus;
+
+/// Nothing to keep.
+pub(crate) struct Kept;
+
+impl Kept {
+    /// What the bus runs on may go.
+    pub(crate) fn end(self) {}
+}
+
+/// Of so many events of one shard, those that it takes in before it has done with any.
+pub(crate) fn undone(events: u64) -> u64 {
+    events
+}
+
+pub(crate) fn bus() -> (Bus, Kept) {
+    (Bus::Memory, Kept)
+}
+
+/// Called before a source repeats what it showed.
+pub(crate) fn before_a_repeat() {}

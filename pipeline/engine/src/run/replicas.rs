@@ -44,8 +44,8 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
         tokio::select! {
             Ok(()) = fenced.changed() => {
                 for shard in fenced.borrow_and_update().iter() {
-                    if let Some((epoch, ends)) = running.get(shard) {
-                        tracing::warn!(shard, epoch, "another process writes the ledger of this shard by now");
+                    if let Some((epoch, ends)) = running.get(shard).filter(|(_, ends)| !ends.cut.is_cancelled()) {
+                        tracing::warn!(shard, epoch, "the ledger of this shard is another process's by now, or was lost");
                         term.stream.metrics.fenced();
                         ends.cut.cancel();
                         ends.stop.cancel();
@@ -91,6 +91,9 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
                 Ok((shard, epoch)) => {
                     if running.get(&shard).is_some_and(|(owned, _)| *owned == epoch) {
                         running.remove(&shard);
+                        if shard == WATCHER {
+                            watches.send_replace(false);
+                        }
                     }
                 }
                 Err(_) => return Err(EngineError::Shard),

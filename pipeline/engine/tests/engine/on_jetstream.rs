@@ -23,6 +23,9 @@ pub(crate) fn undone(events: u64) -> u64 {
     events.min(1000)
 }
 
+/// What the bus may add to a time: a third of a second of a busy machine.
+pub(crate) const SLACK: Duration = Duration::from_secs(60);
+
 /// How long the server knows what was published, so that it takes a repetition for one.
 const WINDOW: Duration = Duration::from_millis(100);
 

@@ -1,5 +1,7 @@
 //! The engine's watch and shards are connected by memory.
 
+use std::time::Duration;
+
 use pipeline_engine::bus::Bus;
 
 /// Nothing to keep.
@@ -9,6 +11,9 @@ impl Kept {
     /// What the bus runs on may go.
     pub(crate) fn end(self) {}
 }
+
+/// What the bus may add to a time.
+pub(crate) const SLACK: Duration = Duration::ZERO;
 
 /// Of so many events of one shard, those that it takes in before it has done with any.
 pub(crate) fn undone(events: u64) -> u64 {

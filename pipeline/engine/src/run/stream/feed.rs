@@ -76,18 +76,7 @@ async fn read(stream: &Stream, delivery: Delivery) -> Option<Delivered> {
     let message = match message {
         Ok(message) => message,
         Err(error) => {
-            let why = match error {
-                DecodeError::Newer { .. } => Unreadable::Newer,
-                DecodeError::Garbage(_) => Unreadable::Garbage,
-            };
-            let first = stream.metrics.unreadable(why);
-            if first {
-                tracing::warn!(
-                    sequence, %error,
-                    "a message of the bus cannot be read: it is kept aside, as are those to come"
-                );
-            }
-            return set_aside(stream, sequence, unread?, acker).await;
+            return set_aside(stream, sequence, (unread?, error), acker).await;
         }
     };
     let whole = matches!(message.payload, Payload::Change { .. } | Payload::Deleted { .. });
@@ -111,11 +100,26 @@ fn event(message: Message) -> Event {
 
 /// Keeps a message aside. Where its headers name an application that is read again: whatever it said, the cluster says it
 /// too.
-async fn set_aside(stream: &Stream, sequence: u64, unread: Unread, acker: Arc<Acker>) -> Option<Delivered> {
+async fn set_aside(
+    stream: &Stream,
+    sequence: u64,
+    (unread, why): (Unread, DecodeError),
+    acker: Arc<Acker>,
+) -> Option<Delivered> {
     if let Err(error) = stream.jetstream.set_aside(sequence, unread.bytes).await {
         let error: &dyn std::error::Error = &error;
         tracing::debug!(sequence, error, "cannot keep a message aside: it comes again");
         return None;
+    }
+    let reason = match why {
+        DecodeError::Newer { .. } => Unreadable::Newer,
+        DecodeError::Garbage(_) => Unreadable::Garbage,
+    };
+    if stream.metrics.unreadable(reason) {
+        tracing::warn!(
+            sequence, %why,
+            "a message of the bus cannot be read: it is kept aside, as are those to come"
+        );
     }
     match unread.of {
         Some((key, uid, version)) => {

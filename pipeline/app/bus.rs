@@ -4,21 +4,12 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use pipeline_core::{ExposeSecret as _, SecretString};
-use pipeline_engine::bus::jetstream::{self, Durable};
+use pipeline_engine::bus::jetstream;
 use pipeline_engine::ledger::BucketOptions;
 use pipeline_engine::ownership::Replica;
 
 use super::build;
 use crate::config::{Bus, BusCredentials, Config, Leases, Token};
-
-/// Who consumes what is watched: the event reporter, all its replicas together.
-const GROUP: &str = "reporter";
-
-/// The source of what is watched.
-pub(crate) const APPLICATIONS: &str = "applications";
-
-/// The source of what was acknowledged.
-pub(crate) const REPORTS: &str = "reports";
 
 /// How the bus is reached. Reads the files that the settings name, which must be there.
 ///
@@ -99,12 +90,6 @@ async fn text(at: &str, path: &Path) -> anyhow::Result<SecretString> {
     Ok(read.with_context(|| format!("{at}: read {}", path.display()))?.into())
 }
 
-/// The durables that everything is published for, one for each shard.
-pub(crate) fn durables(shards: u32) -> Vec<Durable> {
-    let of = |shard| Durable { group: GROUP.to_owned(), source: APPLICATIONS.to_owned(), shard: Some(shard) };
-    (0..shards).map(of).collect()
-}
-
 /// The name of this process among the replicas, which no other has ever had.
 ///
 /// # Errors
@@ -121,7 +106,12 @@ pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
 pub(crate) async fn ledger(config: &Config) -> anyhow::Result<BucketOptions> {
     let server =
         build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
-    Ok(BucketOptions::new(build::acknowledged_by(config, &server), build::engine(config).sharding))
+    Ok(options(config, &server))
+}
+
+/// The ledger of what was reported of the cluster at `server` to the configured sink, as it stands in a bucket.
+pub(super) fn options(config: &Config, server: &str) -> BucketOptions {
+    BucketOptions::new(build::acknowledged_by(config, server), build::engine(config).sharding)
 }
 
 /// The leases as objects of the cluster, in the namespace of Argo CD.
@@ -136,6 +126,8 @@ pub(crate) fn lease_objects(config: &Config, bus: &Bus, leases: &Leases) -> stag
 
 #[cfg(test)]
 mod tests {
+    use pipeline_engine::bus::durables;
+
     use super::*;
 
     #[test]

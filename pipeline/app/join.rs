@@ -5,10 +5,10 @@ use pipeline_core::redact::RedactionKey;
 use pipeline_core::{Shutdown, Timestamp};
 use pipeline_engine::bus::jetstream::{BusError, Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_engine::bus::{Bus, Joined, Leases};
-use pipeline_engine::ledger::{BucketOptions, Ledger};
+use pipeline_engine::ledger::Ledger;
 use pipeline_engine::ownership::drive;
 
-use super::{build, bus};
+use super::bus;
 use crate::config::{self, Config, LeaseStore, Places};
 
 /// The key of the bucket under which the replicas find the redaction key, where none is set.
@@ -45,9 +45,8 @@ impl Connected<'_> {
         for difference in bucket.ensure().await.context("make the bucket of the ledger")?.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
-        let options =
-            BucketOptions::new(build::acknowledged_by(config, server), build::engine(config).sharding);
-        let ledger = Ledger::in_bucket(bucket, options).context("open the ledger in the bucket")?;
+        let ledger = Ledger::in_bucket(bucket, bus::options(config, server))
+            .context("open the ledger in the bucket")?;
         tracing::info!("the ledger is in the bucket of the bus");
         Ok(Some(ledger))
     }

@@ -7,7 +7,6 @@ use pipeline_engine::bus::jetstream::Difference;
 use serde::Serialize;
 
 use super::{Reached, say_json};
-use crate::app;
 use crate::ask::say;
 
 /// What is shown as JSON.
@@ -34,7 +33,7 @@ impl<'a> Different<'a> {
 /// Compares stream, durables and buckets with the settings; 1 when something differs.
 pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "compare what stands on the bus with the settings";
-    let durables = app::bus::durables(reached.config.reporter.shards);
+    let durables = pipeline_engine::bus::durables(reached.config.reporter.shards);
     let mut differences = reached.bus.check(&durables).await.context(ACT)?;
     for bucket in reached.buckets() {
         differences.extend(bucket.check().await.context(ACT)?);

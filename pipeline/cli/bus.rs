@@ -6,8 +6,8 @@ use clap::{Args, Subcommand};
 
 use super::ask::app;
 use super::{Settings, assignment};
-use crate::app::bus::{APPLICATIONS, REPORTS};
 use crate::config::Given;
+use pipeline_engine::bus::{APPLICATIONS, REPORTS};
 
 const BUS: &str = "\
 Examples:

@@ -22,6 +22,19 @@ pub const REPORTS: &str = "reports";
 /// The group of consumers that report applications.
 pub const REPORTER: &str = "reporter";
 
+/// The durable through which the reporter takes what is watched of one shard.
+#[must_use]
+pub fn durable(shard: u32) -> jetstream::Durable {
+    jetstream::Durable { group: REPORTER.to_owned(), source: APPLICATIONS.to_owned(), shard: Some(shard) }
+}
+
+/// Those of all shards: they are made together, before the first publish, so that nothing is published that nobody is to
+/// receive.
+#[must_use]
+pub fn durables(shards: u32) -> Vec<jetstream::Durable> {
+    (0..shards).map(durable).collect()
+}
+
 /// What connects the watch of an engine with its shards.
 #[derive(Debug, Default)]
 pub enum Bus {

@@ -44,7 +44,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
         }
         tokio::select! {
             () = stop.cancelled() => return Ok(()),
-            _ = stream.ensure() => {}
+            () = stream.ensure() => {}
         }
         let (answer, answered) = mpsc::unbounded_channel();
         let answering = spawn(answers::answer(stream.clone(), shared.ledger.clone(), answered));

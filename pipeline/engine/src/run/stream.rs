@@ -18,8 +18,8 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
-use crate::bus::jetstream::{BusError, Durable, JetStream};
-use crate::bus::{APPLICATIONS, REPORTER};
+use crate::bus::durables;
+use crate::bus::jetstream::{BusError, JetStream};
 use crate::metrics::BusSeries;
 
 /// Between tries to make what is not there.
@@ -50,22 +50,15 @@ impl Stream {
         })
     }
 
-    /// The durables of all shards: they are made together, before the first publish, so that nothing is published that
-    /// nobody is to receive.
-    fn durables(&self) -> Vec<Durable> {
-        let durable = |shard| durable(shard);
-        (0..self.shards.get()).map(durable).collect()
-    }
-
-    /// Makes what is absent, trying until the server answers, and says what differs; gives whether the stream had to be made.
-    pub(super) async fn ensure(&self) -> bool {
+    /// Makes what is absent, trying until the server answers, and says what differs.
+    pub(super) async fn ensure(&self) {
         loop {
-            match self.jetstream.ensure(&self.durables()).await {
+            match self.jetstream.ensure(&durables(self.shards.get())).await {
                 Ok(ensured) => {
                     for difference in &ensured.differences {
                         tracing::warn!(%difference, "the bus is not as the settings say; nobody changes it but you");
                     }
-                    return ensured.created.iter().any(|what| what.starts_with("stream "));
+                    return;
                 }
                 Err(error) => {
                     not_yet(&error);
@@ -102,11 +95,6 @@ impl Stream {
         );
         self.made.send_modify(|made| *made += 1);
     }
-}
-
-/// The durable of one shard.
-pub(super) fn durable(shard: u32) -> Durable {
-    Durable { group: REPORTER.to_owned(), source: APPLICATIONS.to_owned(), shard: Some(shard) }
 }
 
 /// Whether the stream, or what is asked of it, is not there.

@@ -9,9 +9,9 @@ use bytes::Bytes;
 use pipeline_core::{Cause, Change, Event, Shutdown, Timestamp};
 use tokio::sync::mpsc;
 
-use super::{AGAIN, Stream, durable, is_gone};
+use super::{AGAIN, Stream, is_gone};
 use crate::bus::jetstream::{Acker, BusError, Deliveries, Delivery, Unread};
-use crate::bus::{DecodeError, Message, Payload};
+use crate::bus::{DecodeError, Message, Payload, durable};
 use crate::metrics::Unreadable;
 use crate::shard::{Delivered, Taken};
 

@@ -24,6 +24,20 @@ pub struct Sections {
     pub metadata: Digest,
 }
 
+impl Sections {
+    /// Of a round in which an end of an operation was acknowledged, and which is not settled: every end up to
+    /// [`Record::operation`] was told. Equals no state's.
+    pub const ENDS_TOLD: Self = Self::all(Digest::NONE);
+
+    /// Of a round that is not settled, after one that was: [`Record::operation`] is that of the settled one, beside
+    /// which an earlier end may yet be told. Equals no state's.
+    pub const UNSETTLED: Self = Self::all(Digest(u64::MAX));
+
+    const fn all(digest: Digest) -> Self {
+        Self { spec: digest, status: digest, operation: digest, metadata: digest }
+    }
+}
+
 /// The application that tracks this one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParentRef {
@@ -94,8 +108,9 @@ pub struct Record {
     /// Acknowledged resourceVersion; until a first round has been acknowledged as a whole, the newest one
     /// that any report carried.
     pub version: Version,
-    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole, and digests of
-    /// nothing, which equal no state's, between the acknowledgement of the application's report and that of its round.
+    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole, and
+    /// [`Sections::ENDS_TOLD`] or [`Sections::UNSETTLED`] between the acknowledgement of the application's report and
+    /// that of its round.
     pub sections: Option<Sections>,
     /// Last acknowledged health was `Healthy`; moves together with `sections`.
     pub healthy: bool,
@@ -189,7 +204,14 @@ impl Record {
     /// Whether a round was acknowledged as a whole, and no report of the application came after it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.sections.is_some_and(|sections| sections != Sections::default())
+        !matches!(self.sections, None | Some(Sections::ENDS_TOLD | Sections::UNSETTLED))
+    }
+
+    /// Whether ends of operations were told in their order, up to [`Record::operation`], by a round that is not
+    /// settled.
+    #[must_use]
+    fn told_in_order(&self) -> bool {
+        matches!(self.sections, None | Some(Sections::ENDS_TOLD))
     }
 
     /// Whether of any entity it is not known what the receiver holds.
@@ -231,9 +253,11 @@ impl Record {
                 record.unanswered = Unanswered::default();
                 // Until the round is settled the receiver holds a state whose sections are not known: whatever
                 // comes next is looked at, also a return to what was settled before.
-                record.sections = record.sections.map(|_| Sections::default());
                 if let Shows::End(operation) = report.shows {
                     record.operation = operation;
+                    record.sections = record.sections.map(|_| Sections::ENDS_TOLD);
+                } else if !record.told_in_order() {
+                    record.sections = Some(Sections::UNSETTLED);
                 }
             }
             Entity::Resource(id) => {
@@ -288,7 +312,7 @@ impl Record {
         ends.sort_by(|a, b| a.borrow().finished_at.cmp(&b.borrow().finished_at));
         let Some(record) = record.filter(|record| !record.operation.is_none()) else { return ends };
         let told = |end: &E| end.borrow().digest() == record.operation;
-        if record.is_settled() {
+        if !record.told_in_order() {
             ends.retain(|end| !told(end));
         } else if let Some(last) = ends.iter().rposition(told) {
             ends.drain(..=last);

@@ -119,7 +119,7 @@ impl Source for ApplicationWatch {
     }
 
     fn delivered(&self, event: &Event) {
-        self.saw((&event.key, &event.uid, event.version), event.is_deleted());
+        self.seen.shown(&event.key, &event.uid, event.version, event.is_deleted());
     }
 
     fn watches(&self, key: &Key) -> bool {
@@ -143,11 +143,8 @@ impl Source for ApplicationWatch {
         }
         match object::head(&text) {
             Ok(head) if head.key == *key => {
-                // It may be gone before a list or the watch shows it: then the next list must miss it. Which state it
-                // was is not noted, since the list must hand over that state all the same.
-                let later = |(uid, at): (Uid, Version)| uid != head.uid && at < head.version;
-                if self.namespaces.contains(key.namespace()) && self.seen.get(key).is_none_or(later) {
-                    self.seen.note(&head.key, &head.uid, Version(0));
+                if self.namespaces.contains(key.namespace()) {
+                    self.seen.read(key, &head.uid, head.version);
                 }
                 Ok(Some(self.event(&head, false, Cause::Read)))
             }
@@ -158,14 +155,6 @@ impl Source for ApplicationWatch {
 }
 
 impl ApplicationWatch {
-    fn saw(&self, (key, uid, version): (&Key, &Uid, Version), deleted: bool) {
-        if !deleted {
-            self.seen.note(key, uid, version);
-        } else if self.seen.get(key).is_none_or(|(seen, _)| seen == *uid) {
-            self.seen.forget(key);
-        }
-    }
-
     pub(crate) fn new(
         config: Config,
         namespaces: Namespaces,
@@ -314,7 +303,7 @@ impl ApplicationWatch {
         if !self.namespaces.contains(head.key.namespace()) {
             return Ok(());
         }
-        self.saw((&head.key, &head.uid, head.version), deleted);
+        self.seen.shown(&head.key, &head.uid, head.version, deleted);
         self.emit(out, head, deleted).await
     }
 
@@ -327,7 +316,9 @@ impl ApplicationWatch {
     }
 
     fn event(&self, head: &Head<'_>, deleted: bool, cause: Cause) -> Event {
-        object::event(head, deleted, cause, (Timestamp::now(), trace()), &self.redactor)
+        let event = object::event(head, deleted, cause, (Timestamp::now(), trace()), &self.redactor);
+        let (key, uid) = self.seen.shared(event.key, event.uid);
+        Event { key, uid, ..event }
     }
 }
 

@@ -199,9 +199,7 @@ impl ApplicationWatch {
 
     async fn vanished(&self, out: &Emitter, version: Version, key: &Key, uid: &Uid) -> Result<(), Stopped> {
         // A read may have shown a later life since the list began: the next list must miss that one.
-        if self.seen.get(key).is_none_or(|(seen, _)| seen == *uid) {
-            self.seen.forget(key);
-        }
+        self.seen.ended(key, uid);
         if out.emit(object::vanished(key.clone(), uid.clone(), version, Timestamp::now(), trace())).await {
             Ok(())
         } else {

@@ -30,6 +30,8 @@ pub struct Sent {
     pub owed: bool,
     /// Of the operation that the last acknowledged report showed; of applications alone.
     pub operation: Digest,
+    /// That operation is of a round that was settled: ends of earlier ones may yet have to be told.
+    pub settled: bool,
     /// Of a first report.
     pub stub: Option<Stub>,
 }
@@ -69,6 +71,7 @@ impl Sent {
             decision,
             owed,
             operation: same.map_or(Digest::NONE, |record| record.operation),
+            settled: same.is_some_and(|record| !record.told_in_order()),
             stub: stub.filter(|_| first).cloned(),
         })
     }
@@ -130,8 +133,12 @@ impl Record {
                 if behind {
                     (record.counter, record.content, record.owed) = (sent.counter, sent.content, sent.owed);
                 }
-                // Of reports whose acknowledgements were lost nobody knows whether their round was settled.
-                record.sections = record.sections.map(|is| if lost { Sections::default() } else { is });
+                // Of a round whose acknowledgements were lost nobody knows the sections.
+                if sent.settled && (lost || record.told_in_order()) {
+                    record.sections = Some(Sections::UNSETTLED);
+                } else if lost && !sent.settled {
+                    record.sections = record.sections.map(|_| Sections::ENDS_TOLD);
+                }
             }
             Entity::Resource(id) => {
                 let row = record.row(id);

@@ -157,7 +157,8 @@ fn between_a_report_and_its_round_no_state_counts_as_reported() {
         Record::settle(Record::acknowledge(None, &first), &Settle { sections, ..settle("a", 5, &[9]) });
     assert_eq!(settled.sections, Some(sections));
     let cut = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
-    assert_eq!(cut.sections, Some(Sections::default()));
+    assert_eq!(cut.sections, Some(Sections::UNSETTLED));
+    assert!(!cut.is_settled());
     let cut = Record::acknowledge(Some(cut), &report("a", 8, Entity::Resource(EntityId(9)), 3)).unwrap();
     assert_eq!(
         Record::settle(Some(cut), &Settle { sections, ..settle("a", 9, &[9]) }).sections,
@@ -198,16 +199,29 @@ fn of_a_settled_record_only_the_very_end_that_it_shows_is_told() {
     let (third, second, first) = (end(3), end(2), end(1));
     let sections = Sections { spec: Digest(1), ..Sections::default() };
     let state = Settle { sections, operation: second.digest(), ..settle("a", 5, &[]) };
-    let settled = Record::settle(None, &state);
+    let committed = Record::acknowledge(None, &report("a", 2, Entity::Application, 1));
+    let settled = Record::settle(committed.clone(), &state);
     assert_eq!(Record::untold(Some(&settled), vec![&third, &second, &first]), [&first, &third]);
     let cut = Record::acknowledge(Some(settled.clone()), &report("a", 8, Entity::Application, 2)).unwrap();
-    assert_eq!(Record::untold(Some(&cut), vec![&third, &second, &first]), [&third], "not settled any more");
+    assert_eq!(
+        Record::untold(Some(&cut), vec![&third, &second, &first]),
+        [&first, &third],
+        "no end was told"
+    );
 
-    // As is one whose acknowledgements were lost with a killed process.
-    let sent = Sent {
-        counter: 1,
-        ..Sent::new(Some(&settled), &report("a", 8, Entity::Application, 2), None).unwrap()
-    };
-    let resumed = Record::resume(Some(settled), &Sent { content: Digest(2), ..sent }).unwrap();
+    // As is one of which a killed process left no more than that a report of a settled state was on its way.
+    let noted = Sent::new(Some(&settled), &report("a", 8, Entity::Application, 2), None).unwrap();
+    let resumed = Record::resume(committed, &noted).unwrap();
+    assert_eq!((resumed.sections, resumed.version), (Some(Sections::UNSETTLED), Version(5)));
+    assert_eq!(Record::untold(Some(&resumed), vec![&third, &second, &first]), [&first, &third]);
+
+    // Of a round that told ends, and whose acknowledgements were lost with a killed process, they came in order.
+    let told = Report { shows: Shows::End(second.digest()), ..report("a", 8, Entity::Application, 2) };
+    let cut = Record::acknowledge(Some(cut), &told).unwrap();
+    assert_eq!(Record::untold(Some(&cut), vec![&third, &second, &first]), [&third]);
+    let sent =
+        Sent { counter: 3, ..Sent::new(Some(&cut), &report("a", 8, Entity::Application, 2), None).unwrap() };
+    let resumed = Record::resume(Some(settled), &Sent { content: Digest(7), ..sent }).unwrap();
+    assert_eq!(resumed.sections, Some(Sections::ENDS_TOLD));
     assert_eq!(Record::untold(Some(&resumed), vec![&third, &second, &first]), [&third]);
 }

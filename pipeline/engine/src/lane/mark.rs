@@ -3,23 +3,15 @@
 //! State may coalesce, because the object can be read again; a deletion and the end of an operation cannot
 //! be read again, so the mark keeps them.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
 
+use super::end::End;
 use super::input::{Pending, same_end};
 
 /// Summaries and deletions kept for one key.
 pub(super) const KEPT: usize = 8;
-
-/// One remembered end of an operation.
-#[derive(Debug, Clone)]
-struct End {
-    uid: Uid,
-    version: Version,
-    end: Arc<OperationEnd>,
-}
 
 /// Why a key is dirty, and what is known of what was folded into it.
 #[derive(Debug, Clone)]
@@ -108,7 +100,7 @@ impl Mark {
     /// Adds what must outlive the process, the newest first.
     pub(super) fn gather(&self, pending: &mut Pending) {
         for kept in self.ends.iter().rev() {
-            pending.end(&kept.uid, kept.version, &kept.end);
+            pending.end(&kept.uid, kept.version, &kept.unpacked());
         }
         for (uid, version) in self.gone.iter().rev() {
             pending.over(uid, *version);
@@ -178,14 +170,14 @@ impl Mark {
         u64::from(full)
     }
 
-    fn keep(&mut self, uid: &Uid, version: Version, end: &Arc<OperationEnd>, left: &mut u64) -> u64 {
-        if self.ends.iter().any(|kept| kept.uid == *uid && same_end(&kept.end, end)) {
+    fn keep(&mut self, uid: &Uid, version: Version, end: &OperationEnd, left: &mut u64) -> u64 {
+        if self.ends.iter().any(|kept| kept.uid == *uid && kept.is(end)) {
             return 0;
         }
         let mut dropped = 0;
         let size = end.size() as u64;
         while !self.ends.is_empty() && (self.ends.len() >= KEPT || *left < size) {
-            *left = left.saturating_add(self.ends.remove(0).end.size() as u64);
+            *left = left.saturating_add(self.ends.remove(0).size());
             dropped += 1;
         }
         if *left < size {
@@ -193,7 +185,9 @@ impl Mark {
         }
         *left -= size;
         let at = self.ends.partition_point(|kept| kept.version <= version);
-        self.ends.insert(at, End { uid: uid.clone(), version, end: end.clone() });
+        // Of most keys one is noted, while thousands of keys may have a mark.
+        self.ends.reserve_exact(1);
+        self.ends.insert(at, End::new(uid.clone(), version, end));
         dropped
     }
 
@@ -218,17 +212,14 @@ impl Mark {
         }
         let mut left = u64::MAX;
         for end in newer.ends {
-            dropped += self.keep(&end.uid, end.version, &end.end, &mut left);
+            dropped += self.keep(&end.uid, end.version, &end.unpacked(), &mut left);
         }
         self.floor = floor;
         dropped
     }
 
     pub(super) fn load(&self) -> Load {
-        Load {
-            ends: self.ends.len() as u64,
-            bytes: self.ends.iter().map(|kept| kept.end.size() as u64).sum(),
-        }
+        Load { ends: self.ends.len() as u64, bytes: self.ends.iter().map(End::size).sum() }
     }
 
     /// Deletions noted.
@@ -280,7 +271,7 @@ impl Mark {
             self.ends
                 .into_iter()
                 .filter(|kept| kept.uid == event.uid)
-                .map(|kept| kept.end)
+                .map(|kept| kept.unpacked())
                 .filter(|end| !shown.as_ref().is_some_and(|shown| same_end(shown, end))),
         );
         (before, later)
@@ -325,8 +316,7 @@ impl Mark {
     /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
     fn take_ends(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&End) -> bool) {
         if let Some(later) = later {
-            let (own, this) = (&self.ends, |a: &End, b: &End| a.uid == b.uid && same_end(&a.end, &b.end));
-            later.ends.retain(|kept| !own.iter().any(|known| this(known, kept)));
+            later.ends.retain(|kept| !self.ends.iter().any(|known| known.is_same(kept)));
             let taken: Vec<_> = later.ends.extract_if(.., |kept| goes(kept)).collect();
             self.adopt(taken);
         }
@@ -335,8 +325,7 @@ impl Mark {
     /// Adds ends, each once: what was being read may be delivered again meanwhile.
     fn adopt(&mut self, ends: Vec<End>) {
         for end in ends {
-            let known = |kept: &End| kept.uid == end.uid && same_end(&kept.end, &end.end);
-            if !self.ends.iter().any(known) {
+            if !self.ends.iter().any(|known| known.is_same(&end)) {
                 self.ends.push(end);
             }
         }
@@ -350,12 +339,7 @@ impl Mark {
             cause: Cause::Read,
             observed,
             operation: None,
-            coalesced_ends: self
-                .ends
-                .iter()
-                .filter(|kept| kept.uid == uid)
-                .map(|kept| kept.end.clone())
-                .collect(),
+            coalesced_ends: self.ends.iter().filter(|kept| kept.uid == uid).map(End::unpacked).collect(),
             trace: self.trace,
             uid,
         };

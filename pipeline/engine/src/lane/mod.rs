@@ -12,6 +12,7 @@
 
 mod backoff;
 mod counts;
+mod end;
 mod input;
 mod mark;
 #[cfg(test)]
@@ -93,8 +94,9 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Lane {
     config: Config,
-    /// Hashed without a seed, so that the same inputs always give the same actions.
-    keys: HashMap<Key, Slot, BuildHasherDefault<SeaHasher>>,
+    /// Hashed without a seed, so that the same inputs always give the same actions. What is held of a key stands apart:
+    /// a table has room for more keys than it holds, and for half of them once more while it grows.
+    keys: HashMap<Key, Box<Slot>, BuildHasherDefault<SeaHasher>>,
     /// Keys in line for a turn, with the ticket that orders them against `reads`.
     turns: VecDeque<(u64, Key)>,
     /// Keys in line for a read.
@@ -165,7 +167,7 @@ impl Lane {
     /// The counters and gauges at `now`, from one moment.
     #[must_use]
     pub fn counts(&self, now: Duration) -> LaneCounts {
-        let since = self.keys.values().filter_map(Slot::since).min();
+        let since = self.keys.values().filter_map(|slot| slot.since()).min();
         LaneCounts {
             oldest: since.map_or(Duration::ZERO, |since| now.saturating_sub(since)),
             ready: (self.turns.len() + self.reads.len()) as u64,
@@ -277,6 +279,8 @@ impl Lane {
                 if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
                     // After a burst of all applications few are busy.
                     self.keys.shrink_to(SPARE_KEYS);
+                    self.turns.shrink_to(SPARE_KEYS);
+                    self.reads.shrink_to(SPARE_KEYS);
                 }
             }
             _ => {}
@@ -286,8 +290,10 @@ impl Lane {
 
     fn resume(&mut self, now: Duration) {
         self.counts.paused = false;
-        let waiting =
-            self.timers.iter().filter(|(_, key)| self.keys.get(key).is_some_and(Slot::waits_for_sink));
+        let waiting = self
+            .timers
+            .iter()
+            .filter(|(_, key)| self.keys.get(key).is_some_and(|slot| slot.waits_for_sink()));
         let keys: Vec<Key> = waiting.map(|(_, key)| key.clone()).collect();
         for key in keys {
             self.hasten(&key, now);
@@ -304,7 +310,7 @@ impl Lane {
 
     fn waiting_for_sink(&self) -> Option<&Key> {
         let mut waiting = self.timers.iter().map(|(_, key)| key);
-        waiting.find(|key| self.keys.get(key).is_some_and(Slot::waits_for_sink))
+        waiting.find(|key| self.keys.get(key).is_some_and(|slot| slot.waits_for_sink()))
     }
 
     fn probe(&mut self, now: Duration, out: &mut Vec<Action>) {

@@ -12,7 +12,7 @@ use pipeline_core::{Event, Key, OperationEnd, Uid, Version};
 use super::Lane;
 use super::input::{Pending, same_end};
 use super::mark::{KEPT, Load, Mark};
-use super::slot::Slot;
+use super::slot::{Held, Slot};
 use super::take::charge;
 
 impl Lane {
@@ -35,14 +35,26 @@ impl Lane {
         if pending.ends.is_empty() && pending.gone.is_empty() {
             return None;
         }
+        debug_assert!(self.may_be_pending(key), "what would be left unwritten");
         pending.ends.reverse();
         pending.gone.reverse();
         pending.gone.sort_by_key(|(_, version)| *version);
         Some(pending)
     }
 
+    /// Whether [`Lane::pending`] may have anything to say of a key; costs little.
+    #[must_use]
+    pub fn may_be_pending(&self, key: &Key) -> bool {
+        let Some(slot) = self.keys.get(key) else { return false };
+        let tells = |held: &Held| {
+            let event = &held.event;
+            event.operation.is_some() || !event.coalesced_ends.is_empty() || event.is_deleted()
+        };
+        slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(tells)
+    }
+
     pub(super) fn restore(&mut self, key: &Key, pending: Pending, now: Duration) {
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
         self.counts.dirty += u64::from(!slot.is_dirty());
         let before = slot.mark.as_deref().map_or_else(Load::default, Mark::load);
         let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);

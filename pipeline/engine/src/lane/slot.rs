@@ -101,8 +101,8 @@ pub(super) struct Slot {
 }
 
 impl Slot {
-    pub(super) fn new() -> Self {
-        Self {
+    pub(super) fn boxed() -> Box<Self> {
+        Box::new(Self {
             state: State::Idle,
             queue: VecDeque::new(),
             head_waits: false,
@@ -120,7 +120,7 @@ impl Slot {
             carried: Vec::new(),
             over: None,
             probe: false,
-        }
+        })
     }
 
     /// When the next turn or read may begin.

@@ -29,7 +29,7 @@ impl Lane {
         out.push(tell(&event, Step::Observed));
         let key = event.key.clone();
         let parked = self.is_parked(&event);
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
         let mut event = event;
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
@@ -108,14 +108,20 @@ impl Lane {
     }
 
     pub(super) fn replay(&mut self, key: &Key, uid: Option<Uid>, now: Duration) {
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::new);
+        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
         let was = slot.is_dirty();
         let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, now)));
         mark.cause = Cause::Read;
         if mark.uid.is_none() {
             mark.uid = match &slot.newest {
                 Some((known, version)) => {
-                    mark.shown(*version);
+                    // Of a life that is over a read that lags would show the last state once more: one that asks for no
+                    // version is given the newest.
+                    if slot.over.as_ref().is_some_and(|(over, _)| over == known) {
+                        mark.version = *version;
+                    } else {
+                        mark.shown(*version);
+                    }
                     Some(known.clone())
                 }
                 None => uid,

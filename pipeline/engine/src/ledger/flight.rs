@@ -28,6 +28,7 @@ const FIRST: u8 = 1 << 1;
 const OWED: u8 = 1 << 2;
 const STUB: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
+const SETTLED: u8 = 1 << 5;
 
 /// A report that is on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -129,6 +130,7 @@ impl Owner {
                 (OWED, sent.owed),
                 (STUB, sent.stub.is_some()),
                 (CHILD, parent.is_some()),
+                (SETTLED, sent.settled),
             ]
             .iter()
             .filter(|(_, set)| *set)
@@ -268,6 +270,7 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
         decision,
         owed,
         operation,
+        settled: flags & SETTLED != 0,
         stub,
     };
     Ok(Note { number, key, sent })

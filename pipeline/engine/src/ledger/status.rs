@@ -29,7 +29,7 @@ impl LedgerOptions {
             group_time: Duration::from_millis(50),
             group_size: 256,
             retry: Duration::from_secs(1),
-            cache: 2 << 20,
+            cache: 512 << 10,
         }
     }
 }

@@ -3,7 +3,7 @@
 //! takes: every step, those of a turn when it ends - gives: the last ones of a key, oldest first
 //! calls: nothing; it belongs to its shard's task - fails: never; what has no room is forgotten
 
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use pipeline_core::{Key, ReportKind};
@@ -23,7 +23,7 @@ const GROWTH: usize = 4;
 /// The last steps of one application, oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
-    steps: VecDeque<Kept>,
+    steps: Vec<Kept>,
     /// The events they are of; no more than there are steps.
     events: Vec<Whose>,
 }
@@ -31,16 +31,16 @@ pub(super) struct Moments {
 impl Moments {
     /// Adds a step where its time puts it: what a turn did comes with its end, after what the lane did meanwhile.
     pub(super) fn push(&mut self, now: Duration, moment: Moment) {
-        let whose = self.whose((moment.version, moment.trace));
-        self.insert(Kept::new(now, &moment, whose));
+        let (event, whose) = self.whose(Whose::of(now, &moment));
+        self.insert(Kept::new(now, &moment, &event, whose));
     }
 
     /// Adds the steps of a turn.
     fn append(&mut self, turn: Self) {
-        for mut step in turn.steps {
-            if let Some(event) = turn.events.get(usize::from(step.whose)) {
-                step.whose = self.whose(*event);
-                self.insert(step);
+        for step in turn.steps {
+            if let Some(own) = turn.events.get(usize::from(step.whose)) {
+                let (event, whose) = self.whose(*own);
+                self.insert(step.beside(own, &event, whose));
             }
         }
     }
@@ -54,13 +54,13 @@ impl Moments {
         if self.steps.len() == self.steps.capacity() {
             self.steps.reserve_exact(GROWTH);
         }
-        let later = self.steps.iter().rev().take_while(|known| known.since > kept.since).count();
+        let later = self.steps.iter().rev().take_while(|known| known.since() > kept.since()).count();
         self.steps.insert(self.steps.len() - later, kept);
     }
 
-    /// The place of an event; events of which no step is kept give theirs away.
-    fn whose(&mut self, event: Whose) -> u8 {
-        let known = self.events.iter().position(|known| *known == event);
+    /// An event as it is known, and its place; events of which no step is kept give theirs away.
+    fn whose(&mut self, event: Whose) -> (Whose, u8) {
+        let known = self.events.iter().position(|known| known.is(&event));
         let place = known.unwrap_or_else(|| {
             let is_used = |place: usize| self.steps.iter().any(|step| usize::from(step.whose) == place);
             let free = (0..self.events.len()).find(|place| !is_used(*place));
@@ -77,7 +77,8 @@ impl Moments {
             }
         });
         // Every place but one is of a step, and few steps are kept.
-        u8::try_from(place).unwrap_or_default()
+        let whose = u8::try_from(place).unwrap_or_default();
+        (self.events.get(place).copied().unwrap_or(event), whose)
     }
 
     fn details(&self) -> usize {
@@ -85,7 +86,7 @@ impl Moments {
     }
 
     fn all(&self) -> impl Iterator<Item = Moment> {
-        self.steps.iter().filter_map(|kept| Some(kept.moment(*self.events.get(usize::from(kept.whose))?)))
+        self.steps.iter().filter_map(|kept| Some(kept.moment(self.events.get(usize::from(kept.whose))?)))
     }
 }
 

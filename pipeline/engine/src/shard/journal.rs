@@ -20,6 +20,8 @@ use crate::lane::Pending;
 const AGAIN: Duration = Duration::from_secs(1);
 /// and so far apart, however much it is.
 const APART: Duration = Duration::from_millis(4);
+/// Room for so many keys is kept, however few are busy.
+const SPARE: usize = 128;
 
 /// Knows what was written, and what has to be looked at.
 #[derive(Debug)]
@@ -65,6 +67,11 @@ impl Journal {
         false
     }
 
+    /// Whether something of `key` is written, or it is to be looked at some time.
+    pub(crate) fn knows(&self, key: &Key) -> bool {
+        self.written.contains_key(key) || self.in_line.contains(key)
+    }
+
     /// When a key is to be looked at next.
     pub(crate) fn due(&self) -> Option<Duration> {
         let first = [self.line.front(), self.again.front()];
@@ -76,6 +83,12 @@ impl Journal {
         let due = |(at, _): &mut (Duration, Key)| *at <= now;
         let (_, key) = self.line.pop_front_if(due).or_else(|| self.again.pop_front_if(due))?;
         self.in_line.remove(&key);
+        if self.in_line.is_empty() {
+            // After a burst of all applications few are busy.
+            self.line.shrink_to(SPARE);
+            self.in_line.shrink_to(SPARE);
+            self.written.shrink_to(SPARE);
+        }
         Some(key)
     }
 
@@ -187,7 +200,9 @@ mod tests {
         let mut journal = Journal::new(EVERY);
         let at = Duration::from_millis;
         assert_eq!(journal.due(), None);
+        assert!(!journal.knows(&key("a")));
         assert!(!journal.touched(&key("a"), at(10)));
+        assert!(journal.knows(&key("a")) && !journal.knows(&key("b")));
         assert!(!journal.touched(&key("b"), at(20)));
         assert!(!journal.touched(&key("a"), at(30)));
         assert_eq!(journal.due(), Some(at(110)));
@@ -218,7 +233,7 @@ mod tests {
     fn what_is_written_is_corrected_at_once() {
         let mut journal = Journal::new(EVERY);
         journal.restored(&key("a"), &pending(&[1], &[]));
-        assert!(journal.touched(&key("a"), Duration::ZERO));
+        assert!(journal.knows(&key("a")) && journal.touched(&key("a"), Duration::ZERO));
         assert_eq!(look(&mut journal, Some(pending(&[1], &[]))), None, "an earlier process wrote it");
         assert_eq!(look(&mut journal, None), Some(None));
         assert!(!journal.touched(&key("a"), Duration::ZERO));

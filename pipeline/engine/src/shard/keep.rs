@@ -10,6 +10,9 @@ use super::{Left, Shard};
 use crate::lane::{Input, Lane, Pending};
 use crate::ledger::Ledger;
 
+/// What is due within this time is written together.
+const TOGETHER: Duration = Duration::from_millis(10);
+
 /// What a shard keeps, of what, and where, at one moment.
 pub(crate) struct Keeping<'a> {
     pub(crate) journal: &'a mut Journal,
@@ -28,7 +31,8 @@ impl Keeping<'_> {
                 self.ledger.park(key, how);
             }
         }
-        if self.journal.touched(key, self.now) {
+        // Of most events nothing is left by now: they brought nothing new.
+        if (self.lane.may_be_pending(key) || self.journal.knows(key)) && self.journal.touched(key, self.now) {
             self.look(key);
         }
     }
@@ -105,6 +109,12 @@ fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
 }
 
+/// When what is `due` is written: a little later at most, so that what is due one after the other wakes its shard once.
+pub(super) fn together(due: Duration) -> Duration {
+    let passed = due.as_nanos() % TOGETHER.as_nanos();
+    due + TOGETHER - Duration::from_nanos(u64::try_from(passed).unwrap_or_default())
+}
+
 /// Whose input it is.
 pub(crate) fn key(input: &Input) -> Option<&Key> {
     match input {
@@ -138,6 +148,20 @@ mod tests {
 
     fn known(told: Digest) -> Option<Record> {
         Some(Record { operation: told, ..Record::new("b".into()) })
+    }
+
+    #[test]
+    fn what_is_due_within_ten_milliseconds_is_written_at_one_time_and_never_before_it_is_due() {
+        let (at, micros) = (Duration::from_millis, Duration::from_micros);
+        for (due, written) in [
+            (Duration::ZERO, at(10)),
+            (micros(1), at(10)),
+            (micros(9_999), at(10)),
+            (at(10), at(20)),
+            (micros(3_600_004_321), at(3_600_010)),
+        ] {
+            assert_eq!(together(due), written, "{due:?}");
+        }
     }
 
     #[test]

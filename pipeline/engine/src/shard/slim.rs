@@ -1,7 +1,8 @@
-//! A step as it is kept: a quarter of its size, since some twenty steps are kept of each of thousands of applications.
+//! A step as it is kept: an eighth of its size, since some twenty steps are kept of each of thousands of applications.
 //!
 //! Times are kept to the hundredth of a millisecond up to six hours, then to the hundredth of a second, for up to eight
-//! months; moments to the millisecond. Longer ones are kept as the longest.
+//! months; moments to the millisecond. Longer ones are kept as the longest. A clock that is set while an event is worked
+//! on is followed by half a minute at most until the next event.
 
 use std::time::Duration;
 
@@ -95,34 +96,81 @@ impl Slim {
 }
 
 /// Which state of which event a step is of.
-pub(super) type Whose = (Version, u128);
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Whose {
+    version: Version,
+    trace: [u8; 16],
+    /// The wall clock of its first step, less when that was since the engine started, in milliseconds.
+    started: i64,
+}
+
+impl Whose {
+    pub(super) fn of(now: Duration, moment: &Moment) -> Self {
+        let started = moment.at.as_millisecond().saturating_sub_unsigned(millis(now));
+        Self { version: moment.version, trace: moment.trace.to_ne_bytes(), started }
+    }
+
+    pub(super) fn is(&self, other: &Self) -> bool {
+        (self.version, self.trace) == (other.version, other.trace)
+    }
+}
 
 /// One step of an event that stands beside it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
-    /// Since the engine started, in milliseconds: never goes back.
-    pub(super) since: u64,
-    /// The wall clock, in milliseconds since 1970.
-    at: i64,
     slim: Slim,
+    /// Milliseconds since the engine started: the low 32 bits of them, and the eight above.
+    low: u32,
+    high: u8,
     /// The place of the event among those of its application.
     pub(super) whose: u8,
+    /// By how much the wall clock differs from the event's.
+    ahead: i16,
 }
 
 impl Kept {
-    pub(super) fn new(now: Duration, moment: &Moment, whose: u8) -> Self {
-        let since = u64::try_from(now.as_millis()).unwrap_or(u64::MAX);
-        Self { since, at: moment.at.as_millisecond(), slim: Slim::of(moment.step), whose }
+    pub(super) fn new(now: Duration, moment: &Moment, event: &Whose, whose: u8) -> Self {
+        let since = millis(now);
+        let ahead = Whose::of(now, moment).started.saturating_sub(event.started);
+        Self {
+            slim: Slim::of(moment.step),
+            low: since as u32,
+            high: (since >> 32) as u8,
+            whose,
+            ahead: clamped(ahead),
+        }
+    }
+
+    /// Milliseconds since the engine started: never goes back.
+    pub(super) fn since(&self) -> u64 {
+        u64::from(self.high) << 32 | u64::from(self.low)
+    }
+
+    /// The same step beside another entry for its event.
+    pub(super) fn beside(self, own: &Whose, event: &Whose, whose: u8) -> Self {
+        let ahead = own.started.saturating_add(i64::from(self.ahead)).saturating_sub(event.started);
+        Self { ahead: clamped(ahead), whose, ..self }
     }
 
     pub(super) fn step(&self) -> Step {
         self.slim.step()
     }
 
-    pub(super) fn moment(&self, (version, trace): Whose) -> Moment {
-        let at = Timestamp::from_millisecond(self.at).unwrap_or_default();
-        Moment { at, version, trace, step: self.step() }
+    pub(super) fn moment(&self, event: &Whose) -> Moment {
+        let at = event.started.saturating_add(i64::from(self.ahead)).saturating_add_unsigned(self.since());
+        let at = Timestamp::from_millisecond(at).unwrap_or_default();
+        Moment { at, version: event.version, trace: u128::from_ne_bytes(event.trace), step: self.step() }
     }
+}
+
+/// Whole milliseconds, at most what five bytes hold: 34 years.
+fn millis(time: Duration) -> u64 {
+    u64::try_from(time.as_millis()).unwrap_or(u64::MAX).min((1 << 40) - 1)
+}
+
+fn clamped(milliseconds: i64) -> i16 {
+    let least = if milliseconds < 0 { i16::MIN } else { i16::MAX };
+    i16::try_from(milliseconds).unwrap_or(least)
 }
 
 #[cfg(test)]
@@ -131,7 +179,7 @@ mod tests {
 
     #[test]
     fn a_step_is_small_and_comes_back() {
-        assert!(size_of::<Kept>() <= 32, "{}", size_of::<Kept>());
+        assert!(size_of::<Kept>() <= 16, "{}", size_of::<Kept>());
         let took = Duration::from_micros(12_340);
         let (kind, reason) = (ReportKind::Resource, Reason::Timeout);
         for step in [
@@ -153,6 +201,32 @@ mod tests {
         ] {
             assert_eq!(Slim::of(step).step(), step);
         }
+    }
+
+    #[test]
+    fn a_step_comes_back_at_its_millisecond_whatever_the_clocks() {
+        let at = |ms| Timestamp::from_millisecond(ms).unwrap();
+        let moment =
+            |ms| Moment { at: at(ms), version: Version(7), trace: u128::MAX - 3, step: Step::Reading };
+        let day = Duration::from_secs(86_400);
+        for (now, first, second) in [
+            (Duration::ZERO, 0, 1),
+            (Duration::from_millis(u32::MAX.into()), 1_700_000_000_123, 1_700_000_000_124),
+            (day * 400, 1_700_000_000_123, 1_700_000_029_000),
+            (day * 4000, 5, -20_000),
+        ] {
+            let event = Whose::of(now, &moment(first));
+            let kept = Kept::new(now, &moment(first), &event, 3);
+            assert_eq!((kept.moment(&event), u128::from(kept.since())), (moment(first), now.as_millis()));
+            let other = Whose::of(now, &moment(second));
+            let (moved, place) = (kept.beside(&event, &other, 9), 9);
+            assert_eq!((moved.moment(&other), moved.whose), (moment(first), place));
+            let later = Kept::new(now + Duration::from_millis(1), &moment(second), &event, 3);
+            assert_eq!(later.moment(&event), moment(second));
+        }
+        let event = Whose::of(day, &moment(0));
+        let set = Kept::new(day, &moment(3_600_000), &event, 0).moment(&event);
+        assert_eq!(set.at, at(i16::MAX.into()), "a clock that is set by an hour meanwhile");
     }
 
     #[test]

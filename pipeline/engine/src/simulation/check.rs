@@ -142,8 +142,8 @@ impl Check {
         let entity = (report.uid.clone(), report.entity);
         // An end that was taken in the instant before a kill is not known to have arrived. Ends of operations of that
         // life are then told again before it, and arrive after it.
-        let unheard =
-            taken.before.is_some_and(|at| receiver.taken[at].report.ends && !receiver.taken[at].acked);
+        let mut over = receiver.of_life(&report.uid).filter(|taken| taken.report.ends);
+        let unheard = over.all(|taken| !taken.acked);
         let told_again = unheard && matches!(report.shows, Shows::End(_));
         ensure!(
             !self.gone_told.contains(&report.uid) || told_again,
@@ -152,8 +152,10 @@ impl Check {
         );
         let life = World::life(&report.uid);
         let latest = self.lives.entry(report.key.clone()).or_insert(life);
+        // A power loss may take away all that is known of the later life.
+        let lost = |(uid, _): &(Uid, Entity)| World::life(uid) == *latest && World::is_of(uid, &report.uid);
         ensure!(
-            life >= *latest || told_again,
+            life >= *latest || told_again || self.excused.iter().any(lost),
             "of a former life, after life {latest}: {}",
             show::report(report)
         );

@@ -71,6 +71,13 @@ fn runs_that_once_failed_hold() {
         (30_060_403, "a list made the watch forget a later life that a read had shown"),
         (30_085_662, "what two reads told was told again when the watch came to it"),
         (7_037_313, "a replay that named a life ended the one that was noted"),
+        (
+            3_176_335_769,
+            "two ends of operations were told again after an end that nobody knew to have arrived",
+        ),
+        (3_176_385_704, "an end before the one of a settled round was taken for told by a killed process"),
+        (200_026_366, "a late watch made a later life forgotten that a read had shown"),
+        (400_105_447, "a replay of a life that was over asked for no more than a state of it"),
         (50_002_223, "a list ended a former life after the one that a read had shown since"),
     ] {
         if let Err(violation) = run(seed, None) {

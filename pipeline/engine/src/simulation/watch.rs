@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Cause, Change, Event, Key, Timestamp, Uid, Version};
+use pipeline_core::{Cause, Change, Event, Key, Seen, Timestamp, Uid, Version};
 
 use super::world::World;
 use crate::ledger::Ledger;
@@ -27,7 +27,7 @@ enum Phase {
 pub(super) struct Watch {
     phase: Phase,
     /// What was there when it was last heard of.
-    seen: BTreeMap<Key, (Uid, u64)>,
+    seen: Seen,
     listed: bool,
     /// The newest version that it was given.
     served: u64,
@@ -40,7 +40,7 @@ const KEPT: Duration = Duration::from_secs(300);
 
 impl Watch {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::Away, seen: BTreeMap::new(), listed: false, served: 0, at: Duration::ZERO }
+        Self { phase: Phase::Away, seen: Seen::default(), listed: false, served: 0, at: Duration::ZERO }
     }
 
     /// Whether everything that is so has been delivered.
@@ -76,20 +76,9 @@ impl Watch {
         }
     }
 
-    /// A read has shown a life of which nothing was heard yet: the next list must miss it, should it be gone by then.
-    /// Which state it was is not noted, since the list must hand over that state all the same.
+    /// A read has shown a life.
     pub(super) fn read(&mut self, key: &Key, uid: &Uid, version: u64) {
-        let later = |(known, at): &(Uid, u64)| known != uid && *at < version;
-        if self.seen.get(key).is_none_or(later) {
-            self.seen.insert(key.clone(), (uid.clone(), 0));
-        }
-    }
-
-    /// A life is over; a later one may have been read already.
-    fn forget(&mut self, key: &Key, uid: &Uid) {
-        if self.seen.get(key).is_some_and(|(known, _)| known == uid) {
-            self.seen.remove(key);
-        }
+        self.seen.read(key, uid, Version(version));
     }
 
     /// The newest state of an object that is still there is delivered once more.
@@ -97,9 +86,10 @@ impl Watch {
         if now.saturating_sub(self.at) > KEPT || !matches!(self.phase, Phase::Following { .. }) {
             return None;
         }
-        let seen: Vec<_> =
-            self.seen.values().map(|(_, version)| *version).filter(|version| *version > 0).collect();
-        let version = *rng.choice(&seen)?;
+        let seen = world.keys().filter_map(|key| self.seen.get(key));
+        let versions: Vec<_> =
+            seen.map(|(_, Version(version))| version).filter(|version| *version > 0).collect();
+        let version = *rng.choice(&versions)?;
         Some(world.event(world.moved(version), Cause::Watch, Timestamp::UNIX_EPOCH))
     }
 
@@ -118,7 +108,8 @@ impl Watch {
                     );
                     known.extend(ledger.known());
                 }
-                known.extend(self.seen.iter().map(|(key, (uid, _))| (key.clone(), uid.clone())));
+                let seen = self.seen.keys().into_iter();
+                known.extend(seen.filter_map(|key| self.seen.get(&key).map(|(uid, _)| (key, uid))));
                 let left = (0..world.keys().count()).filter(|app| world.now(*app).is_some()).collect();
                 self.served = world.version();
                 self.phase = Phase::Listing { version: world.version(), left, known };
@@ -133,9 +124,10 @@ impl Watch {
                     return None;
                 };
                 let moved = world.at(app, version)?;
-                let seen = (moved.uid.clone(), moved.version);
-                let before = self.seen.insert(world.key(app).clone(), seen.clone());
-                let repeated = self.listed && before == Some(seen);
+                let (key, version) = (world.key(app), Version(moved.version));
+                let known = self.seen.get(key).is_some_and(|(uid, at)| uid == moved.uid && at == version);
+                self.seen.note(key, &moved.uid, version);
+                let repeated = self.listed && known;
                 (!repeated).then(|| world.event(moved, Cause::Watch, now))
             }
             Phase::Vanished { version, left } => {
@@ -145,7 +137,7 @@ impl Watch {
                     self.phase = Phase::Following { version };
                     return None;
                 };
-                self.forget(&key, &uid);
+                self.seen.ended(&key, &uid);
                 Some(vanished(key, uid, version, now))
             }
             Phase::Following { version } => {
@@ -156,11 +148,7 @@ impl Watch {
                 self.served = *version;
                 let moved = world.moved(*version);
                 let key = world.key(moved.app);
-                if moved.deleted {
-                    self.forget(key, &moved.uid);
-                } else {
-                    self.seen.insert(key.clone(), (moved.uid.clone(), moved.version));
-                }
+                self.seen.shown(key, &moved.uid, Version(moved.version), moved.deleted);
                 Some(world.event(moved, Cause::Watch, now))
             }
         }

@@ -159,6 +159,11 @@ impl World {
         uid.rsplit_once('-').map_or(0, |(_, life)| life.parse().unwrap())
     }
 
+    /// Whether both are lives of one application.
+    pub(super) fn is_of(uid: &str, other: &str) -> bool {
+        uid.rsplit_once('-').map(|(app, _)| app) == other.rsplit_once('-').map(|(app, _)| app)
+    }
+
     /// Changes something.
     pub(super) fn change(&mut self, rng: &mut Rng) -> &Moved {
         let app = rng.usize(..self.apps.len());

@@ -316,7 +316,7 @@ impl World {
             counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.owed + counts.bytes;
         assert_eq!(held, 0, "came to rest: {counts:?}");
         let kept = |slot: &Slot| slot.state == State::Idle && slot.is_ahead();
-        assert!(self.bench.lane.keys.values().all(kept), "{:?}", self.bench.lane.keys);
+        assert!(self.bench.lane.keys.values().all(|slot| kept(slot)), "{:?}", self.bench.lane.keys);
         for (number, object) in self.objects.iter().enumerate() {
             let fate = &self.fates[&format!("k{number}")];
             if object.version == 0 || fate.refused {

@@ -15,7 +15,7 @@ fn seed() -> u64 {
 #[test]
 fn a_shard_has_one_sender_at_a_time_rising_epochs_and_soon_an_owner() {
     let first = seed();
-    // Some that are always run, and some that are new with each commit.
+    // Some that are always run, and those that were asked for.
     for seed in (1..=4).chain((0..RUNS).map(|at| first.wrapping_add(at))) {
         match run(seed, None) {
             Ok(sent) => assert!(sent > 0, "seed {seed}: nothing was sent"),

@@ -5,6 +5,7 @@ mod admin;
 mod build;
 pub(crate) mod bus;
 pub(crate) mod join;
+mod lead;
 pub(crate) mod log;
 mod rbac;
 mod traces;
@@ -25,6 +26,7 @@ use pipeline_engine::serve::{ServeConfig, Served};
 use stages_enrich::stage::ArgoCdEnrichment;
 use stages_report::Sink;
 use stages_watch::ApplicationWatch;
+use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -59,20 +61,22 @@ pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
-    let result = runtime.block_on(report(loaded.config));
+    let lead = lead::Lead::start()?;
+    let result = runtime.block_on(report(loaded.config, lead.runtime()));
+    drop(lead);
     // What still blocks (a slow disk) does not keep the process from ending.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result
 }
 
-async fn report(config: Config) -> anyhow::Result<()> {
+async fn report(config: Config, lead: Handle) -> anyhow::Result<()> {
     outlive_file_size_limit()?;
     let stop = Shutdown::new();
     let signals = tokio::spawn(stop_on_signal(stop.clone())?);
     // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
     let built = tokio::select! {
         () = stop.cancelled() => return Ok(()),
-        built = Reporter::build(&config, &stop) => built?,
+        built = Reporter::build(&config, lead, &stop) => built?,
     };
     let result = built.run(stop).await;
     signals.abort();
@@ -90,7 +94,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
+    async fn build(config: &Config, lead: Handle, stop: &Shutdown) -> anyhow::Result<Self> {
         let engine_config = build::engine(config);
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
@@ -153,7 +157,7 @@ impl Reporter {
             bus,
         };
         let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
-        let engine = Engine::traced(engine_config, parts, tap);
+        let engine = Engine::traced(engine_config, parts, tap).led_by(lead);
 
         let mut services = JoinSet::new();
         services.spawn(settings.serve(stop.clone()));

@@ -6,12 +6,14 @@ use anyhow::Context as _;
 use tokio::time::sleep;
 
 use super::group::Group;
+use super::late::Late;
 use crate::faults::witness::Witness;
 use crate::nats::NatsServer;
 use crate::proxy::Network;
+use crate::sim::platform::PlatformSim;
 
 /// How long hand-overs may take until every shard is owned once, and evenly.
-const SETTLES_WITHIN: Duration = Duration::from_secs(90);
+const SETTLES_WITHIN: Duration = Duration::from_secs(180);
 /// So long after a replica or the bus is there again, answers may go astray: connections are made, groups are written.
 const MENDS: Duration = Duration::from_secs(2);
 /// How long the server of the bus is gone, at most.
@@ -34,7 +36,7 @@ pub(super) enum Event {
     Cut,
     /// The same, but its connections break.
     Break,
-    /// A replica stands still until others own its shards.
+    /// A replica stands still until others own its shards, and so does a report of it, which then arrives.
     Pause,
     /// The server of the bus is killed, and starts again without what it stored.
     Disk,
@@ -45,6 +47,7 @@ pub(super) struct Stage<'a> {
     pub(super) group: &'a mut Group,
     pub(super) nats: &'a NatsServer,
     pub(super) witness: &'a Witness,
+    pub(super) platform: &'a PlatformSim,
     pub(super) chance: &'a mut fastrand::Rng,
 }
 
@@ -193,9 +196,12 @@ impl Stage<'_> {
     async fn pause(&mut self) -> anyhow::Result<String> {
         let name = self.one()?;
         let described = self.described(&name);
+        // One of its reports stands still with it, and arrives behind those of the next owner.
+        let late = Late::of(&name, self.group, self.platform).await?;
         self.witness.cut();
         self.group.pause(&name).await?;
         self.apart().await?;
+        late.arrives(self.platform).await?;
         self.group.resume(&name).await?;
         self.back().await?;
         Ok(format!("{described} paused"))

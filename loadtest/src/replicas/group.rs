@@ -1,12 +1,13 @@
 //! Replicas of the real binary: processes that share a bus, each with a state directory, a name and a way to the bus of
 //! its own.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use futures::future::try_join_all;
+use serde::Deserialize;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -40,6 +41,18 @@ pub(super) struct Group {
     pub(super) panics: BTreeSet<String>,
     /// The log of each that has ended.
     logs: Vec<(String, Vec<String>)>,
+}
+
+/// `/app-distribution`, as far as it is read.
+#[derive(Deserialize)]
+struct Page {
+    default: Placed,
+}
+
+#[derive(Deserialize)]
+struct Placed {
+    /// The shard of each application.
+    apps: HashMap<String, u32>,
 }
 
 /// One replica.
@@ -145,6 +158,18 @@ impl Group {
 
     fn member(&self, name: &str) -> anyhow::Result<&Member> {
         self.members.get(name).with_context(|| format!("there is no {name}"))
+    }
+
+    /// The applications of the shards that one owns, each as `namespace/name`.
+    ///
+    /// # Errors
+    /// When it does not answer.
+    pub(super) async fn applications(&self, name: &str) -> anyhow::Result<HashSet<String>> {
+        let page = self.reporter(name)?.page("/app-distribution").await?;
+        let Page { default: Placed { apps } } =
+            serde_json::from_str(&page).context("read which applications are in which shard")?;
+        let owned = self.owners.told().remove(name).unwrap_or_default();
+        Ok(apps.into_iter().filter(|(_, shard)| owned.contains(shard)).map(|(key, _)| key).collect())
     }
 
     /// What the kernel knows of all of them together.

@@ -12,6 +12,7 @@
 mod compare;
 mod event;
 mod group;
+mod late;
 mod moved;
 mod outcome;
 mod owners;

@@ -15,8 +15,12 @@ use crate::reporter::Status;
 pub(super) const SHARDS: u32 = 32;
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
-/// A replica that does not answer within this time owns nothing that is known of.
+/// A replica that does not answer within this time is asked again,
 const ANSWERS_WITHIN: Duration = Duration::from_millis(800);
+/// and after this one owns nothing that is known of: so long its leases live at most, unless it renews them. On a machine
+/// that is busy with other things a page that comes late says nothing of a lease. What it has lost meanwhile counts as owned
+/// by nobody since it said to own it.
+const KNOWN_FOR: Duration = Duration::from_secs(10);
 
 /// Shards by the replica that says to own them.
 pub(super) type Told = BTreeMap<String, BTreeSet<u32>>;
@@ -34,7 +38,10 @@ struct State {
     pages: BTreeMap<String, String>,
     /// Those that are cut off: what they say to own is as good as owned by nobody.
     apart: BTreeSet<String>,
+    /// As of the last look.
     told: Told,
+    /// What each said last, and when.
+    last: BTreeMap<String, (BTreeSet<u32>, Instant)>,
     /// Shards that nobody owns, and since when.
     free: BTreeMap<u32, Instant>,
     /// The longest that a shard was owned by nobody.
@@ -48,15 +55,26 @@ impl State {
         // One that has gone meanwhile says nothing any more.
         self.told = told.into_iter().filter(|(name, _)| self.pages.contains_key(name)).collect();
         self.looks += 1;
-        self.count(now);
+        let before = std::mem::take(&mut self.last);
+        let owned_at = |shard: u32| {
+            let said =
+                before.iter().filter(|(name, (own, _))| own.contains(&shard) && !self.apart.contains(*name));
+            said.map(|(_, (_, at))| *at).max().unwrap_or(now)
+        };
+        let since: Vec<Instant> = (0..SHARDS).map(owned_at).collect();
+        self.last = before;
+        self.last.retain(|_, (_, at)| now.duration_since(*at) <= KNOWN_FOR);
+        self.last.extend(self.told.iter().map(|(name, own)| (name.clone(), (own.clone(), now))));
+        self.count(now, |shard| since.get(shard as usize).copied().unwrap_or(now));
     }
 
-    fn count(&mut self, now: Instant) {
-        let reached = self.told.iter().filter(|(name, _)| !self.apart.contains(*name));
-        let owned: BTreeSet<u32> = reached.flat_map(|(_, shards)| shards).copied().collect();
+    /// Counts what is owned; what is not has been free since a moment of its own.
+    fn count(&mut self, now: Instant, since: impl Fn(u32) -> Instant) {
+        let reached = self.last.iter().filter(|(name, _)| !self.apart.contains(*name));
+        let owned: BTreeSet<u32> = reached.flat_map(|(_, (shards, _))| shards).copied().collect();
         for shard in 0..SHARDS {
             if !owned.contains(&shard) {
-                self.free.entry(shard).or_insert(now);
+                self.free.entry(shard).or_insert_with(|| since(shard));
             } else if let Some(since) = self.free.remove(&shard) {
                 self.longest = self.longest.max(now.duration_since(since));
             }
@@ -117,14 +135,17 @@ impl Owners {
         let mut state = self.lock();
         state.pages.remove(name);
         state.told.remove(name);
-        state.count(Instant::now());
+        state.last.remove(name);
+        let now = Instant::now();
+        state.count(now, |_| now);
     }
 
     /// A replica is cut off: it goes on saying what it owns, until it knows better.
     pub(super) fn cut(&self, name: &str) {
         let mut state = self.lock();
         state.apart.insert(name.to_owned());
-        state.count(Instant::now());
+        let now = Instant::now();
+        state.count(now, |_| now);
     }
 
     /// It is reached again.
@@ -228,7 +249,8 @@ mod tests {
         assert!(state.is_settled() && state.longest(at(0)).is_zero());
         state.pages.remove("b");
         state.told.remove("b");
-        state.count(at(1));
+        state.last.remove("b");
+        state.count(at(1), |_| at(1));
         state.take(told(&[("a", 0..31), ("b", 16..32)]), at(4));
         assert_eq!(
             (state.longest, state.longest(at(6)).as_secs(), state.is_settled()),
@@ -236,6 +258,29 @@ mod tests {
         );
         state.take(told(&[("a", 0..32)]), at(8));
         assert_eq!((state.longest(at(99)).as_secs(), state.is_settled()), (7, true));
+    }
+
+    #[test]
+    fn a_replica_that_answers_late_owns_what_it_said_and_what_it_lost_it_lost_then() {
+        let mut state = state(&["a", "b"]);
+        let now = Instant::now();
+        let at = |seconds: u64| now + Duration::from_secs(seconds);
+        let both = [("a", 0..16), ("b", 16..32)];
+        state.take(told(&both), at(0));
+        state.take(told(&both[..1]), at(2));
+        assert!(state.longest(at(2)).is_zero() && !state.is_settled(), "b did not answer");
+        state.take(told(&both), at(4));
+        assert!(state.longest(at(4)).is_zero() && state.is_settled());
+        state.take(told(&both[..1]), at(6));
+        state.take(told(&[("a", 0..16), ("b", 16..31)]), at(7));
+        assert_eq!(
+            state.longest(at(9)),
+            at(9) - at(4),
+            "b may have lost it as soon as it had said to own it"
+        );
+        state.take(told(&[("a", 0..16), ("b", 16..32)]), at(9));
+        state.take(told(&both[..1]), at(20));
+        assert_eq!((state.free.len(), state.longest(at(21))), (16, at(21) - at(9)), "b answers no more");
     }
 
     #[test]
@@ -247,7 +292,7 @@ mod tests {
         state.apart.insert("c".to_owned());
         assert!(state.is_settled(), "what c says does not count");
         state.apart.insert("b".to_owned());
-        state.count(now);
+        state.count(now, |_| now);
         assert_eq!(state.free.len(), 16, "what b says does not count");
         state.apart.clear();
         state.take(told(&[("a", 0..11), ("b", 11..22), ("c", 22..32)]), now);

@@ -11,6 +11,7 @@
 //! request: for a platform that knows no batches, one that always answers 404.
 
 mod held;
+mod hold;
 mod take;
 mod tally;
 mod wire;
@@ -32,6 +33,7 @@ use tokio_util::sync::CancellationToken;
 use super::fault::Faults;
 use super::server::{Listen, Server};
 pub use held::Comparisons;
+pub use hold::{HeldUp, Hold};
 pub use tally::{Keep, Kept, Last, Totals};
 pub(crate) use wire::parse;
 pub use wire::{EntityName, Parsed, ResourceKey};
@@ -85,6 +87,7 @@ struct Shared {
     faults: Faults,
     onlooker: RwLock<Option<Onlooker>>,
     doorman: RwLock<Option<Doorman>>,
+    hold: hold::Door,
     stream: RwLock<Option<mpsc::Sender<String>>>,
     stop: CancellationToken,
 }
@@ -128,6 +131,7 @@ impl PlatformSim {
             faults: Faults::default(),
             onlooker: RwLock::default(),
             doorman: RwLock::default(),
+            hold: hold::Door::default(),
             stream: RwLock::default(),
             stop: CancellationToken::new(),
         });
@@ -181,6 +185,12 @@ impl PlatformSim {
             app_name: name.to_owned(),
             resource: None,
         })
+    }
+
+    /// The highest epoch that a report of an application came under.
+    #[must_use]
+    pub fn epoch(&self, namespace: &str, name: &str) -> Option<u64> {
+        self.shared.tally().epochs.get(&(namespace.to_owned(), name.to_owned())).copied()
     }
 
     /// The kept reports, oldest first.

@@ -54,20 +54,17 @@ pub(super) async fn one(State(shared): State<Arc<Shared>>, headers: HeaderMap, b
     let visit = Visit::begin(&shared, vec![key(&headers).map(str::to_owned)]);
     let (response, broken) = match read(&shared, &headers, &body).await {
         Err(response) => (response, false),
-        Ok(text) => {
-            let payload = text.as_deref().and_then(wire::payload);
-            match payload.and_then(|payload| Some((payload, wire::parse(payload)?))) {
-                None => (malformed(&shared, "not a report"), false),
-                Some((payload, parsed)) => {
-                    let answer = Answer::ok("{}");
-                    match take(&shared, &headers, payload, &parsed).await {
-                        Came::Taken => (answer.response(), false),
-                        Came::Outdated => (outdated().response(), false),
-                        Came::Met(rule) => spoilt(&shared, &rule.fault, answer).await,
-                    }
+        Ok(text) => match text.as_deref().and_then(wire::post) {
+            None => (malformed(&shared, "not a report"), false),
+            Some((payload, parsed)) => {
+                let answer = Answer::ok("{}");
+                match take(&shared, &headers, payload, &parsed).await {
+                    Came::Taken => (answer.response(), false),
+                    Came::Outdated => (outdated().response(), false),
+                    Came::Met(rule) => spoilt(&shared, &rule.fault, answer).await,
                 }
             }
-        }
+        },
     };
     if !broken {
         visit.answered(std::iter::once(response.status().as_u16()));
@@ -189,6 +186,7 @@ fn outdated() -> Answer {
 
 /// Takes a report, unless its epoch or a rule says otherwise.
 async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Parsed) -> Came {
+    shared.hold.pass(parsed, epoch(headers)).await;
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
         let key = key(headers);

@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use bytes::Bytes;
 
 use super::held::Held;
-use super::wire::{self, EntityName, Parsed};
+use super::wire::{EntityName, Parsed};
 
 /// Counts of everything that came.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Tally {
             self.totals.without_key += 1;
         }
         self.totals.taken += 1;
-        let ends = parsed.entity.resource.is_none() && wire::is_deletion(payload);
+        let ends = parsed.entity.resource.is_none() && parsed.ends;
         self.held.take(parsed, key.unwrap_or_default(), ends);
         let of_application = parsed.entity.resource.is_none();
         if of_application {

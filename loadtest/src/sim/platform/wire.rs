@@ -46,6 +46,8 @@ pub struct Parsed {
     pub uid: String,
     /// `metadata.resourceVersion` of the object.
     pub version: Option<u64>,
+    /// The object is marked as deleted.
+    pub ends: bool,
 }
 
 #[derive(Deserialize)]
@@ -116,17 +118,8 @@ struct Metadata<'a> {
     uid: Cow<'a, str>,
     #[serde(borrow, default)]
     resource_version: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Doomed {
-    metadata: Mark,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Mark {
-    deletion_timestamp: Option<String>,
+    #[serde(borrow)]
+    deletion_timestamp: Option<Cow<'a, str>>,
 }
 
 /// Unzips a post.
@@ -137,9 +130,10 @@ pub(super) fn unzip(body: &[u8]) -> Option<Vec<u8>> {
     Some(text)
 }
 
-/// The payload of a post: what stands under `data`.
-pub(super) fn payload(text: &[u8]) -> Option<&str> {
-    serde_json::from_slice::<Post<'_>>(text).ok().map(|post| post.data.get())
+/// The payload of a post, which stands under `data`, and what it is about.
+pub(super) fn post(text: &[u8]) -> Option<(&str, Parsed)> {
+    let payload = serde_json::from_slice::<Post<'_>>(text).ok()?.data.get();
+    Some((payload, parse(payload)?))
 }
 
 /// The reports of a batch.
@@ -177,14 +171,6 @@ pub(crate) fn parse(payload: &str) -> Option<Parsed> {
         parent: data.source.app_name.into_owned(),
         uid: metadata.uid.into_owned(),
         version: metadata.resource_version.parse().ok(),
+        ends: metadata.deletion_timestamp.is_some(),
     })
-}
-
-/// Whether the payload's object is marked as deleted.
-pub(super) fn is_deletion(payload: &str) -> bool {
-    let read = || -> Option<Doomed> {
-        let data: Data<'_> = serde_json::from_str(payload).ok()?;
-        serde_json::from_slice(&STANDARD.decode(data.object.as_bytes()).ok()?).ok()
-    };
-    read().is_some_and(|object| object.metadata.deletion_timestamp.is_some())
 }

@@ -11,6 +11,7 @@
 //! claim.<sink>.<shard>                        who may write the shard: epoch of its owner, ledger id (JSON)
 //! records.<sink>.<shard>.<namespace>.<name>   a packed record; likewise `journal.` and `parked.`
 //! flight.<sink>.<shard>                       notes of reports on their way, as in a flight file
+//! told.<sink>.<shard>                         what was told lately and no row says any more
 //! ```
 //! Rows stand under the application's name and not its uid, so that one that is made again replaces its row in one write,
 //! and nothing is left that somebody would have to sweep.
@@ -29,6 +30,7 @@ mod copy;
 mod notes;
 mod row;
 mod shards;
+mod told;
 mod write;
 
 use std::collections::BTreeSet;
@@ -42,6 +44,7 @@ use tokio::task::AbortHandle;
 use self::notes::Notebook;
 use self::row::Names;
 pub(super) use self::shards::Shards;
+use self::told::Told;
 use self::write::Work;
 use super::error::LedgerError;
 use super::flight::Note;
@@ -119,6 +122,7 @@ struct Common {
     names: Names,
     options: BucketOptions,
     notes: Notebook,
+    told: Told,
     fenced: watch::Sender<BTreeSet<u32>>,
 }
 
@@ -140,12 +144,18 @@ impl Ledger {
             names,
             options,
             notes: Notebook::default(),
+            told: Told::default(),
             fenced: ledger.inner.fenced.clone(),
         });
         if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
             inner.bucket = Some(Remote::spawn(common));
         }
         Ok(ledger)
+    }
+
+    /// Whether it is in a bucket, and holds what was claimed.
+    pub(crate) fn is_in_bucket(&self) -> bool {
+        self.inner.bucket.is_some()
     }
 
     /// The id under which reports of `key` are counted, part of their idempotency keys. Of a ledger in a bucket it is that
@@ -267,6 +277,7 @@ impl Common {
             return false;
         };
         self.notes.forget(shard, held.sequence);
+        self.told.forget(shard, held.sequence);
         state.forget(shard);
         true
     }

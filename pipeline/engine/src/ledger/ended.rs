@@ -9,7 +9,7 @@ use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
 use std::sync::Arc;
 
-use pipeline_core::{Digest, Key, OperationEnd, Uid};
+use pipeline_core::{Change, Digest, Event, Key, OperationEnd, Record, Uid};
 
 use super::state::State;
 use super::tables::Table;
@@ -34,9 +34,48 @@ struct Recent<T> {
 }
 
 impl Ledger {
-    /// Whether this process was told that the end of a life has arrived: whoever notices it again has nothing to tell.
-    pub(crate) fn has_ended(&self, key: &Key, uid: &Uid) -> bool {
-        self.inner.shared.lock().ended.lives.has(&(key.clone(), uid.clone()))
+    /// Whether this process, or in a bucket a former owner, was told that the end of a life has arrived: whoever notices it
+    /// again has nothing to tell.
+    #[must_use]
+    pub fn has_ended(&self, key: &Key, uid: &Uid) -> bool {
+        let here = self.inner.shared.lock().ended.lives.has(&(key.clone(), uid.clone()));
+        here || self.was_told_before(key, uid, Digest::NONE)
+    }
+
+    /// The event without what was told, by this process or in a bucket by a former owner, beside what the application's
+    /// record says, which is `known`; `None` when that is the event itself.
+    ///
+    /// What the journal and the bus both hold, or the bus delivers again, comes a second time after its round was settled:
+    /// so an end of an operation. And a list that lacks a name names the life that whoever asked for it knew, which may be
+    /// one of long ago: where its end was told, it is the known life that is over.
+    #[must_use]
+    pub fn without_told(&self, event: &Event, known: Option<&Record>) -> Option<Event> {
+        let (key, uid) = (&event.key, &event.uid);
+        let other = known.filter(|known| event.is_deleted() && known.uid != *uid);
+        if let Some(other) = other.filter(|_| self.has_ended(key, uid)) {
+            return Some(Event {
+                uid: other.uid.clone(),
+                change: Change::Deleted { body: None },
+                operation: None,
+                coalesced_ends: Vec::new(),
+                ..event.clone()
+            });
+        }
+        let is_told = |end: &Arc<OperationEnd>| {
+            let digest = end.digest();
+            self.inner.shared.lock().ended.ends.has(&(key.clone(), uid.clone(), digest))
+                || self.was_told_before(key, uid, digest)
+        };
+        let told: Vec<bool> = event.coalesced_ends.iter().map(is_told).collect();
+        if !told.contains(&true) {
+            return None;
+        }
+        let ends = event.coalesced_ends.iter().zip(told).filter(|(_, told)| !told);
+        Some(Event { coalesced_ends: ends.map(|(end, _)| end.clone()).collect(), ..event.clone() })
+    }
+
+    fn was_told_before(&self, key: &Key, uid: &Uid, operation: Digest) -> bool {
+        self.inner.bucket.as_ref().is_some_and(|held| held.has_told(key, uid, operation))
     }
 }
 

@@ -217,3 +217,50 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     assert!(first.get(&key(1)).is_some_and(|record| record.unsure), "its notes are gone");
     assert_eq!(first.known().len(), 1);
 }
+
+#[test]
+fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
+    let ledger = Ledger::memory();
+    let ends: Vec<_> = (1..=4).map(|n| end("a", n).2).collect();
+    let event = |uid: &str, ends: &[Arc<OperationEnd>]| Event {
+        key: key(1),
+        uid: uid.into(),
+        version: Version(7),
+        change: pipeline_core::Change::Deleted { body: None },
+        cause: pipeline_core::Cause::Read,
+        observed: pipeline_core::Timestamp::UNIX_EPOCH,
+        operation: None,
+        coalesced_ends: ends.to_vec(),
+        trace: 5,
+    };
+    assert!(ledger.without_told(&event("a", &ends), None).is_none(), "nothing was told");
+    ledger.settle(&key(1), &settle("a", ends[2].digest()), &ends[..1]);
+    let left = ledger.without_told(&event("a", &ends), None).unwrap();
+    assert_eq!((&left.coalesced_ends[..], left.trace), (&[ends[1].clone(), ends[3].clone()][..], 5));
+    assert!(ledger.without_told(&event("b", &ends), None).is_none(), "they are another life's");
+    assert!(ledger.without_told(&Event { key: key(2), ..event("a", &ends) }, None).is_none());
+}
+
+#[test]
+fn a_list_that_ends_a_life_that_was_told_to_be_over_ends_the_one_that_is_known() {
+    let ledger = Ledger::memory();
+    let first = Event {
+        key: key(1),
+        uid: "a".into(),
+        version: Version(20),
+        change: Change::Deleted { body: Some(bytes::Bytes::from_static(b"{}")) },
+        cause: pipeline_core::Cause::Watch,
+        observed: pipeline_core::Timestamp::UNIX_EPOCH,
+        operation: None,
+        coalesced_ends: vec![end("a", 1).2],
+        trace: 5,
+    };
+    let known = Record::new("b".into());
+    assert!(ledger.without_told(&first, Some(&known)).is_none(), "both are over, and nobody knows");
+    ledger.acknowledge(&key(1), &last("a"));
+    let other = ledger.without_told(&first, Some(&known)).unwrap();
+    assert_eq!((&*other.uid, other.version, other.coalesced_ends.len()), ("b", Version(20), 0));
+    assert!(other.is_deleted() && other.body().is_none(), "what is there of it was the first one's");
+    assert!(ledger.without_told(&first, None).is_none());
+    assert!(ledger.without_told(&Event { uid: "b".into(), ..first }, Some(&known)).is_none());
+}

@@ -176,7 +176,10 @@ impl Ledger {
         } else {
             state.life_goes_on(key, &report.uid);
         }
-        let moved = state.change(key, |record| {
+        if let Some(held) = &self.inner.bucket {
+            held.acknowledged(key, report);
+        }
+        let moved = self.change(&mut state, key, |record| {
             let record = Record::acknowledge(record, report);
             let moved = !report.ends;
             record.map(|record| Record { reported: if moved { now } else { record.reported }, ..record })
@@ -192,7 +195,7 @@ impl Ledger {
         let mut state = shared.lock();
         let ends = told.iter().map(|end| end.digest()).chain([settle.operation]);
         let struck = state.told(key, &settle.uid, ends);
-        let moved = state.change(key, |record| Some(Record::settle(record, settle)));
+        let moved = self.change(&mut state, key, |record| Some(Record::settle(record, settle)));
         shared.changed(state, slots(key, moved, struck));
     }
 
@@ -252,16 +255,17 @@ impl Ledger {
         self.unpacked(Table::Records, |bytes| packed::uid(bytes).ok())
     }
 
-    /// Whether it is in a bucket, and holds what was claimed.
-    pub(crate) fn is_in_bucket(&self) -> bool {
-        self.inner.bucket.is_some()
-    }
-
     /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they
     /// are to be read again where no list will show them. In order of keys.
     pub(crate) fn unfinished(&self, of: impl Fn(&Key) -> bool) -> Vec<Key> {
-        let decode = |bytes: &[u8]| packed::decode(bytes).ok().filter(state::is_unfinished);
-        self.unpacked(Table::Records, decode).into_iter().map(|(key, _)| key).filter(of).collect()
+        let state = self.inner.shared.lock();
+        let here = state.tables.records.iter().filter(|(key, _)| of(key));
+        let unfinished =
+            here.filter(|(_, bytes)| packed::decode(bytes).is_ok_and(|it| state::is_unfinished(&it)));
+        let mut keys: Vec<Key> = unfinished.map(|(key, _)| key.clone()).collect();
+        drop(state);
+        keys.sort();
+        keys
     }
 
     /// Waits until every change made before this call is in the file. At once in memory.

@@ -25,6 +25,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version};
+use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -65,6 +66,8 @@ pub(crate) struct Shard<So, En, Si> {
     lane: Lane,
     ports: Ports,
     tasks: JoinSet<Done>,
+    /// Where they run.
+    workers: Handle,
     /// What ended without a task.
     ready: VecDeque<Done>,
     actions: Vec<Action>,
@@ -84,7 +87,8 @@ pub(crate) struct Shard<So, En, Si> {
 
 impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     /// `journal_every` after something happened to a key, what must outlive the process is written; `history`
-    /// applications are remembered with what happened to them.
+    /// applications are remembered with what happened to them. Turns and reads run on the runtime of whoever calls this,
+    /// wherever the shard itself runs.
     pub(crate) fn new(
         number: u32,
         shared: Arc<Shared<So, En, Si>>,
@@ -99,6 +103,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             spans: tap.map(|tap| Recorder::new(tap, number, shared.started.into_std())),
             lane,
             tasks: JoinSet::new(),
+            workers: Handle::current(),
             ready: VecDeque::new(),
             actions: Vec::new(),
             probes: HashMap::new(),
@@ -206,7 +211,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         let due = lane
             .into_iter()
             .chain(probe)
-            .chain(self.journal.due())
+            .chain(self.journal.due().map(keep::together))
             .chain(self.receipts.due())
             .min()
             .map(|at| started + at);
@@ -220,6 +225,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             let Ok(event) = self.ports.inbox.try_recv() else { break };
             self.step(Input::Event(event.into()));
         }
+        self.take_ready(BATCH);
     }
 
     fn switch(&mut self, state: State) {
@@ -257,14 +263,16 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 
     /// Begins a turn. Most of what is filtered has nothing to wait for: a task of its own would cost more than the turn.
     fn begin(&mut self, size: usize, mut turn: Pin<Box<impl Future<Output = Done> + Send + 'static>>) {
-        if size <= SMALL
-            && let Poll::Ready(done) = turn.as_mut().poll(&mut Context::from_waker(Waker::noop()))
-        {
-            self.ready.push_back(done);
-            return;
+        if size <= SMALL {
+            // What it begins to wait for is waited for there.
+            let _there = self.workers.enter();
+            if let Poll::Ready(done) = turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+                self.ready.push_back(done);
+                return;
+            }
         }
         // The task polls it anew, and so gives it a waker that wakes.
-        self.tasks.spawn(turn);
+        self.tasks.spawn_on(turn, &self.workers);
     }
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
@@ -315,7 +323,9 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         }
         self.lane.step(input, self.shared.now(), &mut self.actions);
         self.act();
-        if let Some(key) = key {
+        // What ended at once is taken in at once.
+        let is_over = |key: &Key| matches!(self.ready.back(), Some(Done::Turn(of, ..)) if of == key);
+        if let Some(key) = key.filter(|key| !is_over(key)) {
             self.touched(&key);
         }
     }
@@ -354,14 +364,15 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 }
                 Action::Read { key, not_older_than, .. } => {
                     let shared = self.shared.clone();
-                    self.tasks.spawn(async move {
+                    let read = async move {
                         let result = caught(turn::read(&shared, &key, not_older_than)).await;
                         let result = result.unwrap_or_else(|_| {
                             tracing::error!(%key, "a read panicked, trying it again later");
                             ReadResult::Failed { reason: Reason::Malformed, after: None }
                         });
                         Done::Read(key, result)
-                    });
+                    };
+                    self.tasks.spawn_on(read, &self.workers);
                 }
                 Action::Tell(trace) => self.told(trace),
             }

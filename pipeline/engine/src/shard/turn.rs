@@ -98,6 +98,8 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
         return Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false };
     }
+    let untold = shared.ledger.without_told(event, known.as_ref()).map(Box::new);
+    let event = untold.as_deref().unwrap_or(event);
     let mut teller = Teller { shared, shard, event, moments, tally, spans };
     let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
     let began = Instant::now();
@@ -149,7 +151,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     }
     let End { settle, outcome } = round.end();
     if let Some(settle) = settle {
-        shared.ledger.settle(&event.key, &settle, &event.coalesced_ends);
+        shared.ledger.settle(&event.key, &settle, &start.event.coalesced_ends);
     }
     outcome
 }

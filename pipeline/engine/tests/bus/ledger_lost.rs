@@ -92,10 +92,7 @@ async fn a_bucket_that_was_lost_is_another_ledger() {
     let id = ledger.id_of(&key(1, 0));
     reported(&ledger, &key(1, 0), 1).await;
     flushed(&ledger).await;
-    server.kill();
-    away(&bucket).await;
-    server.lose_storage();
-    server.restart();
+    server.forget_everything(away(&bucket)).await;
     back(&bucket).await;
     for shard in [1, 2] {
         ledger.update(&key(shard, 0), |_| Some(counted(9)));
@@ -124,10 +121,7 @@ async fn a_bucket_that_somebody_else_made_anew_is_told_from_the_old_one() {
     let (bucket, ledger) = held(&server).await;
     reported(&ledger, &key(1, 0), 1).await;
     flushed(&ledger).await;
-    server.kill();
-    away(&bucket).await;
-    server.lose_storage();
-    server.restart();
+    server.forget_everything(away(&bucket)).await;
     back(&bucket).await;
     let other = replica(&server).await;
     assert!(claim(&other, 2, 5).await.new, "it made the bucket");

@@ -12,6 +12,7 @@ mod ledger_bucket;
 mod ledger_copy;
 mod ledger_lost;
 mod ledger_notes;
+mod ledger_told;
 mod ledger_world;
 mod redelivery;
 mod restart;

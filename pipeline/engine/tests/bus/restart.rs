@@ -69,10 +69,7 @@ async fn a_server_that_comes_back_without_its_storage_is_told_from_one_that_is_a
     let (bus, mut deliveries) = ready(config(&server)).await;
     published(&bus, &state("a", 1, 10)).await;
     taken(&mut deliveries).await;
-    server.kill();
-    away(&bus).await;
-    server.lose_storage();
-    server.restart();
+    server.forget_everything(away(&bus)).await;
     back(&bus).await;
 
     assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no stream gitops-runtime");

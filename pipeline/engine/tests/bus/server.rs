@@ -69,6 +69,14 @@ impl Server {
         }
     }
 
+    /// Kills it, and starts it again without what it stored; `away` waits until that was noticed.
+    pub(crate) async fn forget_everything(&mut self, away: impl Future<Output = ()>) {
+        self.kill();
+        away.await;
+        self.lose_storage();
+        self.restart();
+    }
+
     /// Changes its settings from the next start on.
     pub(crate) fn change(&self, from: &str, to: &str) {
         let file = self.folder.path().join("nats.conf");

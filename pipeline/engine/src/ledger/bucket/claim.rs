@@ -31,6 +31,7 @@ const ATTEMPTS: usize = 8;
 struct Found {
     tables: Tables,
     flight: Option<bytes::Bytes>,
+    told: Option<bytes::Bytes>,
     /// All keys but the claim's.
     keys: Vec<String>,
     /// A record cannot be read: one that is left out would give old idempotency keys to new reports.
@@ -161,6 +162,7 @@ impl Common {
             match self.names.parse(&key) {
                 Some((_, Place::Claim)) => continue,
                 Some((_, Place::Flight)) => found.flight = Some(value),
+                Some((_, Place::Told)) => found.told = Some(value),
                 Some((_, Place::Row(slot))) if self.options.sharding.place(&slot.1) == shard => {
                     match row::unseal(&slot, &value) {
                         Some(packed) => drop(found.tables.of_mut(slot.0).insert(slot.1, packed)),
@@ -228,6 +230,7 @@ impl Common {
         let held = Held { id: id.into(), sequence };
         let moved = state.take_over(shard, held, &mut found.tables, &notes);
         self.notes.begin(shard, owner, sequence, notes);
+        self.told.begin(shard, sequence, found.told.as_deref(), &self.names.told(shard));
         let shards = state.shards.as_ref();
         let mut records = 0;
         let mut unfinished = Vec::new();

@@ -32,6 +32,7 @@ pub(super) struct Claim {
 pub(super) enum Place {
     Claim,
     Flight,
+    Told,
     Row(Slot),
 }
 
@@ -48,6 +49,10 @@ impl Names {
         format!("flight.{}.{shard}", self.sink)
     }
 
+    pub(super) fn told(&self, shard: u32) -> String {
+        format!("told.{}.{shard}", self.sink)
+    }
+
     pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
         let (namespace, name) = (escape(key.namespace()), escape(key.name()));
         format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink)
@@ -56,12 +61,12 @@ impl Names {
     /// What matches everything of one shard, its claim included.
     pub(super) fn shard(&self, shard: u32) -> Vec<String> {
         let rows = Table::ALL.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
-        rows.into_iter().chain([self.claim(shard), self.flight(shard)]).collect()
+        rows.into_iter().chain([self.claim(shard), self.flight(shard), self.told(shard)]).collect()
     }
 
     /// What matches everything of all shards.
     pub(super) fn all(&self) -> Vec<String> {
-        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "flight"]);
+        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "flight", "told"]);
         kinds.map(|kind| format!("{kind}.{}.>", self.sink)).collect()
     }
 
@@ -72,6 +77,7 @@ impl Names {
         let place = match first {
             "claim" => Place::Claim,
             "flight" => Place::Flight,
+            "told" => Place::Told,
             first => {
                 let table = Table::ALL.into_iter().find(|table| kind(*table) == first)?;
                 let (namespace, name) = (plain(parts.next()?)?, plain(parts.next()?)?);
@@ -127,6 +133,7 @@ mod tests {
         assert_eq!(names.claim(7), "claim.a=20sink=2E1.7");
         assert_eq!(names.parse(&names.claim(7)), Some((7, Place::Claim)));
         assert_eq!(names.parse(&names.flight(31)), Some((31, Place::Flight)));
+        assert_eq!(names.parse(&names.told(0)), Some((0, Place::Told)));
         assert_eq!(Names::new("b").unwrap().parse(&row), None);
         for foreign in [
             "",
@@ -140,7 +147,7 @@ mod tests {
         ] {
             assert_eq!(Names::new("b").unwrap().parse(foreign), None, "{foreign}");
         }
-        let shard = ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "flight.b.1"];
+        let shard = ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "flight.b.1", "told.b.1"];
         assert_eq!(Names::new("b").unwrap().shard(1), shard);
     }
 

@@ -95,7 +95,7 @@ impl Work {
             Table::Parked => 1,
             Table::Records => 2,
         });
-        let failed = common.put(&rows, &held).await;
+        let (failed, ()) = tokio::join!(common.put(&rows, &held), common.put_told(&held));
         for (shard, error) in &failed.shards {
             if let Some(held) = held.get(shard) {
                 common.failed(*shard, held.sequence, error).await;

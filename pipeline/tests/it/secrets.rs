@@ -311,6 +311,7 @@ async fn peers_that_fail_with_secrets_in_their_answers_are_not_quoted() {
     more["argocd"] = json!({"retries": 1});
     let runtime = Runtime::start(&simulation, &more).await;
     runtime.counts("gitops_runtime_malformed_objects_total", &[], 1.0).await;
+    eventually("a watch", || simulation.kube.open_watches() > 0).await;
     simulation.kube.inject(&format!("{{\"type\": \"ADDED\", \"object\": {{\"spec\": \"{secret}\"}}}}"));
     simulation.kube.inject(&format!("{secret} is no json"));
     simulation.kube.inject(&format!(

@@ -316,6 +316,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     assert!(line.field("error").ends_with("it answered 503"), "{line:?}");
     runtime.counts(SPANS, &[("result", "failed")], 1.0).await;
     collector.answers(200);
+    // What was traced so far may be lost whole.
+    told::put(&simulation, "later");
     let told = runtime.says("the collector takes traces again").await;
     assert!(told.fields["lost"].as_u64() > Some(0), "{told:?}");
     runtime.counts(SPANS, &[("result", "exported")], 1.0).await;
@@ -323,7 +325,8 @@ async fn a_collector_that_is_away_costs_spans_and_nothing_else() {
     assert_eq!(log.iter().filter(|line| line.message == AWAY).count(), 1, "an outage is said once");
     assert!(!log.iter().any(|line| line.fields.to_string().contains("kanarie")));
     let totals = simulation.platform.totals();
-    assert_eq!((totals.taken, totals.posts, totals.out_of_order), (200, 200, 0));
+    assert!(totals.taken > 200, "{totals:?}");
+    assert_eq!((totals.posts, totals.out_of_order), (totals.taken, 0));
 }
 
 #[tokio::test]

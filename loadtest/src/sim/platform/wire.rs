@@ -118,8 +118,9 @@ struct Metadata<'a> {
     uid: Cow<'a, str>,
     #[serde(borrow, default)]
     resource_version: Cow<'a, str>,
+    /// As it stands, since an odd one is no reason to refuse a report.
     #[serde(borrow)]
-    deletion_timestamp: Option<Cow<'a, str>>,
+    deletion_timestamp: Option<&'a RawValue>,
 }
 
 /// Unzips a post.
@@ -171,6 +172,6 @@ pub(crate) fn parse(payload: &str) -> Option<Parsed> {
         parent: data.source.app_name.into_owned(),
         uid: metadata.uid.into_owned(),
         version: metadata.resource_version.parse().ok(),
-        ends: metadata.deletion_timestamp.is_some(),
+        ends: metadata.deletion_timestamp.is_some_and(|at| at.get().starts_with('"')),
     })
 }

@@ -25,17 +25,9 @@ pub struct Sections {
 }
 
 impl Sections {
-    /// Of a round in which an end of an operation was acknowledged, and which is not settled: every end up to
-    /// [`Record::operation`] was told. Equals no state's.
-    pub const ENDS_TOLD: Self = Self::all(Digest::NONE);
-
-    /// Of a round that is not settled, after one that was: [`Record::operation`] is that of the settled one, beside
-    /// which an earlier end may yet be told. Equals no state's.
-    pub const UNSETTLED: Self = Self::all(Digest(u64::MAX));
-
-    const fn all(digest: Digest) -> Self {
-        Self { spec: digest, status: digest, operation: digest, metadata: digest }
-    }
+    /// Of a round that is not settled, of which the application's report was acknowledged. Equals no state's.
+    pub const UNSETTLED: Self =
+        Self { spec: Digest::NONE, status: Digest::NONE, operation: Digest::NONE, metadata: Digest::NONE };
 }
 
 /// The application that tracks this one.
@@ -109,8 +101,7 @@ pub struct Record {
     /// that any report carried.
     pub version: Version,
     /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole, and
-    /// [`Sections::ENDS_TOLD`] or [`Sections::UNSETTLED`] between the acknowledgement of the application's report and
-    /// that of its round.
+    /// [`Sections::UNSETTLED`] between the acknowledgement of the application's report and that of its round.
     pub sections: Option<Sections>,
     /// Last acknowledged health was `Healthy`; moves together with `sections`.
     pub healthy: bool,
@@ -204,14 +195,7 @@ impl Record {
     /// Whether a round was acknowledged as a whole, and no report of the application came after it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        !matches!(self.sections, None | Some(Sections::ENDS_TOLD | Sections::UNSETTLED))
-    }
-
-    /// Whether ends of operations were told in their order, up to [`Record::operation`], by a round that is not
-    /// settled.
-    #[must_use]
-    fn told_in_order(&self) -> bool {
-        matches!(self.sections, None | Some(Sections::ENDS_TOLD))
+        self.sections.is_some_and(|sections| sections != Sections::UNSETTLED)
     }
 
     /// Whether of any entity it is not known what the receiver holds.
@@ -253,11 +237,9 @@ impl Record {
                 record.unanswered = Unanswered::default();
                 // Until the round is settled the receiver holds a state whose sections are not known: whatever
                 // comes next is looked at, also a return to what was settled before.
+                record.sections = record.sections.map(|_| Sections::UNSETTLED);
                 if let Shows::End(operation) = report.shows {
                     record.operation = operation;
-                    record.sections = record.sections.map(|_| Sections::ENDS_TOLD);
-                } else if !record.told_in_order() {
-                    record.sections = Some(Sections::UNSETTLED);
                 }
             }
             Entity::Resource(id) => {
@@ -300,22 +282,17 @@ impl Record {
         record
     }
 
-    /// Of `ends` of one life's operations those that are still to be told, oldest first; `record` is what is
-    /// remembered of that life.
+    /// Of `ends` of one life's operations those that `record`, what is remembered of that life, does not say to be told;
+    /// oldest first.
     ///
-    /// Each acknowledgement of an end moves [`Record::operation`], so that a round that was cut off goes on where it
-    /// was: nothing up to that one. Once a round is settled only that very end is known to be told: a read may show an
-    /// operation before the watch shows the end of an earlier one.
+    /// A record knows the one that was told last. Others may have been told before it or not: a read may show an
+    /// operation before the watch shows the end of an earlier one. What was told and is followed, the ledger keeps apart.
     #[must_use]
     pub fn untold<E: Borrow<OperationEnd>>(record: Option<&Self>, mut ends: Vec<E>) -> Vec<E> {
         // Of what was folded together twice the order is lost; these times are written alike.
         ends.sort_by(|a, b| a.borrow().finished_at.cmp(&b.borrow().finished_at));
-        let Some(record) = record.filter(|record| !record.operation.is_none()) else { return ends };
-        let told = |end: &E| end.borrow().digest() == record.operation;
-        if !record.told_in_order() {
-            ends.retain(|end| !told(end));
-        } else if let Some(last) = ends.iter().rposition(told) {
-            ends.drain(..=last);
+        if let Some(record) = record.filter(|record| !record.operation.is_none()) {
+            ends.retain(|end| end.borrow().digest() != record.operation);
         }
         ends
     }

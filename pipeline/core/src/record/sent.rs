@@ -4,6 +4,9 @@ use crate::{Digest, Entity, Report, Uid, Version};
 
 use super::{Record, ResourceRow, Sections, Stub, Unanswered};
 
+/// An application has no more ends of operations waiting than its lane holds.
+const TOLD: usize = 256;
+
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the
 /// record of an earlier moment and this alone, the record of this moment can be made again.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,8 +33,9 @@ pub struct Sent {
     pub owed: bool,
     /// Of the operation that the last acknowledged report showed; of applications alone.
     pub operation: Digest,
-    /// That operation is of a round that was settled: ends of earlier ones may yet have to be told.
-    pub settled: bool,
+    /// Ends of operations of which earlier notes say that they were told, the latest last: since the ledger's last
+    /// commit, in which they go.
+    pub told: Vec<Digest>,
     /// Of a first report.
     pub stub: Option<Stub>,
 }
@@ -71,17 +75,29 @@ impl Sent {
             decision,
             owed,
             operation: same.map_or(Digest::NONE, |record| record.operation),
-            settled: same.is_some_and(|record| !record.told_in_order()),
+            told: Vec::new(),
             stub: stub.filter(|_| first).cloned(),
         })
     }
 
     /// Takes over what only an earlier note about the same entity knows.
     pub fn follows(&mut self, earlier: Self) {
-        if earlier.uid == self.uid && earlier.first {
+        if earlier.uid != self.uid {
+            return;
+        }
+        let own = std::mem::take(&mut self.told);
+        let mut told: Vec<Digest> = earlier.told().filter(|end| *end != self.operation).chain(own).collect();
+        told.drain(..told.len().saturating_sub(TOLD));
+        self.told = told;
+        if earlier.first {
             self.first = true;
             self.stub = earlier.stub;
         }
+    }
+
+    /// What of the life's operations was told when the report went out.
+    pub fn told(&self) -> impl Iterator<Item = Digest> {
+        self.told.iter().copied().chain([self.operation]).filter(|operation| !operation.is_none())
     }
 }
 
@@ -134,10 +150,8 @@ impl Record {
                     (record.counter, record.content, record.owed) = (sent.counter, sent.content, sent.owed);
                 }
                 // Of a round whose acknowledgements were lost nobody knows the sections.
-                if sent.settled && (lost || record.told_in_order()) {
-                    record.sections = Some(Sections::UNSETTLED);
-                } else if lost && !sent.settled {
-                    record.sections = record.sections.map(|_| Sections::ENDS_TOLD);
+                if lost {
+                    record.sections = record.sections.map(|_| Sections::UNSETTLED);
                 }
             }
             Entity::Resource(id) => {

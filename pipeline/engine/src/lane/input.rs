@@ -100,6 +100,8 @@ pub enum Outcome {
         /// Reports that were refused for good in this turn or an earlier one of the same event; they are
         /// handed to the next turn, which does not send them again.
         refused: Refused,
+        /// Ends of operations that were told in this turn: the next one does not get them again.
+        told: Vec<Digest>,
     },
     /// Refused for good: parked.
     Reject {

@@ -99,12 +99,10 @@ impl Pending {
     }
 
     /// A list that lacks a name ends the life that it knew, however many followed: the earliest word of a life's end
-    /// says best when that was.
+    /// says best when that was. Of one of which only the name is known, since the ledger has it, it was before all others.
     pub(super) fn over(&mut self, uid: &Uid, version: Version) {
         if let Some((_, known)) = self.gone.iter_mut().find(|(life, _)| life == uid) {
-            if version.0 != 0 && version < *known {
-                *known = version;
-            }
+            *known = version.min(*known);
         } else if self.gone.len() < KEPT {
             self.gone.push((uid.clone(), version));
         }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Change, Filtered, Key, Reason, Timestamp};
+use pipeline_core::{Change, Digest, Filtered, Key, OperationEnd, Reason, Timestamp};
 
 use super::input::{Action, Blame, Folded, Outcome, Refused, Start, Step};
 use super::slot::{Held, Retry, Slot, State};
@@ -123,11 +123,12 @@ impl Lane {
                 self.park(key, Some(&held.event), (reason, at), refused);
                 Step::Parked(reason)
             }
-            Outcome::Retry { reason, after, blame, refused } => {
+            Outcome::Retry { reason, after, blame, refused, told } => {
                 let wait = self.config.backoff.wait(slot.failures() + 1, after, seed);
                 slot.fail(now + wait, blame, refused);
                 self.counts.retried += 1;
                 out.push(tell(&held.event, Step::Retried { reason, after: wait }));
+                let held = self.without(held, &told);
                 self.put_back(key, held, now, out);
                 return;
             }
@@ -141,6 +142,19 @@ impl Lane {
             slot.retry = None;
         }
         self.schedule(key, now);
+    }
+
+    /// The event without ends of operations that were told.
+    fn without(&mut self, mut held: Held, told: &[Digest]) -> Held {
+        let is_told = |end: &Arc<OperationEnd>| told.contains(&end.digest());
+        if told.is_empty() || !held.event.coalesced_ends.iter().any(is_told) {
+            return held;
+        }
+        self.counts.bytes -= held.size;
+        Arc::make_mut(&mut held.event).coalesced_ends.retain(|end| !is_told(end));
+        let held = Held::new(held.event, held.since, held.paid);
+        self.counts.bytes += held.size;
+        held
     }
 
     /// Puts an event that must be retried back at the head of its key, or, when the lane holds too much,

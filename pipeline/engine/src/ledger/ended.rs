@@ -92,8 +92,9 @@ impl State {
     }
 
     /// Ends of operations of a life were told; returns whether the journal moved.
-    pub(super) fn told(&mut self, key: &Key, uid: &Uid, ends: impl Iterator<Item = Digest>) -> bool {
-        ends.filter(|end| !end.is_none())
+    pub(super) fn told(&mut self, key: &Key, uid: &Uid, ends: impl IntoIterator<Item = Digest>) -> bool {
+        ends.into_iter()
+            .filter(|end| !end.is_none())
             .for_each(|end| self.ended.ends.add((key.clone(), uid.clone(), end)));
         self.strike(key)
     }

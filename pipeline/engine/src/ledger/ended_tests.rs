@@ -3,11 +3,13 @@
 use std::fs;
 use std::time::Duration;
 
-use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment, Stub, Version};
+use futures::FutureExt as _;
+use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment, Shows, Stub, Version};
 
 use super::*;
 use crate::ledger::digests::tests::report;
 use crate::ledger::hostile_tests::fast_folder;
+use crate::ledger::simulated::Disk;
 use crate::ledger::tests::{key, open, slow};
 use crate::ledger::{LedgerOptions, Origin};
 
@@ -92,6 +94,48 @@ fn the_end_of_a_life_strikes_what_is_journaled_of_it_until_it_is_back() {
     ledger.acknowledge(&key(1), &last("a"));
     assert!(ledger.has_ended(&key(1), &a));
     assert_eq!(ledger.journaled(), [(key(1), left)]);
+}
+
+fn tells(uid: &str, end: &End) -> Report {
+    let content = end.1.0;
+    Report { shows: Shows::End(end.2.digest()), ..report(1, uid, Entity::Application, content) }
+}
+
+#[test]
+fn an_end_that_was_told_is_struck_at_once_and_an_earlier_one_that_comes_late_is_not() {
+    let ledger = Ledger::memory();
+    let ends: Vec<End> = (1..=4).map(|n| end("a", n)).collect();
+    assert!(ledger.journal(&key(1), pending(&ends[1..], &[])));
+    ledger.acknowledge(&key(1), &tells("a", &ends[1]));
+    ledger.acknowledge(&key(1), &tells("a", &ends[2]));
+    // The round broke off, and a watch that was behind shows the first.
+    assert!(ledger.journal(&key(1), pending(&ends, &[])));
+    let left = pending(&[ends[0].clone(), ends[3].clone()], &[]).unwrap();
+    assert_eq!(ledger.journaled(), [(key(1), left)]);
+}
+
+#[test]
+fn a_killed_process_that_lost_its_acknowledgements_left_which_ends_were_told() {
+    let disk = Disk::new(3);
+    let ledger = Ledger::simulated(&disk);
+    let ends: Vec<End> = (1..=5).map(|n| end("a", n)).collect();
+    assert!(ledger.journal(&key(1), pending(&ends, &[])));
+    assert!(ledger.commit_simulated());
+    let tell = |end: &End| {
+        let report = tells("a", end);
+        assert_eq!(ledger.sending(&key(1), &report, None).now_or_never(), Some(true));
+        ledger.acknowledge(&key(1), &report);
+    };
+    ends[1..4].iter().for_each(tell);
+    let left = pending(&[ends[0].clone(), ends[3].clone(), ends[4].clone()], &[]).unwrap();
+    let next = Ledger::simulated(&disk);
+    assert_eq!(next.journaled(), [(key(1), left.clone())], "of the fourth it is not known");
+    assert_eq!(next.get(&key(1)).unwrap().operation, ends[2].2.digest());
+
+    // A commit of that process strikes them for good.
+    assert!(next.commit_simulated());
+    disk.power_loss();
+    assert_eq!(Ledger::simulated(&disk).journaled(), [(key(1), left)]);
 }
 
 #[test]

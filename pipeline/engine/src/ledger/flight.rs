@@ -7,6 +7,7 @@
 //! others: number u64 | flags u8 | key | uid | version u64 | entity | counter u32 | content u64 | decision u64
 //!         | operation u64 | unanswered content u64, skipped u32
 //!         | repoURL, server, parent's namespace and name (when a child) (of a first report with a stub)
+//!         | ends that were told: number | each: digest u64 (when there are any)
 //! ```
 //! The checksum is taken over the ledger's id and the sink too, so that a note of another ledger does not pass. What
 //! is no frame is skipped up to the next one: a torn end is what a killed process leaves, anything else is damage.
@@ -15,7 +16,7 @@ use std::collections::BTreeMap;
 
 use pipeline_core::{Digest, Entity, Key, ParentRef, Sent, Stub, Unanswered, Version};
 
-use super::binary::{PackedError, Reader, checksum, put_text};
+use super::binary::{PackedError, Reader, checksum, put_length, put_text};
 use super::journal::put_entity;
 
 const FORMAT: u8 = 1;
@@ -28,7 +29,7 @@ const FIRST: u8 = 1 << 1;
 const OWED: u8 = 1 << 2;
 const STUB: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
-const SETTLED: u8 = 1 << 5;
+const TOLD: u8 = 1 << 6;
 
 /// A report that is on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +131,7 @@ impl Owner {
                 (OWED, sent.owed),
                 (STUB, sent.stub.is_some()),
                 (CHILD, parent.is_some()),
-                (SETTLED, sent.settled),
+                (TOLD, !sent.told.is_empty()),
             ]
             .iter()
             .filter(|(_, set)| *set)
@@ -152,6 +153,10 @@ impl Owner {
         if let Some(parent) = parent {
             put_text(&mut bytes, &parent.namespace);
             put_text(&mut bytes, &parent.name);
+        }
+        if !sent.told.is_empty() {
+            put_length(&mut bytes, sent.told.len());
+            bytes.extend(sent.told.iter().flat_map(|end| end.0.to_le_bytes()));
         }
         frame(out, &self.name(), &bytes);
     }
@@ -256,6 +261,12 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
         let (namespace, name) = (from.text()?.to_owned(), from.text()?.to_owned());
         stub.parent = Some(ParentRef { namespace, name });
     }
+    let mut told = Vec::new();
+    if flags & TOLD != 0 {
+        for _ in 0..from.length()? {
+            told.push(Digest(from.u64()?));
+        }
+    }
     from.end()?;
     let (ends, first, owed) = (flags & ENDS != 0, flags & FIRST != 0, flags & OWED != 0);
     let sent = Sent {
@@ -270,7 +281,7 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
         decision,
         owed,
         operation,
-        settled: flags & SETTLED != 0,
+        told,
         stub,
     };
     Ok(Note { number, key, sent })

@@ -26,7 +26,7 @@ pub(in crate::ledger) fn a_note(number: u64, n: usize) -> Note {
         decision: Digest::NONE,
         owed: false,
         operation: Digest::NONE,
-        settled: true,
+        told: Vec::new(),
         stub: Some(Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }),
     };
     Note { number, key: Key::new("argocd", &format!("app-{n}")).unwrap(), sent }
@@ -57,16 +57,17 @@ prop_compose! {
 
 prop_compose! {
     fn note()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u32, u64, u64, u64)>(),
-              flags in any::<[bool; 4]>(), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
+              flags in any::<[bool; 3]>(), told in prop::collection::vec(any::<u64>(), 0..4), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
               stub in prop::option::of(stub())) -> Note {
         let (namespace, name, uid) = names;
         let (number, version, counter, content, decision, operation) = numbers;
-        let [ends, first, owed, settled] = flags;
+        let [ends, first, owed] = flags;
         let entity = id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
         let sent = Sent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unanswered: Unanswered { content: Digest(unanswered.0), skipped: unanswered.1 }, content: Digest(content),
-            decision: Digest(decision), owed, operation: Digest(operation), settled, stub,
+            decision: Digest(decision), owed, operation: Digest(operation), stub,
+            told: told.into_iter().map(Digest).collect(),
         };
         Note { number, key: Key::new(&namespace, &name).unwrap(), sent }
     }

@@ -40,7 +40,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle, Uid};
+use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle, Shows, Uid};
 use tokio::sync::{oneshot, watch};
 
 use bucket::Remote;
@@ -52,7 +52,7 @@ use pace::Pace;
 use sending::Flight;
 use state::{Shared, State, new_id};
 pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
-use tables::{Slot, Table};
+use tables::{Table, slots};
 use writer::Writer;
 
 /// Shared by everything that acknowledges; cloning shares. When the last clone is dropped, what waits is
@@ -165,17 +165,17 @@ impl Ledger {
     }
 
     /// Moves the record of `key` by one acknowledged report, as [`Record::acknowledge`] says, and notes when. With the
-    /// end of a life goes, in the same commit, what is journaled of it.
+    /// end of a life goes, in the same commit, what is journaled of it, and with that of an operation that very end.
     pub fn acknowledge(&self, key: &Key, report: &Report) {
         let now = self.now();
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        let mut struck = false;
-        if report.ends {
-            struck = state.life_ended(key, &report.uid);
+        let struck = if report.ends {
+            state.life_ended(key, &report.uid)
         } else {
             state.life_goes_on(key, &report.uid);
-        }
+            matches!(report.shows, Shows::End(end) if state.told(key, &report.uid, [end]))
+        };
         if let Some(held) = &self.inner.bucket {
             held.acknowledged(key, report);
         }
@@ -357,12 +357,6 @@ impl Ledger {
             last_commit_age: state.last_commit.map(|at| at.elapsed()),
         }
     }
-}
-
-/// What of `key` moved.
-fn slots(key: &Key, record: bool, journal: bool) -> impl Iterator<Item = Slot> {
-    let moved = [(record, Table::Records), (journal, Table::Journal)].into_iter().filter(|(moved, _)| *moved);
-    moved.map(|(_, table)| (table, key.clone()))
 }
 
 impl fmt::Debug for Ledger {

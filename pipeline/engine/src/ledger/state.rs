@@ -12,7 +12,7 @@ use super::ended::Ended;
 use super::error::LedgerError;
 use super::flight::Note;
 use super::packed;
-use super::tables::{Row, Slot, Table, Tables, weight};
+use super::tables::{Row, Slot, Table, Tables, slots, weight};
 
 /// All that is journaled may take this many bytes.
 pub(super) const JOURNAL: usize = 16 << 20;
@@ -145,12 +145,18 @@ impl State {
             state.journal_bytes += weight(key, packed);
         }
         for note in notes.iter().filter(|note| note.number > covered) {
-            state.noted = state.noted.max(note.number);
-            if state.change(&note.key, |record| Record::resume(record, &note.sent)) {
-                state.mark((Table::Records, note.key.clone()));
-            }
+            state.resume(note).into_iter().for_each(|slot| state.mark(slot));
         }
         state
+    }
+
+    /// Takes in what a former process noted; returns what moved.
+    pub(super) fn resume(&mut self, note: &Note) -> Vec<Slot> {
+        let Note { number, key, sent } = note;
+        self.noted = self.noted.max(*number);
+        let struck = self.told(key, &sent.uid, sent.told());
+        let moved = self.change(key, |record| Record::resume(record, sent));
+        slots(key, moved, struck).collect()
     }
 
     pub(super) fn mark(&mut self, slot: Slot) {

@@ -94,3 +94,9 @@ pub(super) fn weight(key: &Key, packed: &[u8]) -> usize {
     // Two counts stand before the bytes.
     size_of::<(Key, Bytes)>() + key.as_str().len() + 2 * size_of::<usize>() + packed.len()
 }
+
+/// What of `key` moved.
+pub(super) fn slots(key: &Key, record: bool, journal: bool) -> impl Iterator<Item = Slot> {
+    let moved = [(record, Table::Records), (journal, Table::Journal)].into_iter().filter(|(moved, _)| *moved);
+    moved.map(|(_, table)| (table, key.clone()))
+}

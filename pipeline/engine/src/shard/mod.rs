@@ -356,6 +356,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                                 after: None,
                                 blame: Blame::Enrich,
                                 refused: start.refused.clone(),
+                                // The ledger knows.
+                                told: Vec::new(),
                             }
                         });
                         Done::Turn(key, state, outcome, moments, tally, spans)

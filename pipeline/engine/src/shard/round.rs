@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Timestamp};
+use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Shows, Timestamp};
 
 use crate::circuit::Verdict;
 use crate::lane::{Blame, Outcome, Refused};
@@ -35,6 +35,8 @@ pub(crate) struct Round {
     failed: Option<(Reason, Option<Duration>)>,
     refused: Vec<(Entity, Digest, Reason)>,
     rejected: Option<Reason>,
+    /// Ends of operations that were acknowledged.
+    told: Vec<Digest>,
 }
 
 /// What a round came to.
@@ -76,6 +78,7 @@ impl Round {
             failed: None,
             refused: Vec::new(),
             rejected: None,
+            told: Vec::new(),
         };
         for report in enriched.reports {
             if let Some(refusal) = earlier(&report) {
@@ -124,6 +127,9 @@ impl Round {
         match verdict {
             Verdict::Acked => {
                 self.acked += 1;
+                if let Shows::End(end) = report.shows {
+                    self.told.push(end);
+                }
                 self.record = Record::acknowledge(self.record.take(), report);
             }
             Verdict::Reject => {
@@ -152,11 +158,8 @@ impl Round {
     /// What the round came to, once nothing is on its way and nothing is left to send.
     pub(crate) fn end(self) -> End {
         if let Some((reason, after)) = self.failed {
-            let refused = self.refused.into();
-            return End {
-                settle: None,
-                outcome: Outcome::Retry { reason, after, blame: Blame::Sink, refused },
-            };
+            let (refused, told, blame) = (self.refused.into(), self.told, Blame::Sink);
+            return End { settle: None, outcome: Outcome::Retry { reason, after, blame, refused, told } };
         }
         if let Some(reason) = self.rejected {
             let refused = self.refused.into();

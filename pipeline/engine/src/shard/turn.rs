@@ -260,7 +260,8 @@ fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome
     tracing::debug!(%key, reason = reason.as_str(), error = cause, "cannot enrich an event");
     match error {
         StageError::Retry { after, .. } => {
-            Outcome::Retry { reason, after: *after, blame: Blame::Enrich, refused: refused.clone() }
+            let (after, blame, refused) = (*after, Blame::Enrich, refused.clone());
+            Outcome::Retry { reason, after, blame, refused, told: Vec::new() }
         }
         StageError::Reject { .. } => {
             Outcome::Reject { reason, refused: refused.clone(), at: Timestamp::now() }

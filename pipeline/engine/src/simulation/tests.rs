@@ -78,6 +78,16 @@ fn runs_that_once_failed_hold() {
         (3_176_385_704, "an end before the one of a settled round was taken for told by a killed process"),
         (200_026_366, "a late watch made a later life forgotten that a read had shown"),
         (400_105_447, "a replay of a life that was over asked for no more than a state of it"),
+        (
+            300_618_304,
+            "an end that a late watch showed after a broken round had told a later one was not told",
+        ),
+        (400_379_413, "the same"),
+        (700_137_096, "the same"),
+        (
+            910_454_637,
+            "a list made a life that the ledger knew the last of five, and told its end without that of its operation",
+        ),
         (50_002_223, "a list ended a former life after the one that a read had shown since"),
     ] {
         if let Err(violation) = run(seed, None) {

@@ -115,7 +115,7 @@ impl Turn {
         self.abandoned(around)?;
         let refused = self.start.refused.clone();
         let (reason, after, blame) = (Reason::Malformed, None, Blame::Enrich);
-        self.stage = Stage::Over(Outcome::Retry { reason, after, blame, refused });
+        self.stage = Stage::Over(Outcome::Retry { reason, after, blame, refused, told: Vec::new() });
         Ok(())
     }
 
@@ -157,10 +157,12 @@ impl Turn {
         if fails && around.rng.bool() {
             let (reason, after, blame) = (Reason::Timeout, None, Blame::Enrich);
             let refused = self.start.refused.clone();
-            return Stage::Over(Outcome::Retry { reason, after, blame, refused });
+            return Stage::Over(Outcome::Retry { reason, after, blame, refused, told: Vec::new() });
         }
         let facts = if fails { Facts::draw(around.rng) } else { Facts::ALL };
-        let enriched: Enriched = enrich(self.event(), known.as_ref(), &facts);
+        let untold = around.books.ledger.without_told(self.event(), known.as_ref());
+        let event = untold.as_ref().unwrap_or_else(|| self.event());
+        let enriched: Enriched = enrich(event, known.as_ref(), &facts);
         let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
         let round = Round::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
         self.fill(Box::new(Sending { round, stub, flying: Vec::new() }), around)

@@ -22,7 +22,13 @@ use super::*;
 const ACKED: Outcome = Outcome::Acked { owed: None };
 
 fn retry(blame: Blame) -> Outcome {
-    Outcome::Retry { reason: Reason::Unreachable, after: None, blame, refused: Arc::new([]) }
+    Outcome::Retry {
+        reason: Reason::Unreachable,
+        after: None,
+        blame,
+        refused: Arc::new([]),
+        told: Vec::new(),
+    }
 }
 
 fn reject(reason: Reason) -> Outcome {

@@ -68,8 +68,13 @@ fn retry_after_is_honoured() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     let after = Some(Duration::from_secs(30));
-    let busy =
-        Outcome::Retry { reason: Reason::RateLimited, after, blame: Blame::Sink, refused: Arc::new([]) };
+    let busy = Outcome::Retry {
+        reason: Reason::RateLimited,
+        after,
+        blame: Blame::Sink,
+        refused: Arc::new([]),
+        told: Vec::new(),
+    };
     bench.end("x", busy);
     bench.pass(Duration::from_millis(29_999));
     assert_eq!(bench.running(), [""; 0]);
@@ -83,14 +88,37 @@ fn what_the_sink_refused_is_handed_to_the_next_try() {
     bench.take(state("x", 1));
     let refused: Refused =
         Arc::new([(pipeline_core::Entity::Application, pipeline_core::Digest(7), Reason::TooLarge)]);
-    let outcome =
-        Outcome::Retry { reason: Reason::Timeout, after: None, blame: Blame::Sink, refused: refused.clone() };
+    let outcome = Outcome::Retry {
+        reason: Reason::Timeout,
+        after: None,
+        blame: Blame::Sink,
+        refused: refused.clone(),
+        told: Vec::new(),
+    };
     bench.end("x", outcome);
     bench.pass(Duration::from_secs(1));
     assert_eq!(bench.starts[0].refused, refused);
     bench.end("x", ACKED);
     bench.take(state("x", 2));
     assert!(bench.starts[0].refused.is_empty(), "another event starts anew");
+}
+
+#[test]
+fn ends_that_were_told_are_not_handed_to_the_next_try() {
+    for queue_events in [small().queue_events, 1] {
+        let mut bench = Bench::new(Config { queue_events, ..small() });
+        let event = Event { coalesced_ends: vec![end(1), end(2), end(3)], ..ending(4, state("x", 4)) };
+        bench.take(event.clone());
+        let bytes = bench.counts().bytes;
+        let told = vec![end(1).digest(), end(3).digest()];
+        let (reason, blame) = (Reason::Timeout, Blame::Sink);
+        bench.end("x", Outcome::Retry { reason, after: None, blame, refused: Arc::new([]), told });
+        assert!(bench.counts().bytes < bytes);
+        bench.pass(Duration::from_secs(1));
+        assert_eq!(bench.starts[0].event.coalesced_ends, [end(2)]);
+        bench.end("x", ACKED);
+        assert_eq!(bench.counts().bytes, 0);
+    }
 }
 
 #[test]

@@ -229,8 +229,9 @@ impl Common {
         let mut state = self.shared.lock();
         let held = Held { id: id.into(), sequence };
         let moved = state.take_over(shard, held, &mut found.tables, &notes);
-        self.notes.begin(shard, owner, sequence, notes);
         self.told.begin(shard, sequence, found.told.as_deref(), &self.names.told(shard));
+        self.told.noted(shard, &notes);
+        self.notes.begin(shard, owner, sequence, notes);
         let shards = state.shards.as_ref();
         let mut records = 0;
         let mut unfinished = Vec::new();

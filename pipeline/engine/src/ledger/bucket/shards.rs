@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
-use pipeline_core::{Key, Record};
+use pipeline_core::Key;
 
 use super::super::flight::Note;
 use super::super::state::State;
@@ -75,14 +75,7 @@ impl State {
                 self.put(table, &key, Some(packed.as_ref().into()));
             }
         }
-        let mut moved = Vec::new();
-        for note in notes {
-            self.noted = self.noted.max(note.number);
-            if self.change(&note.key, |record| Record::resume(record, &note.sent)) {
-                moved.push((Table::Records, note.key.clone()));
-            }
-        }
-        moved
+        notes.iter().flat_map(|note| self.resume(note)).collect()
     }
 
     /// Forgets a shard and all that is remembered of it.

@@ -17,6 +17,7 @@ use pipeline_core::{Digest, Key, Record, Report, Uid};
 
 use super::super::Ledger;
 use super::super::binary::{self, checksum};
+use super::super::flight::Note;
 use super::super::state::State;
 use super::shards::Held;
 use super::{Common, Remote};
@@ -115,6 +116,13 @@ impl Told {
     pub(super) fn begin(&self, shard: u32, sequence: u64, left: Option<&[u8]>, key: &str) {
         let recent = left.and_then(|left| read(key, left)).unwrap_or_default();
         self.lock().insert(shard, Page { sequence, recent, changed: false });
+    }
+
+    /// Takes in what only the notes of a former owner say: its rows were not written since.
+    pub(super) fn noted(&self, shard: u32, notes: &[Note]) {
+        for Note { key, sent, .. } in notes {
+            sent.told().for_each(|end| self.add(shard, digest(key, &sent.uid, end)));
+        }
     }
 
     /// Forgets a shard.

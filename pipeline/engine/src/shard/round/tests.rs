@@ -136,9 +136,27 @@ fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
     let (sent, end) = run(Round::new(eleven(), None, &none(), 2, Timestamp::UNIX_EPOCH), fails);
     assert_eq!(sent.len(), 11);
     assert!(end.settle.is_none());
-    let retry =
-        Outcome::Retry { reason: Reason::ServerError, after: None, blame: Blame::Sink, refused: none() };
+    let retry = Outcome::Retry {
+        reason: Reason::ServerError,
+        after: None,
+        blame: Blame::Sink,
+        refused: none(),
+        told: Vec::new(),
+    };
     assert_eq!(end.outcome, retry);
+}
+
+#[test]
+fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
+    let end = |number| Report { shows: Shows::End(Digest(number)), ..report(Entity::Application, number) };
+    let reports = vec![end(1), end(2), end(3), report(Entity::Application, 100)];
+    let fails = |report: &Report| match report.content {
+        Digest(3) => (Verdict::Retry, Reason::Unreachable),
+        _ => (Verdict::Acked, Reason::Refused),
+    };
+    let (_, end) = run(Round::new(enriched(reports), None, &none(), 4, Timestamp::UNIX_EPOCH), fails);
+    let Outcome::Retry { told, .. } = end.outcome else { panic!("not a retry") };
+    assert_eq!(told, [Digest(1), Digest(2)]);
 }
 
 #[test]

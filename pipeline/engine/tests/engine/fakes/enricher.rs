@@ -105,11 +105,9 @@ impl Enrich for Enricher {
 /// Names that begin so are of applications of which nothing is new, which is seen at once.
 pub(crate) const QUIET: &str = "quiet-";
 
-/// Ends that no state shows any more, later than the one that was acknowledged last.
+/// Ends that no state shows any more, but for the one that was acknowledged last.
 fn untold(event: &Event, known: Option<&Record>) -> Vec<Arc<OperationEnd>> {
-    let told = known.map_or(Digest::NONE, |known| known.operation);
-    let last = event.coalesced_ends.iter().rposition(|end| end.digest() == told);
-    event.coalesced_ends.iter().skip(last.map_or(0, |last| last + 1)).cloned().collect()
+    Record::untold(known, event.coalesced_ends.clone())
 }
 
 impl Enricher {

@@ -8,6 +8,7 @@
 //! and the resource it is about changed meanwhile: then another content was on its way that was never heard of, and what
 //! came is a report of the return to the first.
 
+mod again;
 mod content;
 mod epochs;
 mod gap;

@@ -30,6 +30,9 @@ const AFTER: f64 = 2.0;
 /// meanwhile is worked off on a machine that may be busy with other things.
 const FIRST: Duration = Duration::from_secs(600);
 const KNOWN_WITHIN: Duration = Duration::from_secs(300);
+/// So long after a ledger was lost everything is reported again: an owner that knows nothing compares after 5 s, and, if
+/// that fails, after 45 s more.
+const AGAIN_WITHIN: Duration = Duration::from_secs(90);
 /// So long nothing more may come once everything is known.
 const QUIET: Duration = Duration::from_millis(600);
 /// Between two looks.
@@ -169,12 +172,31 @@ impl World {
         self.load.make(&self.simulation, (RATE * AFTER) as u64, RATE).await?;
         let unowned = self.group.owners.longest();
         let missing = self.known(KNOWN_WITHIN).await?;
-        sleep(QUIET).await;
         let mut outcome = Outcome::new(event, told);
+        if event == Event::Disk {
+            self.came_again(&mut outcome).await;
+        }
+        sleep(QUIET).await;
         outcome.took = began.elapsed();
         outcome.unowned = unowned;
         self.judge(&mut outcome, missing).await;
         Ok(outcome)
+    }
+
+    /// Waits until every application was reported again, and no longer than [`AGAIN_WITHIN`]: after that, what is repeated
+    /// has no excuse.
+    async fn came_again(&self, outcome: &mut Outcome) {
+        let deadline = Instant::now() + AGAIN_WITHIN;
+        let mut left = self.witness.not_again();
+        while left.0 > 0 && Instant::now() < deadline {
+            sleep(LOOK).await;
+            left = self.witness.not_again();
+        }
+        let (count, name) = left;
+        outcome.demand(count == 0, || {
+            let name = name.unwrap_or_default();
+            format!("{count} applications were not reported again, {name} for one")
+        });
     }
 
     async fn judge(&mut self, outcome: &mut Outcome, missing: Missing) {

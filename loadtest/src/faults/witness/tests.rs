@@ -169,6 +169,24 @@ fn what_an_earlier_ledger_knew_may_come_again() {
 }
 
 #[test]
+fn an_application_that_is_there_and_did_not_come_again_is_told() {
+    for (over, again, expected) in [(false, false, 1), (true, false, 0), (false, true, 0)] {
+        let mut door = Door::new();
+        door.comes(0, "k1", 1, "a");
+        door.resource(0, "k2", "a");
+        door.seen.era += 1;
+        if over {
+            door.seen.deleted.insert(("app-00001".to_owned(), "u".to_owned()));
+        }
+        if again {
+            door.comes(5_000, "k3", 1, "a");
+        }
+        let told = Witness { seen: Arc::new(Mutex::new(door.seen)) }.not_again();
+        assert_eq!(told, (expected, (expected > 0).then(|| "app-00001".to_owned())));
+    }
+}
+
+#[test]
 fn latencies_end_with_the_report_of_that_state_or_a_newer_one() {
     let mut door = Door::new();
     let began = door.began;

@@ -64,6 +64,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
             answers: Answers { to: answer, every },
             lanes: config.owned.shards(sharding).len().try_into().unwrap_or(u32::MAX),
             post_timeout: leases.as_ref().map_or(config.grace, |leases| leases.post_timeout),
+            unknown: watch::Sender::default(),
         };
         let result = match leases {
             Some(leases) => replicas::run(term, leases, handle, watches, stop.clone()).await,

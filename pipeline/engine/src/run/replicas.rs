@@ -38,7 +38,7 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
     let mut terms = JoinSet::new();
     let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
     let mut fenced = term.shared.ledger.fenced();
-    let compared = super::spawn(compare(status.clone(), handle, stop.clone()));
+    let compared = super::spawn(compare(status.clone(), term.unknown.subscribe(), handle, stop.clone()));
     let told = super::spawn(tell(status, watches.subscribe(), term.clone()));
     loop {
         tokio::select! {
@@ -110,23 +110,29 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
     if stop.is_cancelled() && ended.is_ok() { Ok(()) } else { Err(EngineError::Leases) }
 }
 
-/// Compares everything with the cluster whenever another process has begun to watch: what happened between two watches, and
-/// what one that had been paused published late, is found so.
-async fn compare(mut status: watch::Receiver<Standing>, handle: Handle, stop: Shutdown) {
-    let mut known = None;
+/// Compares everything with the cluster whenever another process has begun to watch, so that what happened between two
+/// watches is found, and what one that had been paused published late; and whenever a shard has come whose ledger knows
+/// nothing, since what was listed before is on the bus no more.
+async fn compare(
+    mut status: watch::Receiver<Standing>,
+    mut unknown: watch::Receiver<u64>,
+    handle: Handle,
+    stop: Shutdown,
+) {
+    let mut compared = None;
     loop {
-        let zero = status.borrow_and_update().zero.clone();
-        if zero.is_some() && zero != known {
+        let cause = (status.borrow_and_update().zero.clone(), *unknown.borrow_and_update());
+        if cause.0.is_some() && compared.as_ref() != Some(&cause) {
             for settle in [SETTLE, SETTLE_AGAIN] {
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = tokio::time::sleep(settle) => {}
                 }
-                if status.borrow().zero != zero {
+                if status.borrow().zero != cause.0 || *unknown.borrow() != cause.1 {
                     break;
                 }
                 match handle.verify(VerifyOptions::default()).await {
-                    Ok(_) => known.clone_from(&zero),
+                    Ok(_) => compared = Some(cause.clone()),
                     // Somebody asked for the same, or the cluster cannot be listed now.
                     Err(VerifyError::Busy | VerifyError::Survey(_)) => {}
                     Err(VerifyError::Stopped) => return,
@@ -137,6 +143,7 @@ async fn compare(mut status: watch::Receiver<Standing>, handle: Handle, stop: Sh
         tokio::select! {
             () = stop.cancelled() => return,
             changed = status.changed() => if changed.is_err() { return },
+            changed = unknown.changed() => if changed.is_err() { return },
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Enrich, Key, Shutdown, Sink, Source, Timestamp};
+use tokio::sync::watch;
 
 use super::stream::{Stream, feed};
 use super::table::Table;
@@ -30,6 +31,8 @@ pub(super) struct Term<So, En, Si> {
     pub(super) lanes: u32,
     /// How long sending one report may take.
     pub(super) post_timeout: Duration,
+    /// Counts shards that were claimed and of which the ledger knows nothing.
+    pub(super) unknown: watch::Sender<u64>,
 }
 
 impl<So, En, Si> Clone for Term<So, En, Si> {
@@ -42,6 +45,7 @@ impl<So, En, Si> Clone for Term<So, En, Si> {
             answers: self.answers.clone(),
             lanes: self.lanes,
             post_timeout: self.post_timeout,
+            unknown: self.unknown.clone(),
         }
     }
 }
@@ -134,6 +138,7 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
                             shard,
                             "the ledger knows nothing of this shard: everything is reported"
                         );
+                        self.unknown.send_modify(|claims| *claims += 1);
                     }
                     return Some(claimed.unfinished);
                 }

@@ -127,6 +127,15 @@ impl<'a> Driver<'a> {
         self.make(HOT, Mix::default(), due, false)
     }
 
+    /// Deploys the newest commit of the hot application, so that each of its resources is looked at once more: over states
+    /// that were merged, a resource may have come back to the sync status and health that were reported, with another body.
+    ///
+    /// # Errors
+    /// When the application cannot be named.
+    pub(super) fn end_hot(&mut self) -> anyhow::Result<()> {
+        self.make(HOT, Mix { deploy: 1, ..Mix::NONE }, Instant::now(), false)
+    }
+
     fn make(&mut self, index: usize, mix: Mix, due: Instant, timed: bool) -> anyhow::Result<()> {
         let change = mix.choose(&mut self.chance);
         self.commits += u64::from(matches!(change, Change::Commit | Change::Deploy));

@@ -168,6 +168,9 @@ async fn open(
             others.next();
         }
     }
+    if hot.is_some() {
+        driver.end_hot()?;
+    }
     phase.finish(driver).await
 }
 

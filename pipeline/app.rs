@@ -34,9 +34,10 @@ pub(crate) use self::rbac::run as rbac;
 use crate::config::{Config, Loaded};
 
 /// Small pieces of many sizes come and go on every thread: with the system's allocator a third of the changes a second
-/// fewer were reported by two cores.
+/// fewer were reported by two cores. How it is set up stands in `.cargo/config.toml`.
+#[cfg(feature = "jemalloc")]
 #[global_allocator]
-static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A turn may take the time of all calls for its event, and then that of its reports, before its lane counts

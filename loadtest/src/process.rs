@@ -241,6 +241,10 @@ pub async fn binary() -> anyhow::Result<PathBuf> {
         if folder.ends_with("release") {
             build.arg("--release");
         }
+        if !has_make().await {
+            // The allocator of releases cannot be built; the system's is a slower one.
+            build.arg("--no-default-features");
+        }
         let built = build.status().await.context("run cargo build")?;
         if !built.success() {
             bail!("building gitops-runtime failed; its messages stand above");
@@ -250,6 +254,12 @@ pub async fn binary() -> anyhow::Result<PathBuf> {
         bail!("there is no {}; build it with `cargo build --package gitops-runtime`", program.display());
     }
     Ok(program)
+}
+
+async fn has_make() -> bool {
+    let asked =
+        Command::new("make").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().await;
+    asked.is_ok_and(|status| status.success())
 }
 
 /// The manifest of the workspace this program was built from, if cargo runs it.

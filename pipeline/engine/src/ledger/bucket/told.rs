@@ -219,6 +219,7 @@ impl Common {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ledger::flight::tests::a_note;
 
     fn held(sequence: u64) -> HashMap<u32, Held> {
         [(3, Held { id: "id".into(), sequence })].into()
@@ -246,6 +247,18 @@ mod tests {
         assert_eq!(read("k", b""), None);
         assert_eq!(read("k", &binary::seal("k", &[FORMAT + 1])), None);
         assert_eq!(read("k", &binary::seal("k", &[FORMAT, 1, 2])), None);
+    }
+
+    #[test]
+    fn what_only_the_notes_of_a_former_owner_say_is_taken_in_and_written() {
+        let told = Told::default();
+        told.begin(3, 7, None, "k");
+        let mut note = a_note(1, 1);
+        (note.sent.told, note.sent.operation) = (vec![Digest(4)], Digest(5));
+        told.noted(3, &[note.clone(), a_note(2, 2)]);
+        let ends = [4, 5].map(|end| digest(&note.key, &note.sent.uid, Digest(end)));
+        assert_eq!(told.lock()[&3].recent, ends);
+        assert_eq!(told.take(&held(7)).len(), 1);
     }
 
     #[test]

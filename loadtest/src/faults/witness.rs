@@ -322,8 +322,8 @@ impl Seen {
         // A report that was never answered in full is in flight until it is.
         let Some(answered) = taken.answered else { return };
         let commit = self.commit.unwrap_or(COMMIT);
-        match self.kills.iter_mut().find(|kill| kill.at < now && kill.meets(answered, commit)) {
-            // The answer went to a process that was dead.
+        match self.kills.iter_mut().rev().find(|kill| kill.at < now && kill.meets(answered, commit)) {
+            // The answer went to a process that was dead. Of two kills the later one: a process may be back soon, and killed.
             Some(kill) if kill.at < answered => {}
             Some(kill) => {
                 kill.again += 1;

@@ -157,6 +157,7 @@ impl World {
         self.group.owners.begin();
         // Of an application that goes while nothing is remembered of it nobody could tell.
         self.load.keep_all(event == Event::Disk);
+        let era = self.witness.era();
         let told = {
             let Self { simulation, witness, load, nats, group, chance, .. } = self;
             let platform = &simulation.platform;
@@ -174,7 +175,7 @@ impl World {
         let missing = self.known(KNOWN_WITHIN).await?;
         let mut outcome = Outcome::new(event, told);
         if event == Event::Disk {
-            self.came_again(&mut outcome).await;
+            self.came_again(era, &mut outcome).await;
         }
         sleep(QUIET).await;
         outcome.took = began.elapsed();
@@ -185,12 +186,12 @@ impl World {
 
     /// Waits until every application was reported again, and no longer than [`AGAIN_WITHIN`]: after that, what is repeated
     /// has no excuse.
-    async fn came_again(&self, outcome: &mut Outcome) {
+    async fn came_again(&self, era: u32, outcome: &mut Outcome) {
         let deadline = Instant::now() + AGAIN_WITHIN;
-        let mut left = self.witness.not_again();
+        let mut left = self.witness.not_again(era);
         while left.0 > 0 && Instant::now() < deadline {
             sleep(LOOK).await;
-            left = self.witness.not_again();
+            left = self.witness.not_again(era);
         }
         let (count, name) = left;
         outcome.demand(count == 0, || {

@@ -108,6 +108,18 @@ fn a_report_that_was_not_answered_is_in_flight_and_a_kill_sees_it() {
 }
 
 #[test]
+fn of_two_kills_close_together_the_later_one_meets_what_was_answered_in_between() {
+    let mut door = Door::new();
+    door.killed(1_000);
+    door.comes(1_200, "k1", 1, "a");
+    door.answered(1_205, "k1");
+    door.killed(1_230);
+    door.comes(1_400, "k1", 1, "a");
+    let again: Vec<u64> = door.seen.kills.iter().map(|kill| kill.again).collect();
+    assert_eq!((door.counts(), again), ((1, 0, 0), vec![0, 1]));
+}
+
+#[test]
 fn the_same_content_under_two_keys_is_beyond_also_after_a_kill() {
     let payload = |at: &str| format!("{{\"object\":\"x\",\"timestamp\":\"{at}\",\"source\":{{}}}}");
     let mut door = Door::new();
@@ -181,7 +193,7 @@ fn an_application_that_is_there_and_did_not_come_again_is_told() {
         if again {
             door.comes(5_000, "k3", 1, "a");
         }
-        let told = Witness { seen: Arc::new(Mutex::new(door.seen)) }.not_again();
+        let told = Witness { seen: Arc::new(Mutex::new(door.seen)) }.not_again(0);
         assert_eq!(told, (expected, (expected > 0).then(|| "app-00001".to_owned())));
     }
 }

@@ -291,10 +291,16 @@ impl Record {
     pub fn untold<E: Borrow<OperationEnd>>(record: Option<&Self>, mut ends: Vec<E>) -> Vec<E> {
         // Of what was folded together twice the order is lost; these times are written alike.
         ends.sort_by(|a, b| a.borrow().finished_at.cmp(&b.borrow().finished_at));
-        if let Some(record) = record.filter(|record| !record.operation.is_none()) {
-            ends.retain(|end| end.borrow().digest() != record.operation);
+        if let Some(record) = record {
+            ends.retain(|end| !record.told_last(end.borrow()));
         }
         ends
+    }
+
+    /// Whether this is the end of an operation that was told last.
+    #[must_use]
+    pub fn told_last(&self, end: &OperationEnd) -> bool {
+        !self.operation.is_none() && end.digest() == self.operation
     }
 
     fn row(&mut self, id: EntityId) -> &mut ResourceRow {

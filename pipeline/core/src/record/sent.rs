@@ -4,7 +4,7 @@ use crate::{Digest, Entity, Report, Uid, Version};
 
 use super::{Record, ResourceRow, Sections, Stub, Unanswered};
 
-/// An application has no more ends of operations waiting than its lane holds.
+/// So many ends are remembered of one application, the latest, should no commit succeed for long.
 const TOLD: usize = 256;
 
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the

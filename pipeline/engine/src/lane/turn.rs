@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Change, Digest, Filtered, Key, OperationEnd, Reason, Timestamp};
+use pipeline_core::{Change, Digest, Filtered, Key, Reason, Timestamp};
 
 use super::input::{Action, Blame, Folded, Outcome, Refused, Start, Step};
 use super::slot::{Held, Retry, Slot, State};
@@ -146,12 +146,11 @@ impl Lane {
 
     /// The event without ends of operations that were told.
     fn without(&mut self, mut held: Held, told: &[Digest]) -> Held {
-        let is_told = |end: &Arc<OperationEnd>| told.contains(&end.digest());
-        if told.is_empty() || !held.event.coalesced_ends.iter().any(is_told) {
+        if told.is_empty() {
             return held;
         }
         self.counts.bytes -= held.size;
-        Arc::make_mut(&mut held.event).coalesced_ends.retain(|end| !is_told(end));
+        Arc::make_mut(&mut held.event).coalesced_ends.retain(|end| !told.contains(&end.digest()));
         let held = Held::new(held.event, held.since, held.paid);
         self.counts.bytes += held.size;
         held

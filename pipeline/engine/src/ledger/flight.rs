@@ -29,6 +29,7 @@ const FIRST: u8 = 1 << 1;
 const OWED: u8 = 1 << 2;
 const STUB: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
+// 1 << 5 is of an earlier version, and says nothing any more.
 const TOLD: u8 = 1 << 6;
 
 /// A report that is on its way.

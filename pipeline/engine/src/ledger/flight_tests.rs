@@ -57,8 +57,8 @@ prop_compose! {
 
 prop_compose! {
     fn note()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u32, u64, u64, u64)>(),
-              flags in any::<[bool; 3]>(), told in prop::collection::vec(any::<u64>(), 0..4), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
-              stub in prop::option::of(stub())) -> Note {
+              flags in any::<[bool; 3]>(), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
+              told in prop::collection::vec(any::<u64>(), 0..4), stub in prop::option::of(stub())) -> Note {
         let (namespace, name, uid) = names;
         let (number, version, counter, content, decision, operation) = numbers;
         let [ends, first, owed] = flags;

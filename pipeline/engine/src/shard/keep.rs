@@ -1,9 +1,8 @@
 //! What a shard keeps beside acknowledgements, so that it outlives the process.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, OperationEnd, Record, Sink, Source};
+use pipeline_core::{Enrich, Key, Record, Sink, Source};
 
 use super::journal::Journal;
 use super::{Left, Shard};
@@ -97,14 +96,11 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     }
 }
 
-/// What remains of `pending` without the ends that are acknowledged: nearly every object shows the end of its last
+/// What remains of `pending` without the end that was told last: nearly every object shows the end of its last
 /// operation, and a restart takes all of them in at once.
 fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     if let Some(known) = known {
-        let of_life = pending.ends.iter().filter(|(uid, ..)| *uid == known.uid);
-        let left = Record::untold(Some(&known), of_life.map(|(.., end)| end.clone()).collect());
-        let is_left = |end: &Arc<OperationEnd>| left.iter().any(|kept| Arc::ptr_eq(kept, end));
-        pending.ends.retain(|(uid, _, end)| *uid != known.uid || is_left(end));
+        pending.ends.retain(|(uid, _, end)| *uid != known.uid || !known.told_last(end));
     }
     (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
 }
@@ -131,7 +127,9 @@ pub(crate) fn key(input: &Input) -> Option<&Key> {
 
 #[cfg(test)]
 mod tests {
-    use pipeline_core::{Digest, Uid, Version};
+    use std::sync::Arc;
+
+    use pipeline_core::{Digest, OperationEnd, Uid, Version};
 
     use super::*;
 

@@ -79,9 +79,9 @@ async fn a_shard_is_compared_below_the_path_of_events() {
         })
     );
     let below =
-        platform(&format!("{address}/root"), |config| config.path = "/in?tenant=a%2Fb".to_owned()).await;
+        platform(&format!("{address}/base"), |config| config.path = "/in?tenant=a%2Fb".to_owned()).await;
     below.digest(&shard()).await.unwrap();
-    assert_eq!(asked.lock().unwrap()[0].0, "/root/in/digest?tenant=a%2Fb");
+    assert_eq!(asked.lock().unwrap()[0].0, "/base/in/digest?tenant=a%2Fb");
 }
 
 #[tokio::test]

@@ -94,9 +94,9 @@ async fn a_large_payload_comes_whole_at_every_level() {
 #[tokio::test]
 async fn another_path_is_configured_below_the_address() {
     let requests = Requests::default();
-    let router = Router::new().route("/root/in", post(take)).with_state(requests.clone());
+    let router = Router::new().route("/base/in", post(take)).with_state(requests.clone());
     let address = serve(router).await;
-    let sink = platform(&format!("{address}/root/"), |config| config.path = "/in".to_owned()).await;
+    let sink = platform(&format!("{address}/base/"), |config| config.path = "/in".to_owned()).await;
     ship(&sink).await.unwrap();
     assert_eq!(requests.lock().unwrap().len(), 1);
 }

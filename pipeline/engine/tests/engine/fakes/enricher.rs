@@ -54,8 +54,10 @@ impl Enrich for Enricher {
         assert!(!panics, "a bug in the enrichment");
         let known = known.filter(|known| known.uid == event.uid);
         let owed = event.cause == Cause::Owed;
-        let mut reports: Vec<_> =
-            untold(event, known).iter().map(|end| self.end_of_operation(event, end)).collect();
+        let mut reports: Vec<_> = Record::untold(known, event.coalesced_ends.clone())
+            .iter()
+            .map(|end| self.end_of_operation(event, end))
+            .collect();
         if event.is_deleted() {
             return Ok(match known {
                 Some(_) => {
@@ -104,11 +106,6 @@ impl Enrich for Enricher {
 
 /// Names that begin so are of applications of which nothing is new, which is seen at once.
 pub(crate) const QUIET: &str = "quiet-";
-
-/// Ends that no state shows any more, but for the one that was acknowledged last.
-fn untold(event: &Event, known: Option<&Record>) -> Vec<Arc<OperationEnd>> {
-    Record::untold(known, event.coalesced_ends.clone())
-}
 
 impl Enricher {
     fn report(&self, event: &Event, entity: Entity, extra: u64) -> Report {

@@ -3,7 +3,9 @@
 
 use std::fmt;
 use std::future::Future;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -287,6 +289,7 @@ pub enum Note {
 type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
 type TakeNote = dyn Fn(Note) + Send + Sync;
 type Known = dyn Fn() -> Vec<(Key, Uid)> + Send + Sync;
+type Pace = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// What a source emits into: routes each event to the shard that owns its key.
 ///
@@ -298,6 +301,8 @@ pub struct Emitter {
     place: Arc<Place>,
     note: Arc<TakeNote>,
     known: Arc<Known>,
+    emitted: Arc<AtomicU64>,
+    pace: Option<Arc<Pace>>,
 }
 
 impl Emitter {
@@ -309,7 +314,14 @@ impl Emitter {
         note: impl Fn(Note) + Send + Sync + 'static,
         known: Arc<[(Key, Uid)]>,
     ) -> Self {
-        Self { shards, place: Arc::new(place), note: Arc::new(note), known: Arc::new(move || known.to_vec()) }
+        Self {
+            shards,
+            place: Arc::new(place),
+            note: Arc::new(note),
+            known: Arc::new(move || known.to_vec()),
+            emitted: Arc::default(),
+            pace: None,
+        }
     }
 
     /// The same, but what the ledger knows is asked for when it is needed: what was journaled may be reported, and go,
@@ -317,6 +329,23 @@ impl Emitter {
     #[must_use]
     pub fn knowing(self, known: impl Fn() -> Vec<(Key, Uid)> + Send + Sync + 'static) -> Self {
         Self { known: Arc::new(known), ..self }
+    }
+
+    /// The same, but a first list is held back between its pages: `pace` is given how many events were emitted so far,
+    /// and is over when the list may go on.
+    #[must_use]
+    pub fn paced<W: Future<Output = ()> + Send + 'static>(
+        self,
+        pace: impl Fn(u64) -> W + Send + Sync + 'static,
+    ) -> Self {
+        Self { pace: Some(Arc::new(move |emitted| Box::pin(pace(emitted)))), ..self }
+    }
+
+    /// Waits, between two pages of a first list, until the next one may be read: what was not read yet takes no room.
+    pub async fn may_go_on(&self) {
+        if let Some(pace) = &self.pace {
+            pace(self.emitted.load(Ordering::Relaxed)).await;
+        }
     }
 
     /// Whether this process owns `key`; events of other keys are not even built.
@@ -329,7 +358,10 @@ impl Emitter {
     /// is stopping.
     pub async fn emit(&self, event: Event) -> bool {
         match (self.place)(&event.key).and_then(|index| self.shards.get(index)) {
-            Some(shard) => shard.send(event).await.is_ok(),
+            Some(shard) => {
+                self.emitted.fetch_add(1, Ordering::Relaxed);
+                shard.send(event).await.is_ok()
+            }
             None => true,
         }
     }

@@ -6,6 +6,7 @@
 
 mod config;
 mod handle;
+mod listing;
 mod on_stream;
 mod replicas;
 mod stream;
@@ -202,7 +203,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
         });
         let verify = spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone()));
         let result = match work {
-            Work::Memory { shards } => on_memory(config, &shared, shards, lead, &stop).await,
+            Work::Memory { shards } => on_memory(config, &shared, (shards, table), lead, &stop).await,
             Work::Stream { joined, shards, results } => {
                 let shares = Shares { config, shared: shared.clone(), table, handle };
                 shares.run(joined, shards, results, &stop).await
@@ -249,7 +250,7 @@ impl Fixed {
 async fn on_memory<So: Source, En: Enrich, Si: Sink>(
     config: Config,
     shared: &Arc<Shared<So, En, Si>>,
-    shards: Vec<Fixed>,
+    (shards, table): (Vec<Fixed>, Arc<Table>),
     lead: Option<Runtime>,
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
@@ -268,7 +269,8 @@ async fn on_memory<So: Source, En: Enrich, Si: Sink>(
         tasks.spawn_on(shard.run(left, shard_stop.clone()), &lead);
     }
     let place = move |key: &Key| config.owned.lane(config.sharding, key);
-    let source = watching::watch(config, shared.clone(), inboxes.into(), place, source_stop.clone());
+    let source =
+        watching::watch(config, shared.clone(), inboxes.into(), place, Some(table), source_stop.clone());
     let source = AbortOnDropHandle::new(lead.spawn(source));
     let mut result = Ok(());
     while let Some(ended) = tasks.join_next().await {

@@ -54,15 +54,11 @@ impl ApplicationWatch {
         let mut listed = Listed::default();
         let mut pages = Pages::new(self.config.page_size);
         let resource_version = loop {
-            let body = pages.next(&self.api).await?;
-            let text = String::from_utf8_lossy(&body);
-            let page = Page::read(&text)?;
-            for item in page.items() {
-                self.take_listed(out, item.get(), position.listed, &mut listed).await?;
-            }
-            out.note(Note::Page { objects: page.items().len() });
-            if let Some(version) = pages.turn(page)? {
+            if let Some(version) = self.list_page(out, &mut pages, position.listed, &mut listed).await? {
                 break version;
+            }
+            if !position.listed {
+                out.may_go_on().await;
             }
         };
         self.take_vanished(out, object::version(&resource_version), known, &listed).await?;
@@ -70,6 +66,24 @@ impl ApplicationWatch {
         position.listed = true;
         position.at = Some(resource_version);
         Ok(())
+    }
+
+    /// Reads one page and hands over what is there; returns the version of the list after its last page.
+    async fn list_page(
+        &self,
+        out: &Emitter,
+        pages: &mut Pages,
+        relist: bool,
+        listed: &mut Listed,
+    ) -> Result<Option<String>, Stopped> {
+        let body = pages.next(&self.api).await?;
+        let text = String::from_utf8_lossy(&body);
+        let page = Page::read(&text)?;
+        for item in page.items() {
+            self.take_listed(out, item.get(), relist, listed).await?;
+        }
+        out.note(Note::Page { objects: page.items().len() });
+        Ok(pages.turn(page)?)
     }
 
     /// What was known before the list: seen by this process, whoever owns it, and until a first list is complete what

@@ -46,6 +46,12 @@ impl Table {
         self.running.read().unwrap_or_else(PoisonError::into_inner).get(&shard).cloned()
     }
 
+    /// What all of them did and hold, as they last told.
+    pub(super) fn counts(&self) -> LaneCounts {
+        let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
+        running.values().fold(LaneCounts::default(), |sum, told| sum.plus(&told.counts.borrow()))
+    }
+
     /// All of them, in order.
     pub(super) fn all(&self) -> Vec<Arc<Told>> {
         self.running.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()

@@ -6,17 +6,21 @@ use std::sync::Arc;
 use pipeline_core::{Emitter, Enrich, Event, Key, Note, Shutdown, Sink, Source};
 use tokio::sync::{mpsc, watch};
 
+use super::listing::Listing;
 use super::stream::outlet::Outlet;
+use super::table::Table;
 use super::{Config, INBOX, spawn};
 use crate::shard::Shared;
 use crate::supervise::supervise;
 
-/// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others.
+/// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others. A first
+/// list waits for the shards of `table`, where they are fed from memory.
 pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
     config: Config,
     shared: Arc<Shared<So, En, Si>>,
     inboxes: Arc<[mpsc::Sender<Event>]>,
     place: impl Fn(&Key) -> Option<usize> + Copy + Send + Sync + 'static,
+    table: Option<Arc<Table>>,
     stop: Shutdown,
 ) {
     let note = |shared: &Shared<So, En, Si>, note: &Note| {
@@ -34,7 +38,14 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
             known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
         };
         let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
-        let emitter = emitter.knowing(known);
+        let mut emitter = emitter.knowing(known);
+        if let Some(table) = &table {
+            let listing = Arc::new(Listing::new(table.clone()));
+            emitter = emitter.paced(move |emitted| {
+                let listing = listing.clone();
+                async move { listing.may_go_on(emitted).await }
+            });
+        }
         shared.source.run(emitter, stop.clone())
     };
     supervise(So::NAME, config.restart, &stop, broken, start).await;
@@ -68,7 +79,7 @@ impl<So: Source, En: Enrich, Si: Sink> Published<So, En, Si> {
                 let place = move |key: &Key| {
                     (leased || config.owned.lane(config.sharding, key).is_some()).then_some(0)
                 };
-                let watching = watch(config, shared.clone(), inboxes.clone(), place, ends.clone());
+                let watching = watch(config, shared.clone(), inboxes.clone(), place, None, ends.clone());
                 let mut watching = std::pin::pin!(watching);
                 tokio::select! {
                     () = &mut watching => continue,

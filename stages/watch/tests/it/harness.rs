@@ -47,6 +47,8 @@ pub(crate) struct Run {
     pub(crate) watch: Arc<ApplicationWatch>,
     pub(crate) seen: Seen,
     pub(crate) samples: Samples,
+    /// How many events had been emitted each time a list asked whether it may go on.
+    pub(crate) paced: Arc<Mutex<Vec<u64>>>,
     pub(crate) stop: Shutdown,
     events: mpsc::Receiver<Event>,
     notes: mpsc::UnboundedReceiver<Note>,
@@ -77,11 +79,17 @@ impl Run {
             },
             known.into(),
         );
+        let paced: Arc<Mutex<Vec<u64>>> = Arc::default();
+        let asked = paced.clone();
+        let out = out.paced(move |emitted| {
+            asked.lock().unwrap().push(emitted);
+            std::future::ready(())
+        });
         let stop = Shutdown::new();
         let watch = Arc::new(watch);
         let (stopped, running) = (stop.clone(), watch.clone());
         let task = tokio::spawn(async move { running.run(out, stopped).await });
-        Self { watch, seen, samples, stop, events, notes, task }
+        Self { watch, seen, samples, paced, stop, events, notes, task }
     }
 
     pub(crate) async fn event(&mut self) -> Event {

@@ -57,6 +57,27 @@ async fn a_list_of_250_comes_in_three_pages() {
 }
 
 #[tokio::test]
+async fn the_first_list_asks_between_its_pages_whether_it_may_go_on_and_later_ones_do_not() {
+    let items = many(250);
+    let mut watches = 0;
+    let fake = Fake::start(move |asked| match asked.kind() {
+        "list" => paged(asked, 900, &items),
+        _ => {
+            watches += 1;
+            if watches == 1 { Answer::Status(410) } else { Answer::Hang }
+        }
+    })
+    .await;
+    let mut run = Run::start(config(fake.address)).await;
+    for _ in 0..2 {
+        run.until(|note| note == Note::Listed { objects: 250 }).await;
+    }
+    assert_eq!(*run.paced.lock().unwrap(), [100, 200]);
+    assert_eq!(fake.asked("list").len(), 6);
+    run.finish().await.unwrap();
+}
+
+#[tokio::test]
 async fn the_body_is_what_the_server_sent_and_the_operation_is_read() {
     let object = r#"{ "metadata":{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"7"}, "status":{"operationState":{"phase":"Succeeded","finishedAt":"2026-11-21T12:00:00Z"}} , "spec":{"n":1.0}}"#;
     let fake = Fake::start(move |asked| match asked.kind() {

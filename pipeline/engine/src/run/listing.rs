@@ -1,0 +1,155 @@
+//! Holds a first list back while the shards work off what it has shown: an application that still stands with the API
+//! server takes no memory, and one that waits here does.
+//!
+//! takes: how many events the source has emitted - gives: a wait between two pages
+//! calls: nothing - fails: never; where nothing gets done the list goes on, because a watch that has not begun sees
+//! nothing, and what finds no room in a queue is read again on its turn
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::table::Table;
+use crate::lane::LaneCounts;
+
+/// Applications that may wait when the next page is read: the shards have enough to do until it is there.
+const WAITING: u64 = 512;
+/// How often it is looked. The shards tell their counters less often.
+const LOOK: Duration = Duration::from_millis(10);
+/// After so long in which nothing got done the list waits no more.
+const STUCK: Duration = Duration::from_secs(2);
+/// So long all waits of a list may be: an API server keeps for five minutes what it goes on from.
+const LONGEST: Duration = Duration::from_secs(120);
+
+/// One run of the source, until its first list is complete.
+#[derive(Debug)]
+pub(super) struct Listing {
+    table: Arc<Table>,
+    /// Events that the shards took from runs before.
+    before: u64,
+    /// How long it may still wait.
+    left: Mutex<Duration>,
+}
+
+impl Listing {
+    pub(super) fn new(table: Arc<Table>) -> Self {
+        let before = taken(&table.counts());
+        Self { table, before, left: Mutex::new(LONGEST) }
+    }
+
+    /// Waits until the shards hold few applications, of `emitted` events and of what else they have to do.
+    pub(super) async fn may_go_on(&self, emitted: u64) {
+        let (mut done, mut since) = (0, Instant::now());
+        loop {
+            let counts = self.table.counts();
+            let on_the_way = (self.before + emitted).saturating_sub(taken(&counts));
+            let held = on_the_way + counts.queued + counts.waiting + counts.in_flight + counts.dirty;
+            if held < WAITING || counts.paused {
+                return;
+            }
+            let now = counts.acked + counts.coalesced + counts.filtered + counts.parked;
+            if now != done {
+                (done, since) = (now, Instant::now());
+            } else if since.elapsed() >= STUCK {
+                self.spend(LONGEST);
+            }
+            if !self.spend(LOOK) {
+                return;
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Takes `time` of what is left, if anything is.
+    fn spend(&self, time: Duration) -> bool {
+        let mut left = self.left.lock().unwrap_or_else(PoisonError::into_inner);
+        let any = !left.is_zero();
+        *left = left.saturating_sub(time);
+        any
+    }
+}
+
+/// Events that came from the source, without what was read again.
+fn taken(counts: &LaneCounts) -> u64 {
+    counts.observed.saturating_sub(counts.reads)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::num::NonZeroU32;
+
+    use tokio::sync::{mpsc, watch};
+
+    use super::*;
+    use crate::run::table::Told;
+    use crate::sharding::Sharding;
+
+    fn table(counts: LaneCounts) -> (Arc<Table>, watch::Sender<LaneCounts>) {
+        let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });
+        let (tell, counts) = watch::channel(counts);
+        table.add(Told { number: 0, counts, commands: mpsc::channel(1).0 });
+        (Arc::new(table), tell)
+    }
+
+    /// How long a wait takes, for which each `step` moves the counters.
+    async fn waits(
+        listing: &Listing,
+        emitted: u64,
+        tell: &watch::Sender<LaneCounts>,
+        mut step: impl FnMut(&mut LaneCounts),
+    ) -> Duration {
+        let began = Instant::now();
+        let work = async {
+            loop {
+                sleep(Duration::from_millis(100)).await;
+                tell.send_modify(&mut step);
+            }
+        };
+        tokio::select! {
+            biased;
+            () = work => unreachable!("it goes on for ever"),
+            () = listing.may_go_on(emitted) => began.elapsed(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_goes_on_when_the_shards_have_worked_off_most_of_it() {
+        let (table, tell) =
+            table(LaneCounts { observed: 1_000, reads: 200, acked: 1_000, ..LaneCounts::default() });
+        let listing = Listing::new(table);
+        assert_eq!(waits(&listing, 511, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
+        let took = waits(&listing, 1_011, &tell, |counts| {
+            counts.observed += 100;
+            counts.acked += 100;
+        });
+        assert_eq!(took.await, Duration::from_millis(500), "100 are done in 100 ms, and 500 must be");
+        tell.send_modify(|counts| (counts.observed, counts.reads, counts.dirty) = (2_411, 600, 600));
+        let took = waits(&listing, 1_011, &tell, |counts| {
+            counts.dirty -= 30;
+            counts.acked += 30;
+        });
+        assert_eq!(took.await, Duration::from_millis(300), "what is to be read again waits, too");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_list_does_not_wait_for_what_does_not_get_done() {
+        let (table, tell) = table(LaneCounts::default());
+        let listing = Listing::new(table.clone());
+        let took = waits(&listing, 1_000, &tell, |_| {}).await;
+        assert!((STUCK..STUCK * 2).contains(&took), "nothing got done, and it took {took:?}");
+        assert_eq!(
+            waits(&listing, 1_100, &tell, |_| {}).await,
+            Duration::ZERO,
+            "nor does the next page wait"
+        );
+
+        let listing = Listing::new(table.clone());
+        let took = waits(&listing, 100_000, &tell, |counts| counts.acked += 1).await;
+        assert!((LONGEST..LONGEST * 2).contains(&took), "little got done, and it took {took:?}");
+
+        tell.send_modify(|counts| counts.paused = true);
+        let listing = Listing::new(table);
+        assert_eq!(waits(&listing, 1_000, &tell, |_| {}).await, Duration::ZERO, "the platform is away");
+    }
+}

@@ -20,7 +20,7 @@ fn key(n: usize) -> Key {
 fn packed_record(n: usize) -> Bytes {
     let mut record = Record::new(format!("uid-{n}").into());
     record.counter = u32::try_from(n).unwrap();
-    packed::encode(&record).into()
+    packed::encode(&record)
 }
 
 fn open(path: &Path) -> Result<(Store, Loaded), LedgerError> {

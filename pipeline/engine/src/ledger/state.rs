@@ -208,7 +208,7 @@ impl State {
         let gained = after.as_ref().map_or(0, |after| weight(key, after));
         let packed = self.tables.of_mut(table);
         let before = match after {
-            Some(after) => packed.insert(key.clone(), Arc::from(after)),
+            Some(after) => packed.insert(key.clone(), after),
             None => packed.remove(key),
         };
         let lost = before.map_or(0, |before| weight(key, &before));

@@ -1,7 +1,6 @@
 //! What the file holds beside its head: three tables of packed forms by application.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use pipeline_core::{Key, Record};
 
@@ -22,8 +21,8 @@ pub(super) enum Table {
 /// Where one packed form stands.
 pub(super) type Slot = (Table, Key);
 
-/// One packed form: shared, so that a commit holds what was there without a copy.
-pub(super) type Bytes = Arc<[u8]>;
+/// One packed form. A commit copies what is there: shared, each would carry two counts for as long as it is kept.
+pub(super) type Bytes = Box<[u8]>;
 
 /// A slot and what it is to hold; `None` is nothing.
 pub(super) type Row = (Slot, Option<Bytes>);
@@ -91,8 +90,7 @@ impl Tables {
 
 /// Bytes that one packed form takes in memory.
 pub(super) fn weight(key: &Key, packed: &[u8]) -> usize {
-    // Two counts stand before the bytes.
-    size_of::<(Key, Bytes)>() + key.as_str().len() + 2 * size_of::<usize>() + packed.len()
+    size_of::<(Key, Bytes)>() + key.as_str().len() + packed.len()
 }
 
 /// What of `key` moved.

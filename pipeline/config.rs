@@ -227,6 +227,8 @@ pub(crate) enum Sink {
         path: String,
         /// 0 to 9.
         gzip_level: u32,
+        /// Requests of one report each that may be under way, at least 1.
+        concurrency: usize,
         /// How many reports share a request; `None`: each has its own.
         batch: Option<Batch>,
     },

@@ -33,6 +33,11 @@ pub(super) fn engine(config: &Config) -> run::Config {
         concurrency: count(reporter.concurrency),
         reads: count(reporter.reads),
         reports_per_key: count(reporter.report_concurrency),
+        reports: match &reporter.sink {
+            config::Sink::Platform { concurrency, batch: None, .. } => Some(count(*concurrency)),
+            // What is shipped at the same time shares a request, or a write.
+            _ => None,
+        },
         retry: Backoff { min: reporter.retry_min, max: reporter.retry_max },
         circuit: circuit::Config {
             refused: Backoff { min: reporter.refused_probe, max: reporter.refused_probe },
@@ -171,7 +176,7 @@ pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich:
 /// The sink.
 pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Sink> {
     match &config.reporter.sink {
-        config::Sink::Platform { path, gzip_level, batch } => {
+        config::Sink::Platform { path, gzip_level, concurrency, batch } => {
             let platform = &config.platform;
             let token = token(config, &platform.token).await.context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
@@ -188,6 +193,7 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
                 ca_file: platform.ca_file.clone(),
                 insecure_skip_verify: platform.insecure,
                 timeout: platform.timeout,
+                max_idle: *concurrency,
                 ..sink.http
             };
             Ok(Sink::Platform(

@@ -358,6 +358,8 @@ pub(crate) struct SinkPlatform {
     pub(crate) path: As<UrlPath>,
     #[schemars(range(min = 0, max = 9))]
     pub(crate) gzip_level: u32,
+    #[schemars(range(min = 1, max = 4096))]
+    pub(crate) concurrency: usize,
     pub(crate) batch: Batch,
 }
 

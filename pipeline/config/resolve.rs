@@ -185,7 +185,7 @@ fn reporter(raw: raw::Reporter, sharding: Sharding, problems: &mut Problems) -> 
         |bucket| RateLimit { bucket, window: raw.rate_limit.window.0, learning: raw.rate_limit.learning };
     let sink = match (raw.sink.kind, raw.sink.file.path.0) {
         (SinkKind::Platform, _) => {
-            let raw::SinkPlatform { path, gzip_level, batch } = raw.sink.platform;
+            let raw::SinkPlatform { path, gzip_level, concurrency, batch } = raw.sink.platform;
             let most = bytes("reporter.sink.platform.batch.bytes", batch.bytes.0.0, 1 << 10, problems);
             let batch = batch.enabled.then_some(Batch {
                 path: batch.path.0.0,
@@ -193,7 +193,7 @@ fn reporter(raw: raw::Reporter, sharding: Sharding, problems: &mut Problems) -> 
                 bytes: most,
                 linger: batch.linger.0,
             });
-            Sink::Platform { path: path.0.0, gzip_level, batch }
+            Sink::Platform { path: path.0.0, gzip_level, concurrency, batch }
         }
         (SinkKind::Stdout, _) => Sink::Stdout,
         (SinkKind::File, Some(path)) => Sink::File(path),

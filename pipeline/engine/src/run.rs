@@ -15,12 +15,13 @@ mod term;
 mod watching;
 
 use std::fmt;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Enrich, Key, Shutdown, Sink, Source};
 use tokio::runtime::Handle as Runtime;
-use tokio::sync::{broadcast, mpsc, watch};
+use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
@@ -47,7 +48,7 @@ use table::{Table, Told};
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
 /// Traces kept for a listener that lags; older ones are lost to it.
-const TRACES: usize = 4096;
+const TRACES: usize = 1024;
 /// Requests of people that a shard has not taken yet.
 const COMMANDS: usize = 64;
 /// A source is told to stop together with the shards; when those have ended it gets this much longer.
@@ -154,6 +155,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
             tap,
             started,
             reports_per_key: usize::try_from(config.reports_per_key.get()).unwrap_or(usize::MAX),
+            places: places(config.reports),
             grace: config.grace,
             results: acknowledged,
         });
@@ -218,6 +220,12 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
         let written = shared.ledger.flush().await.map_err(EngineError::Ledger);
         result.and(written)
     }
+}
+
+/// Places for so many reports on their way.
+fn places(reports: Option<NonZeroU32>) -> Semaphore {
+    let places = reports.and_then(|reports| usize::try_from(reports.get()).ok());
+    Semaphore::new(places.unwrap_or(Semaphore::MAX_PERMITS))
 }
 
 /// A shard that is this process's for good.

@@ -61,7 +61,7 @@ impl Config {
             root_path: String::new(),
             token: None,
             http: stages_http::Config::default(),
-            concurrency: 100,
+            concurrency: 64,
             min_concurrency: 4,
             per_second: None,
             tries: 3,

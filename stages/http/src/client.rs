@@ -21,6 +21,9 @@ use crate::{Fault, HttpError, Target, Token, install_crypto, retry_after};
 /// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
 const ERROR_BODY: usize = 64 * 1024;
 
+/// A connection that nobody needed for so long is closed: after a burst a peer holds no more of them than it is called by.
+const IDLE: Duration = Duration::from_secs(30);
+
 /// How a peer is called.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -149,6 +152,7 @@ impl Config {
             .connect_timeout(self.connect_timeout)
             .timeout(self.timeout)
             .pool_max_idle_per_host(self.max_idle)
+            .pool_idle_timeout(IDLE)
             .tcp_nodelay(true)
             .tls_danger_accept_invalid_certs(self.insecure_skip_verify)
     }

@@ -30,6 +30,8 @@ pub struct Config {
     pub reads: NonZeroU32,
     /// Reports of one application on their way at a time.
     pub reports_per_key: NonZeroU32,
+    /// Reports on their way at a time, of all applications; `None` is as many as the lanes work on.
+    pub reports: Option<NonZeroU32>,
     /// Between tries.
     pub retry: Backoff,
     /// When the sink counts as down, and how long between probes.
@@ -68,6 +70,7 @@ impl Default for Config {
             concurrency: count(16),
             reads: count(16),
             reports_per_key: count(8),
+            reports: None,
             retry: Backoff::default(),
             circuit: circuit::Config::default(),
             restart: RESTART,

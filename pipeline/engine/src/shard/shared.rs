@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use pipeline_core::{Report, Timestamp};
-use tokio::sync::{broadcast, mpsc};
+use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
 use super::Breaker;
@@ -26,6 +26,8 @@ pub(crate) struct Shared<So, En, Si> {
     pub(crate) tap: Option<Tap>,
     pub(crate) started: Instant,
     pub(crate) reports_per_key: usize,
+    /// Places for reports on their way, of all applications.
+    pub(crate) places: Semaphore,
     pub(crate) grace: Duration,
     /// Takes what was acknowledged, for whoever reads the bus.
     pub(crate) results: Option<mpsc::Sender<Acknowledged>>,

@@ -9,6 +9,7 @@ use pipeline_core::{
     Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample,
     Shipment, Sink, Source, StageError, Stub, Timestamp, Turn, Version, traced,
 };
+use tokio::sync::{AcquireError, SemaphorePermit};
 use tokio::time::Instant;
 
 use super::history::Moments;
@@ -125,15 +126,16 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
             let ledger = shared.ledger.id_of(&event.key);
             let shipment = Shipment::new(report, &ledger, shared.ledger.sink(), counter);
             let shipment = shipment.with_epoch(fence.map(Fence::epoch));
-            flying.push(ship(shared, &event.key, fence, stub.as_ref(), shipment));
+            flying.push(ship(shared, (&event.key, fence, stub.as_ref()), probe, shipment));
         }
         let Some(shipped) = flying.next().await else { break };
-        let Shipped { report, answer, reason, after, sent, took } = match shipped {
+        // The answer that opens the circuit frees its place only then: nobody takes it but a probe.
+        let Shipped { report, answer, reason, after, sent, took, place: _place } = match shipped {
             Ok(shipped) => shipped,
-            Err(NotOurs(report)) => {
+            Err(Unsent(report, reason)) => {
                 // Nothing was sent, and so nothing is said of the sink.
-                round.settled(&report, Verdict::Retry, Reason::Stopping, None);
-                round.halt(Reason::Stopping);
+                round.settled(&report, Verdict::Retry, reason, None);
+                round.halt(reason);
                 continue;
             }
         };
@@ -185,7 +187,7 @@ pub(super) async fn read<So: Source, En: Enrich, Si: Sink>(
 }
 
 /// A report that was sent.
-struct Shipped {
+struct Shipped<'a> {
     report: Report,
     answer: Answer,
     /// Why it was not taken, if it was not.
@@ -196,26 +198,35 @@ struct Shipped {
     sent: Option<(std::time::Instant, u64)>,
     /// How long the sink took.
     took: Duration,
+    place: Place<'a>,
 }
 
-/// A report that was not sent: another process may own the shard by the time of the answer.
-struct NotOurs(Report);
+/// A place for a report under way; an error, which never is, stands for one that is not bounded.
+type Place<'a> = Result<SemaphorePermit<'a>, AcquireError>;
 
-/// Sends one report. The sink answers once for each; one that does not is taken to have failed.
-async fn ship<So, En, Si: Sink>(
-    shared: &Shared<So, En, Si>,
-    key: &Key,
-    fence: Option<&Fence>,
-    stub: Option<&Stub>,
+/// A report that was not sent, and why: another process may own the shard by the time of the answer, or the circuit
+/// has opened.
+struct Unsent(Report, Reason);
+
+/// Sends one report, when there is a place for it. The sink answers once for each; one that does not is taken to have
+/// failed.
+async fn ship<'a, So, En, Si: Sink>(
+    shared: &'a Shared<So, En, Si>,
+    (key, fence, stub): (&Key, Option<&Fence>, Option<&Stub>),
+    probe: Option<u64>,
     shipment: Shipment,
-) -> Result<Shipped, NotOurs> {
-    if fence.is_some_and(|fence| !fence.may_send()) {
-        return Err(NotOurs(shipment.report));
+) -> Result<Shipped<'a>, Unsent> {
+    let may_send = || fence.is_none_or(Fence::may_send);
+    if !may_send() || !shared.ledger.sending(key, &shipment.report, stub).await {
+        return Err(Unsent(shipment.report, Reason::Stopping));
     }
-    let noted = shared.ledger.sending(key, &shipment.report, stub).await;
-    // To write the note may have taken long.
-    if !noted || fence.is_some_and(|fence| !fence.may_send()) {
-        return Err(NotOurs(shipment.report));
+    let place = shared.places.acquire().await;
+    // To write the note, and to get the place, may have taken long.
+    if !may_send() {
+        return Err(Unsent(shipment.report, Reason::Stopping));
+    }
+    if let Err(reason) = shared.breaker.may_send(probe) {
+        return Err(Unsent(shipment.report, reason));
     }
     let began = Instant::now();
     let sent = shared.tap.is_some().then(|| (began.into_std(), shipment.span()));
@@ -249,7 +260,7 @@ async fn ship<So, En, Si: Sink>(
             (Answer::Failed { reason, after: None }, reason, None)
         }
     };
-    Ok(Shipped { report, answer, reason, after, sent, took })
+    Ok(Shipped { report, answer, reason, after, sent, took, place })
 }
 
 fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome {

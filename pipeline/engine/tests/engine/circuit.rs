@@ -82,6 +82,26 @@ async fn one_application_that_fails_holds_no_other_up() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn reports_that_wait_for_a_place_when_the_circuit_opens_are_not_sent() {
+    let (cluster, mut receiver) = (Cluster::new(), Receiver::new());
+    for number in 0..12 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    receiver.delay = std::sync::Arc::new(|| Duration::from_millis(10));
+    receiver.answers(|_, _| Err(StageError::retry(Reason::Unauthorized, "status 401")));
+    let mut config = crate::running::one_shard();
+    config.reports = std::num::NonZeroU32::new(2);
+    config.circuit.failures = 1;
+    let engine = start(config, cluster, Enricher::default(), receiver);
+    engine.until("paused", |counts| counts.paused && counts.in_flight == 0).await;
+    assert_eq!(engine.receiver.came().len(), 2, "two had a place when the first failed");
+    engine.receiver.answers(|_, _| Ok(()));
+    engine.until_idle(12).await;
+    assert_eq!(engine.receiver.newest().len(), 12);
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn reports_of_a_round_stop_when_the_circuit_opens() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("app", 1);

@@ -119,6 +119,22 @@ async fn of_eleven_reports_three_fail_and_only_they_are_sent_again() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn no_more_reports_are_under_way_at_once_than_have_a_place() {
+    let (cluster, mut receiver) = (Cluster::new(), Receiver::new());
+    for number in 0..40 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    receiver.delay = std::sync::Arc::new(|| Duration::from_millis(5));
+    let enricher = Enricher { resources: 10, ..Enricher::default() };
+    let config = Config { reports: NonZeroU32::new(3), ..Config::default() };
+    let engine = start(config, cluster, enricher, receiver);
+    engine.until_idle(40).await;
+    assert_eq!(engine.receiver.came().len(), 40 * 11);
+    assert_eq!(engine.receiver.most_of_all.load(std::sync::atomic::Ordering::SeqCst), 3);
+    engine.end().await;
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_refused_report_parks_its_application_until_it_is_replayed() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("bad", 1);

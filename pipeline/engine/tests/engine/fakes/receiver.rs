@@ -39,7 +39,10 @@ pub(crate) struct Receiver {
     /// Reports wait here for a permit.
     pub(crate) gate: Arc<Semaphore>,
     flying: Arc<Mutex<Flying>>,
+    /// The most that one application had under way.
     pub(crate) most_flying: Arc<AtomicUsize>,
+    /// The most that all had.
+    pub(crate) most_of_all: Arc<AtomicUsize>,
     /// Tells that the token has changed.
     pub(crate) credentials: Arc<Notify>,
     /// What it remembers for comparing.
@@ -55,6 +58,7 @@ impl Receiver {
             gate: Arc::new(Semaphore::new(Semaphore::MAX_PERMITS)),
             flying: Arc::default(),
             most_flying: Arc::default(),
+            most_of_all: Arc::default(),
             credentials: Arc::default(),
             held: Held::default(),
         }
@@ -98,6 +102,7 @@ impl Sink for Receiver {
                 assert!(!beside, "an application's report goes alone");
                 others.push((report.entity, report.version.0));
                 self.most_flying.fetch_max(others.len(), Ordering::SeqCst);
+                self.most_of_all.fetch_max(flying.values().map(Vec::len).sum(), Ordering::SeqCst);
             }
             self.gate.acquire().await.unwrap().forget();
             tokio::time::sleep((self.delay)()).await;

@@ -129,7 +129,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
             flying.push(ship(shared, (&event.key, fence, stub.as_ref()), probe, shipment));
         }
         let Some(shipped) = flying.next().await else { break };
-        // The answer that opens the circuit frees its place only then: nobody takes it but a probe.
+        // An answer frees its place when the circuit has heard it: whoever gets it then sees what the answer did.
         let Shipped { report, answer, reason, after, sent, took, place: _place } = match shipped {
             Ok(shipped) => shipped,
             Err(Unsent(report, reason)) => {

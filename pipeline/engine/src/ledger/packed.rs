@@ -237,18 +237,10 @@ fn uuid_bytes(uid: &str) -> Option<[u8; 16]> {
     (*uuid_text(value) == *uid).then(|| value.to_be_bytes())
 }
 
-/// Digits in groups of 8, 4, 4, 4 and 12: without the formatter, since every turn reads a record.
 fn uuid_text(value: u128) -> Uid {
-    let mut text = String::with_capacity(36);
-    for (at, byte) in value.to_be_bytes().into_iter().enumerate() {
-        if matches!(at, 4 | 6 | 8 | 10) {
-            text.push('-');
-        }
-        for digit in [byte >> 4, byte & 15] {
-            text.push(char::from(if digit < 10 { b'0' + digit } else { b'a' - 10 + digit }));
-        }
-    }
-    text.into()
+    let part = |shift: u32, bits: u32| (value >> shift) & ((1 << bits) - 1);
+    let (a, b, c, d, e) = (part(96, 32), part(80, 16), part(64, 16), part(48, 16), part(0, 48));
+    format!("{a:08x}-{b:04x}-{c:04x}-{d:04x}-{e:012x}").into()
 }
 
 #[cfg(test)]

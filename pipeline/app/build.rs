@@ -153,7 +153,6 @@ pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich:
         insecure_skip_verify: argocd.insecure,
         timeout: argocd.timeout,
         max_body: argocd.max_body,
-        max_idle: argocd.concurrency,
         ..stages_http::Config::default()
     };
     let mut enrichment = stages_enrich::stage::Config::new(client);

@@ -9,7 +9,7 @@ use pipeline_core::{
     Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample,
     Shipment, Sink, Source, StageError, Stub, Timestamp, Turn, Version, traced,
 };
-use tokio::sync::{AcquireError, SemaphorePermit};
+use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
 use super::history::Moments;
@@ -198,11 +198,9 @@ struct Shipped<'a> {
     sent: Option<(std::time::Instant, u64)>,
     /// How long the sink took.
     took: Duration,
-    place: Place<'a>,
+    /// Its place among the reports under way.
+    place: Option<SemaphorePermit<'a>>,
 }
-
-/// A place for a report under way; an error, which never is, stands for one that is not bounded.
-type Place<'a> = Result<SemaphorePermit<'a>, AcquireError>;
 
 /// A report that was not sent, and why: another process may own the shard by the time of the answer, or the circuit
 /// has opened.
@@ -220,7 +218,8 @@ async fn ship<'a, So, En, Si: Sink>(
     if !may_send() || !shared.ledger.sending(key, &shipment.report, stub).await {
         return Err(Unsent(shipment.report, Reason::Stopping));
     }
-    let place = shared.places.acquire().await;
+    // Never closed; if it were, the bound alone would be lost.
+    let place = shared.places.acquire().await.ok();
     // To write the note, and to get the place, may have taken long.
     if !may_send() {
         return Err(Unsent(shipment.report, Reason::Stopping));

@@ -19,7 +19,6 @@ use pipeline_core::{Compared, Enrich, Key, ShardDigest, Shutdown, Sink, Source, 
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
 use crate::circuit::State;
-use crate::lane::LaneCounts;
 use crate::ledger::Acknowledged;
 use crate::run::{Config, Handle};
 use crate::shard::Shared;
@@ -211,8 +210,7 @@ async fn acknowledged<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, 
 /// Nothing of the shard is under way, by what it told last.
 fn is_calm(handle: &Handle, shard: u32) -> bool {
     let shards = handle.status().shards;
-    let rests = |counts: &LaneCounts| counts.queued + counts.waiting + counts.in_flight + counts.dirty == 0;
-    shards.iter().any(|(number, counts)| *number == shard && rests(counts))
+    shards.iter().any(|(number, counts)| *number == shard && counts.held() == 0)
 }
 
 #[cfg(test)]

@@ -336,7 +336,7 @@ impl Heard {
                 (State::Failing, format!("shard {shard} does not run"))
             } else if may_run(counts) && still > limits.lane_stuck {
                 (State::Failing, format!("shard {shard}: no turn has ended for {} s", still.as_secs()))
-            } else if holds(counts) && oldest > limits.oldest_unreported {
+            } else if counts.held() > 0 && oldest > limits.oldest_unreported {
                 let age = oldest.as_secs();
                 (State::Degraded, format!("shard {shard}: the oldest change has waited for {age} s"))
             } else {
@@ -383,17 +383,13 @@ impl Heard {
 
 /// Grows with every turn and read that ends, however it ends.
 fn ended(counts: &LaneCounts) -> u64 {
-    counts.acked + counts.coalesced + counts.filtered + counts.parked + counts.retried + counts.reads
+    counts.over() + counts.retried + counts.reads
 }
 
 /// Whether something is there that needs no more waiting: a lane that waits for a retry is not stuck, and one
 /// whose sink is away cannot start anything.
 fn may_run(counts: &LaneCounts) -> bool {
     !counts.paused && counts.ready + counts.in_flight + counts.reading > 0
-}
-
-fn holds(counts: &LaneCounts) -> bool {
-    counts.queued + counts.waiting + counts.in_flight + counts.dirty > 0
 }
 
 #[cfg(test)]

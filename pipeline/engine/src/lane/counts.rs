@@ -1,5 +1,6 @@
 //! What one lane has done and holds, as one snapshot.
 
+use std::iter::Sum;
 use std::time::Duration;
 
 /// One lane's counters (they only grow) and gauges, all taken at one instant.
@@ -66,12 +67,24 @@ pub struct LaneCounts {
 }
 
 impl LaneCounts {
+    /// Events that have left, by any exit.
+    #[must_use]
+    pub fn over(&self) -> u64 {
+        self.acked + self.coalesced + self.filtered + self.parked
+    }
+
+    /// What there is to do: events that are held, and keys that are to be read again.
+    #[must_use]
+    pub fn held(&self) -> u64 {
+        self.queued + self.waiting + self.in_flight + self.dirty
+    }
+
     /// What a lane did that is given up: its counters, without what it held, which another process takes up.
     #[must_use]
     pub fn left(&self) -> Self {
         let Self { acked, coalesced, filtered, parked, .. } = *self;
         Self {
-            observed: acked + coalesced + filtered + parked,
+            observed: self.over(),
             acked,
             coalesced,
             filtered,
@@ -91,9 +104,8 @@ impl LaneCounts {
     /// What is missing (positive) or counted twice (negative); 0 at any moment.
     #[must_use]
     pub fn balance(&self) -> i64 {
-        let out = self.acked + self.coalesced + self.filtered + self.parked;
         let held = self.queued + self.waiting + self.in_flight;
-        self.observed.cast_signed() - (out + held).cast_signed()
+        self.observed.cast_signed() - (self.over() + held).cast_signed()
     }
 
     /// Sums two lanes; the older of two ages, paused if either is.
@@ -127,5 +139,11 @@ impl LaneCounts {
             parked_dropped: self.parked_dropped + other.parked_dropped,
             paused: self.paused || other.paused,
         }
+    }
+}
+
+impl Sum for LaneCounts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, next| sum.plus(&next))
     }
 }

@@ -114,8 +114,11 @@ impl Lanes {
     pub(super) fn show(&self, now: Instant) {
         let aged = |snapshot: &Snapshot| {
             let counts = snapshot.counts;
-            let held = counts.queued + counts.waiting + counts.in_flight + counts.dirty > 0;
-            let since = if held { now.saturating_duration_since(snapshot.taken) } else { Duration::ZERO };
+            let since = if counts.held() > 0 {
+                now.saturating_duration_since(snapshot.taken)
+            } else {
+                Duration::ZERO
+            };
             LaneCounts { oldest: counts.oldest + since, ..counts }
         };
         let gone = self.gone.unwrap_or_default();

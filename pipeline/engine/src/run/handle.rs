@@ -48,7 +48,7 @@ impl Status {
     /// All shards together.
     #[must_use]
     pub fn total(&self) -> LaneCounts {
-        self.shards.iter().fold(LaneCounts::default(), |sum, (_, counts)| sum.plus(counts))
+        self.shards.iter().map(|(_, counts)| *counts).sum()
     }
 }
 

@@ -44,13 +44,11 @@ impl Listing {
         loop {
             let counts = self.table.counts();
             let on_the_way = (self.before + emitted).saturating_sub(taken(&counts));
-            let held = on_the_way + counts.queued + counts.waiting + counts.in_flight + counts.dirty;
-            if held < WAITING || counts.paused {
+            if on_the_way + counts.held() < WAITING || counts.paused {
                 return;
             }
-            let now = counts.acked + counts.coalesced + counts.filtered + counts.parked;
-            if now != done {
-                (done, since) = (now, Instant::now());
+            if counts.over() != done {
+                (done, since) = (counts.over(), Instant::now());
             } else if since.elapsed() >= STUCK {
                 self.spend(LONGEST);
             }

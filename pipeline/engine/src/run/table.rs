@@ -49,7 +49,7 @@ impl Table {
     /// What all of them did and hold, as they last told.
     pub(super) fn counts(&self) -> LaneCounts {
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
-        running.values().fold(LaneCounts::default(), |sum, told| sum.plus(&told.counts.borrow()))
+        running.values().map(|told| *told.counts.borrow()).sum()
     }
 
     /// All of them, in order.

@@ -1,7 +1,7 @@
 //! Bytes of packed forms: written and read back, taking nothing on trust.
 //!
-//! All integers are little-endian; lengths are variable (seven bits a byte, lowest first), and a text is its length
-//! and its bytes.
+//! All integers of a fixed size are little-endian; numbers and lengths are variable (seven bits a byte, lowest first),
+//! and a text is its length and its bytes.
 
 /// Bytes that are not what they should be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,11 @@ pub(super) fn checksum(key: &str, packed: &[u8]) -> u64 {
 }
 
 pub(super) fn put_length(out: &mut Vec<u8>, length: usize) {
-    let mut rest = length as u64;
+    put_number(out, length as u64);
+}
+
+pub(super) fn put_number(out: &mut Vec<u8>, number: u64) {
+    let mut rest = number;
     while rest >= 0x80 {
         out.push((rest & 0x7f) as u8 | 0x80);
         rest >>= 7;
@@ -86,12 +90,21 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn length(&mut self) -> Result<usize, PackedError> {
-        let mut length = 0_u64;
-        for shift in (0..63).step_by(7) {
+        usize::try_from(self.number()?).map_err(|_| PackedError::Damaged)
+    }
+
+    /// A number that takes more bytes than it needs, or more bits than there are, was not written here.
+    pub(super) fn number(&mut self) -> Result<u64, PackedError> {
+        let mut number = 0_u64;
+        for shift in (0..64).step_by(7) {
             let byte = self.u8()?;
-            length |= u64::from(byte & 0x7f) << shift;
+            let bits = u64::from(byte & 0x7f);
+            if (bits << shift) >> shift != bits || (byte == 0 && shift > 0) {
+                return Err(PackedError::Damaged);
+            }
+            number |= bits << shift;
             if byte & 0x80 == 0 {
-                return usize::try_from(length).map_err(|_| PackedError::Damaged);
+                return Ok(number);
             }
         }
         Err(PackedError::Damaged)

@@ -24,7 +24,7 @@ pub(super) fn migrate(database: &Database, path: &Path, found: u64) -> Result<()
     Ok(())
 }
 
-/// Format 1: records knew nothing that is unsure, and not when they were reported.
+/// Rewrites all records in the present format, so that none takes the room of an earlier one.
 fn rewrite(database: &Database) -> Result<usize, redb::Error> {
     let damaged = |what: &str| redb::Error::Corrupted(what.to_owned());
     let transaction = begin(database)?;

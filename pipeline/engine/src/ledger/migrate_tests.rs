@@ -1,4 +1,4 @@
-//! Files of the first format, and files with room to give back.
+//! Files of earlier formats, and files with room to give back.
 
 use std::fs;
 
@@ -6,7 +6,7 @@ use pipeline_core::{Digest, EntityId, Key, Record, ResourceRow, Unanswered, Vers
 
 use super::*;
 use crate::ledger::hostile_tests::{Fault, Faults, fast_folder, in_two_phases, opener_with};
-use crate::ledger::packed::tests::first_format;
+use crate::ledger::packed::tests::earlier_format;
 use crate::ledger::tests::{key, open, slow};
 use crate::ledger::{Ledger, LedgerOptions, Origin};
 
@@ -30,20 +30,20 @@ fn record(n: u64) -> Record {
     record
 }
 
-/// A file as the first format had it: two tables of records, and no word of what is covered.
-fn first_file(path: &Path, records: u64) {
+/// A file as an earlier format had it: two tables of records, and no word of what is covered.
+fn earlier_file(path: &Path, format: u8, records: u64) {
     let database = Database::create(path).unwrap();
     let transaction = database.begin_write().unwrap();
     {
         let mut head = transaction.open_table(LEDGER).unwrap();
-        head.insert("format", "1").unwrap();
+        head.insert("format", format.to_string().as_str()).unwrap();
         head.insert("id", "00112233445566778899aabbccddeeff").unwrap();
         for sink in ["platform", "file"] {
             let name = format!("records/{sink}");
             let mut rows = transaction.open_table(definition(&name)).unwrap();
             for n in 0..records {
                 let key = key(usize::try_from(n).unwrap());
-                let sealed = binary::seal(key.as_str(), &first_format(&record(n)));
+                let sealed = binary::seal(key.as_str(), &earlier_format(&record(n), format));
                 rows.insert(key.as_str(), sealed.as_slice()).unwrap();
             }
         }
@@ -70,28 +70,30 @@ fn check(ledger: &Ledger, records: u64) {
 }
 
 #[test]
-fn a_file_of_the_first_format_is_migrated_for_every_sink() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("ledger.redb");
-    first_file(&path, 50);
-    let ledger = open(&path);
-    assert!(in_two_phases(&fs::read(&path).unwrap()));
-    check(&ledger, 50);
-    drop(ledger);
-    assert_eq!(format_of(&path), "2");
-    let other = LedgerOptions { sink: "file".to_owned(), ..slow() };
-    check(&Ledger::open(&path, other).unwrap(), 50);
-    check(&open(&path), 50);
+fn a_file_of_an_earlier_format_is_migrated_for_every_sink() {
+    for format in [1, 2] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger.redb");
+        earlier_file(&path, format, 50);
+        let ledger = open(&path);
+        assert!(in_two_phases(&fs::read(&path).unwrap()));
+        check(&ledger, 50);
+        drop(ledger);
+        assert_eq!(format_of(&path), "3");
+        let other = LedgerOptions { sink: "file".to_owned(), ..slow() };
+        check(&Ledger::open(&path, other).unwrap(), 50);
+        check(&open(&path), 50);
+    }
 }
 
 #[test]
 fn a_damaged_file_of_the_first_format_is_set_aside() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.redb");
-    first_file(&path, 5);
+    earlier_file(&path, 1, 5);
     let database = Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
-    let of_another = binary::seal("argocd/app-2", &first_format(&record(1)));
+    let of_another = binary::seal("argocd/app-2", &earlier_format(&record(1), 1));
     transaction
         .open_table(definition("records/file"))
         .unwrap()
@@ -104,12 +106,12 @@ fn a_damaged_file_of_the_first_format_is_set_aside() {
 }
 
 #[test]
-fn a_migration_that_is_cut_short_anywhere_leaves_the_first_format_or_the_second() {
+fn a_migration_that_is_cut_short_anywhere_leaves_the_first_format_or_the_last() {
     let folder = fast_folder();
     let made = folder.path().join("made.redb");
-    first_file(&made, 30);
+    earlier_file(&made, 1, 30);
     let whole = fs::read(&made).unwrap();
-    let (mut first, mut second) = (0, 0);
+    let (mut first, mut last) = (0, 0);
     for call in 0.. {
         let path = folder.path().join("ledger.redb");
         fs::write(&path, &whole).unwrap();
@@ -128,7 +130,7 @@ fn a_migration_that_is_cut_short_anywhere_leaves_the_first_format_or_the_second(
         faults.lift();
         match format_of(&path).as_str() {
             "1" => first += 1,
-            "2" => second += 1,
+            "3" => last += 1,
             other => panic!("format {other}"),
         }
         check(&open(&path), 30);
@@ -136,7 +138,7 @@ fn a_migration_that_is_cut_short_anywhere_leaves_the_first_format_or_the_second(
             break;
         }
     }
-    assert!(first > 3 && second > 0, "{first} of the first format, {second} of the second");
+    assert!(first > 3 && last > 0, "{first} of the first format, {last} of the last");
 }
 
 #[test]

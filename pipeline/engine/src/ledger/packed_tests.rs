@@ -37,7 +37,7 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn stub()(repo_url in ".{0,200}", server in ".{0,40}",
+    fn stub()(repo_url in ".{0,200}", server in prop_oneof![".{0,40}", Just(HERE.to_owned())],
               parent in prop::option::of((".{0,10}", ".{1,10}"))) -> Stub {
         let parent = parent.map(|(namespace, name)| ParentRef { namespace, name });
         Stub { repo_url, server, parent }
@@ -77,7 +77,6 @@ proptest! {
         let mut bytes = bytes;
         if headed && bytes.len() > 1 {
             bytes[0] = FORMAT;
-            bytes[1] &= 0x7f;
         }
         // What decodes is a record: it has one packed form, and that decodes to itself.
         if let Ok(record) = decode(&bytes) {
@@ -128,6 +127,108 @@ fn sample() -> Record {
 fn the_format_on_disk_is_this_one() {
     let hex: String = encode(&sample()).iter().map(|byte| format!("{byte:02x}")).collect();
     let expected = concat!(
+        "03",
+        "2a",
+        "0123456789abcdef0123456789abcdef",
+        "8202",
+        "0000000000000000",
+        "0000000000000000",
+        "03",
+        "04000000",
+        "0175",
+        "00",
+        "01",
+        "0700000000000000",
+        "0800000000000000",
+        "0900000000000000",
+        "af01",
+        "0b00000000000000",
+        "0c000000",
+    );
+    assert_eq!(hex, expected);
+}
+
+fn as_of_the_first_format(record: &Record) -> Record {
+    let unanswered = Unanswered::default();
+    let mut sure = Record { unsure: false, unanswered, reported: 0, ..record.clone() };
+    sure.resources.iter_mut().for_each(|row| (row.unsure, row.unanswered) = (false, unanswered));
+    sure
+}
+
+/// A record as an earlier format had it.
+pub(in crate::ledger) fn earlier_format(record: &Record, format: u8) -> Vec<u8> {
+    let record = &if format == FIRST { as_of_the_first_format(record) } else { record.clone() };
+    let whole = encode(record);
+    let mut out = vec![format, whole[1] & !AT_HOME];
+    match uuid_bytes(&record.uid) {
+        Some(uid) => out.extend(uid),
+        None => put_text(&mut out, &record.uid),
+    }
+    out.extend(record.version.0.to_le_bytes());
+    let sections = record.sections.iter().flat_map(|it| [it.spec, it.status, it.operation, it.metadata]);
+    for digest in sections.chain([record.operation, record.content]) {
+        out.extend(digest.0.to_le_bytes());
+    }
+    out.extend(record.counter.to_le_bytes());
+    let sent = |out: &mut Vec<u8>, unanswered: Unanswered| {
+        if unanswered != Unanswered::default() {
+            put_unanswered(out, unanswered);
+        }
+    };
+    if format != FIRST {
+        out.extend(record.reported.to_le_bytes());
+        sent(&mut out, record.unanswered);
+    }
+    put_text(&mut out, &record.stub.repo_url);
+    put_text(&mut out, &record.stub.server);
+    if let Some(parent) = &record.stub.parent {
+        put_text(&mut out, &parent.namespace);
+        put_text(&mut out, &parent.name);
+    }
+    put_length(&mut out, record.resources.len());
+    for row in &record.resources {
+        for number in [row.id.0, row.decision.0, row.content.0] {
+            out.extend(number.to_le_bytes());
+        }
+        out.extend(row.counter.to_le_bytes());
+        let is_sent = row.unanswered != Unanswered::default();
+        out.push(
+            [row.owed, row.gone, row.unsure, is_sent]
+                .iter()
+                .rev()
+                .fold(0, |flags, set| flags << 1 | u8::from(*set)),
+        );
+        sent(&mut out, row.unanswered);
+    }
+    out
+}
+
+proptest! {
+    #[test]
+    fn a_record_of_the_first_format_is_sure_and_was_reported_at_no_known_time(record in record()) {
+        let first = earlier_format(&record, FIRST);
+        let expected = as_of_the_first_format(&record);
+        prop_assert_eq!(uid(&first), Ok(expected.uid.clone()));
+        prop_assert_eq!(decode(&first), Ok(expected));
+    }
+
+    #[test]
+    fn a_record_of_the_second_format_comes_back(record in record()) {
+        let second = earlier_format(&record, SECOND);
+        prop_assert_eq!(uid(&second), Ok(record.uid.clone()));
+        prop_assert_eq!(decode(&second), Ok(record));
+    }
+}
+
+fn bytes(hex: &str) -> Vec<u8> {
+    let digits: Vec<char> = hex.chars().collect();
+    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
+    digits.chunks(2).map(byte).collect()
+}
+
+#[test]
+fn the_second_format_on_disk_is_read() {
+    let second = bytes(concat!(
         "02",
         "2a",
         "0123456789abcdef0123456789abcdef",
@@ -146,44 +247,16 @@ fn the_format_on_disk_is_this_one() {
         "0f",
         "0b00000000000000",
         "0c000000",
-    );
-    assert_eq!(hex, expected);
-}
-
-fn as_of_the_first_format(record: &Record) -> Record {
-    let unanswered = Unanswered::default();
-    let mut sure = Record { unsure: false, unanswered, reported: 0, ..record.clone() };
-    sure.resources.iter_mut().for_each(|row| (row.unsure, row.unanswered) = (false, unanswered));
-    sure
-}
-
-/// A record as format 1 had it.
-pub(in crate::ledger) fn first_format(record: &Record) -> Vec<u8> {
-    let sure = as_of_the_first_format(record);
-    let mut packed = encode(&sure).into_vec();
-    let mut from = Reader(&packed[2..]);
-    let uid = if packed[1] & UUID == 0 { from.text().map(str::len) } else { from.take(16).map(<[u8]>::len) };
-    assert!(uid.is_ok());
-    let sections = if sure.sections.is_some() { 32 } else { 0 };
-    let reported = packed.len() - from.0.len() + 8 + sections + 8 + 8 + 4;
-    packed.drain(reported..reported + 4);
-    packed[0] = FIRST;
-    packed
-}
-
-proptest! {
-    #[test]
-    fn a_record_of_the_first_format_is_sure_and_was_reported_at_no_known_time(record in record()) {
-        let first = first_format(&record);
-        let expected = as_of_the_first_format(&record);
-        prop_assert_eq!(uid(&first), Ok(expected.uid.clone()));
-        prop_assert_eq!(decode(&first), Ok(expected));
-    }
+    ));
+    assert_eq!(decode(&second), Ok(sample()));
+    let mut newer = second;
+    newer[1] |= AT_HOME;
+    assert_eq!(decode(&newer), Err(PackedError::Damaged), "the second format wrote every server's text");
 }
 
 #[test]
 fn the_first_format_on_disk_is_read() {
-    let hex = concat!(
+    let first = bytes(concat!(
         "01",
         "0a",
         "0123456789abcdef0123456789abcdef",
@@ -199,33 +272,60 @@ fn the_first_format_on_disk_is_read() {
         "0900000000000000",
         "0a000000",
         "03",
-    );
-    let digits: Vec<char> = hex.chars().collect();
-    let byte = |pair: &[char]| u8::from_str_radix(&pair.iter().collect::<String>(), 16).unwrap();
-    let bytes: Vec<u8> = digits.chunks(2).map(byte).collect();
-    assert_eq!(decode(&bytes), Ok(as_of_the_first_format(&sample())));
-    let mut newer = bytes;
+    ));
+    assert_eq!(decode(&first), Ok(as_of_the_first_format(&sample())));
+    let mut newer = first;
     newer[1] |= UNSURE;
     assert_eq!(decode(&newer), Err(PackedError::Damaged), "the first format knew nothing that is unsure");
 }
 
 #[test]
-fn a_resource_takes_at_most_32_bytes() {
+fn a_resource_takes_at_most_26_bytes() {
     let mut record = sample();
     record.resources[0].unanswered = Unanswered::default();
     let row = record.resources[0];
     let one = encode(&record).len();
     record.resources = (0..1001).map(|id| ResourceRow { id: EntityId(id), ..row }).collect();
-    assert!(encode(&record).len() - one <= 32 * 1000);
+    assert!(encode(&record).len() - one <= 26 * 1000 + 1, "and one of the number of rows");
+}
+
+#[test]
+fn the_clusters_own_server_takes_no_room() {
+    let mut record = sample();
+    let none = encode(&record).len();
+    record.stub.server = HERE.to_owned();
+    let mut packed = encode(&record).into_vec();
+    assert_eq!(packed.len(), none - 1);
+    assert_eq!(decode(&packed), Ok(record));
+    // Written out it is another spelling of the same.
+    packed[1] &= !AT_HOME;
+    let at = 2 + 16 + 2 + 8 + 8 + 1 + 4 + 2;
+    packed.splice(at..at, [&[30], HERE.as_bytes()].concat());
+    assert_eq!(decode(&packed), Err(PackedError::Damaged));
+}
+
+#[test]
+fn a_number_has_one_spelling() {
+    for number in [0, 1, 0x7f, 0x80, 0x3fff, 0x4000, u64::from(u32::MAX), u64::MAX >> 1, u64::MAX] {
+        let mut out = Vec::new();
+        put_number(&mut out, number);
+        let mut from = Reader(&out);
+        assert_eq!((from.number(), from.0), (Ok(number), &[][..]));
+    }
+    for bytes in
+        [&[0x80, 0][..], &[0xff], &[], &[0xff; 11], &[255, 255, 255, 255, 255, 255, 255, 255, 255, 2]]
+    {
+        assert_eq!(Reader(bytes).number(), Err(PackedError::Damaged), "{bytes:?}");
+    }
 }
 
 #[test]
 fn a_record_of_another_format_is_named() {
-    let mut packed = encode(&sample());
-    packed[0] = 3;
-    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 3, not 2");
+    let mut packed = encode(&sample()).into_vec();
+    packed[0] = 4;
+    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 4, not 3");
     packed[0] = FORMAT;
-    packed[1] |= 0x80;
+    packed.push(0);
     assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record is damaged");
 }
 
@@ -238,7 +338,8 @@ fn rows_out_of_order_are_put_in_order_and_never_read() {
     let ids = |record: &Record| record.resources.iter().map(|row| row.id.0).collect::<Vec<_>>();
     let mut packed = encode(&record);
     assert_eq!(ids(&decode(&packed).unwrap()), [3, 5]);
-    let last = packed.len() - ROW;
+    // Its counter takes two bytes.
+    let last = packed.len() - ROW - 1;
     packed[last] = 2;
     assert_eq!(decode(&packed), Err(PackedError::Damaged));
 }

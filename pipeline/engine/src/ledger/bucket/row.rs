@@ -7,8 +7,9 @@ use super::super::binary;
 use super::super::tables::{Bytes, Slot, Table};
 use crate::bus::{SubjectError, escape, plain, token};
 
-/// The format of a claim; a packed form's own format stands in its first byte.
-pub(super) const FORMAT: u32 = 1;
+/// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
+/// claim it. A packed form's own format stands in its first byte.
+pub(super) const FORMAT: u32 = 2;
 
 /// The keys of one sink.
 pub(super) struct Names {

@@ -6,7 +6,7 @@
 //! them back while the lane has not heard of that yet.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::Hash;
+use std::hash::{BuildHasher as _, Hash, RandomState};
 use std::sync::Arc;
 
 use pipeline_core::{Change, Digest, Event, Key, OperationEnd, Record, Uid};
@@ -22,23 +22,29 @@ const KEPT: usize = 4096;
 /// What is over and told.
 #[derive(Default)]
 pub(super) struct Ended {
-    lives: Recent<(Key, Uid)>,
-    ends: Recent<(Key, Uid, Digest)>,
+    /// By name and uid.
+    lives: Recent,
+    /// By name, uid and the end's digest.
+    ends: Recent,
 }
 
-/// The latest of something, each once.
-struct Recent<T> {
-    all: HashSet<T>,
+/// The latest of something, each once, as 128 bits of it under keys of this process.
+#[derive(Default)]
+struct Recent {
+    all: HashSet<Short>,
     /// The latest last.
-    order: VecDeque<T>,
+    order: VecDeque<Short>,
+    keys: [RandomState; 2],
 }
+
+type Short = [u64; 2];
 
 impl Ledger {
     /// Whether this process, or in a bucket a former owner, was told that the end of a life has arrived: whoever notices it
     /// again has nothing to tell.
     #[must_use]
     pub fn has_ended(&self, key: &Key, uid: &Uid) -> bool {
-        let here = self.inner.shared.lock().ended.lives.has(&(key.clone(), uid.clone()));
+        let here = self.inner.shared.lock().ended.lives.has(&(key, uid));
         here || self.was_told_before(key, uid, Digest::NONE)
     }
 
@@ -63,7 +69,7 @@ impl Ledger {
         }
         let is_told = |end: &Arc<OperationEnd>| {
             let digest = end.digest();
-            self.inner.shared.lock().ended.ends.has(&(key.clone(), uid.clone(), digest))
+            self.inner.shared.lock().ended.ends.has(&(key, uid, digest))
                 || self.was_told_before(key, uid, digest)
         };
         let told: Vec<bool> = event.coalesced_ends.iter().map(is_told).collect();
@@ -82,20 +88,18 @@ impl Ledger {
 impl State {
     /// The end of a life was acknowledged; returns whether the journal moved.
     pub(super) fn life_ended(&mut self, key: &Key, uid: &Uid) -> bool {
-        self.ended.lives.add((key.clone(), uid.clone()));
+        self.ended.lives.add(&(key, uid));
         self.strike(key)
     }
 
     /// Something else of a life was acknowledged: if it was taken for over, it is not.
     pub(super) fn life_goes_on(&mut self, key: &Key, uid: &Uid) {
-        self.ended.lives.forget(&(key.clone(), uid.clone()));
+        self.ended.lives.forget(&(key, uid));
     }
 
     /// Ends of operations of a life were told; returns whether the journal moved.
     pub(super) fn told(&mut self, key: &Key, uid: &Uid, ends: impl IntoIterator<Item = Digest>) -> bool {
-        ends.into_iter()
-            .filter(|end| !end.is_none())
-            .for_each(|end| self.ended.ends.add((key.clone(), uid.clone(), end)));
+        ends.into_iter().filter(|end| !end.is_none()).for_each(|end| self.ended.ends.add(&(key, uid, end)));
         self.strike(key)
     }
 
@@ -110,9 +114,9 @@ impl State {
 impl Ended {
     /// What of `pending` is still to be kept.
     pub(super) fn without(&self, key: &Key, mut pending: Pending) -> Option<Pending> {
-        let over = |uid: &Uid| self.lives.has(&(key.clone(), uid.clone()));
+        let over = |uid: &Uid| self.lives.has(&(key, uid));
         let told = |uid: &Uid, end: &Arc<OperationEnd>| {
-            !self.ends.all.is_empty() && self.ends.has(&(key.clone(), uid.clone(), end.digest()))
+            !self.ends.all.is_empty() && self.ends.has(&(key, uid, end.digest()))
         };
         pending.ends.retain(|(uid, _, end)| !over(uid) && !told(uid, end));
         pending.gone.retain(|(uid, _)| !over(uid));
@@ -120,15 +124,10 @@ impl Ended {
     }
 }
 
-impl<T> Default for Recent<T> {
-    fn default() -> Self {
-        Self { all: HashSet::new(), order: VecDeque::new() }
-    }
-}
-
-impl<T: Clone + Eq + Hash> Recent<T> {
-    fn add(&mut self, one: T) {
-        if !self.all.insert(one.clone()) {
+impl Recent {
+    fn add(&mut self, one: &impl Hash) {
+        let one = self.short(one);
+        if !self.all.insert(one) {
             return;
         }
         self.order.push_back(one);
@@ -139,14 +138,19 @@ impl<T: Clone + Eq + Hash> Recent<T> {
         }
     }
 
-    fn forget(&mut self, one: &T) {
-        if self.all.remove(one) {
-            self.order.retain(|held| held != one);
+    fn forget(&mut self, one: &impl Hash) {
+        let one = self.short(one);
+        if self.all.remove(&one) {
+            self.order.retain(|held| *held != one);
         }
     }
 
-    fn has(&self, one: &T) -> bool {
-        self.all.contains(one)
+    fn has(&self, one: &impl Hash) -> bool {
+        !self.all.is_empty() && self.all.contains(&self.short(one))
+    }
+
+    fn short(&self, one: &impl Hash) -> Short {
+        self.keys.each_ref().map(|key| key.hash_one(one))
     }
 }
 

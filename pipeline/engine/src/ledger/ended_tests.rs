@@ -142,15 +142,15 @@ fn a_killed_process_that_lost_its_acknowledgements_left_which_ends_were_told() {
 fn the_latest_are_remembered_each_once() {
     let mut recent = Recent::default();
     for n in 0..2 * KEPT {
-        recent.add(n);
-        recent.add(n);
+        recent.add(&n);
+        recent.add(&n);
     }
     assert_eq!((recent.all.len(), recent.order.len()), (KEPT, KEPT));
     assert!(!recent.has(&(KEPT - 1)) && recent.has(&KEPT));
     recent.forget(&KEPT);
     assert_eq!((recent.has(&KEPT), recent.order.len()), (false, KEPT - 1));
-    recent.add(KEPT);
-    recent.add(2 * KEPT);
+    recent.add(&KEPT);
+    recent.add(&(2 * KEPT));
     assert!(recent.has(&KEPT) && !recent.has(&(KEPT + 1)));
 }
 

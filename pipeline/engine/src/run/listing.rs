@@ -14,7 +14,7 @@ use super::table::Table;
 use crate::lane::LaneCounts;
 
 /// Applications that may wait when the next page is read: the shards have enough to do until it is there.
-const WAITING: u64 = 512;
+const WAITING: u64 = 128;
 /// How often it is looked. The shards tell their counters less often.
 const LOOK: Duration = Duration::from_millis(10);
 /// After so long in which nothing got done the list waits no more.
@@ -116,14 +116,14 @@ mod tests {
         let (table, tell) =
             table(LaneCounts { observed: 1_000, reads: 200, acked: 1_000, ..LaneCounts::default() });
         let listing = Listing::new(table);
-        assert_eq!(waits(&listing, 511, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
-        let took = waits(&listing, 1_011, &tell, |counts| {
+        assert_eq!(waits(&listing, 127, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
+        let took = waits(&listing, 627, &tell, |counts| {
             counts.observed += 100;
             counts.acked += 100;
         });
         assert_eq!(took.await, Duration::from_millis(500), "100 are done in 100 ms, and 500 must be");
-        tell.send_modify(|counts| (counts.observed, counts.reads, counts.dirty) = (2_411, 600, 600));
-        let took = waits(&listing, 1_011, &tell, |counts| {
+        tell.send_modify(|counts| (counts.observed, counts.reads, counts.dirty) = (2_027, 600, 216));
+        let took = waits(&listing, 627, &tell, |counts| {
             counts.dirty -= 30;
             counts.acked += 30;
         });

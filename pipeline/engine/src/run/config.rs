@@ -78,7 +78,7 @@ impl Default for Config {
             rate_limit: None,
             parked: 10_000,
             journal_every: Duration::from_millis(100),
-            history: 5_000,
+            history: 2_000,
             digest: None,
         }
     }

@@ -6,7 +6,8 @@ use std::sync::{Mutex, PoisonError};
 use bytes::Bytes;
 use flate2::{Compress, Compression, FlushCompress, Status};
 
-/// Compressors that are kept while nothing is compressed; more than that are in use at once only for a moment.
+/// Compressors that are kept while nothing is compressed, at most: one for each core. More are in use at once only for a
+/// moment.
 const KEPT: usize = 4;
 /// 32 KiB of what came before are looked through, as every receiver expects.
 const WINDOW: u8 = 15;
@@ -15,12 +16,15 @@ const WINDOW: u8 = 15;
 pub(crate) struct Zip {
     level: Compression,
     idle: Mutex<Vec<Compress>>,
+    /// How many are kept.
+    kept: usize,
 }
 
 impl Zip {
     /// `level`: 0 (none) to 9 (smallest).
     pub(crate) fn new(level: u32) -> Self {
-        Self { level: Compression::new(level), idle: Mutex::default() }
+        let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        Self { level: Compression::new(level), idle: Mutex::default(), kept: cores.min(KEPT) }
     }
 
     /// What the parts make together, gzipped.
@@ -44,7 +48,7 @@ impl Zip {
         }
         compress.reset();
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        if idle.len() < KEPT {
+        if idle.len() < self.kept {
             idle.push(compress);
         }
         Ok(out)

@@ -29,12 +29,27 @@ const AT_ONCE: usize = 8;
 const PACE: Duration = Duration::from_millis(20);
 
 /// What a list has shown so far.
-#[derive(Debug, Default)]
-struct Listed {
-    present: HashSet<Key>,
+#[derive(Debug)]
+struct Listed<'a> {
+    /// What was known before.
+    known: &'a BTreeMap<Key, Uid>,
+    /// What of it is there.
+    present: HashSet<&'a Key>,
     objects: usize,
     /// There was an object whose name could not be read.
     nameless: bool,
+}
+
+impl<'a> Listed<'a> {
+    fn of(known: &'a BTreeMap<Key, Uid>) -> Self {
+        Self { known, present: HashSet::new(), objects: 0, nameless: false }
+    }
+
+    fn shows(&mut self, key: &Key) {
+        if let Some((key, _)) = self.known.get_key_value(key) {
+            self.present.insert(key);
+        }
+    }
 }
 
 /// What is there under the name of an application that a list lacks.
@@ -51,7 +66,7 @@ impl ApplicationWatch {
     pub(crate) async fn list(&self, out: &Emitter, position: &mut Position) -> Result<(), Stopped> {
         out.note(Note::Listing);
         let known = self.known(out, position.listed);
-        let mut listed = Listed::default();
+        let mut listed = Listed::of(&known);
         let mut pages = Pages::new(self.config.page_size);
         let resource_version = loop {
             if let Some(version) = self.list_page(out, &mut pages, position.listed, &mut listed).await? {
@@ -61,7 +76,7 @@ impl ApplicationWatch {
                 out.may_go_on().await;
             }
         };
-        self.take_vanished(out, object::version(&resource_version), known, &listed).await?;
+        self.take_vanished(out, object::version(&resource_version), &listed).await?;
         out.note(Note::Listed { objects: listed.objects });
         position.listed = true;
         position.at = Some(resource_version);
@@ -74,7 +89,7 @@ impl ApplicationWatch {
         out: &Emitter,
         pages: &mut Pages,
         relist: bool,
-        listed: &mut Listed,
+        listed: &mut Listed<'_>,
     ) -> Result<Option<String>, Stopped> {
         let body = pages.next(&self.api).await?;
         let text = String::from_utf8_lossy(&body);
@@ -108,16 +123,14 @@ impl ApplicationWatch {
         out: &Emitter,
         text: &str,
         relist: bool,
-        listed: &mut Listed,
+        listed: &mut Listed<'_>,
     ) -> Result<(), Stopped> {
         let head = match object::head(text) {
             Ok(head) => head,
             Err(Unreadable { part, key, .. }) => {
                 malformed(out, part);
                 match key {
-                    Some(key) => {
-                        listed.present.insert(key);
-                    }
+                    Some(key) => listed.shows(&key),
                     None => listed.nameless = true,
                 }
                 return Ok(());
@@ -127,7 +140,7 @@ impl ApplicationWatch {
             return Ok(());
         }
         listed.objects += 1;
-        listed.present.insert(head.key.clone());
+        listed.shows(&head.key);
         let known = head.version != Version(0)
             && self.seen.get(&head.key).is_some_and(|(uid, at)| uid == head.uid && at == head.version);
         self.seen.note(&head.key, &head.uid, head.version);
@@ -140,12 +153,12 @@ impl ApplicationWatch {
         &self,
         out: &Emitter,
         version: Version,
-        known: BTreeMap<Key, Uid>,
-        listed: &Listed,
+        listed: &Listed<'_>,
     ) -> Result<(), Stopped> {
-        let (ours, others): (Vec<_>, Vec<_>) = known.into_iter().partition(|(key, _)| out.wants(key));
+        let (ours, others): (Vec<_>, Vec<_>) = listed.known.iter().partition(|(key, _)| out.wants(key));
         let all = ours.len();
-        let missing: Vec<_> = ours.into_iter().filter(|(key, _)| !listed.present.contains(key)).collect();
+        let is_missing = |key: &Key| !listed.present.contains(key);
+        let missing: Vec<_> = ours.into_iter().filter(|(key, _)| is_missing(key)).collect();
         let most = all >= FEW && missing.len() > all / 2;
         if most {
             let lacks = missing.len();
@@ -154,7 +167,7 @@ impl ApplicationWatch {
         if most || listed.nameless {
             self.ask_for_vanished(out, version, &missing, listed.nameless).await?;
         } else {
-            for (key, uid) in &missing {
+            for (key, uid) in missing {
                 self.vanished(out, version, key, uid).await?;
             }
         }
@@ -162,7 +175,7 @@ impl ApplicationWatch {
             info!("the applications that the list lacked are gone");
         }
         // Nothing is reported of what others own.
-        for (key, _) in others.iter().filter(|(key, _)| !listed.present.contains(key)) {
+        for (key, _) in others.into_iter().filter(|(key, _)| is_missing(key)) {
             self.seen.forget(key);
         }
         Ok(())
@@ -174,7 +187,7 @@ impl ApplicationWatch {
         &self,
         out: &Emitter,
         version: Version,
-        missing: &[(Key, Uid)],
+        missing: &[(&Key, &Uid)],
         nameless: bool,
     ) -> Result<(), Stopped> {
         for some in missing.chunks(AT_ONCE) {

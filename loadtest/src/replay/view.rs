@@ -55,7 +55,7 @@ impl View {
         self.data.get("object").unwrap_or(&Value::Null)
     }
 
-    pub(super) fn identity(&self) -> Identity {
+    pub(crate) fn identity(&self) -> Identity {
         let text = |value: Option<&Value>| value.and_then(Value::as_str).unwrap_or("").to_owned();
         let object = self.object();
         Identity {

@@ -8,6 +8,7 @@
 //!
 //! Where the product's own reporter was recorded, what it was answered itself comes before all of that: see [`Turns`].
 
+mod told;
 mod turns;
 
 use std::collections::{BTreeMap, HashMap};
@@ -87,15 +88,13 @@ impl Recorded {
     }
 
     /// The same for cases in which the product's own reporter was recorded: a call is answered as that reporter
-    /// was in its turn of the replayed event. The settings are those that its last report tells.
+    /// was in its turn of the replayed event. The settings are those that most of the last reports tell, of each entity
+    /// one: a scenario that gives the settings back may be over before the last of all is told.
     #[must_use]
     pub fn of_reporter(cases: &[Case]) -> Self {
         let mut recorded = Self { turns: Some(Turns::of(cases)), ..Self::new(cases) };
-        let last =
-            cases.iter().flat_map(|case| &case.reports).max_by(|left, right| left.t.total_cmp(&right.t));
-        let told = |name: &str| Some(last?.data.get("source")?.get(name)?.as_str()?.to_owned());
-        if let (Some(meta), Some(method), Some(key)) =
-            (&mut recorded.meta, told("trackingMethod"), told("appInstanceLabelKey"))
+        if let (Some(meta), Some((method, key))) =
+            (&mut recorded.meta, told::by_most(cases.iter().flat_map(|case| &case.reports)))
         {
             (meta.tracking_method, meta.instance_label_key) = (method, key);
         }

@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use moka::future::Cache;
 use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timestamp};
 use stages_http::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::time::{Instant, sleep_until, timeout_at};
+
+use crate::lately::Recent;
 
 use self::budget::Budget;
 use self::gate::Gate;
@@ -61,7 +62,7 @@ impl Config {
             root_path: String::new(),
             token: None,
             http: stages_http::Config::default(),
-            concurrency: 64,
+            concurrency: 56,
             min_concurrency: 4,
             per_second: None,
             tries: 3,
@@ -88,7 +89,7 @@ impl Config {
             longest_wait: self.longest_wait,
             meter,
             last_success: AtomicI64::new(NEVER),
-            said: Cache::builder().max_capacity(1000).time_to_live(Duration::from_secs(3600)).build(),
+            said: Recent::new(1000, Duration::from_secs(3600)),
         })
     }
 }
@@ -126,11 +127,11 @@ pub struct ArgoCd {
     /// Milliseconds since 1970 of the last answer that could be used.
     last_success: AtomicI64,
     /// What has been said in the last hour, and of which subject.
-    said: Cache<(News, Arc<str>), ()>,
+    said: Recent,
 }
 
 /// What is said once an hour.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Hash)]
 enum News {
     Failed(Reason),
     /// Calls are not made, because of our own bounds.
@@ -219,14 +220,11 @@ impl ArgoCd {
     /// Logs a failure that lasted for all tries, once an hour for the same reason and `subject`. At level
     /// `error` where somebody must act: no retry brings missing rights or a wrong certificate. Calls that were never
     /// made are said once an hour for all subjects: they all wait at the same gate.
-    pub async fn say(&self, error: &HttpError, subject: &str) {
+    pub fn say(&self, error: &HttpError, subject: &str) {
         let reason = error.reason();
         let is_kept_back = matches!(error.fault(), Fault::Unsent);
-        let is_news = if is_kept_back {
-            self.is_new(News::KeptBack, "").await
-        } else {
-            self.is_news(reason, subject).await
-        };
+        let is_news =
+            if is_kept_back { self.is_new(News::KeptBack, "") } else { self.is_news(reason, subject) };
         if !is_news {
             return;
         }
@@ -241,12 +239,12 @@ impl ArgoCd {
     }
 
     /// Whether this has not been said in the last hour; then it counts as said.
-    pub async fn is_news(&self, reason: Reason, subject: &str) -> bool {
-        self.is_new(News::Failed(reason), subject).await
+    pub fn is_news(&self, reason: Reason, subject: &str) -> bool {
+        self.is_new(News::Failed(reason), subject)
     }
 
-    async fn is_new(&self, news: News, subject: &str) -> bool {
-        self.said.entry((news, subject.into())).or_insert(()).await.is_fresh()
+    fn is_new(&self, news: News, subject: &str) -> bool {
+        self.said.is_first(&(news, subject))
     }
 
     /// When an answer that could be used came last.

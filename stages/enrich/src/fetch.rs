@@ -22,6 +22,7 @@ use tokio::time::timeout_at;
 
 use crate::answers::Manifests;
 use crate::client::{ArgoCd, Trip};
+use crate::lately::{Commits, Recent};
 use crate::round::{Answer, AppRef, Ask, ManifestsKey};
 
 /// What is kept, and for how long.
@@ -53,55 +54,72 @@ impl Default for Config {
 }
 
 /// Applications whose last tree is remembered; of one that is forgotten a tree is read once more.
-const TREES: u64 = 4096;
+const TREES: usize = 2048;
+/// Bytes of commits that are just being asked for, and of those that were just told of.
+const ASKED: u64 = 64 * 1024;
 
 /// So many others are waited for with the same ask, one after the other, while none is told more than of itself.
 const LEADERS: usize = 3;
 
-/// What an answer of `manifests` is kept under: the revision that was asked for belongs to it.
-type ManifestsCall = (ManifestsKey, Option<String>);
-/// Repository and revision.
-type Revision = (String, String);
+/// Under what an answer is kept.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Name {
+    /// Manifests; the revision that was asked for belongs to it.
+    Manifests(ManifestsKey, Option<String>),
+    /// Repository and revision.
+    Commit(String, String),
+    Parent(Parent),
+}
+
 /// The version of a parent that the watch has seen.
 type Parent = (Key, Uid, Version);
+
+/// What is kept, and fetched once for all who ask for it at the same time.
+type Kept = Cache<Name, Answer>;
 
 /// Answers asks. Cheap to share, and to be shared: what it keeps is for all events.
 pub struct Fetcher {
     argocd: Arc<ArgoCd>,
     seen: Seen,
-    manifests: Cache<ManifestsCall, Answer>,
-    revisions: Cache<Revision, Answer>,
-    parents: Cache<Parent, Answer>,
+    manifests: Kept,
+    /// So that each commit is asked for once.
+    asked: Kept,
+    commits: Commits,
+    parents: Kept,
     /// Namespace and name of the applications whose tree was asked for just now.
-    trees: Cache<(String, String), ()>,
+    trees: Recent,
 }
 
 impl Config {
     /// Builds the fetcher; `seen` is what the watch has seen.
     #[must_use]
     pub fn build(self, argocd: Arc<ArgoCd>, seen: Seen) -> Fetcher {
+        let kept = |bytes| {
+            Cache::builder()
+                .max_capacity(bytes)
+                .weigher(|name: &Name, answer: &Answer| weight(name.len(), answer))
+                .expire_after(GenerationErrors(self.generation_error))
+                .build()
+        };
         Fetcher {
             argocd,
             seen,
-            manifests: Cache::builder()
-                .max_capacity(self.manifests_bytes)
-                .weigher(|(key, _): &ManifestsCall, answer| {
-                    let revisions: usize = key.revisions.iter().map(String::len).sum();
-                    weight(key.uid.len() + revisions, answer)
-                })
-                .expire_after(GenerationErrors(self.generation_error))
-                .build(),
-            revisions: Cache::builder()
-                .max_capacity(self.revisions_bytes)
-                .weigher(|(repository, revision): &Revision, answer| {
-                    weight(repository.len() + revision.len(), answer)
-                })
-                .build(),
-            parents: Cache::builder()
-                .max_capacity(self.parents_bytes)
-                .weigher(|(key, uid, _): &Parent, answer| weight(key.as_str().len() + uid.len(), answer))
-                .build(),
-            trees: Cache::builder().max_capacity(TREES).time_to_live(self.tree_every).build(),
+            manifests: kept(self.manifests_bytes),
+            asked: kept(ASKED),
+            commits: Commits::new(self.revisions_bytes),
+            parents: kept(self.parents_bytes),
+            trees: Recent::new(TREES, self.tree_every),
+        }
+    }
+}
+
+impl Name {
+    /// Bytes of its texts.
+    fn len(&self) -> usize {
+        match self {
+            Self::Manifests(key, _) => key.uid.len() + key.revisions.iter().map(String::len).sum::<usize>(),
+            Self::Commit(repository, revision) => repository.len() + revision.len(),
+            Self::Parent((key, uid, _)) => key.as_str().len() + uid.len(),
         }
     }
 }
@@ -118,21 +136,19 @@ impl Fetcher {
 
     /// Whether the tree of an application was asked for so lately that a paced call would be skipped.
     pub(crate) fn tree_was_read(&self, key: &Key) -> bool {
-        self.trees.contains_key(&(key.namespace().to_owned(), key.name().to_owned()))
+        self.trees.has(&(key.namespace(), key.name()))
     }
 
     async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
         match ask {
             Ask::ResourceTree { app, paced } => {
-                let key = (app.namespace.clone(), app.name.clone());
-                let first = self.trees.entry(key).or_insert(()).await.is_fresh();
-                if *paced && !first {
+                if !self.trees.is_first(&(&app.namespace, &app.name)) && *paced {
                     return Answer::Skipped;
                 }
                 self.call(ask, trip).await
             }
             Ask::Manifests { revision, cache: Some(key), fresh, .. } => {
-                let key = (key.clone(), revision.clone());
+                let key = Name::Manifests(key.clone(), revision.clone());
                 if *fresh {
                     // What is generated while the refresh goes on may still be the old state.
                     self.manifests.invalidate(&key).await;
@@ -142,11 +158,22 @@ impl Fetcher {
                     Answer::Body(body) => Manifests::read(body).is_ok(),
                     other => *other == Answer::GenerationError,
                 };
-                self.kept(&self.manifests, key, ask, trip, is_readable).await
+                Box::pin(self.kept(&self.manifests, key, ask, trip, is_readable)).await
             }
             Ask::RevisionMetadata { repo_url, revision, .. } => {
-                let key = (repo_url.clone(), revision.clone());
-                self.kept(&self.revisions, key, ask, trip, |answer| matches!(answer, Answer::Body(_))).await
+                if let Some(body) = self.commits.get(repo_url, revision) {
+                    self.argocd.count_cached(ask.call(), trip);
+                    return Answer::Body(body);
+                }
+                let key = Name::Commit(repo_url.clone(), revision.clone());
+                let is_told = |answer: &Answer| match answer {
+                    Answer::Body(body) => {
+                        self.commits.keep(repo_url, revision, body);
+                        true
+                    }
+                    _ => false,
+                };
+                Box::pin(self.kept(&self.asked, key, ask, trip, is_told)).await
             }
             Ask::Parent { namespace: own, name } => {
                 self.parent(ask, trip, if own.is_empty() { namespace } else { own }, name).await
@@ -167,10 +194,12 @@ impl Fetcher {
             Answer::Body(body) => version_of(body).is_some_and(|got| got >= version),
             _ => false,
         };
-        let answer = self.kept(&self.parents, (key, uid, version), ask, trip, is_current).await;
+        let answer =
+            Box::pin(self.kept(&self.parents, Name::Parent((key, uid, version)), ask, trip, is_current))
+                .await;
         if answer == Answer::NotFound
             && let Some((key, ..)) = self.seen_as(namespace, name)
-            && self.argocd.is_news(Reason::Forbidden, key.as_str()).await
+            && self.argocd.is_news(Reason::Forbidden, key.as_str())
         {
             tracing::warn!(parent = %key, "a parent that is there may not be read: its children are reported as root applications");
         }
@@ -179,17 +208,14 @@ impl Fetcher {
 
     /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be. Who asked first asked
     /// for a commit through an application of its own, and where all that is said is of that application, the next one asks.
-    async fn kept<K>(
+    async fn kept(
         &self,
-        cache: &Cache<K, Answer>,
-        key: K,
+        cache: &Kept,
+        key: Name,
         ask: &Ask,
         trip: &Trip,
         is_to_be_kept: impl Fn(&Answer) -> bool,
-    ) -> Answer
-    where
-        K: std::hash::Hash + Eq + Clone + Send + Sync + 'static,
-    {
+    ) -> Answer {
         for _ in 0..LEADERS {
             let mut called = false;
             let fetched = async {
@@ -223,7 +249,7 @@ impl Fetcher {
                     Some(app) if error.reason() == Reason::Forbidden => app.project.as_str(),
                     _ => ask.call().as_str(),
                 };
-                self.argocd.say(&error, subject).await;
+                self.argocd.say(&error, subject);
                 Answer::Failed(error.reason())
             }
         }
@@ -246,8 +272,8 @@ impl std::fmt::Debug for Fetcher {
 /// Lets generation errors go after a while, and keeps the rest until there is no room.
 struct GenerationErrors(Duration);
 
-impl Expiry<ManifestsCall, Answer> for GenerationErrors {
-    fn expire_after_create(&self, _: &ManifestsCall, answer: &Answer, _: Instant) -> Option<Duration> {
+impl Expiry<Name, Answer> for GenerationErrors {
+    fn expire_after_create(&self, _: &Name, answer: &Answer, _: Instant) -> Option<Duration> {
         matches!(answer, Answer::GenerationError).then_some(self.0)
     }
 }

@@ -4,8 +4,8 @@
 //! fails: never; what it cannot tell is decided in full
 //!
 //! What decides is a function of the object's text, less what never counts ([`canonical`]). So the
-//! last text of each application is remembered as a digest, beside what was found in it, and the same text is neither
-//! parsed into values nor redacted again.
+//! last text of each application is remembered as a digest, over what was found in it, too: where the ledger knows the
+//! same, the same text is neither parsed into values nor redacted again. What was found does not stand here a second time.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,7 +13,7 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use pipeline_core::{Digest, Event, Hasher, Uid};
+use pipeline_core::{Digest, Event, Hasher, Record, Sections, Uid};
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
@@ -27,29 +27,40 @@ const REMEMBERED: usize = 100_000;
 /// The last text of each application, in short.
 #[derive(Default)]
 pub(crate) struct Glance {
-    /// By the uid's hash.
-    rows: Mutex<HashMap<u64, (Digest, Facts)>>,
+    /// By the uid's hash: the last text, and what was found in it.
+    rows: Mutex<HashMap<u64, Digest>>,
     hash: RandomState,
 }
 
 impl Glance {
-    /// What was found in the last text of the event's object, if it has the same text; and that text, to be
-    /// remembered when it was read.
-    pub(crate) fn of(&self, event: &Event) -> (Option<Facts>, Option<Digest>) {
+    /// What was found in the last text of the event's object, if it has the same text and that is what is `known`; and
+    /// that text, to be remembered when it was read.
+    pub(crate) fn of(&self, event: &Event, known: Option<&Record>) -> (Option<Facts>, Option<Digest>) {
         let text = event.body().filter(|_| !event.is_deleted()).and_then(|body| digest(body));
-        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-        let row = rows.get(&self.place(&event.uid));
-        let facts = row.filter(|(last, _)| text == Some(*last)).map(|(_, facts)| *facts);
-        (facts, text)
+        let found = || {
+            let (known, text) = (known?, text?);
+            let last = self.last(event)?;
+            let (sections, healthy) = (known.sections?, known.healthy);
+            let is_last = |found: &Facts| found.with(text) == last;
+            [false, true]
+                .map(|health_in_tree| Facts { sections, healthy, health_in_tree })
+                .into_iter()
+                .find(is_last)
+        };
+        (found(), text)
+    }
+
+    fn last(&self, event: &Event) -> Option<Digest> {
+        self.rows.lock().unwrap_or_else(PoisonError::into_inner).get(&self.place(&event.uid)).copied()
     }
 
     /// Remembers what was found in the text of the event's object.
-    pub(crate) fn note(&self, event: &Event, text: Digest, facts: Facts) {
+    pub(crate) fn note(&self, event: &Event, text: Digest, found: Facts) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.len() >= REMEMBERED {
             rows.clear();
         }
-        rows.insert(self.place(&event.uid), (text, facts));
+        rows.insert(self.place(&event.uid), found.with(text));
     }
 
     /// Forgets an application that is gone.
@@ -59,6 +70,19 @@ impl Glance {
 
     fn place(&self, uid: &Uid) -> u64 {
         self.hash.hash_one(uid)
+    }
+}
+
+impl Facts {
+    /// One digest of a text and what was found in it.
+    fn with(&self, text: Digest) -> Digest {
+        let Sections { spec, status, operation, metadata } = self.sections;
+        let mut hasher = Hasher::default();
+        for part in [text, spec, status, operation, metadata] {
+            hasher.write(&part.0.to_le_bytes());
+        }
+        hasher.write(&[u8::from(self.healthy), u8::from(self.health_in_tree)]);
+        hasher.finish()
     }
 }
 
@@ -133,6 +157,47 @@ mod tests {
 
     fn same(one: &str, other: &str) -> bool {
         digest(one.as_bytes()).unwrap() == digest(other.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn what_was_found_is_told_where_it_is_known_too() {
+        let sections =
+            Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(4) };
+        let event = Event {
+            key: pipeline_core::Key::new("ns", "app").unwrap(),
+            uid: "uid".into(),
+            version: pipeline_core::Version(1),
+            change: pipeline_core::Change::Applied { body: "{\"spec\":{}}".into() },
+            cause: pipeline_core::Cause::Watch,
+            observed: pipeline_core::Timestamp::UNIX_EPOCH,
+            operation: None,
+            coalesced_ends: Vec::new(),
+            trace: 1,
+        };
+        let settled = |sections, healthy| Record { sections, healthy, ..Record::new("uid".into()) };
+        let (glance, known) = (Glance::default(), settled(Some(sections), true));
+        let (found, text) = glance.of(&event, Some(&known));
+        assert_eq!(found, None, "nothing was read yet");
+        for health_in_tree in [false, true] {
+            let found = Facts { sections, healthy: true, health_in_tree };
+            glance.note(&event, text.unwrap(), found);
+            assert_eq!(glance.of(&event, Some(&known)), (Some(found), text));
+        }
+        for (other, why) in [
+            (
+                Some(settled(Some(Sections { metadata: Digest(5), ..sections }), true)),
+                "another state is known",
+            ),
+            (Some(settled(Some(sections), false)), "it was not healthy"),
+            (Some(settled(None, true)), "it is not settled"),
+            (None, "nothing is known"),
+        ] {
+            assert_eq!(glance.of(&event, other.as_ref()), (None, text), "{why}");
+        }
+        let other = Event { change: pipeline_core::Change::Applied { body: "{}".into() }, ..event.clone() };
+        assert_eq!(glance.of(&other, Some(&known)).0, None, "it is another text");
+        glance.forget(&event);
+        assert_eq!(glance.of(&event, Some(&known)), (None, text));
     }
 
     #[test]

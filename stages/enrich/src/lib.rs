@@ -10,6 +10,7 @@ pub mod client;
 mod faults;
 pub mod fetch;
 mod glance;
+mod lately;
 mod object;
 mod payload;
 pub mod round;

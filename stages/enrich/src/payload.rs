@@ -201,6 +201,8 @@ impl Payload {
         let mut body = Vec::with_capacity(self.size());
         // Text and numbers always make JSON, and memory takes it.
         let _ = serde_json::to_writer(&mut body, &wire);
+        // It waits for its turn to be sent.
+        body.shrink_to_fit();
         body.into()
     }
 

@@ -152,7 +152,7 @@ impl Service for SettingsWatch {
                 let wait = match self.look().await {
                     Ok(()) => self.config.every,
                     Err(error) => {
-                        self.argocd.say(&error, Call::Settings.as_str()).await;
+                        self.argocd.say(&error, Call::Settings.as_str());
                         let is_known = self.known.borrow().is_some();
                         if is_known { self.config.every } else { self.config.every_until_known }
                     }

@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use moka::future::Cache;
 use pipeline_core::redact::Redactor;
 use pipeline_core::{Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn, Uid};
+use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -171,7 +171,7 @@ impl Enrich for ArgoCdEnrichment {
     ) -> Result<Enriched, StageError> {
         let inner = &*self.inner;
         let argocd = inner.settings().await?;
-        let (found, text) = inner.glance.of(event);
+        let (found, text) = inner.glance.of(event, known);
         let tree_was_read = || inner.fetcher.tree_was_read(&event.key);
         if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, tree_was_read)) {
             return Ok(enriched);
@@ -194,7 +194,7 @@ impl Enrich for ArgoCdEnrichment {
             return Err(StageError::retry(Reason::Timeout, NoRoom));
         };
         let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
-        inner.note_need(&event.uid, kibibytes(bytes)).await;
+        inner.note_need(&event.uid, kibibytes(bytes));
         if let Some(raw_manifests) = round.learned() {
             argocd.learn(raw_manifests);
         }
@@ -240,7 +240,7 @@ impl Inner {
     /// last time. One wait for all of an event, so that two events never wait for each other.
     /// `None` when the event's time is over.
     async fn room(&self, event: &Event, trip: &Trip) -> Option<OwnedSemaphorePermit> {
-        let known = self.needed.get(&event.uid).await;
+        let known = self.needed.get(&event.uid);
         let needed = known.unwrap_or_else(|| self.typical.load(Ordering::Relaxed).saturating_mul(2));
         let room = self.held.clone().acquire_many_owned(needed.clamp(1, self.budget));
         timeout_at(trip.deadline, room).await.ok()?.ok()
@@ -264,14 +264,14 @@ impl Inner {
 
     /// Remembers what an event needed: by itself when its application is not like most, and in what the next
     /// event of an application of which nothing is known is taken to need.
-    async fn note_need(&self, uid: &Uid, needed: u32) {
+    fn note_need(&self, uid: &Uid, needed: u32) {
         let typical = self.typical.load(Ordering::Relaxed);
         // Two that do this at once lose one of their two notes, which the next one makes good.
         self.typical.store((typical / 2).saturating_add(needed / 2).max(1), Ordering::Relaxed);
         if needed > typical.saturating_mul(2) {
-            self.needed.insert(uid.clone(), needed).await;
+            self.needed.insert(uid.clone(), needed);
         } else {
-            self.needed.invalidate(uid).await;
+            self.needed.remove(uid);
         }
     }
 

@@ -194,8 +194,8 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
     // Still there: missing rights, said once.
     see(&rig.seen, "apps", "store", 1);
     assert_eq!(rig.fetch(&managed("store")).await, Answer::Failed(Reason::Forbidden));
-    assert!(!rig.argocd.is_news(Reason::Forbidden, "default").await, "it was said");
-    assert!(rig.argocd.is_news(Reason::Forbidden, "other").await, "of no other project");
+    assert!(!rig.argocd.is_news(Reason::Forbidden, "default"), "it was said");
+    assert!(rig.argocd.is_news(Reason::Forbidden, "other"), "of no other project");
     // Gone while it is being asked for.
     let seen = Seen::default();
     see(&seen, "apps", "store", 1);
@@ -220,7 +220,7 @@ async fn a_parent_that_may_not_be_read_is_gone() {
     see(&rig.seen, "argocd", "above", 1);
     assert_eq!(rig.fetch(&parent("", "above")).await, Answer::NotFound);
     assert_eq!(server.asked(), ["/api/v1/applications/above?appNamespace="; 2]);
-    assert!(!rig.argocd.is_news(Reason::Forbidden, "argocd/above").await, "it was said");
+    assert!(!rig.argocd.is_news(Reason::Forbidden, "argocd/above"), "it was said");
 }
 
 #[tokio::test]

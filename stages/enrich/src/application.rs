@@ -40,7 +40,7 @@ pub(crate) struct Entry {
     pub(crate) health: Option<Health>,
     pub(crate) hook: bool,
     pub(crate) requires_pruning: bool,
-    /// Of everything in the entry but its health.
+    /// Of everything in the entry but its health and what `id` is of.
     pub(crate) digest: Digest,
 }
 

@@ -119,6 +119,10 @@ fn sources(spec: &Map<String, Value>) -> (Vec<Source>, bool) {
     (dry.or_else(|| map(spec.get("source"))).map(read).into_iter().collect(), false)
 }
 
+/// Of an entry: its health, and what its id is of. Entries that differ in nothing else have one digest, and a record
+/// holds it once.
+const APART: [&str; 6] = ["health", "group", "version", "kind", "namespace", "name"];
+
 fn entries(status: &Map<String, Value>) -> Vec<Entry> {
     let mut seen = HashSet::new();
     list(status.get("resources"))
@@ -139,7 +143,7 @@ fn entries(status: &Map<String, Value>) -> Vec<Entry> {
                 health: map(entry.get("health")).map(read_health).filter(|health| !health.status.is_empty()),
                 hook: entry.get("hook").and_then(Value::as_bool).unwrap_or(false),
                 requires_pruning: entry.get("requiresPruning").and_then(Value::as_bool).unwrap_or(false),
-                digest: Digest::of(&canonical::without(entry, &["health"])),
+                digest: Digest::of(&canonical::without(entry, &APART)),
             }
         })
         .filter(|entry| !entry.resource.kind.is_empty() && seen.insert(entry.id))

@@ -6,10 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::{Digest, Hasher, Key};
-
-/// `metadata.uid`: the identity of one life of an object.
-pub type Uid = Arc<str>;
+use crate::{Digest, Hasher, Key, Uid};
 
 /// `metadata.resourceVersion` as a number; comparable within one cluster. 0 means unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -1,12 +1,13 @@
 //! The key of a lane: which application an event belongs to.
 
 use std::fmt;
-use std::sync::Arc;
 
-/// Identifies one application: `namespace/name`. Cheap to clone; ordered and hashed by its text.
+use arcstr::ArcStr;
+
+/// Identifies one application: `namespace/name`. Cheap to clone, and one word; ordered and hashed by its text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Key {
-    text: Arc<str>,
+    text: ArcStr,
 }
 
 /// A text that is not `namespace/name`.
@@ -24,7 +25,7 @@ impl Key {
         if namespace.is_empty() || name.is_empty() || namespace.contains('/') || name.contains('/') {
             return Err(KeyError);
         }
-        Ok(Self { text: format!("{namespace}/{name}").into() })
+        Ok(Self { text: arcstr::format!("{namespace}/{name}") })
     }
 
     /// Reads `namespace/name`.

@@ -18,11 +18,12 @@ mod room;
 mod seen;
 mod stage;
 mod traceparent;
+pub mod uid;
 
 pub use digest::{Digest, Hasher};
 pub use divergence::{ApplicationDigest, Compared, ShardDigest};
 pub use error::{Reason, StageError};
-pub use event::{Cause, Change, Event, OperationEnd, Uid, Version};
+pub use event::{Cause, Change, Event, OperationEnd, Version};
 pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
 pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, Wait};
@@ -35,6 +36,7 @@ pub use stage::{
     Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn, idempotency_key,
 };
 pub use traceparent::{traced, traceparent};
+pub use uid::Uid;
 
 /// Asks a component to stop; cloned to everything that runs.
 pub type Shutdown = tokio_util::sync::CancellationToken;

@@ -70,8 +70,8 @@ impl Unanswered {
     }
 }
 
-/// What is remembered of one resource: 32 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// What is remembered of one resource.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ResourceRow {
     /// Which resource.
     pub id: EntityId,
@@ -307,17 +307,7 @@ impl Record {
         let at = match self.resources.binary_search_by_key(&id, |row| row.id) {
             Ok(at) => at,
             Err(at) => {
-                let row = ResourceRow {
-                    id,
-                    decision: Digest::NONE,
-                    content: Digest::NONE,
-                    counter: 0,
-                    owed: false,
-                    gone: false,
-                    unsure: false,
-                    unanswered: Unanswered::default(),
-                };
-                self.resources.insert(at, row);
+                self.resources.insert(at, ResourceRow { id, ..ResourceRow::default() });
                 at
             }
         };

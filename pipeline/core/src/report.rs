@@ -7,7 +7,7 @@ use bytes::Bytes;
 use crate::{Digest, Key, Uid, Version};
 
 /// Identifies one resource of an application: a digest of (group, version, kind, namespace, name).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct EntityId(pub u64);
 
 /// What a report is about.

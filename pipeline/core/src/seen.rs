@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 
-use crate::{Key, Uid, Version};
+use crate::{Key, Uid, Version, uid};
 
 /// Shared between the watch, which writes it, and enrichment, which asks it about parents. Bounded by the
 /// number of applications; holds no object. Cloning shares.
@@ -15,9 +15,59 @@ pub struct Seen {
 #[derive(Debug, Default)]
 struct Lives {
     /// What the watch showed last; version 0 of a life of which a read alone has told.
-    newest: HashMap<Key, (Uid, Version)>,
+    newest: Newest,
     /// Later lives that reads have shown, of names of which the watch still shows a former one: few, and for moments.
     ahead: HashMap<Key, (Uid, Version)>,
+}
+
+/// One life of each name, by the short form of its uid. There are tens of thousands, and hardly ever one that has none.
+#[derive(Debug, Default)]
+struct Newest {
+    short: HashMap<Key, ([u8; 16], Version)>,
+    long: HashMap<Key, (Uid, Version)>,
+}
+
+impl Newest {
+    fn get(&self, key: &Key) -> Option<(Uid, Version)> {
+        let short = self.short.get(key).map(|(uuid, version)| (uid::of_uuid(*uuid), *version));
+        short.or_else(|| self.long.get(key).cloned())
+    }
+
+    /// The version that was seen of this life of `key`, if it is the newest.
+    fn version_of(&mut self, key: &Key, uid: &Uid) -> Option<&mut Version> {
+        match uid::to_uuid(uid) {
+            Some(uuid) => {
+                self.short.get_mut(key).filter(|(known, _)| *known == uuid).map(|(_, version)| version)
+            }
+            None => self.long.get_mut(key).filter(|(known, _)| known == uid).map(|(_, version)| version),
+        }
+    }
+
+    fn put(&mut self, key: &Key, uid: &Uid, version: Version) {
+        match uid::to_uuid(uid) {
+            Some(uuid) => {
+                self.long.remove(key);
+                self.short.insert(key.clone(), (uuid, version));
+            }
+            None => {
+                self.short.remove(key);
+                self.long.insert(key.clone(), (uid.clone(), version));
+            }
+        }
+    }
+
+    fn remove(&mut self, key: &Key) -> Option<(Uid, Version)> {
+        let short = self.short.remove(key).map(|(uuid, version)| (uid::of_uuid(uuid), version));
+        short.or_else(|| self.long.remove(key))
+    }
+
+    fn keys(&self) -> impl Iterator<Item = &Key> {
+        self.short.keys().chain(self.long.keys())
+    }
+
+    fn len(&self) -> usize {
+        self.short.len() + self.long.len()
+    }
 }
 
 impl Seen {
@@ -27,12 +77,9 @@ impl Seen {
         if lives.ahead.get(key).is_some_and(|(ahead, at)| ahead == uid || *at <= version) {
             lives.ahead.remove(key);
         }
-        match lives.newest.get_mut(key) {
-            Some((known, at)) if known == uid => *at = (*at).max(version),
-            Some(entry) => *entry = (uid.clone(), version),
-            None => {
-                lives.newest.insert(key.clone(), (uid.clone(), version));
-            }
+        match lives.newest.version_of(key, uid) {
+            Some(at) => *at = (*at).max(version),
+            None => lives.newest.put(key, uid, version),
         }
     }
 
@@ -42,8 +89,8 @@ impl Seen {
     pub fn read(&self, key: &Key, uid: &Uid, version: Version) {
         let mut lives = self.write();
         match lives.newest.get(key) {
-            None => drop(lives.newest.insert(key.clone(), (uid.clone(), Version(0)))),
-            Some((known, at)) if known != uid && *at < version => {
+            None => lives.newest.put(key, uid, Version(0)),
+            Some((known, at)) if known != *uid && at < version => {
                 let ahead = lives.ahead.entry(key.clone()).or_insert_with(|| (uid.clone(), version));
                 if ahead.1 < version {
                     *ahead = (uid.clone(), version);
@@ -67,11 +114,11 @@ impl Seen {
             // So are all before it.
             lives.ahead.remove(key);
             lives.newest.remove(key);
-        } else if lives.newest.get(key).is_some_and(|(known, _)| known == uid) {
+        } else if lives.newest.version_of(key, uid).is_some() {
             match lives.ahead.remove(key) {
-                Some((ahead, _)) => lives.newest.insert(key.clone(), (ahead, Version(0))),
-                None => lives.newest.remove(key),
-            };
+                Some((ahead, _)) => lives.newest.put(key, &ahead, Version(0)),
+                None => drop(lives.newest.remove(key)),
+            }
         }
     }
 
@@ -85,22 +132,20 @@ impl Seen {
     pub fn get(&self, key: &Key) -> Option<(Uid, Version)> {
         let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
         let ahead = lives.ahead.get(key).map(|(ahead, _)| (ahead.clone(), Version(0)));
-        ahead.or_else(|| lives.newest.get(key).cloned())
+        ahead.or_else(|| lives.newest.get(key))
     }
 
     fn write(&self) -> RwLockWriteGuard<'_, Lives> {
         self.lives.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same key and uid, as they stand here where they do: all that is remembered of an application then shares one
-    /// copy of them, where each event brings a new one.
+    /// The same key, as it stands here where it does: all that is remembered of an application then shares one copy of
+    /// it, where each event brings a new one.
     #[must_use]
-    pub fn shared(&self, key: Key, uid: Uid) -> (Key, Uid) {
+    pub fn shared(&self, key: Key) -> Key {
         let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        match lives.newest.get_key_value(&key) {
-            Some((known, (seen, _))) => (known.clone(), if *seen == uid { seen.clone() } else { uid }),
-            None => (key, uid),
-        }
+        let known = lives.newest.short.get_key_value(&key).map(|(known, _)| known.clone());
+        known.unwrap_or(key)
     }
 
     /// Every key that is there, in no order.
@@ -127,18 +172,31 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_an_application_shares_one_copy_of_its_names() {
+    fn what_is_remembered_of_an_application_shares_one_copy_of_its_name() {
         let (seen, key) = (Seen::default(), || Key::new("ns", "app").unwrap());
-        let uid = Uid::from("one");
-        seen.note(&key(), &uid, Version(1));
+        seen.note(&key(), &uid::of_uuid([1; 16]), Version(1));
         let place = |key: &Key| key.as_str().as_ptr();
-        let (first, same) = seen.shared(key(), "one".into());
-        let (second, other) = seen.shared(key(), "two".into());
+        let (first, second) = (seen.shared(key()), seen.shared(key()));
         assert_eq!((place(&first), &first), (place(&second), &key()));
-        assert!(Arc::ptr_eq(&same, &uid));
-        assert_eq!(&*other, "two", "of a later life only the name is known");
         seen.forget(&key());
-        assert_eq!(seen.shared(key(), "one".into()), (key(), uid));
+        assert_ne!(place(&seen.shared(key())), place(&first));
+    }
+
+    #[test]
+    fn a_name_has_one_life_whichever_form_its_uid_has() {
+        let (seen, key, [one, ..]) = lives();
+        let other = uid::of_uuid([2; 16]);
+        for (uid, version) in [(&one, 1), (&other, 2), (&one, 3), (&other, 4)] {
+            seen.note(&key, uid, Version(version));
+            assert_eq!(seen.get(&key), Some((uid.clone(), Version(version))));
+            assert_eq!((seen.len(), seen.keys()), (1, vec![key.clone()]));
+        }
+        seen.note(&key, &other, Version(3));
+        assert_eq!(seen.get(&key), Some((other.clone(), Version(4))), "no watch goes back");
+        seen.read(&key, &one, Version(5));
+        seen.ended(&key, &other);
+        assert_eq!(seen.forget(&key), Some((one, Version(0))));
+        assert!(seen.is_empty() && seen.forget(&key).is_none());
     }
 
     fn lives() -> (Seen, Key, [Uid; 3]) {

@@ -317,8 +317,7 @@ impl ApplicationWatch {
 
     fn event(&self, head: &Head<'_>, deleted: bool, cause: Cause) -> Event {
         let event = object::event(head, deleted, cause, (Timestamp::now(), trace()), &self.redactor);
-        let (key, uid) = self.seen.shared(event.key, event.uid);
-        Event { key, uid, ..event }
+        Event { key: self.seen.shared(event.key), ..event }
     }
 }
 

@@ -6,7 +6,7 @@ use super::*;
 use crate::ledger::binary::{seal, unseal};
 
 prop_compose! {
-    fn row()(id in any::<u64>(), decision in any::<u64>(), content in any::<u64>(), counter in any::<u32>(),
+    fn row()(id in any::<u64>(), decision in prop_oneof![any::<u64>(), 0..2_u64], content in any::<u64>(), counter in any::<u32>(),
              owed in any::<bool>(), gone in any::<bool>(), unsure in any::<bool>(), unanswered in unanswered())
         -> ResourceRow {
         let (decision, content) = (Digest(decision), Digest(content));
@@ -22,8 +22,8 @@ fn unanswered() -> impl Strategy<Value = Unanswered> {
 
 fn a_uid() -> impl Strategy<Value = Uid> {
     prop_oneof![
-        any::<u128>().prop_map(uuid_text),
-        any::<u128>().prop_map(|value| uuid_text(value).to_uppercase().into()),
+        any::<[u8; 16]>().prop_map(uid::of_uuid),
+        any::<[u8; 16]>().prop_map(|bytes| uid::of_uuid(bytes).to_uppercase().into()),
         ".{0,40}".prop_map(Uid::from),
         "[0-9a-f-]{36}".prop_map(Uid::from),
     ]
@@ -138,10 +138,10 @@ fn the_format_on_disk_is_this_one() {
         "0175",
         "00",
         "01",
+        "cf02",
         "0700000000000000",
         "0800000000000000",
         "0900000000000000",
-        "af01",
         "0b00000000000000",
         "0c000000",
     );
@@ -160,7 +160,7 @@ pub(in crate::ledger) fn earlier_format(record: &Record, format: u8) -> Vec<u8> 
     let record = &if format == FIRST { as_of_the_first_format(record) } else { record.clone() };
     let whole = encode(record);
     let mut out = vec![format, whole[1] & !AT_HOME];
-    match uuid_bytes(&record.uid) {
+    match uid::to_uuid(&record.uid) {
         Some(uid) => out.extend(uid),
         None => put_text(&mut out, &record.uid),
     }
@@ -279,14 +279,36 @@ fn the_first_format_on_disk_is_read() {
     assert_eq!(decode(&newer), Err(PackedError::Damaged), "the first format knew nothing that is unsure");
 }
 
-#[test]
-fn a_resource_takes_at_most_26_bytes() {
+/// A record of so many resources, each with a decision.
+fn resources(decisions: impl Iterator<Item = u64>) -> Record {
     let mut record = sample();
-    record.resources[0].unanswered = Unanswered::default();
-    let row = record.resources[0];
-    let one = encode(&record).len();
-    record.resources = (0..1001).map(|id| ResourceRow { id: EntityId(id), ..row }).collect();
-    assert!(encode(&record).len() - one <= 26 * 1000 + 1, "and one of the number of rows");
+    let row = ResourceRow { unanswered: Unanswered::default(), ..record.resources[0] };
+    let of = |(id, decision)| ResourceRow { id: EntityId(id), decision: Digest(decision), ..row };
+    record.resources = (0..).zip(decisions).map(of).collect();
+    record
+}
+
+#[test]
+fn a_resource_takes_at_most_26_bytes_and_8_less_where_it_is_in_the_state_of_the_one_before() {
+    let one = encode(&resources(0..1)).len();
+    let added = |record: &Record| encode(record).len() - one;
+    // And one of the number of rows.
+    assert_eq!(added(&resources(0..1001)), 26 * 1000 + 1);
+    assert_eq!(added(&resources([7; 1001].into_iter())), 18 * 1000 + 1);
+}
+
+#[test]
+fn a_decision_stands_there_once() {
+    let record = resources([7, 7].into_iter());
+    let mut packed = encode(&record).into_vec();
+    assert_eq!(decode(&packed), Ok(record));
+    let row = packed.len() - 18;
+    let mut written_out = packed.clone();
+    written_out[row] &= !ROW_AS_BEFORE;
+    written_out.splice(row + 10..row + 10, 7_u64.to_le_bytes());
+    assert_eq!(decode(&written_out), Err(PackedError::Damaged), "it is another spelling of the same");
+    packed[row - 26] |= ROW_AS_BEFORE;
+    assert_eq!(decode(&packed), Err(PackedError::Damaged), "no row is before the first");
 }
 
 #[test]

@@ -62,20 +62,28 @@ fn lag(application: &Application, life: &Life) -> Option<String> {
     }
 }
 
-/// Lives that ended without a report that says so.
+/// Lives that ended without a report that says so. While an application is being deleted each of its states is reported
+/// as one that ends: what counts is one as new as what was watched last, or that names no state.
 fn unended(application: &Application, told: &Told) -> impl Iterator<Item = String> {
     let own = told.kept.iter().filter(|kept| kept.entity.resource.is_none());
-    let ended: Vec<String> = own
+    let ended: Vec<(String, Option<u64>)> = own
         .filter_map(|kept| Report::open(&kept.payload))
         .filter(|report| {
             report.object.pointer("/metadata/deletionTimestamp").is_some_and(Value::is_string)
                 && report.source("actualManifest").is_empty()
         })
-        .map(|report| text(report.object.pointer("/metadata/uid")))
+        .map(|report| {
+            let named = report.object.pointer("/metadata/resourceVersion").is_some();
+            (text(report.object.pointer("/metadata/uid")), named.then(|| truth::version(&report.object)))
+        })
         .collect();
+    let is_told = |life: &Life| {
+        let last = truth::version(&life.object);
+        ended.iter().any(|(uid, version)| *uid == life.uid && version.is_none_or(|version| version >= last))
+    };
     let gone = application.lives.iter().filter(|life| life.gone);
     let unended: Vec<String> = gone
-        .filter(|life| !ended.contains(&life.uid))
+        .filter(|life| !is_told(life))
         .map(|life| format!("no report says that {} was deleted", life.uid))
         .collect();
     unended.into_iter()

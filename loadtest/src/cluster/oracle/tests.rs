@@ -285,9 +285,17 @@ fn a_report_of_what_never_was_is_found() {
     assert_eq!(found(&nothing, &told()), ["argocd/web: there never was such an application"]);
 }
 
-fn gone(mut draft: Draft) -> Draft {
+/// A state while it is being deleted.
+fn on_the_way(mut draft: Draft) -> Draft {
     draft.object["metadata"]["deletionTimestamp"] = json!("2026-11-21T10:00:10Z");
     draft.source["actualManifest"] = json!("");
+    draft
+}
+
+/// The last one.
+fn gone(draft: Draft) -> Draft {
+    let mut draft = on_the_way(draft);
+    draft.object["metadata"]["resourceVersion"] = json!("71");
     draft
 }
 
@@ -303,8 +311,15 @@ fn a_missing_deletion_is_found() {
             format!("argocd/web: no report says that {UID} was deleted"),
         ]
     );
+    drafts.push(on_the_way(drafts[0].clone()));
+    let unended = format!("argocd/web: no report says that {UID} was deleted");
+    assert_eq!(found(&is, &drafts), [unended], "it was being deleted then");
     drafts.push(gone(drafts[0].clone()));
     assert_eq!(found(&is, &drafts), Vec::<String>::new());
+    let mut nameless = gone(drafts[0].clone());
+    nameless.object["metadata"].as_object_mut().unwrap().remove("resourceVersion");
+    drafts.splice(1.., [nameless]);
+    assert_eq!(found(&is, &drafts), Vec::<String>::new(), "that it is gone was all that was noticed");
     // The witness does not know yet, or knows more.
     let unseen = Application { lives: vec![life(app(), false)], ..is };
     assert_eq!(found(&unseen, &drafts), ["argocd/web: it is gone, and the watch has not told"]);

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 
-use pipeline_core::{Digest, EntityId, Key, Record, ResourceRow, Unanswered, Version};
+use pipeline_core::{Digest, EntityId, Key, Record, ResourceRow, Version};
 use pipeline_engine::bus::jetstream::{Bucket, Expect};
 use pipeline_engine::ledger::{Claimed, Ledger, LedgerError};
 
@@ -216,13 +216,10 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
     let (bucket, ledger) = held(&server).await;
     let row = |id| ResourceRow {
         id: EntityId(id),
-        decision: Digest(1),
+        decision: Digest(id),
         content: Digest(2),
         counter: 1,
-        owed: false,
-        gone: false,
-        unsure: false,
-        unanswered: Unanswered::default(),
+        ..ResourceRow::default()
     };
     let large = Record { resources: (0..45_000).map(row).collect(), ..counted(1) };
     ledger.update(&key(1, 0), |_| Some(large));

@@ -87,17 +87,16 @@ impl Mark {
 /// The application as watched, with the members that always stand. `gone`: its deletion is marked as of now
 /// if no finalizer marked it before.
 pub(crate) fn application(app: &Application, marks: Option<&Marks>, gone: Option<Timestamp>) -> ObjectText {
-    let mut object = app.object.clone();
-    complete(&mut object);
+    let mut object = Members::of(&app.object);
     if let Some(marks) = marks {
-        add_marks(&mut object, marks);
+        add_marks(object.change("metadata"), marks);
     }
     match gone.filter(|_| !app.deleting) {
-        None => text_of_application(&object).into(),
+        None => object.text().into(),
         Some(now) => {
             let mut dated = |at: String| {
-                child(&mut object, "metadata").insert("deletionTimestamp".to_owned(), at.into());
-                text_of_application(&object)
+                object.change("metadata").insert("deletionTimestamp".to_owned(), at.into());
+                object.text()
             };
             let timeless = Some(dated(String::new()));
             ObjectText { text: dated(payload::seconds(now)), timeless }
@@ -105,14 +104,74 @@ pub(crate) fn application(app: &Application, marks: Option<&Marks>, gone: Option
     }
 }
 
-/// Struct members of the wire format stand even where the object has none.
-fn complete(object: &mut Map<String, Value>) {
-    object.insert("kind".to_owned(), "Application".into());
-    object.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
-    let spec = child(object, "spec");
+/// An application's members, and those that stand in place of its own: nearly always its status is passed on as it is, and
+/// that is most of it.
+struct Members<'a> {
+    own: &'a Map<String, Value>,
+    changed: Map<String, Value>,
+}
+
+impl<'a> Members<'a> {
+    /// Struct members of the wire format stand even where the object has none.
+    fn of(own: &'a Map<String, Value>) -> Self {
+        let mut members = Self { own, changed: Map::new() };
+        members.changed.insert("kind".to_owned(), "Application".into());
+        members.changed.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
+        if !is_whole(own.get("spec"), &[&["destination"]], &[&["project"]]) {
+            complete_spec(members.change("spec"));
+        }
+        let maps: [&[&str]; 3] = [&["health"], &["summary"], &["sync", "comparedTo", "destination"]];
+        let texts: [&[&str]; 2] = [&["sync", "status"], &["sync", "comparedTo", "source", "repoURL"]];
+        if !is_whole(own.get("status"), &maps, &texts) {
+            complete_status(members.change("status"));
+        }
+        members
+    }
+
+    /// A member that is an object, to be changed.
+    fn change(&mut self, name: &str) -> &mut Map<String, Value> {
+        if !self.changed.contains_key(name)
+            && let Some(own) = self.own.get(name)
+        {
+            self.changed.insert(name.to_owned(), own.clone());
+        }
+        child(&mut self.changed, name)
+    }
+
+    /// Members in the order in which an Application is declared; maps below are sorted.
+    fn text(&self) -> String {
+        const ORDER: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "operation"];
+        let mut out = Vec::with_capacity(8 * 1024);
+        let others = self.own.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
+        let others = others.map(|(name, value)| (name.as_str(), value));
+        let ordered = ORDER.into_iter().filter_map(|name| {
+            let value = self.changed.get(name).or_else(|| self.own.get(name))?;
+            Some((name, value))
+        });
+        for (name, value) in ordered.chain(others) {
+            out.push(if out.is_empty() { b'{' } else { b',' });
+            write(&mut out, name);
+            out.push(b':');
+            write(&mut out, value);
+        }
+        out.push(b'}');
+        String::from_utf8(out).unwrap_or_default()
+    }
+}
+
+/// Whether an object has something at each of these paths, and objects at each of `maps`.
+fn is_whole(section: Option<&Value>, maps: &[&[&str]], others: &[&[&str]]) -> bool {
+    let at = |path: &&[&str]| path.iter().try_fold(section?, |of, name| of.as_object()?.get(*name));
+    maps.iter().all(|path| at(path).is_some_and(Value::is_object))
+        && others.iter().all(|path| at(path).is_some())
+}
+
+fn complete_spec(spec: &mut Map<String, Value>) {
     child(spec, "destination");
     spec.entry("project").or_insert_with(|| "".into());
-    let status = child(object, "status");
+}
+
+fn complete_status(status: &mut Map<String, Value>) {
     child(status, "health");
     child(status, "summary");
     let sync = child(status, "sync");
@@ -122,8 +181,7 @@ fn complete(object: &mut Map<String, Value>) {
     child(compared, "destination");
 }
 
-fn add_marks(object: &mut Map<String, Value>, marks: &Marks) {
-    let metadata = child(object, "metadata");
+fn add_marks(metadata: &mut Map<String, Value>, marks: &Marks) {
     child(metadata, "annotations").insert(REVISIONS_ANNOTATION.to_owned(), marks.annotation().into());
     if let Some(commit) = marks.commit() {
         let labels = child(metadata, "labels");
@@ -161,22 +219,6 @@ pub(crate) fn stub(resource: &ResourceRef) -> String {
         metadata.insert("namespace".to_owned(), resource.namespace.clone().into());
     }
     text(&json!({"apiVersion": api_version, "kind": resource.kind, "metadata": metadata})) + "\n"
-}
-
-/// Members in the order in which an Application is declared; maps below are sorted.
-fn text_of_application(object: &Map<String, Value>) -> String {
-    const ORDER: [&str; 6] = ["kind", "apiVersion", "metadata", "spec", "status", "operation"];
-    let mut out = Vec::with_capacity(8 * 1024);
-    let others = object.iter().filter(|(name, _)| !ORDER.contains(&name.as_str()));
-    let ordered = ORDER.iter().filter_map(|&name| object.get_key_value(name));
-    for (name, value) in ordered.chain(others) {
-        out.push(if out.is_empty() { b'{' } else { b',' });
-        write(&mut out, name);
-        out.push(b':');
-        write(&mut out, value);
-    }
-    out.push(b'}');
-    String::from_utf8(out).unwrap_or_default()
 }
 
 /// JSON text with the escapes that receivers of Go's encoder know.
@@ -224,5 +266,77 @@ impl Formatter for HtmlSafe {
         escape: CharEscape,
     ) -> io::Result<()> {
         serde_json::ser::CompactFormatter.write_char_escape(writer, escape)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Objects of a few names, among them those that must stand.
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![Just(Value::Null), "[a-c<>&]{0,3}".prop_map(Value::from), Just(json!(["x"]))];
+        leaf.prop_recursive(5, 64, 8, |inner| {
+            let names = "metadata|spec|status|operation|kind|other|health|summary|sync|comparedTo|source|repoURL|destination|project|labels";
+            prop::collection::btree_map(names, inner, 0..8).prop_map(|map| map.into_iter().collect())
+        })
+    }
+
+    /// As `Members` would have it, on a copy of the whole.
+    fn on_a_copy(own: &Map<String, Value>, labelled: bool) -> Vec<(String, Value)> {
+        let mut object = own.clone();
+        object.insert("kind".to_owned(), "Application".into());
+        object.insert("apiVersion".to_owned(), "argoproj.io/v1alpha1".into());
+        complete_spec(child(&mut object, "spec"));
+        complete_status(child(&mut object, "status"));
+        if labelled {
+            child(child(&mut object, "metadata"), "labels").insert("a".to_owned(), "b".into());
+        }
+        let place = |name: &str| {
+            let order = ["kind", "apiVersion", "metadata", "spec", "status", "operation"];
+            order.iter().position(|other| *other == name).unwrap_or(order.len())
+        };
+        let mut members: Vec<(String, Value)> = object.into_iter().collect();
+        members.sort_by_key(|(name, _)| place(name));
+        members
+    }
+
+    proptest! {
+        #[test]
+        fn an_application_is_passed_on_as_a_changed_copy_would_be(
+            own in prop::collection::btree_map("metadata|spec|status|operation|kind|other", value(), 0..6),
+            labelled in any::<bool>(),
+        ) {
+            let own: Map<String, Value> = own.into_iter().collect();
+            let mut members = Members::of(&own);
+            if labelled {
+                child(members.change("metadata"), "labels").insert("a".to_owned(), "b".into());
+            }
+            let expected: Vec<String> = on_a_copy(&own, labelled)
+                .iter()
+                .map(|(name, value)| format!("{}:{}", text(name), text(value)))
+                .collect();
+            prop_assert_eq!(members.text(), format!("{{{}}}", expected.join(",")));
+        }
+    }
+
+    #[test]
+    fn a_whole_status_is_not_copied() {
+        let own = json!({
+            "spec": {"destination": {}, "project": ""},
+            "status": {"health": {}, "summary": {}, "sync": {
+                "status": "", "comparedTo": {"source": {"repoURL": ""}, "destination": {}}}},
+        });
+        let whole = own.as_object().unwrap();
+        let changed =
+            |own: &Map<String, Value>| Members::of(own).changed.keys().cloned().collect::<Vec<String>>();
+        assert_eq!(changed(whole), ["apiVersion", "kind"]);
+        let mut lacking = whole.clone();
+        lacking["status"]["sync"]["comparedTo"]["source"] = json!(null);
+        assert_eq!(changed(&lacking), ["apiVersion", "kind", "status"]);
+        lacking["spec"]["destination"] = json!("here");
+        assert_eq!(changed(&lacking), ["apiVersion", "kind", "spec", "status"]);
     }
 }

@@ -61,6 +61,11 @@ impl Newest {
         short.or_else(|| self.long.remove(key))
     }
 
+    fn known(&self, key: &Key) -> Option<&Key> {
+        let short = self.short.get_key_value(key).map(|(known, _)| known);
+        short.or_else(|| self.long.get_key_value(key).map(|(known, _)| known))
+    }
+
     fn keys(&self) -> impl Iterator<Item = &Key> {
         self.short.keys().chain(self.long.keys())
     }
@@ -144,8 +149,7 @@ impl Seen {
     #[must_use]
     pub fn shared(&self, key: Key) -> Key {
         let lives = self.lives.read().unwrap_or_else(PoisonError::into_inner);
-        let known = lives.newest.short.get_key_value(&key).map(|(known, _)| known.clone());
-        known.unwrap_or(key)
+        lives.newest.known(&key).cloned().unwrap_or(key)
     }
 
     /// Every key that is there, in no order.
@@ -174,12 +178,14 @@ mod tests {
     #[test]
     fn what_is_remembered_of_an_application_shares_one_copy_of_its_name() {
         let (seen, key) = (Seen::default(), || Key::new("ns", "app").unwrap());
-        seen.note(&key(), &uid::of_uuid([1; 16]), Version(1));
         let place = |key: &Key| key.as_str().as_ptr();
-        let (first, second) = (seen.shared(key()), seen.shared(key()));
-        assert_eq!((place(&first), &first), (place(&second), &key()));
-        seen.forget(&key());
-        assert_ne!(place(&seen.shared(key())), place(&first));
+        for uid in [uid::of_uuid([1; 16]), "one".into()] {
+            seen.note(&key(), &uid, Version(1));
+            let (first, second) = (seen.shared(key()), seen.shared(key()));
+            assert_eq!((place(&first), &first), (place(&second), &key()));
+            seen.forget(&key());
+            assert_ne!(place(&seen.shared(key())), place(&first));
+        }
     }
 
     #[test]

@@ -32,7 +32,7 @@ const SECOND: u8 = 2;
 /// Before `reported` and what is unsure.
 const FIRST: u8 = 1;
 
-/// Bytes of a row, at least.
+/// Bytes of a row, at least; an earlier format took more.
 const ROW: usize = 17;
 /// The cluster that Argo CD runs in, as nearly all applications name their destination.
 const HERE: &str = "https://kubernetes.default.svc";

@@ -13,6 +13,7 @@ use axum::response::{IntoResponse as _, Response};
 use tokio::sync::broadcast;
 
 use super::super::{Judge, Witness, judge, judge_rest};
+use super::ends::gone;
 use super::*;
 use crate::sim::platform::{self, Keep, PlatformSim};
 

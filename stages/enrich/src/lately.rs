@@ -3,15 +3,16 @@
 //! takes: bodies of commits, and names of what is done - gives: them back, or whether it was done lately
 //! calls: none - fails: never; what has no room is asked for again
 //!
-//! Names stand here as 128 bits of them, under a key of this process.
+//! Names stand here in short.
 
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
-use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::hash::Hash;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
+use pipeline_core::{Names, Short};
 use quick_cache::Weighter;
 use quick_cache::sync::Cache;
 use tokio::time::Instant;
@@ -20,19 +21,6 @@ use tokio::time::Instant;
 const ENTRY: usize = 80;
 /// Of a commit as it mostly is, with its entry.
 const TYPICAL: u64 = 192;
-
-/// A name, in short.
-type Short = (u64, u64);
-
-/// Names things in short.
-#[derive(Default)]
-struct Names(RandomState, RandomState);
-
-impl Names {
-    fn of(&self, name: &impl Hash) -> Short {
-        (self.0.hash_one(name), self.1.hash_one(name))
-    }
-}
 
 /// Metadata of commits, by repository and revision.
 pub(crate) struct Commits {

@@ -121,8 +121,8 @@ impl<'a> Members<'a> {
             complete_spec(members.change("spec"));
         }
         let maps: [&[&str]; 3] = [&["health"], &["summary"], &["sync", "comparedTo", "destination"]];
-        let texts: [&[&str]; 2] = [&["sync", "status"], &["sync", "comparedTo", "source", "repoURL"]];
-        if !is_whole(own.get("status"), &maps, &texts) {
+        let others: [&[&str]; 2] = [&["sync", "status"], &["sync", "comparedTo", "source", "repoURL"]];
+        if !is_whole(own.get("status"), &maps, &others) {
             complete_status(members.change("status"));
         }
         members

@@ -6,10 +6,10 @@
 //! them back while the lane has not heard of that yet.
 
 use std::collections::{HashSet, VecDeque};
-use std::hash::{BuildHasher as _, Hash, RandomState};
+use std::hash::Hash;
 use std::sync::Arc;
 
-use pipeline_core::{Change, Digest, Event, Key, OperationEnd, Record, Uid};
+use pipeline_core::{Change, Digest, Event, Key, Names, OperationEnd, Record, Short, Uid};
 
 use super::state::State;
 use super::tables::Table;
@@ -28,16 +28,14 @@ pub(super) struct Ended {
     ends: Recent,
 }
 
-/// The latest of something, each once, as 128 bits of it under keys of this process.
+/// The latest of something, each once, in short.
 #[derive(Default)]
 struct Recent {
     all: HashSet<Short>,
     /// The latest last.
     order: VecDeque<Short>,
-    keys: [RandomState; 2],
+    names: Names,
 }
-
-type Short = [u64; 2];
 
 impl Ledger {
     /// Whether this process, or in a bucket a former owner, was told that the end of a life has arrived: whoever notices it
@@ -126,7 +124,7 @@ impl Ended {
 
 impl Recent {
     fn add(&mut self, one: &impl Hash) {
-        let one = self.short(one);
+        let one = self.names.of(one);
         if !self.all.insert(one) {
             return;
         }
@@ -139,18 +137,14 @@ impl Recent {
     }
 
     fn forget(&mut self, one: &impl Hash) {
-        let one = self.short(one);
+        let one = self.names.of(one);
         if self.all.remove(&one) {
             self.order.retain(|held| *held != one);
         }
     }
 
     fn has(&self, one: &impl Hash) -> bool {
-        !self.all.is_empty() && self.all.contains(&self.short(one))
-    }
-
-    fn short(&self, one: &impl Hash) -> Short {
-        self.keys.each_ref().map(|key| key.hash_one(one))
+        !self.all.is_empty() && self.all.contains(&self.names.of(one))
     }
 }
 

@@ -1,12 +1,12 @@
 //! Joins the bus: connects, finds the ledger and the redaction key that the replicas share, and begins to ask for shards.
 
 use anyhow::Context as _;
-use pipeline_core::redact::RedactionKey;
 use pipeline_core::{Shutdown, Timestamp};
 use pipeline_engine::bus::jetstream::{BusError, Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_engine::bus::{Bus, Joined, Leases};
 use pipeline_engine::ledger::Ledger;
 use pipeline_engine::ownership::drive;
+use pipeline_redact::RedactionKey;
 
 use super::bus;
 use crate::config::{self, Config, LeaseStore, Places};

@@ -6,9 +6,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use pipeline_core::redact::RedactionKey;
 use pipeline_engine::bus::jetstream::{Expect, LEDGER, PutError};
 use pipeline_engine::ledger::{Copied, Ledger, LedgerOptions, Origin};
+use pipeline_redact::RedactionKey;
 use serde::Serialize;
 
 use super::{Reached, say_json};

@@ -11,19 +11,21 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "pipeline-core",
             "pipeline-engine",
+            "pipeline-redact",
             "stages-enrich",
             "stages-http",
             "stages-report",
             "stages-watch",
         ],
     ),
-    ("loadtest", &["pipeline-core", "stages-enrich"]),
+    ("loadtest", &["pipeline-core", "pipeline-redact", "stages-enrich"]),
     ("pipeline-core", &[]),
     ("pipeline-engine", &["pipeline-core"]),
-    ("stages-enrich", &["pipeline-core", "stages-http"]),
+    ("pipeline-redact", &[]),
+    ("stages-enrich", &["pipeline-core", "pipeline-redact", "stages-http"]),
     ("stages-http", &["pipeline-core"]),
     ("stages-report", &["pipeline-core", "stages-http"]),
-    ("stages-watch", &["pipeline-core"]),
+    ("stages-watch", &["pipeline-core", "pipeline-redact"]),
 ];
 
 /// Workspace crates that may be used by another's tests alone.

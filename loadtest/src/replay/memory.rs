@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
 use super::compare::is_same_yaml;

@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use anyhow::Context as _;
 use bytes::Bytes;
 use jiff::Timestamp;
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, Version};
+use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_enrich::round::{Answer, Ask, Begun, RawManifests, Round, Settings, TrackingMethod};
 

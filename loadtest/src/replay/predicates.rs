@@ -1,6 +1,6 @@
 //! The closed set of predicates that deliberate differences are made of.
 
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 

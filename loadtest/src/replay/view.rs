@@ -2,7 +2,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
 use super::diff::at;

@@ -1,5 +1,5 @@
 //! The vocabulary every crate of the runtime shares: events, reports, the ledger's record, the stage
-//! contract, errors, and redaction.
+//! contract, and errors.
 //!
 //! This crate knows no Kubernetes client, no HTTP and no broker. Stages (`stages/*`) and the engine
 //! (`pipeline/engine`) both depend on it and never on each other.
@@ -13,7 +13,6 @@ pub mod leases;
 mod meter;
 mod names;
 mod record;
-pub mod redact;
 mod report;
 mod room;
 mod seen;

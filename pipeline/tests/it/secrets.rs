@@ -1,7 +1,7 @@
 //! Canary secrets through the whole program: in every shape that the redaction knows, at every place where it may
 //! come in, with every sink. No form of them may be in a byte sent, logged, served or kept.
 
-#[path = "../../core/tests/redact/canary.rs"]
+#[path = "../../redact/tests/redact/canary.rs"]
 #[expect(dead_code, reason = "the second canary is for those who compare")]
 mod canary;
 mod shapes;

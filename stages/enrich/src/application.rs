@@ -2,8 +2,8 @@
 
 mod read;
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Digest, EntityId, Hasher, OperationEnd, ParentRef};
+use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
 use crate::canonical;

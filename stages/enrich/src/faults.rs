@@ -1,6 +1,6 @@
 //! The `errors` of a report: what went wrong in the sync, and what is degraded below a resource.
 
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 
 use crate::answers::Tree;
 use crate::application::{Application, Entry, Health, Operation, SyncedResource};

@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn, Uid};
+use pipeline_redact::Redactor;
 use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};

@@ -14,11 +14,11 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{
     Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Uid,
     Version,
 };
+use pipeline_redact::Redactor;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use tracing::warn;

@@ -10,8 +10,8 @@ use std::marker::PhantomData;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
+use pipeline_redact::Redactor;
 use serde::de::value::MapAccessDeserializer;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer};

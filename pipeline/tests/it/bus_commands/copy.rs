@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 
 use loadtest::nats::NatsServer;
-use pipeline_core::redact::RedactionKey;
 use pipeline_engine::bus::jetstream::{Expect, LEDGER};
 use pipeline_engine::ledger::{BucketOptions, Ledger};
 use pipeline_engine::sharding::Sharding;
+use pipeline_redact::RedactionKey;
 use serde_json::{Value, json};
 
 use super::connected;

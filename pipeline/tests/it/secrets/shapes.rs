@@ -12,7 +12,7 @@ use super::canary::{FIRST, fill};
 use crate::runtime::merge;
 use crate::told::{REVISION, application, managed, thing, tree};
 
-const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pipeline/core/tests/cases/redact");
+const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pipeline/redact/tests/cases/redact");
 
 /// One shape of a secret.
 pub(super) struct Shape {

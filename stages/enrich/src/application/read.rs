@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use pipeline_core::Digest;
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
 use super::{

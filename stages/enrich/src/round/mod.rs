@@ -18,11 +18,11 @@ mod tests;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{
     Digest, Enriched, Event, Filtered, OperationEnd, ParentRef, Reason, Record, Sections, StageError, Turn,
     Version,
 };
+use pipeline_redact::Redactor;
 
 use crate::answers::{self, Commit, Managed, Manifests, Tree};
 use crate::application::Application;

@@ -1,7 +1,7 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Digest, Entity, Event, Record, Report, ReportKind, Shows, Turn, Version};
+use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
 use super::{Settings, build, untold};

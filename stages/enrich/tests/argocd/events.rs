@@ -7,11 +7,11 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response};
-use pipeline_core::redact::Redactor;
 use pipeline_core::{
     Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, Outcome, Peer, Reason, ReportKind, Seen,
     StageError, Timestamp, Turn, Version,
 };
+use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_enrich::client;
 use stages_enrich::settings::SettingsWatch;

@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid};
+use pipeline_redact::Redactor;
 use stages_watch::{ApplicationWatch, Cluster, Config, Deps};
 use tokio::sync::mpsc;
 use tokio::task::JoinHandle;

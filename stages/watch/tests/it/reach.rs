@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::redact::Redactor;
 use pipeline_core::{Key, NoMeter, Reason, SecretString, Seen, Source as _, Version};
+use pipeline_redact::Redactor;
 use stages_watch::{Cluster, Config, Deps, Right, Scope};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;

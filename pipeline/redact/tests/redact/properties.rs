@@ -1,6 +1,6 @@
 //! What holds of every text: no panic, no canary, stable results.
 
-use pipeline_core::redact::{PREFIX, Redactor};
+use pipeline_redact::{PREFIX, Redactor};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 

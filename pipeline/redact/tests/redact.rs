@@ -20,7 +20,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs};
 
 use canary::{Canary, FIRST, SECOND};
-use pipeline_core::redact::Redactor;
+use pipeline_redact::Redactor;
 
 fn folder(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cases").join(name)

@@ -1,12 +1,14 @@
 //! Answers of Argo CD, read leniently: an item that is not what it should be is skipped, a field of the
 //! wrong type counts as absent.
 
+mod drift;
 mod tree;
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use pipeline_core::{Digest, Hasher};
+use pipeline_redact::Redactor;
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -43,6 +45,8 @@ impl Place {
 pub(crate) struct ManagedState {
     pub(crate) live: Option<String>,
     pub(crate) target: Option<String>,
+    /// Of both, under the runtime's key, where it was asked for; see [`Managed::digest`].
+    pub(crate) digest: Digest,
 }
 
 /// `managed-resources`: the states of the resources that were wanted.
@@ -98,7 +102,11 @@ impl Managed {
             let (group, namespace) = (item.group.as_deref(), item.namespace.as_deref());
             let place = Place::new(group.unwrap_or(""), &item.kind, namespace.unwrap_or(""), &item.name);
             if wanted.contains(&place) {
-                let read = || ManagedState { live: state(item.live_state), target: state(item.target_state) };
+                let read = || ManagedState {
+                    live: state(item.live_state),
+                    target: state(item.target_state),
+                    digest: Digest::NONE,
+                };
                 states.entry(place).or_insert_with(read);
             }
         }
@@ -107,6 +115,20 @@ impl Managed {
 
     pub(crate) fn get(&self, resource: &ResourceRef) -> Option<&ManagedState> {
         self.states.get(&Place::of(resource))
+    }
+
+    /// Takes the digests of some resources' states: of all that makes them differ from each other, and not of what the
+    /// cluster counts and tells by itself, which moves all the time. Keyed, since the states are not redacted yet and
+    /// digests are remembered.
+    pub(crate) fn digest<'a>(&mut self, of: impl Iterator<Item = &'a ResourceRef>, redactor: &Redactor) {
+        for resource in of {
+            let Some(state) = self.states.get_mut(&Place::of(resource)) else { continue };
+            let mut hasher = Hasher::default();
+            for text in [&state.live, &state.target].map(|text| text.as_deref().unwrap_or_default()) {
+                drift::write(text, &mut hasher);
+            }
+            state.digest = Digest::of(redactor.digest(&hasher.finish().0.to_be_bytes()).as_bytes());
+        }
     }
 }
 

@@ -50,6 +50,11 @@ impl Entry {
         let resource = &self.resource;
         resource.group == "argoproj.io" && resource.version == "v1alpha1" && resource.kind == "Application"
     }
+
+    /// What lives is not what is wanted: both may change, and the entry does not.
+    pub(crate) fn may_drift(&self) -> bool {
+        self.status == "OutOfSync" && !self.hook && !self.is_application()
+    }
 }
 
 /// One of the sources of an application.
@@ -110,6 +115,8 @@ pub(crate) struct Operation {
     pub(crate) sync: Option<Revisions>,
     /// The revision of `syncResult`, where there is one; it may be empty.
     pub(crate) result_revision: Option<String>,
+    /// All revisions of `syncResult`, where there is one.
+    pub(crate) result_revisions: Option<Vec<String>>,
     /// `syncResult.resources`, where there are some.
     pub(crate) results: Option<Vec<SyncedResource>>,
 }
@@ -252,6 +259,37 @@ impl Application {
             (None, Some(sync)) => &sync.revision,
             (None, None) => "",
         }
+    }
+
+    /// Of everything that resources were deployed from: of the last deployment, else of what the application was compared
+    /// with, every revision and every source with its parameters. A sync of some resources alone stands in no history; its
+    /// operation tells of it once it has succeeded.
+    pub(crate) fn deployed_digest(&self) -> Digest {
+        const MEMBERS: [&str; 4] = ["revision", "revisions", "source", "sources"];
+        let status = map(self.object.get("status"));
+        let deployed =
+            status.and_then(|status| list(status.get("history")).last()).and_then(Value::as_object);
+        let sync = || status.and_then(|status| map(status.get("sync")));
+        let compared = || sync().and_then(|sync| map(sync.get("comparedTo")));
+        let mut hasher = Hasher::default();
+        let parts = match deployed {
+            Some(deployed) => [Some(deployed), None],
+            None => [sync(), compared()],
+        };
+        for part in parts.into_iter().flatten() {
+            MEMBERS
+                .iter()
+                .filter_map(|name| part.get(*name))
+                .for_each(|value| hasher.write(&canonical::bytes(value)));
+        }
+        let synced = self.operation.as_ref().filter(|operation| operation.phase == "Succeeded");
+        let results = synced.and_then(|operation| operation.result_revisions.as_ref());
+        if let (Some(results), Some(deployed)) = (results, deployed)
+            && *results != read::revisions(deployed)
+        {
+            results.iter().for_each(|revision| hasher.write(revision.as_bytes()));
+        }
+        hasher.finish()
     }
 
     /// The revision the operation was asked for.

@@ -37,8 +37,9 @@ pub struct Config {
     /// How long "these manifests cannot be generated" stands: what is wrong may be put right outside of
     /// everything that the answer is kept under.
     pub generation_error: Duration,
-    /// A tree is read for an application that did not change at most once in this time.
-    pub tree_every: Duration,
+    /// A tree, and the states of what is not in sync, are read for an application that did not change at most once in
+    /// this time.
+    pub look_every: Duration,
 }
 
 impl Default for Config {
@@ -48,13 +49,13 @@ impl Default for Config {
             revisions_bytes: 2 * 1024 * 1024,
             parents_bytes: 4 * 1024 * 1024,
             generation_error: Duration::from_secs(60),
-            tree_every: Duration::from_secs(10),
+            look_every: Duration::from_secs(10),
         }
     }
 }
 
-/// Applications whose last tree is remembered; of one that is forgotten a tree is read once more.
-const TREES: usize = 2048;
+/// Applications whose last look is remembered; one that is forgotten is looked at once more.
+const LOOKS: usize = 2048;
 /// Bytes of commits that are just being asked for, and of those that were just told of.
 const ASKED: u64 = 64 * 1024;
 
@@ -86,8 +87,8 @@ pub struct Fetcher {
     asked: Kept,
     commits: Commits,
     parents: Kept,
-    /// Namespace and name of the applications whose tree was asked for just now.
-    trees: Recent,
+    /// Namespace and name of the applications whose tree or states were asked for just now.
+    looks: Recent,
 }
 
 impl Config {
@@ -108,7 +109,7 @@ impl Config {
             asked: kept(ASKED),
             commits: Commits::new(self.revisions_bytes),
             parents: kept(self.parents_bytes),
-            trees: Recent::new(TREES, self.tree_every),
+            looks: Recent::new(LOOKS, self.look_every),
         }
     }
 }
@@ -134,15 +135,15 @@ impl Fetcher {
             .unwrap_or(Answer::Failed(Reason::Timeout))
     }
 
-    /// Whether the tree of an application was asked for so lately that a paced call would be skipped.
-    pub(crate) fn tree_was_read(&self, key: &Key) -> bool {
-        self.trees.has(&(key.namespace(), key.name()))
+    /// Whether the tree or the states of an application were asked for so lately that a paced call would be skipped.
+    pub(crate) fn was_looked_at(&self, key: &Key) -> bool {
+        self.looks.has(&(key.namespace(), key.name()))
     }
 
     async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
         match ask {
-            Ask::ResourceTree { app, paced } => {
-                if !self.trees.is_first(&(&app.namespace, &app.name)) && *paced {
+            Ask::ResourceTree { app, paced } | Ask::ManagedResources { app, paced } => {
+                if !self.looks.is_first(&(&app.namespace, &app.name)) && *paced {
                     return Answer::Skipped;
                 }
                 self.call(ask, trip).await
@@ -178,9 +179,7 @@ impl Fetcher {
             Ask::Parent { namespace: own, name } => {
                 self.parent(ask, trip, if own.is_empty() { namespace } else { own }, name).await
             }
-            Ask::Manifests { cache: None, .. } | Ask::ManagedResources { .. } | Ask::Resource { .. } => {
-                self.call(ask, trip).await
-            }
+            Ask::Manifests { cache: None, .. } | Ask::Resource { .. } => self.call(ask, trip).await,
         }
     }
 
@@ -347,7 +346,7 @@ fn is_gone(ask: &Ask, seen: &Seen) -> bool {
 
 fn app_of(ask: &Ask) -> Option<&AppRef> {
     match ask {
-        Ask::ManagedResources { app }
+        Ask::ManagedResources { app, .. }
         | Ask::ResourceTree { app, .. }
         | Ask::Manifests { app, .. }
         | Ask::Resource { app, .. }

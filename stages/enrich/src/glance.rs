@@ -42,9 +42,9 @@ impl Glance {
             let last = self.last(event)?;
             let (sections, healthy) = (known.sections?, known.healthy);
             let is_last = |found: &Facts| found.with(text) == last;
-            [false, true]
-                .map(|health_in_tree| Facts { sections, healthy, health_in_tree })
+            [(false, false), (true, false), (false, true), (true, true)]
                 .into_iter()
+                .map(|(health_in_tree, may_drift)| Facts { sections, healthy, health_in_tree, may_drift })
                 .find(is_last)
         };
         (found(), text)
@@ -81,7 +81,7 @@ impl Facts {
         for part in [text, spec, status, operation, metadata] {
             hasher.write(&part.0.to_le_bytes());
         }
-        hasher.write(&[u8::from(self.healthy), u8::from(self.health_in_tree)]);
+        hasher.write(&[u8::from(self.healthy), u8::from(self.health_in_tree), u8::from(self.may_drift)]);
         hasher.finish()
     }
 }
@@ -178,8 +178,8 @@ mod tests {
         let (glance, known) = (Glance::default(), settled(Some(sections), true));
         let (found, text) = glance.of(&event, Some(&known));
         assert_eq!(found, None, "nothing was read yet");
-        for health_in_tree in [false, true] {
-            let found = Facts { sections, healthy: true, health_in_tree };
+        for (health_in_tree, may_drift) in [(false, false), (true, false), (false, true), (true, true)] {
+            let found = Facts { sections, healthy: true, health_in_tree, may_drift };
             glance.note(&event, text.unwrap(), found);
             assert_eq!(glance.of(&event, Some(&known)), (Some(found), text));
         }

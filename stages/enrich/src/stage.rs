@@ -172,8 +172,8 @@ impl Enrich for ArgoCdEnrichment {
         let inner = &*self.inner;
         let argocd = inner.settings().await?;
         let (found, text) = inner.glance.of(event, known);
-        let tree_was_read = || inner.fetcher.tree_was_read(&event.key);
-        if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, tree_was_read)) {
+        let was_looked_at = || inner.fetcher.was_looked_at(&event.key);
+        if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, was_looked_at)) {
             return Ok(enriched);
         }
         let settings = argocd.settings();
@@ -214,7 +214,7 @@ impl Inner {
     }
 
     /// Answers whatever the round asks, until it asks nothing more. Gives the bytes that it was given.
-    async fn answer(&self, round: &mut Round<'_>, trip: &Trip, namespace: &str) -> Result<usize, StageError> {
+    async fn answer(&self, round: &mut Round, trip: &Trip, namespace: &str) -> Result<usize, StageError> {
         let mut bytes = 0;
         for _ in 0..MOST_TURNS {
             let asks = round.asks();

@@ -92,14 +92,14 @@ async fn no_slot(log: &Log) {
         let fetcher = fetcher.clone();
         async move {
             let trip = Trip::until(Instant::now() + Duration::from_secs(3_600));
-            fetcher.fetch(&Ask::ManagedResources { app: app(0) }, &trip, "argocd").await
+            fetcher.fetch(&Ask::ManagedResources { app: app(0), paced: false }, &trip, "argocd").await
         }
     });
     timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap();
     for n in 1..3 {
         let calls = Samples::default();
         let trip = Trip::noted(Instant::now() + Duration::from_secs(1), calls.clone());
-        let ask = Ask::ManagedResources { app: app(n) };
+        let ask = Ask::ManagedResources { app: app(n), paced: false };
         assert_eq!(fetcher.fetch(&ask, &trip, "argocd").await, Answer::Failed(Reason::Timeout));
         assert_eq!(calls.take().len(), 0, "no call was made for the event");
         let said = log.take();

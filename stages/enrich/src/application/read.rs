@@ -174,6 +174,7 @@ fn operation(state: &Map<String, Value>) -> Operation {
         finished_at: field("finishedAt"),
         sync: map(state.get("operation")).and_then(|of| map(of.get("sync"))).map(Revisions::of),
         result_revision: result.map(|result| text(result.get("revision")).to_owned()),
+        result_revisions: result.map(revisions),
         results: result
             .and_then(|result| result.get("resources"))
             .filter(|resources| resources.is_array())
@@ -194,6 +195,14 @@ fn synced_resource(result: &Value) -> Option<SyncedResource> {
         hook_phase: field("hookPhase"),
         sync_phase: field("syncPhase"),
     })
+}
+
+/// One per source.
+pub(super) fn revisions(of: &Map<String, Value>) -> Vec<String> {
+    match texts(of.get("revisions")) {
+        several if several.is_empty() => vec![text(of.get("revision")).to_owned()],
+        several => several,
+    }
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {

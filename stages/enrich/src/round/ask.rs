@@ -71,6 +71,8 @@ pub enum Ask {
     ManagedResources {
         /// Of which application.
         app: AppRef,
+        /// As for the tree.
+        paced: bool,
     },
     /// The nodes below the application, with their health.
     ResourceTree {
@@ -156,7 +158,7 @@ impl Ask {
         path.push_str(root.trim_end_matches('/'));
         path.push_str("/api/v1/applications/");
         match self {
-            Self::ManagedResources { app } => of(&mut path, app, "managed-resources"),
+            Self::ManagedResources { app, .. } => of(&mut path, app, "managed-resources"),
             Self::ResourceTree { app, .. } => of(&mut path, app, "resource-tree"),
             Self::Manifests { app, revision, .. } => {
                 of(&mut path, app, "manifests");
@@ -244,7 +246,7 @@ mod tests {
             source_index: 2,
         };
         for (ask, path) in [
-            (Ask::ManagedResources { app: app() }, format!("{of}/managed-resources?{query}")),
+            (Ask::ManagedResources { app: app(), paced: false }, format!("{of}/managed-resources?{query}")),
             (Ask::ResourceTree { app: app(), paced: true }, format!("{of}/resource-tree?{query}")),
             (manifests(None), format!("{of}/manifests?{query}")),
             (manifests(Some("")), format!("{of}/manifests?{query}&revision=")),

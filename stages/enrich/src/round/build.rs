@@ -23,21 +23,21 @@ pub(super) struct Draft {
     pub(super) payload: Payload,
 }
 
-impl Round<'_> {
+impl Round {
     pub(super) fn build(self) -> Enriched {
         let mut reports: Vec<Report> = Vec::new();
-        if let Some(earlier) = self.earlier {
-            reports.push(stub::end(self.event, earlier, self.turn, self.settings));
+        if let Some(earlier) = &self.earlier {
+            reports.push(stub::end(&self.event, earlier, &self.turn, &self.settings));
         }
         let mut unsent = Vec::new();
         let mut owed = false;
         if self.scope.application {
             for (end, digest) in self.ends() {
-                let mut draft = self.application(&self.app.with_operation_end(end, self.redactor), None);
+                let mut draft = self.application(&self.app.with_operation_end(end, &self.redactor), None);
                 draft.shows = Shows::End(digest);
                 let content = draft.payload.content();
                 // A round that was cut off may have told it as the state that it was then.
-                let known = self.known.filter(|known| reports.is_empty() && !known.unsure);
+                let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.unsure);
                 if known.is_none_or(|known| known.content != content) {
                     reports.push(self.report(&draft, content, false));
                 }
@@ -47,7 +47,7 @@ impl Round<'_> {
             owed = draft.owed;
             // An operation's end reported just before is the predecessor then, and never equal.
             let told = reports.iter().any(|report| report.uid == self.event.uid);
-            let sure = self.known.filter(|known| !told && !known.unsure);
+            let sure = self.known.as_ref().filter(|known| !told && !known.unsure);
             let known = sure.map_or(Digest::NONE, |known| known.content);
             let content = draft.payload.content();
             if gone || content != known {
@@ -65,9 +65,9 @@ impl Round<'_> {
         };
         let still =
             |known: &Record| (known.owed && !self.scope.application) || known.resources.iter().any(left);
-        let mut missing = owed || self.known.is_some_and(still);
+        let mut missing = owed || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
         for (entry, health) in changed {
-            let row = self.known.and_then(|known| known.resource(entry.id)).filter(|row| !row.gone);
+            let row = self.row(entry);
             let Some(draft) = self.resource(entry, health) else {
                 missing = true;
                 unsent.push((entry.id, row.map_or(Digest::NONE, |row| row.decision), true));
@@ -81,7 +81,14 @@ impl Round<'_> {
                 reports.push(self.report(&draft, content, false));
             }
         }
-        let skipped = matches!(self.tree_answer(), Some(Got::Skipped));
+        if self.is_untold_of_drift() && !self.scope.quiet {
+            // What was merged into this event may have changed them.
+            let rows = self.drifting().filter_map(|entry| self.row(entry));
+            let rows: Vec<_> = rows.filter(|row| !unsent.iter().any(|(id, ..)| *id == row.id)).collect();
+            unsent.extend(rows.into_iter().map(|row| (row.id, row.decision, true)));
+        }
+        let answers = [self.tree_answer(), self.managed_answer()];
+        let skipped = answers.iter().any(|answer| matches!(answer, Some(Got::Skipped)));
         missing |= matches!(self.tree_answer(), Some(Got::Failed(_)));
         let after = if skipped { PACE } else { OWED_AFTER };
         let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
@@ -100,7 +107,8 @@ impl Round<'_> {
     fn settle(&self, owed: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Settle {
         let app = &self.app;
         // What was not looked at stays as it is remembered.
-        let owed = if self.scope.application { owed } else { self.known.is_some_and(|known| known.owed) };
+        let owed =
+            if self.scope.application { owed } else { self.known.as_ref().is_some_and(|known| known.owed) };
         Settle {
             uid: self.event.uid.clone(),
             version: self.event.version,
@@ -205,7 +213,7 @@ impl Round<'_> {
         let mut errors = faults::of_conditions(app);
         errors.extend(self.faults_below(app));
         let health = (app.health.status.clone(), app.health.message.clone());
-        let mut source = root_source(self.settings, app.repo_url(), &app.server);
+        let mut source = root_source(&self.settings, app.repo_url(), &app.server);
         source.actual_manifest = actual;
         source.sync_status.clone_from(&app.sync_status);
         source.health = Some(health);
@@ -218,7 +226,7 @@ impl Round<'_> {
         let none = Tree::default();
         let tree = self.tree().unwrap_or(&none);
         let entries = app.entries.iter().map(|entry| (entry, self.health_or_none(entry)));
-        faults::of_resources(entries, tree, self.redactor)
+        faults::of_resources(entries, tree, &self.redactor)
     }
 
     /// Health as far as it is known; where there is nothing to look it up in, nothing is unhealthy.

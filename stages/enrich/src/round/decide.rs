@@ -13,6 +13,8 @@ pub(crate) struct Facts {
     pub(crate) healthy: bool,
     /// Health of resources stands in the tree.
     pub(crate) health_in_tree: bool,
+    /// A resource is not in sync: it may drift further, of which nothing in the object tells.
+    pub(crate) may_drift: bool,
 }
 
 /// What of an application is looked at.
@@ -22,7 +24,7 @@ pub(super) struct Scope {
     pub(super) application: bool,
     pub(super) resources: Which,
     /// Nothing of the application differs from what was acknowledged: only a tree can tell of a resource's health
-    /// that moved.
+    /// that moved, and only the states of a resource that is not in sync that it drifted further.
     pub(super) quiet: bool,
 }
 
@@ -34,7 +36,7 @@ pub(super) enum Which {
 }
 
 impl Scope {
-    /// Whether a tree is worth its call only if none was read just before.
+    /// Whether a look at what the object does not tell is worth its calls only if there was none just before.
     pub(super) fn is_paced(self, event: &Event, known: Option<&Record>) -> bool {
         // Of something that is not sure it is not known what the receiver holds: it is reported, whether it changed
         // or not.
@@ -68,7 +70,7 @@ pub(super) fn decide(
         return changed(Which::Changed);
     }
     let owed = event.cause == Cause::Owed;
-    if known.is_unsure() || found.health_in_tree || (owed && known.is_owed()) {
+    if known.is_unsure() || found.health_in_tree || found.may_drift || (owed && known.is_owed()) {
         let application = known.unsure || (owed && known.owed);
         return Ok(Scope { application, resources: Which::Changed, quiet: true });
     }
@@ -83,12 +85,12 @@ pub(super) fn filtered(why: Filtered, known: Option<&Record>) -> Enriched {
 }
 
 /// What comes of an event of whose object the facts are known without reading it; `None` where it must be read.
-/// `tree_was_read`: just before, so that a paced call would be skipped.
+/// `was_looked_at`: just before, so that a paced call would be skipped.
 pub(crate) fn glanced(
     event: &Event,
     known: Option<&Record>,
     found: Facts,
-    tree_was_read: impl FnOnce() -> bool,
+    was_looked_at: impl FnOnce() -> bool,
 ) -> Option<Enriched> {
     let known = known.filter(|known| known.uid == event.uid)?;
     if event.is_deleted() || !event.coalesced_ends.is_empty() {
@@ -96,7 +98,7 @@ pub(crate) fn glanced(
     }
     match decide(event, Some(known), found, false) {
         Err(why) => Some(filtered(why, Some(known))),
-        Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && tree_was_read() => {
+        Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && was_looked_at() => {
             Some(Enriched { owed: Some(PACE), ..Enriched::filtered(Filtered::ReconciledOnly) })
         }
         Ok(_) => None,

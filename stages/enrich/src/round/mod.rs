@@ -25,7 +25,7 @@ use pipeline_core::{
 use pipeline_redact::Redactor;
 
 use crate::answers::{self, Commit, Managed, Manifests, Tree};
-use crate::application::Application;
+use crate::application::{Application, Entry};
 use crate::canonical;
 
 pub(crate) use decide::{Facts, glanced};
@@ -44,26 +44,28 @@ const PACE: Duration = Duration::from_secs(10);
 /// What became of an event at first sight.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "taken apart where it is made, and never kept")]
-pub enum Begun<'a> {
+pub enum Begun {
     /// Nothing is to be fetched: filtered, or a stub.
     Done(Enriched),
     /// Answer [`Round::asks`] until there are none, then [`Round::finish`].
-    Go(Box<Round<'a>>),
+    Go(Box<Round>),
 }
 
-/// One event being turned into reports.
+/// One event being turned into reports. Owns all that it needs, so that it can be worked on in any thread.
 #[derive(Debug)]
-pub struct Round<'a> {
-    event: &'a Event,
+pub struct Round {
+    event: Event,
     /// What is remembered of this life of the application.
-    known: Option<&'a Record>,
+    known: Option<Record>,
     /// What is remembered of an earlier life, whose deletion nobody saw.
-    earlier: Option<&'a Record>,
-    turn: &'a Turn,
-    settings: &'a Settings,
-    redactor: &'a Redactor,
+    earlier: Option<Record>,
+    turn: Turn,
+    settings: Settings,
+    redactor: Redactor,
     app: Application,
     sections: Sections,
+    /// Of what resources were deployed from.
+    deployed: Digest,
     parent: Option<ParentRef>,
     scope: Scope,
     answers: HashMap<Ask, Got>,
@@ -87,6 +89,11 @@ fn untold<'e>(
     ends.filter(move |(_, digest)| Some(*digest) != shown)
 }
 
+/// The operation that an application's newest state shows.
+fn shown(app: &Application) -> Option<Digest> {
+    app.operation.as_ref().map(|operation| operation.digest())
+}
+
 /// An answer, read.
 #[derive(Debug)]
 enum Got {
@@ -102,18 +109,18 @@ enum Got {
     Skipped,
 }
 
-impl<'a> Round<'a> {
+impl Round {
     /// Decides what of `event` is worth reporting.
     ///
     /// # Errors
     /// [`StageError::Reject`] when the object is not a JSON object with a name.
     pub fn begin(
-        event: &'a Event,
-        known: Option<&'a Record>,
-        turn: &'a Turn,
-        settings: &'a Settings,
-        redactor: &'a Redactor,
-    ) -> Result<Begun<'a>, StageError> {
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        settings: &Settings,
+        redactor: &Redactor,
+    ) -> Result<Begun, StageError> {
         Self::begin_noting(event, known, turn, settings, redactor, &mut None)
     }
 
@@ -122,13 +129,13 @@ impl<'a> Round<'a> {
     /// # Errors
     /// As [`Round::begin`].
     pub(crate) fn begin_noting(
-        event: &'a Event,
-        known: Option<&'a Record>,
-        turn: &'a Turn,
-        settings: &'a Settings,
-        redactor: &'a Redactor,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        settings: &Settings,
+        redactor: &Redactor,
         found: &mut Option<Facts>,
-    ) -> Result<Begun<'a>, StageError> {
+    ) -> Result<Begun, StageError> {
         let (known, earlier) = match known {
             Some(record) if record.uid == event.uid => (Some(record), None),
             other => (None, other),
@@ -157,46 +164,38 @@ impl<'a> Round<'a> {
         };
         let sections = canonical::sections(&app.object);
         let parent = app.parent(settings.tracking_method, &settings.instance_label_key);
-        let scope = Scope { application: false, resources: Which::None, quiet: true };
-        let (answers, learned) = (HashMap::new(), None);
-        let mut round = Self {
-            event,
-            known,
-            earlier,
-            turn,
-            settings,
-            redactor,
+        let facts = Facts {
+            sections,
+            healthy: app.health.is_healthy(),
+            health_in_tree: app.health_in_tree,
+            may_drift: app.entries.iter().any(Entry::may_drift),
+        };
+        *found = Some(facts);
+        let ends = untold(event, known, shown(&app)).next().is_some();
+        let scope = match decide::decide(event, known, facts, ends) {
+            Ok(scope) => scope,
+            Err(why) => return Ok(Begun::Done(decide::filtered(why, known))),
+        };
+        Ok(Begun::Go(Box::new(Self {
+            event: event.clone(),
+            known: known.cloned(),
+            earlier: earlier.cloned(),
+            turn: turn.clone(),
+            settings: settings.clone(),
+            redactor: redactor.clone(),
+            deployed: app.deployed_digest(),
             app,
             sections,
             parent,
             scope,
-            answers,
-            learned,
-        };
-        *found = Some(round.facts());
-        match round.decide() {
-            Ok(scope) => {
-                round.scope = scope;
-                Ok(Begun::Go(Box::new(round)))
-            }
-            Err(why) => Ok(Begun::Done(decide::filtered(why, known))),
-        }
-    }
-
-    /// What is to be looked at.
-    fn decide(&self) -> Result<Scope, Filtered> {
-        decide::decide(self.event, self.known, self.facts(), self.ends().next().is_some())
-    }
-
-    fn facts(&self) -> Facts {
-        let (healthy, health_in_tree) = (self.app.health.is_healthy(), self.app.health_in_tree);
-        Facts { sections: self.sections, healthy, health_in_tree }
+            answers: HashMap::new(),
+            learned: None,
+        })))
     }
 
     /// The ends of operations that are still to be told.
     fn ends(&self) -> impl Iterator<Item = (&OperationEnd, Digest)> {
-        let shown = self.app.operation.as_ref().map(|operation| operation.digest());
-        untold(self.event, self.known, shown)
+        untold(&self.event, self.known.as_ref(), shown(&self.app))
     }
 
     /// What must still be fetched; those of one answer may be fetched at the same time. Empty: ready.
@@ -227,7 +226,11 @@ impl<'a> Round<'a> {
         Ok(match ask {
             Ask::ManagedResources { .. } => {
                 let changed = self.changed();
-                Got::Managed(Managed::read(body, changed.iter().map(|(entry, _)| &entry.resource))?)
+                let wanted = changed.iter().map(|(entry, _)| &entry.resource);
+                let drifting: Vec<_> = self.drifting().map(|entry| &entry.resource).collect();
+                let mut managed = Managed::read(body, wanted.chain(drifting.iter().copied()))?;
+                managed.digest(drifting.into_iter(), &self.redactor);
+                Got::Managed(managed)
             }
             Ask::ResourceTree { .. } => Got::Tree(Tree::read(body)?),
             Ask::Manifests { .. } => Got::Manifests(Manifests::read(body)?),
@@ -241,7 +244,7 @@ impl<'a> Round<'a> {
                 })
             }
             Ask::Parent { .. } => Got::Parent(Box::new(
-                Application::read(body, self.redactor).map_err(|_| answers::NotReadable)?,
+                Application::read(body, &self.redactor).map_err(|_| answers::NotReadable)?,
             )),
         })
     }

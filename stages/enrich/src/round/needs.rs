@@ -1,6 +1,6 @@
 //! Which calls a round needs, in the order of need.
 
-use pipeline_core::{Cause, Digest, Hasher, Reason};
+use pipeline_core::{Cause, Digest, Hasher, Reason, ResourceRow};
 
 use super::{AppRef, Ask, Got, ManifestsKey, PATIENCE, Purpose, RawManifests, Round, Which};
 use crate::answers::{Commit, Manifests, Tree};
@@ -10,7 +10,7 @@ use crate::object::{Marks, Revision};
 /// What stands in the way of a report that must not be made without it.
 type Want = (&'static str, Reason);
 
-impl Round<'_> {
+impl Round {
     /// Every call that the answers so far show to be needed, answered or not.
     pub(super) fn needs(&self) -> Vec<Ask> {
         if self.in_want().is_some() && self.turn.trying_for < PATIENCE {
@@ -40,14 +40,14 @@ impl Round<'_> {
     }
 
     fn need_states(&self, changed: &[(&Entry, Option<Health>)], asks: &mut Vec<Ask>) {
+        if changed.iter().any(|(entry, _)| !entry.hook) || (self.tells() && self.drifting().next().is_some())
+        {
+            asks.push(self.managed_ask());
+        }
         if changed.is_empty() {
             return;
         }
-        let app = self.app.api_name();
         let hooks = changed.iter().any(|(entry, _)| entry.hook);
-        if changed.iter().any(|(entry, _)| !entry.hook) {
-            asks.push(Ask::ManagedResources { app });
-        }
         if self.raw_manifests() != RawManifests::Absent || hooks {
             asks.push(desired_ask(&self.app));
         }
@@ -57,8 +57,20 @@ impl Round<'_> {
 
     /// `managed-resources` was answered, and lacks the entry.
     fn is_unmanaged(&self, entry: &Entry) -> bool {
-        let ask = Ask::ManagedResources { app: self.app.api_name() };
-        matches!(self.answers.get(&ask), Some(Got::Managed(managed)) if managed.get(&entry.resource).is_none())
+        matches!(self.managed_answer(), Some(Got::Managed(managed)) if managed.get(&entry.resource).is_none())
+    }
+
+    /// Where a tree is read too, that is what is paced.
+    fn managed_ask(&self) -> Ask {
+        Ask::ManagedResources { app: self.app.api_name(), paced: self.is_paced() && !self.app.health_in_tree }
+    }
+
+    pub(super) fn managed_answer(&self) -> Option<&Got> {
+        self.answers.get(&self.managed_ask())
+    }
+
+    fn is_paced(&self) -> bool {
+        self.scope.is_paced(&self.event, self.known.as_ref())
     }
 
     pub(super) fn resource_ask(&self, entry: &Entry) -> Ask {
@@ -80,9 +92,12 @@ impl Round<'_> {
 
     /// What could not be had, though reports must wait for it.
     pub(super) fn in_want(&self) -> Option<Want> {
-        let managed = Ask::ManagedResources { app: self.app.api_name() };
-        if let Some(&Got::Failed(reason)) = self.answers.get(&managed) {
-            return Some(("read managed resources", reason));
+        if let Some(&Got::Failed(reason)) = self.managed_answer() {
+            // Where nothing else changed there is no report that waits: what may have drifted is looked at again later.
+            let waits = !self.scope.quiet || !self.changed().is_empty();
+            if waits {
+                return Some(("read managed resources", reason));
+            }
         }
         match self.answers.get(&self.parent_ask()?)? {
             &Got::Failed(reason) => Some(("read parent application", reason)),
@@ -95,12 +110,13 @@ impl Round<'_> {
         if self.scope.resources == Which::None {
             return None;
         }
+        let paced = self.is_paced();
         let unhealthy =
             || self.app.entries.iter().filter_map(health_of_entry).any(|health| !health.is_healthy());
-        (self.app.health_in_tree || unhealthy()).then(|| Ask::ResourceTree {
-            app: self.app.api_name(),
-            paced: self.scope.is_paced(self.event, self.known),
-        })
+        // A look at what may have drifted needs no tree before there is something to report.
+        let is_wanted = || unhealthy() && (!paced || !self.changed().is_empty());
+        (self.app.health_in_tree || is_wanted())
+            .then(|| Ask::ResourceTree { app: self.app.api_name(), paced: paced && self.app.health_in_tree })
     }
 
     pub(super) fn tree(&self) -> Option<&Tree> {
@@ -134,29 +150,70 @@ impl Round<'_> {
         }
     }
 
-    /// Of what decides whether a resource is worth a report.
-    pub(super) fn decision(&self, entry: &Entry, health: Option<&Health>) -> Digest {
+    /// Of what decides whether a resource is worth a report; `None` while the states of one that is not in sync are not
+    /// known.
+    fn decision(&self, entry: &Entry, health: Option<&Health>) -> Option<Digest> {
+        let states = if entry.may_drift() { self.states_of(entry)? } else { Digest::NONE };
+        Some(self.decision_with(entry, health, states))
+    }
+
+    /// The same for what is reported whether its states are known or not.
+    pub(super) fn decision_of_report(&self, entry: &Entry, health: Option<&Health>) -> Digest {
+        self.decision(entry, health).unwrap_or_else(|| self.decision_with(entry, health, Digest::NONE))
+    }
+
+    fn decision_with(&self, entry: &Entry, health: Option<&Health>, states: Digest) -> Digest {
         let mut hasher = Hasher::default();
-        hasher.write(self.app.latest_revision().as_bytes());
-        hasher.write(&entry.digest.0.to_be_bytes());
+        for part in [self.deployed, entry.digest, states] {
+            hasher.write(&part.0.to_be_bytes());
+        }
         for part in health.iter().flat_map(|health| [&health.status, &health.message]) {
             hasher.write(part.as_bytes());
         }
         hasher.finish()
     }
 
-    /// The entries that are to be reported, with their health; none while the tree is still out.
-    pub(super) fn changed(&self) -> Vec<(&Entry, Option<Health>)> {
-        if self.scope.resources == Which::None {
-            return Vec::new();
-        }
-        if self.app.health_in_tree {
-            match self.tree_answer() {
-                None | Some(Got::Skipped) => return Vec::new(),
-                // Nothing tells that a health moved; the tree is owed.
-                Some(Got::Failed(_)) if self.scope.quiet => return Vec::new(),
-                Some(_) => {}
+    /// Of the live and the desired state of an entry, where they were had.
+    fn states_of(&self, entry: &Entry) -> Option<Digest> {
+        match self.managed_answer()? {
+            Got::Managed(managed) => {
+                Some(managed.get(&entry.resource).map_or(Digest::NONE, |state| state.digest))
             }
+            _ => None,
+        }
+    }
+
+    /// The entries whose states decide whether they are reported.
+    pub(super) fn drifting(&self) -> impl Iterator<Item = &Entry> {
+        self.app.entries.iter().filter(|entry| entry.may_drift())
+    }
+
+    /// It is not known whether anything drifted further, and might be another time.
+    pub(super) fn is_untold_of_drift(&self) -> bool {
+        matches!(self.managed_answer(), Some(Got::Failed(_))) && self.drifting().next().is_some()
+    }
+
+    /// Whether what is known of health tells what changed; not while the tree is still out.
+    fn tells(&self) -> bool {
+        if self.scope.resources == Which::None {
+            return false;
+        }
+        if !self.app.health_in_tree {
+            return true;
+        }
+        match self.tree_answer() {
+            None | Some(Got::Skipped) => false,
+            // Nothing tells that a health moved; the tree is owed.
+            Some(Got::Failed(_)) => !self.scope.quiet,
+            Some(_) => true,
+        }
+    }
+
+    /// The entries that are to be reported, with their health; none while the tree is still out, and of those that are
+    /// not in sync none that was reported before while their states are.
+    pub(super) fn changed(&self) -> Vec<(&Entry, Option<Health>)> {
+        if !self.tells() {
+            return Vec::new();
         }
         let entries = self.app.entries.iter().filter(|entry| !entry.is_application());
         let with_health = entries.map(|entry| (entry, self.health(entry)));
@@ -164,15 +221,21 @@ impl Round<'_> {
     }
 
     fn is_changed(&self, entry: &Entry, health: Option<&Health>) -> bool {
-        let row = self.known.and_then(|known| known.resource(entry.id)).filter(|row| !row.gone);
+        let row = self.row(entry);
         match row {
             _ if self.scope.resources == Which::All => true,
             None => true,
             Some(row) => {
                 let owed = row.owed && self.event.cause == Cause::Owed;
-                owed || row.unsure || row.decision != self.decision(entry, health)
+                let differs = |decision| row.decision != decision;
+                owed || row.unsure || self.decision(entry, health).is_some_and(differs)
             }
         }
+    }
+
+    /// What is remembered of an entry.
+    pub(super) fn row(&self, entry: &Entry) -> Option<&ResourceRow> {
+        self.known.as_ref()?.resource(entry.id).filter(|row| !row.gone)
     }
 
     pub(super) fn raw_manifests(&self) -> RawManifests {

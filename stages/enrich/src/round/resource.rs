@@ -4,7 +4,7 @@ use pipeline_core::{Entity, ReportKind, Shows, Timestamp};
 use serde_json::{Value, json};
 
 use super::build::Draft;
-use super::{Ask, Got, Round};
+use super::{Got, Round};
 use crate::answers::{ManagedState, Tree};
 use crate::application::{Application, Entry, Health};
 use crate::faults;
@@ -40,7 +40,7 @@ struct Subject<'a> {
     live: String,
 }
 
-impl Round<'_> {
+impl Round {
     /// The report of one entry; `None` if it cannot be made, because its live state could not be had.
     pub(super) fn resource(&self, entry: &Entry, health: Option<Health>) -> Option<Draft> {
         let managed = self.managed(entry);
@@ -56,7 +56,7 @@ impl Round<'_> {
                 },
             },
         };
-        let decision = self.decision(entry, health.as_ref());
+        let decision = self.decision_of_report(entry, health.as_ref());
         let desired = self.desired_of(&self.app, &entry.resource, managed);
         let owed = desired.owed
             || matches!(self.tree_answer(), Some(Got::Failed(_)))
@@ -75,7 +75,7 @@ impl Round<'_> {
             faults::of_sync_result(self.app.operation.as_ref(), &entry.resource).into_iter().collect();
         if subject.health.as_ref().is_some_and(|health| !health.is_healthy()) {
             let tree = self.tree().unwrap_or(&none);
-            errors.extend(faults::below(&entry.resource, tree, self.redactor, None));
+            errors.extend(faults::below(&entry.resource, tree, &self.redactor, None));
         }
         let object = self.object_of(&subject, &desired);
         let source = self.source_of(subject, desired, &self.marks(&self.app));
@@ -125,10 +125,6 @@ impl Round<'_> {
         let object = object::application(app, Some(marks), gone);
         let source = self.source_of(subject, desired, &self.marks(parent));
         (Payload { object, source, errors, app_versions }, owed)
-    }
-
-    fn managed_answer(&self) -> Option<&Got> {
-        self.answers.get(&Ask::ManagedResources { app: self.app.api_name() })
     }
 
     fn managed(&self, entry: &Entry) -> Option<&ManagedState> {

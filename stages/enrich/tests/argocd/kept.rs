@@ -187,7 +187,7 @@ async fn a_tree_of_an_unchanged_application_is_read_once_in_a_while() {
     assert_eq!(rig.fetch(&tree("other", true)).await, Answer::Skipped);
     assert_eq!(server.asked().len(), 3);
 
-    let brief = fetch::Config { tree_every: Duration::from_nanos(1), ..fetch::Config::default() };
+    let brief = fetch::Config { look_every: Duration::from_nanos(1), ..fetch::Config::default() };
     assert_eq!(twice(brief, &Server::new(|_, _| "{}").await, &[tree("store", true)]).await, 2);
 }
 

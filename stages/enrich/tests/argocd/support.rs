@@ -132,7 +132,7 @@ pub(crate) fn app(name: &str) -> AppRef {
 }
 
 pub(crate) fn managed(name: &str) -> Ask {
-    Ask::ManagedResources { app: app(name) }
+    Ask::ManagedResources { app: app(name), paced: false }
 }
 
 pub(crate) fn manifests(uid: &str, revision: &str) -> Ask {

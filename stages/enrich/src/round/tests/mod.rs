@@ -3,8 +3,10 @@
 mod application;
 mod child;
 mod decide;
+mod drift;
 mod failures;
 mod glance;
+mod merged;
 mod resource;
 mod robust;
 mod tree;

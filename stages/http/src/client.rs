@@ -21,6 +21,9 @@ use crate::{Fault, HttpError, Target, Token, install_crypto, retry_after};
 /// Of an answer that is not 2xx so much is kept: enough for the peer's own error text.
 const ERROR_BODY: usize = 64 * 1024;
 
+/// The body of an answer of which the head was enough is read for so long, so that its connection may serve the next call.
+const DRAIN: Duration = Duration::from_millis(100);
+
 /// A connection that nobody needed for so long is closed: after a burst a peer holds no more of them than it is called by.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -223,9 +226,9 @@ impl Client {
         self.exchange(act, request, Some(limit.min(self.max_body))).await
     }
 
-    /// Sends a request of whose answer only the status matters: a 2xx stands once its head is complete, whatever
-    /// becomes of its body. Whoever sends a status has decided; a connection that breaks before the head's end is an
-    /// error.
+    /// Sends a request of whose answer only the head matters: it stands once that is complete, whatever becomes of its
+    /// body, which is neither given nor waited for. Whoever sends a status has decided; a connection that breaks before
+    /// the head's end is an error, one whose body is long or late is not used again.
     ///
     /// # Errors
     /// No answer.
@@ -263,9 +266,16 @@ impl Client {
             .filter(|_| (300..400).contains(&status))
             .and_then(|location| response.url().join(location).ok())
             .and_then(|url: Url| authority(&url));
-        let body = match limit.filter(|_| (200..300).contains(&status)) {
-            Some(limit) => whole(&mut response, limit).await.map_err(|fault| self.error(act, fault))?,
-            None => beginning(&mut response).await,
+        let body = match limit {
+            Some(limit) if (200..300).contains(&status) => {
+                whole(&mut response, limit).await.map_err(|fault| self.error(act, fault))?
+            }
+            Some(_) => beginning(&mut response).await,
+            None => {
+                // Whether it came to its end does not matter.
+                let _ = tokio::time::timeout(DRAIN, beginning(&mut response)).await;
+                Bytes::new()
+            }
         };
         Ok(Reply { act, host: self.target.host().clone(), status, after, location, body })
     }
@@ -288,7 +298,8 @@ impl Reply {
         self.status
     }
 
-    /// Its body; of an answer that is not 2xx at most the first 64 KiB. Never to be logged.
+    /// Its body; of an answer that is not 2xx at most the first 64 KiB, and nothing where only the head was asked for.
+    /// Never to be logged.
     #[must_use]
     pub fn body(&self) -> &Bytes {
         &self.body

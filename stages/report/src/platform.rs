@@ -7,8 +7,9 @@
 //! after it. `Retry-After` is passed on. Answers are read up to a bound and never logged.
 //!
 //! A report counts as taken when the whole head of a 2xx has come, whatever becomes of its body: whoever sends a
-//! status has decided. A connection that closes before the head's end has not answered, and the report is sent again
-//! under the same key.
+//! status has decided. It is not waited for either: a refusal stands by its head as well. A connection that closes
+//! before the head's end has not answered, and the report is sent again under the same key. The body counts in a batch
+//! and in a comparison alone: there it holds what is said of each report, and a 2xx may well say 503 of one.
 //!
 //! Where shards change hands between processes, each report says by which right it is sent: `Fencing-Epoch: <decimal>`,
 //! which grows whenever the application's shard changes hands. A platform that honours it remembers the highest of each

@@ -12,6 +12,7 @@ use axum::routing::post;
 use pipeline_core::{Reason, Sink as _, StageError};
 use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
+use tokio::sync::mpsc;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
@@ -219,6 +220,53 @@ async fn a_success_stands_whatever_becomes_of_its_body() {
         serve(Router::new().route("/2.0/api/events", post(async move || endless().await.into_response())))
             .await;
     ship(&platform(&address, |_| {}).await).await.unwrap();
+}
+
+/// Answers each request with `head` and nothing more; tells when the other side has closed.
+async fn hangs_after(head: &'static str) -> (String, mpsc::UnboundedReceiver<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let (closed, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let closed = closed.clone();
+            tokio::spawn(async move {
+                let mut some = [0; 4096];
+                let _read = stream.read(&mut some).await.unwrap();
+                stream.write_all(head.as_bytes()).await.unwrap();
+                while stream.read(&mut some).await.is_ok_and(|read| read > 0) {}
+                closed.send(()).unwrap();
+            });
+        }
+    });
+    (address, told)
+}
+
+#[tokio::test]
+async fn an_answer_stands_by_its_head_and_its_body_may_hang() {
+    // Nobody waits so long for a body: the test ends by the condition, not by this limit.
+    let patient =
+        |config: &mut stages_report::platform::Config| config.http.timeout = Duration::from_secs(3_600);
+    for body in [
+        "Content-Length: 20\r\n\r\n",
+        "Content-Length: 20\r\n\r\n{\"half\":",
+        "Transfer-Encoding: chunked\r\n\r\n5\r\nshort\r\n",
+    ] {
+        for (status, taken) in [("200 OK", true), ("202 Accepted", true), ("422 No", false)] {
+            let head = format!("HTTP/1.1 {status}\r\n{body}").leak();
+            let (address, mut closed) = hangs_after(head).await;
+            let sink = platform(&address, patient).await;
+            let answer = tokio::time::timeout(Duration::from_secs(60), ship(&sink)).await;
+            let answer = answer.unwrap_or_else(|_| panic!("the body was waited for: {head:?}"));
+            assert_eq!(
+                answer.as_ref().map_err(StageError::is_retry),
+                if taken { Ok(&()) } else { Err(false) },
+                "{head:?}"
+            );
+            // The connection is of no use any more, and is not kept.
+            tokio::time::timeout(Duration::from_secs(60), closed.recv()).await.unwrap().unwrap();
+        }
+    }
 }
 
 #[tokio::test]

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use http::Uri;
 use kube::config::{AuthInfo, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use pipeline_core::SecretString;
 use rustls::pki_types::CertificateDer;
@@ -11,6 +12,7 @@ use rustls::pki_types::pem::PemObject as _;
 use crate::api::Api;
 use crate::credentials;
 use crate::namespaces::{Namespaces, PatternError};
+use crate::proxy;
 use crate::rights::{self, Right, Scope};
 use crate::token::TokenFile;
 use crate::{ApplicationWatch, Deps};
@@ -136,6 +138,10 @@ pub enum ConfigError {
         /// What is wrong with them, from a closed set.
         what: &'static str,
     },
+    /// The proxy that the kubeconfig or the environment names is none, or speaks another protocol. Its address is left
+    /// out: it may hold a password.
+    #[error("proxy of the api server is not `http(s)://host:port`")]
+    Proxy,
     /// The client cannot be built: TLS.
     #[error("kubernetes client cannot be built")]
     Client(#[source] Box<kube::Error>),
@@ -225,6 +231,7 @@ impl Cluster {
             Self::Kubeconfig { path, context } => kubeconfig(path.as_ref(), context.clone()).await?,
             Self::Server { url, token, token_file, ca_file } => {
                 let mut config = kube::Config::new(url.parse().map_err(|_| ConfigError::Url)?);
+                config.proxy_url = proxy::of(&config.cluster_url, None, variable)?;
                 let plain = match config.cluster_url.scheme_str() {
                     Some("http") => true,
                     Some("https") => false,
@@ -249,6 +256,8 @@ impl Cluster {
                 config
             }
         };
+        // A user and a password in the address are never sent; kube would show them in its spans.
+        config.cluster_url = without_user(config.cluster_url).ok_or(ConfigError::Url)?;
         // The engine alone retries: a retry in here would be neither seen nor counted.
         config.default_retry = false;
         Ok((config, own_token))
@@ -269,8 +278,27 @@ async fn kubeconfig(path: Option<&PathBuf>, context: Option<String>) -> Result<k
         None => Kubeconfig::read(),
     }
     .map_err(refused)?;
+    let named = proxy::named(&document, context.as_deref());
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
-    kube::Config::from_custom_kubeconfig(document, &options).await.map_err(refused)
+    let mut config = kube::Config::from_custom_kubeconfig(document, &options).await.map_err(refused)?;
+    config.proxy_url = proxy::of(&config.cluster_url, named, variable)?;
+    Ok(config)
+}
+
+/// Of the environment, which may change from one process to the next and not within one.
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
+fn without_user(address: Uri) -> Option<Uri> {
+    let host = match address.authority() {
+        Some(authority) => authority.as_str().rsplit_once('@').map(|(_, host)| host.to_owned()),
+        None => None,
+    };
+    let Some(host) = host else { return Some(address) };
+    let mut parts = address.into_parts();
+    parts.authority = Some(host.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 fn nothing_there(error: &KubeconfigError) -> bool {

@@ -18,6 +18,7 @@ mod list;
 mod namespaces;
 mod object;
 mod pages;
+mod proxy;
 mod rights;
 mod secret;
 mod survey;

@@ -10,6 +10,7 @@ mod harness;
 mod lease_server;
 mod leases;
 mod listing;
+mod proxy;
 mod reach;
 mod read;
 mod said;

@@ -37,10 +37,16 @@ async fn read(cluster: Cluster) -> Result<(), (Reason, String)> {
     }
 }
 
-/// A server certificate for 127.0.0.1 that signs itself, and its PEM file.
 fn certificate() -> (TlsAcceptor, tempfile::NamedTempFile) {
+    certificate_of(&["127.0.0.1"])
+}
+
+/// A server certificate for `names` that signs itself, and its PEM file.
+pub(crate) fn certificate_of(names: &[&str]) -> (TlsAcceptor, tempfile::NamedTempFile) {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
+    let made =
+        rcgen::generate_simple_self_signed(names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>())
+            .unwrap();
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), made.cert.pem()).unwrap();
     let key = rustls::pki_types::PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();

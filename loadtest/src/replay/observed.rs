@@ -104,12 +104,13 @@ fn expect(case: &Case, event: &Watched, before: &mut Before) -> Expected {
     let application = before.sections != sections || became_healthy;
     let tree = body(case, event, "resource-tree");
     let in_tree = object.pointer("/status/resourceHealthSource").and_then(Value::as_str) == Some("appTree");
-    let revision = object.pointer("/status/history").and_then(Value::as_array).and_then(|all| all.last());
-    let revision = match revision {
-        Some(last) => last.get("revision"),
-        None => object.pointer("/status/sync/revision"),
-    };
+    let deployed = deployed(object);
     let mut expected = Expected { application, deleting, ..Expected::default() };
+    if let Some(Value::Array(items)) =
+        body(case, event, "managed-resources").map(|mut body| body["items"].take())
+    {
+        expected.managed = items.into_iter().map(|item| (place(&item), item)).collect();
+    }
     let entries = object.pointer("/status/resources").and_then(Value::as_array);
     let mut now = HashMap::new();
     for entry in entries.into_iter().flatten() {
@@ -117,24 +118,57 @@ fn expect(case: &Case, event: &Watched, before: &mut Before) -> Expected {
             continue;
         }
         let health = if in_tree { health(entry, tree.as_ref()) } else { entry.get("health").cloned() };
+        let states = match text(entry, "status") {
+            "OutOfSync" => expected.managed.get(&place(entry)).map(states).unwrap_or_default(),
+            _ => Value::Null,
+        };
         let place = place(entry).join("/");
-        let state = Value::from(vec![
-            entry.clone(),
-            health.clone().unwrap_or_default(),
-            revision.cloned().unwrap_or_default(),
-        ]);
+        let state =
+            Value::from(vec![entry.clone(), health.clone().unwrap_or_default(), deployed.clone(), states]);
         if became_healthy || before.entries.get(&place) != Some(&state) {
             expected.entries.push((entry.clone(), health));
         }
         now.insert(place, state);
     }
-    if let Some(Value::Array(items)) =
-        body(case, event, "managed-resources").map(|mut body| body["items"].take())
-    {
-        expected.managed = items.into_iter().map(|item| (place(&item), item)).collect();
-    }
     *before = Before { sections, healthy, entries: now };
     expected
+}
+
+/// What resources were deployed from.
+fn deployed(object: &Value) -> Value {
+    let part = |of: &Value| {
+        let of = |name: &str| of.get(name).cloned().unwrap_or_default();
+        Value::from(vec![of("revision"), of("revisions"), of("source"), of("sources")])
+    };
+    let at = |pointer: &str| object.pointer(pointer).map(part).unwrap_or_default();
+    let history = object.pointer("/status/history").and_then(Value::as_array).and_then(|all| all.last());
+    let deployed = match history {
+        Some(last) => part(last),
+        None => Value::from(vec![at("/status/sync"), at("/status/sync/comparedTo")]),
+    };
+    let succeeded =
+        object.pointer("/status/operationState/phase").and_then(Value::as_str) == Some("Succeeded");
+    let result = at("/status/operationState/syncResult");
+    let aside = succeeded
+        && history.is_some()
+        && (result.get(0) != deployed.get(0) || result.get(1) != deployed.get(1));
+    Value::from(vec![deployed, if aside { result } else { Value::Null }])
+}
+
+/// Live and wanted, but for what the cluster counts and tells by itself.
+fn states(item: &Value) -> Value {
+    let state = |name: &str| {
+        let mut state: Value = serde_json::from_str(text(item, name)).unwrap_or_default();
+        if let Some(object) = state.as_object_mut() {
+            object.remove("status");
+        }
+        for name in ["resourceVersion", "generation", "managedFields"] {
+            let metadata = state.get_mut("metadata").and_then(Value::as_object_mut);
+            metadata.map(|metadata| metadata.remove(name));
+        }
+        state
+    };
+    Value::from(vec![state("liveState"), state("targetState")])
 }
 
 fn body(case: &Case, event: &Watched, call: &str) -> Option<Value> {

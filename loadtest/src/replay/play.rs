@@ -210,8 +210,14 @@ fn would_report(watched: &Watched, known: Option<&Record>, settings: &Settings, 
     let turn = Turn::at(watched.event.observed);
     match Round::begin(&watched.event, known, &turn, settings, redactor) {
         Ok(Begun::Done(enriched)) => !enriched.reports.is_empty(),
-        Ok(Begun::Go(_)) | Err(_) => true,
+        // A look at what the object does not tell is no report: what it finds, the recorded reporter did not look for.
+        Ok(Begun::Go(round)) => !round.asks().iter().all(is_look),
+        Err(_) => true,
     }
+}
+
+fn is_look(ask: &Ask) -> bool {
+    matches!(ask, Ask::ManagedResources { paced: true, .. } | Ask::ResourceTree { paced: true, .. })
 }
 
 /// Runs one event through the product.

@@ -125,8 +125,17 @@ pub struct Enriched {
     pub settle: Option<Settle>,
     /// Why there is no report, when there is none.
     pub filtered: Option<Filtered>,
-    /// Look again after this long: something could not be fetched.
-    pub owed: Option<Duration>,
+    /// Look again though nothing says that it changed.
+    pub owed: Option<Again>,
+}
+
+/// Why something is to be looked at again though nothing says that it changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It was looked at just before, and so was not now: after this long.
+    Paced(Duration),
+    /// Something could not be fetched: after a while, and less and less often while that brings nothing.
+    Incomplete,
 }
 
 impl Enriched {

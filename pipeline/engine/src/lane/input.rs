@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    Call, Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid, Version,
+    Again, Call, Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid,
+    Version,
 };
 
 /// Something that happened to a lane.
@@ -47,6 +48,11 @@ pub enum Input {
         /// What was journaled.
         pending: Pending,
     },
+    /// A turn for what is owed has made so many calls: what the next one is taken to make.
+    Refetched {
+        /// How many.
+        calls: u32,
+    },
     /// A key that was parked before the process ended.
     Park {
         /// Which.
@@ -76,15 +82,15 @@ pub enum Input {
 pub enum Outcome {
     /// Every report was acknowledged, and there was at least one.
     Acked {
-        /// Look again after this long: something could not be fetched.
-        owed: Option<Duration>,
+        /// Look again though nothing says that it changed.
+        owed: Option<Again>,
     },
     /// There was nothing to report.
     Filtered {
         /// Why.
         why: Filtered,
         /// As in [`Outcome::Acked`].
-        owed: Option<Duration>,
+        owed: Option<Again>,
         /// The event was looked at in full: what was owed before and is not now is owed no more. What is told at a
         /// glance, or is stale, says nothing of that.
         settled: bool,

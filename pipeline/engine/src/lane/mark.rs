@@ -18,7 +18,7 @@ pub(super) const KEPT: usize = 8;
 pub(super) struct Mark {
     /// [`Cause::Owed`] while nothing but that is noted, else [`Cause::Read`].
     pub(super) cause: Cause,
-    /// The time of what is owed has come, whatever else was noted since.
+    /// The time of what is owed has come, or somebody asks, whatever else was noted since.
     owed: bool,
     /// Since when something of the key is unreported.
     pub(super) since: Duration,
@@ -70,6 +70,17 @@ impl Mark {
             gone: Vec::new(),
             ends: Vec::new(),
         }
+    }
+
+    /// The mark of a key that is looked at again without anything being noted of it. What could not be fetched for it
+    /// has a time of its own.
+    pub(super) fn look(since: Duration) -> Self {
+        Self { owed: false, ..Self::new(Cause::Owed, since) }
+    }
+
+    /// Somebody asks for a look: nothing is left out for having been looked at just before.
+    pub(super) fn ask(&mut self) {
+        (self.cause, self.owed) = (Cause::Read, true);
     }
 
     /// The mark of a key of which something was journaled, with how many things had to be given up. The life that

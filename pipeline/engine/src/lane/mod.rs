@@ -17,6 +17,7 @@ mod input;
 mod mark;
 #[cfg(test)]
 mod mutant;
+mod owed;
 mod parked;
 mod pending;
 mod read;
@@ -31,7 +32,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, Key};
+use pipeline_core::{Event, Key};
 use seahash::SeaHasher;
 
 pub use backoff::Backoff;
@@ -46,10 +47,14 @@ pub(crate) use mutant::Mutant;
 
 use crate::limit::{Limiter, RateLimit};
 use mark::Mark;
+use owed::Refetches;
 use slot::{Slot, State};
 
 /// Room for so many keys is kept, however few are busy.
 const SPARE_KEYS: usize = 512;
+
+/// Between two tries to fetch what is owed of an application, unless set.
+pub(crate) const REFETCH: Backoff = Backoff { min: Duration::from_secs(60), max: Duration::from_secs(3600) };
 
 /// Bounds of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,6 +77,10 @@ pub struct Config {
     pub parked: usize,
     /// Per application.
     pub rate_limit: Option<RateLimit>,
+    /// Between two tries to fetch what is owed of an application.
+    pub refetch: Backoff,
+    /// What one call of such a try takes of the time of all: so much later than the last one the next one begins.
+    pub refetch_every: Duration,
 }
 
 impl Default for Config {
@@ -86,6 +95,8 @@ impl Default for Config {
             backoff: Backoff::default(),
             parked: 10_000,
             rate_limit: None,
+            refetch: REFETCH,
+            refetch_every: Duration::from_secs(1),
         }
     }
 }
@@ -105,6 +116,7 @@ pub struct Lane {
     timers: BTreeSet<(Duration, Key)>,
     parked: BTreeMap<Key, Parked>,
     limiter: Option<Limiter>,
+    refetches: Refetches,
     counts: LaneCounts,
     stopped: bool,
     #[cfg(test)]
@@ -124,6 +136,7 @@ impl Lane {
             timers: BTreeSet::new(),
             parked: BTreeMap::new(),
             limiter: config.rate_limit.and_then(Limiter::new),
+            refetches: Refetches::default(),
             counts: LaneCounts::default(),
             stopped: false,
             #[cfg(test)]
@@ -142,6 +155,7 @@ impl Lane {
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
             Input::Restore { key, pending } => self.restore(&key, pending, now),
+            Input::Refetched { calls } => self.refetches.took(calls),
             Input::Park { key, parked } => self.remember(key, parked),
             Input::Discard { key } => {
                 self.parked.remove(&key);
@@ -152,6 +166,7 @@ impl Lane {
             Input::Stop => self.stopped = true,
             Input::Tick => {}
         }
+        self.refetch(now);
         while !self.stopped && !self.counts.paused && self.has_place() {
             let Some(key) = self.pick() else { break };
             self.begin(&key, false, now, out);
@@ -161,7 +176,7 @@ impl Lane {
     /// When the lane wants an [`Input::Tick`], if nothing else happens before.
     #[must_use]
     pub fn next_deadline(&self) -> Option<Duration> {
-        self.timers.first().map(|(at, _)| *at)
+        self.timers.first().map(|(at, _)| *at).into_iter().chain(self.refetches.next()).min()
     }
 
     /// The counters and gauges at `now`, from one moment.
@@ -237,21 +252,15 @@ impl Lane {
         }
         if slot.queue.is_empty() && slot.mark.is_none() {
             slot.retry = None;
-            if slot.owed.is_some_and(|at| at <= now) {
-                slot.owed = None;
-                self.counts.owed -= 1;
-                let mut mark = Mark::new(Cause::Owed, now);
-                if let Some((uid, version)) = &slot.newest {
-                    mark.uid = Some(uid.clone());
-                    mark.shown(*version);
-                }
-                slot.mark = Some(Box::new(mark));
-                self.counts.dirty += 1;
+            if slot.owed.take_paced(now) {
+                slot.look(Mark::look(now), &mut self.counts);
+            } else if slot.owed.lines_up(now) {
+                self.refetches.join(key.clone());
             }
         }
         let has_work = !slot.queue.is_empty() || slot.mark.is_some();
         let due = slot.due();
-        let (state, timer) = match (has_work, slot.owed) {
+        let (state, timer) = match (has_work, slot.owed.timer()) {
             (true, _) if due > now => (State::Waiting, Some(due)),
             (true, _) if slot.queue.is_empty() => (State::Read, None),
             (true, _) => (State::Turn, None),
@@ -274,7 +283,7 @@ impl Lane {
         match state {
             State::Turn => self.turns.push_back((self.ticket, key.clone())),
             State::Read => self.reads.push_back((self.ticket, key.clone())),
-            State::Idle if timer.is_none() && !slot.is_ahead() => {
+            State::Idle if timer.is_none() && !slot.is_ahead() && !slot.owed.is_some() => {
                 self.keys.remove(key);
                 if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
                     // After a burst of all applications few are busy.

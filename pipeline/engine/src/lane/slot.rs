@@ -8,6 +8,7 @@ use pipeline_core::{Cause, Event, OperationEnd, Uid, Version};
 
 use super::input::{Blame, Refused, Standing, same_end};
 use super::mark::{KEPT, Mark};
+use super::owed::Owed;
 
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
@@ -78,8 +79,8 @@ pub(super) struct Slot {
     pub(super) mark: Option<Box<Mark>>,
     /// Being read; what comes in the meantime goes into `mark`.
     pub(super) asked: Option<Box<Mark>>,
-    /// When to look again for what is owed.
-    pub(super) owed: Option<Duration>,
+    /// When to look again though nothing says that it changed.
+    pub(super) owed: Owed,
     pub(super) timer: Option<Duration>,
     pub(super) retry: Option<Box<Retry>>,
     /// The rate limit lets nothing start before.
@@ -110,7 +111,7 @@ impl Slot {
             begun: Duration::ZERO,
             mark: None,
             asked: None,
-            owed: None,
+            owed: Owed::default(),
             timer: None,
             retry: None,
             limited: None,
@@ -173,7 +174,7 @@ impl Slot {
 
     /// What is held at `now`; `None` when there is nothing to do.
     pub(super) fn standing(&self, now: Duration) -> Option<Standing> {
-        if self.state == State::Idle && self.owed.is_none() {
+        if self.state == State::Idle && !self.owed.is_some() {
             return None;
         }
         let state = match self.state {
@@ -192,7 +193,7 @@ impl Slot {
             failures: self.failures(),
             blame: self.retry.as_ref().map(|retry| retry.blame),
             due: waits.then(|| self.due().saturating_sub(now)),
-            owed: self.owed.map(|at| at.saturating_sub(now)),
+            owed: self.owed.next().map(|at| at.saturating_sub(now)),
             unreported: self.since().map(|since| now.saturating_sub(since)),
         })
     }

@@ -111,7 +111,7 @@ impl Lane {
         let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
         let was = slot.is_dirty();
         let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, now)));
-        mark.cause = Cause::Read;
+        mark.ask();
         if mark.uid.is_none() {
             mark.uid = match &slot.newest {
                 Some((known, version)) => {

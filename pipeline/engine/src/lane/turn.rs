@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Change, Digest, Filtered, Key, Reason, Timestamp};
+use pipeline_core::{Cause, Change, Digest, Filtered, Key, Reason, Timestamp};
 
 use super::input::{Action, Blame, Folded, Outcome, Refused, Start, Step};
+use super::owed::Owed;
 use super::slot::{Held, Retry, Slot, State};
 use super::take::{charge, fold};
-use super::{Lane, tell};
+use super::{Lane, LaneCounts, tell};
 
 impl Lane {
     /// Begins the turn or the read of a key that was in line. `false` when the rate limit delays it.
@@ -98,21 +99,21 @@ impl Lane {
         slot.state = State::Idle;
         slot.probe = false;
         self.counts.in_flight -= 1;
-        let looked_at_in = match &outcome {
-            Outcome::Acked { owed } | Outcome::Filtered { owed, .. } => *owed,
-            Outcome::Reject { .. } | Outcome::Retry { .. } => None,
-        };
+        let refetch = (self.config.refetch, seed);
+        let mut looked_at_in = None;
         let step = match outcome {
             Outcome::Acked { owed } => {
                 self.counts.acked += 1;
-                set_owed(slot, owed.map(|after| now + after), &mut self.counts.owed);
+                looked_at_in = owes(slot, &mut self.counts, now, |slot| slot.brought(owed, now, refetch.0));
                 self.parked.remove(key);
                 Step::Acked { after: now.saturating_sub(held.since) }
             }
             Outcome::Filtered { why, owed, settled } => {
                 self.counts.filtered += 1;
                 if settled || owed.is_some() {
-                    set_owed(slot, owed.map(|after| now + after), &mut self.counts.owed);
+                    let was_refetch = held.event.cause == Cause::Owed;
+                    let vain = |slot: &mut Owed| slot.brought_nothing(owed, was_refetch, now, refetch);
+                    looked_at_in = owes(slot, &mut self.counts, now, vain);
                 }
                 if why != Filtered::Stale {
                     self.parked.remove(key);
@@ -241,10 +242,15 @@ fn inherit(next: &mut Held, former: &Held) {
     *next = Held::new(next.event.clone(), former.since, true);
 }
 
-/// Notes when to look again for what is owed, or that nothing is. An earlier time stays: each change of a busy
-/// application would put it off once more.
-fn set_owed(slot: &mut Slot, owed: Option<Duration>, gauge: &mut u64) {
-    let owed = owed.map(|at| slot.owed.map_or(at, |earlier| earlier.min(at)));
-    *gauge = *gauge + u64::from(owed.is_some()) - u64::from(slot.owed.is_some());
-    slot.owed = owed;
+/// Notes what a turn brought of what is owed. Returns in how long it is looked at again.
+fn owes(
+    slot: &mut Slot,
+    counts: &mut LaneCounts,
+    now: Duration,
+    note: impl FnOnce(&mut Owed),
+) -> Option<Duration> {
+    let was = slot.owed.is_some();
+    note(&mut slot.owed);
+    counts.owed = counts.owed + u64::from(slot.owed.is_some()) - u64::from(was);
+    slot.owed.next().map(|at| at.saturating_sub(now))
 }

@@ -42,6 +42,8 @@ pub struct Config {
     pub grace: Duration,
     /// Events of each application; `None` is no limit.
     pub rate_limit: Option<RateLimit>,
+    /// Between two tries to fetch what is owed of an application; all of them together make one call a second.
+    pub refetch: Backoff,
     /// Applications remembered as refused for good, each shard.
     pub parked: usize,
     /// What cannot be read again and is not reported within this time is written to the ledger.
@@ -76,6 +78,7 @@ impl Default for Config {
             restart: RESTART,
             grace: Duration::from_secs(20),
             rate_limit: None,
+            refetch: lane::REFETCH,
             parked: 10_000,
             journal_every: Duration::from_millis(100),
             history: 2_000,
@@ -99,6 +102,9 @@ impl Config {
             backoff: self.retry,
             parked: self.parked,
             rate_limit: self.rate_limit,
+            refetch: self.refetch,
+            // A lane's share: all lanes of all processes together make a call a second.
+            refetch_every: Duration::from_secs(1) * self.sharding.shards().get(),
         }
     }
 }

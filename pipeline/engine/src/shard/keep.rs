@@ -121,7 +121,9 @@ pub(crate) fn key(input: &Input) -> Option<&Key> {
         | Input::Restore { key, .. }
         | Input::Park { key, .. }
         | Input::Discard { key } => Some(key),
-        Input::Pause | Input::Resume | Input::Probe | Input::Stop | Input::Tick => None,
+        Input::Pause | Input::Resume | Input::Probe | Input::Stop | Input::Tick | Input::Refetched { .. } => {
+            None
+        }
     }
 }
 

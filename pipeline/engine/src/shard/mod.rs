@@ -292,6 +292,9 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                 if let Some(probe) = self.probes.remove(&key) {
                     self.shared.breaker.probe_over(probe, now);
                 }
+                if let Some(calls) = tally.refetched() {
+                    self.step(Input::Refetched { calls });
+                }
                 let over = !matches!(outcome, Outcome::Retry { .. });
                 self.step(Input::Turned { key: key.clone(), outcome, seed });
                 if over {
@@ -345,7 +348,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let size = start.event.size();
                     let turn = Box::pin(async move {
                         let mut moments = Moments::default();
-                        let mut tally = Tally::new(start.event.trace);
+                        let mut tally = Tally::of(&start.event);
                         let telling = (&mut moments, &mut tally, &mut spans);
                         let outcome =
                             caught(turn::turn(&shared, shard, fence.as_ref(), &start, probe, telling)).await;

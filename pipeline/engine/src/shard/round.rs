@@ -7,7 +7,9 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pipeline_core::{Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Shows, Timestamp};
+use pipeline_core::{
+    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Shows, Timestamp,
+};
 
 use crate::circuit::Verdict;
 use crate::lane::{Blame, Outcome, Refused};
@@ -25,7 +27,7 @@ pub(crate) struct Round {
     /// When the turn was taken up.
     now: Timestamp,
     filtered: Option<Filtered>,
-    owed: Option<Duration>,
+    owed: Option<Again>,
     /// Reports of resources that may be on their way at a time.
     limit: usize,
     /// Reports on their way.

@@ -6,15 +6,11 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, OperationEnd, Record, Report, ReportKind,
-    Sections, Settle, Shows, Stub, Version,
+    Again, Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, OperationEnd, Record, Report,
+    ReportKind, Sections, Settle, Shows, Stub, Version,
 };
-use std::time::Duration;
 
 use super::world::{Operation, RESOURCES, State, end, operation_of};
-
-/// After how long what could not be fetched is asked for again.
-const OWED_AFTER: Duration = Duration::from_secs(60);
 
 /// What came of the calls of one try.
 #[derive(Debug, Clone, Copy)]
@@ -118,7 +114,7 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
         Ok(scope) => scope,
         Err(filtered) => {
             // What is owed stays owed: a process that has just begun does not wait for it yet.
-            let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
+            let owed = known.is_some_and(Record::is_owed).then_some(Again::Incomplete);
             return Enriched { owed, ..Enriched::filtered(filtered) };
         }
     };
@@ -251,7 +247,7 @@ impl Draft<'_> {
             filtered: reports.is_empty().then_some(Filtered::SameContent),
             settle: Some(settle),
             reports,
-            owed: missing.then_some(OWED_AFTER),
+            owed: missing.then_some(Again::Incomplete),
         }
     }
 

@@ -59,6 +59,8 @@ impl Knobs {
                 backoff,
                 parked: 100,
                 rate_limit: None,
+                refetch: Backoff { min: seconds(60), max: seconds(rng.u64(60..4_000)) },
+                refetch_every: Duration::from_millis(rng.u64(1..5_000)),
             },
             circuit: circuit::Config { failures: rng.usize(1..6), backoff, ..circuit::Config::default() },
             journal_every: Duration::from_millis(rng.u64(..2_000)),

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Outcome, Peer, Reason, Sample, Timestamp};
+use pipeline_core::{Cause, Event, Outcome, Peer, Reason, Sample, Timestamp};
 
 /// What one turn did: counted where it happens, and taken in by its shard when it ends.
 #[derive(Debug)]
@@ -10,6 +10,8 @@ pub(crate) struct Tally {
     pub(super) trace: u128,
     /// Calls of Argo CD that were sent.
     pub(super) calls: u64,
+    /// It was a turn for what is owed.
+    refetch: bool,
     /// How long they took together.
     pub(super) took: Duration,
     /// Reports that were acknowledged.
@@ -21,7 +23,17 @@ pub(crate) struct Tally {
 impl Tally {
     /// Of a turn that begins, in this trace.
     pub(crate) fn new(trace: u128) -> Self {
-        Self { trace, calls: 0, took: Duration::ZERO, reports: 0, failed: Vec::new() }
+        Self { trace, calls: 0, refetch: false, took: Duration::ZERO, reports: 0, failed: Vec::new() }
+    }
+
+    /// Of a turn that begins with this event.
+    pub(crate) fn of(event: &Event) -> Self {
+        Self { refetch: event.cause == Cause::Owed, ..Self::new(event.trace) }
+    }
+
+    /// How many calls of Argo CD a turn for what is owed made.
+    pub(crate) fn refetched(&self) -> Option<u32> {
+        self.refetch.then(|| u32::try_from(self.calls).unwrap_or(u32::MAX))
     }
 
     /// A call was made, or its answer was at hand.

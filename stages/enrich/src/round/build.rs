@@ -1,12 +1,12 @@
 //! The reports of a round, and what is remembered of them.
 
 use pipeline_core::{
-    Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow, Sections,
-    Settle, Shows, Stub, Timestamp,
+    Again, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow,
+    Sections, Settle, Shows, Stub, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
-use super::{Got, OWED_AFTER, PACE, Round, Settings, Which, stub};
+use super::{Got, PACE, Round, Settings, Which, stub};
 use crate::answers::Tree;
 use crate::application::{Application, Health};
 use crate::faults;
@@ -90,13 +90,13 @@ impl Round {
         let answers = [self.tree_answer(), self.managed_answer()];
         let skipped = answers.iter().any(|answer| matches!(answer, Some(Got::Skipped)));
         missing |= matches!(self.tree_answer(), Some(Got::Failed(_)));
-        let after = if skipped { PACE } else { OWED_AFTER };
+        let again = if skipped { Again::Paced(PACE) } else { Again::Incomplete };
         let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
         Enriched {
             filtered,
             settle: Some(self.settle(owed, unsent)),
             reports,
-            owed: (missing || skipped).then_some(after),
+            owed: (missing || skipped).then_some(again),
         }
     }
 

@@ -1,8 +1,8 @@
 //! What an event is worth, before anything is fetched for it.
 
-use pipeline_core::{Cause, Change, Enriched, Event, Filtered, Record, Sections};
+use pipeline_core::{Again, Cause, Change, Enriched, Event, Filtered, Record, Sections};
 
-use super::{OWED_AFTER, PACE};
+use super::PACE;
 
 /// What of an object decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,7 +80,7 @@ pub(super) fn decide(
 /// Nothing to report.
 pub(super) fn filtered(why: Filtered, known: Option<&Record>) -> Enriched {
     // What is owed stays owed: a process that has just begun does not wait for it yet.
-    let owed = known.is_some_and(Record::is_owed).then_some(OWED_AFTER);
+    let owed = known.is_some_and(Record::is_owed).then_some(Again::Incomplete);
     Enriched { owed, ..Enriched::filtered(why) }
 }
 
@@ -99,7 +99,7 @@ pub(crate) fn glanced(
     match decide(event, Some(known), found, false) {
         Err(why) => Some(filtered(why, Some(known))),
         Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && was_looked_at() => {
-            Some(Enriched { owed: Some(PACE), ..Enriched::filtered(Filtered::ReconciledOnly) })
+            Some(Enriched { owed: Some(Again::Paced(PACE)), ..Enriched::filtered(Filtered::ReconciledOnly) })
         }
         Ok(_) => None,
     }

@@ -36,8 +36,6 @@ pub use settings::{RawManifests, Settings, TrackingMethod};
 
 /// How long an event waits for what reports cannot do without.
 const PATIENCE: Duration = Duration::from_secs(5 * 60);
-/// After how long a fact that could not be had is asked for again.
-const OWED_AFTER: Duration = Duration::from_secs(60);
 /// After how long a tree is read that was not, because it had been read just before.
 const PACE: Duration = Duration::from_secs(10);
 

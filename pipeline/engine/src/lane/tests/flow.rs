@@ -6,7 +6,7 @@ use crate::limit::RateLimit;
 const MINUTE: Duration = Duration::from_secs(60);
 
 fn owed() -> Outcome {
-    Outcome::Acked { owed: Some(MINUTE) }
+    Outcome::Acked { owed: Some(Again::Incomplete) }
 }
 
 #[test]
@@ -21,7 +21,10 @@ fn what_is_owed_is_looked_at_again_when_its_time_has_come() {
     assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
     bench.found("x", state("x", 1));
     assert_eq!(bench.starts[0].event.cause, Cause::Owed);
-    bench.end("x", Outcome::Filtered { why: Filtered::SameContent, owed: Some(MINUTE), settled: true });
+    bench.end(
+        "x",
+        Outcome::Filtered { why: Filtered::SameContent, owed: Some(Again::Incomplete), settled: true },
+    );
     assert_eq!(bench.counts().owed, 1, "still owed");
     bench.pass(MINUTE);
     bench.found("x", state("x", 1));
@@ -58,7 +61,7 @@ fn what_an_event_finds_paid_is_not_looked_at_again() {
     let settled = |owed| Outcome::Filtered { why: Filtered::ReconciledOnly, owed, settled: true };
     bench.pass(MINUTE / 2);
     bench.take(state("x", 5));
-    bench.end("x", settled(Some(MINUTE)));
+    bench.end("x", settled(Some(Again::Incomplete)));
     assert_eq!(bench.counts().owed, 1, "something is lacking still");
     bench.take(state("x", 6));
     bench.end("x", settled(None));
@@ -72,9 +75,10 @@ fn a_busy_application_does_not_put_off_what_it_owes() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     bench.end("x", owed());
-    for (version, outcome) in
-        [(2, owed()), (3, Outcome::Filtered { why: Filtered::Unchanged, owed: Some(MINUTE), settled: false })]
-    {
+    for (version, outcome) in [
+        (2, owed()),
+        (3, Outcome::Filtered { why: Filtered::Unchanged, owed: Some(Again::Incomplete), settled: false }),
+    ] {
         bench.pass(MINUTE / 3);
         bench.take(state("x", version));
         bench.end("x", outcome);

@@ -4,6 +4,7 @@ mod dirty;
 mod flow;
 mod model;
 mod order;
+mod owed;
 mod parked;
 mod reasons;
 mod restore;
@@ -14,7 +15,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Uid, Version};
+use pipeline_core::{
+    Again, Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Uid, Version,
+};
 
 use super::slot::WATCH_LAG;
 use super::*;

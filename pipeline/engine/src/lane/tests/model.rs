@@ -180,7 +180,7 @@ impl World {
         let name = event.key.name();
         let outcome = match how {
             How::Acked => ACKED,
-            How::Owed => Outcome::Acked { owed: Some(Duration::from_secs(60)) },
+            How::Owed => Outcome::Acked { owed: Some(Again::Incomplete) },
             How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false },
             How::Retry(blame) => retry(blame),
             How::Reject => reject(Reason::Refused),

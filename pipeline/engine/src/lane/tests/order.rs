@@ -184,7 +184,7 @@ fn a_parked_key_is_replayed_by_reading_it_again_or_discarded() {
     bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
     assert_eq!(bench.reading(), ["x>=0"]);
     bench.found("x", state("x", 1));
-    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@1".to_owned()], Cause::Read));
+    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@1".to_owned()], Cause::Owed));
     bench.end("x", ACKED);
     bench.step(Input::Discard { key: key("y") });
     assert_eq!(bench.counts().parked_keys, 0);

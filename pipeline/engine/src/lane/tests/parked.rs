@@ -116,7 +116,7 @@ fn what_is_discarded_is_reported_with_its_next_change_and_tried_once_more_when_i
 fn what_is_owed_of_a_parked_key_is_looked_at() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 4));
-    bench.end("x", Outcome::Acked { owed: Some(Duration::from_secs(60)) });
+    bench.end("x", Outcome::Acked { owed: Some(Again::Incomplete) });
     bench.take(state("x", 5));
     bench.end("x", reject(Reason::Refused));
     bench.pass(Duration::from_secs(60));

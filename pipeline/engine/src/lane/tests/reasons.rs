@@ -128,7 +128,7 @@ fn it_is_said_where_a_key_stands() {
     assert_eq!(standing(&bench), Standing { unreported: Some(Duration::from_millis(3500)), ..again });
     bench.end("x", ACKED);
     bench.take(state("busy", 5));
-    bench.end("x", Outcome::Acked { owed: seconds(60) });
+    bench.end("x", Outcome::Acked { owed: Some(Again::Incomplete) });
     let read = Standing {
         state: "in line to be read",
         dirty: true,

@@ -101,13 +101,13 @@ fn another_lifes_counter_is_not_taken() {
 
 #[test]
 fn all_acknowledged_settles() {
-    let enriched = Enriched { owed: Some(Duration::from_secs(60)), ..eleven() };
+    let enriched = Enriched { owed: Some(pipeline_core::Again::Incomplete), ..eleven() };
     let (sent, end) = run(Round::new(enriched, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent.len(), 11);
     assert!(end.settle.is_some());
-    assert_eq!(end.outcome, Outcome::Acked { owed: Some(Duration::from_secs(60)) });
+    assert_eq!(end.outcome, Outcome::Acked { owed: Some(pipeline_core::Again::Incomplete) });
 }
 
 #[test]

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Filtered, Key, Meter as _, OperationEnd,
-    Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, Shows, StageError, Stub, Turn,
+    Again, Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Filtered, Key, Meter as _,
+    OperationEnd, Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, Shows, StageError,
+    Stub, Turn,
 };
 
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
@@ -99,7 +100,7 @@ impl Enrich for Enricher {
             reports,
             settle: Some(settle),
             filtered: None,
-            owed: owes.then_some(Duration::from_secs(60)),
+            owed: owes.then_some(Again::Incomplete),
         })
     }
 }

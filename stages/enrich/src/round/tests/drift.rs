@@ -99,7 +99,7 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
         };
         let (skipped, asked) = run(&refreshed(&app), Some(&known), skipping);
         assert_eq!((skipped.filtered, calls(&asked)), (Some(Filtered::ReconciledOnly), vec![first]));
-        assert_eq!(skipped.owed, Some(Duration::from_secs(10)));
+        assert_eq!(skipped.owed, Some(Again::Paced(Duration::from_secs(10))));
         assert_eq!(remember(Some(known.clone()), &skipped).unwrap().resources, known.resources);
         let asked_for = Event { cause: Cause::Owed, ..refreshed(&app) };
         assert_eq!(kinds(&run(&asked_for, Some(&known), skipping).0), ["Service"], "Argo CD {major}");
@@ -115,7 +115,7 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
         ask => healthy(ask),
     };
     let (quiet, _) = run(&refreshed(&app), Some(&known), failing);
-    assert_eq!((quiet.filtered, quiet.owed), (Some(Filtered::ReconciledOnly), Some(MINUTE)));
+    assert_eq!((quiet.filtered, quiet.owed), (Some(Filtered::ReconciledOnly), Some(Again::Incomplete)));
     let mut later = app.clone();
     later["status"]["sync"]["revision"] = json!("2");
     let upstream = settings(RawManifests::Absent);
@@ -123,7 +123,7 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
     assert_eq!(waits.unwrap_err().to_string(), "read managed resources");
     let (enriched, _) = run_with(&event(&later), Some(&known), &upstream, 5 * MINUTE, failing);
     let enriched = enriched.unwrap();
-    assert_eq!((kinds(&enriched), enriched.owed), (vec!["Application".to_owned()], Some(MINUTE)));
+    assert_eq!((kinds(&enriched), enriched.owed), (vec!["Application".to_owned()], Some(Again::Incomplete)));
     let known = remember(Some(known), &enriched).unwrap();
     assert!(known.is_owed());
     let again = Event { cause: Cause::Owed, ..event(&later) };

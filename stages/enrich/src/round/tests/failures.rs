@@ -22,7 +22,7 @@ fn managed_resources_are_waited_for_and_then_done_without() {
     assert_eq!((error.to_string().as_str(), error.reason()), ("read managed resources", Reason::Timeout));
     let enriched = run_for(300).unwrap();
     assert_eq!(kinds(&enriched), ["Application"]);
-    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    assert_eq!(enriched.owed, Some(Again::Incomplete));
     // The resources are owed: looked at again though nothing changed.
     let known = remember(None, &enriched).unwrap();
     assert!(known.is_owed());
@@ -38,7 +38,7 @@ fn a_missing_commit_is_owed_and_made_up_for() {
     let (enriched, _) = run(&event, None, failing("revision_metadata"));
     assert_eq!(kinds(&enriched).len(), 3);
     assert!(enriched.reports.iter().all(|report| report.owed));
-    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    assert_eq!(enriched.owed, Some(Again::Incomplete));
     let known = remember(None, &enriched).unwrap();
     let owed = Event { cause: Cause::Owed, ..event };
     let (later, _) = run(&owed, Some(&known), healthy);

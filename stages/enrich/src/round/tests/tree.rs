@@ -46,7 +46,7 @@ fn health_is_that_of_the_node() {
     };
     let (enriched, _) = run(&event, None, broken);
     assert_eq!(health(&enriched, "Service"), "Unknown");
-    assert_eq!(enriched.owed, Some(Duration::from_secs(60)));
+    assert_eq!(enriched.owed, Some(Again::Incomplete));
     assert!(enriched.reports.iter().all(|report| report.owed));
 }
 
@@ -77,10 +77,13 @@ fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
     assert_eq!(remember(Some(known.clone()), &moved).unwrap().version.0, 11);
     // A tree that was not read, or not got, tells of no health that moved.
     for answer in [Answer::Skipped, Answer::Failed(pipeline_core::Reason::Timeout)] {
-        let seconds = if answer == Answer::Skipped { 10 } else { 60 };
+        let again = match answer {
+            Answer::Skipped => Again::Paced(Duration::from_secs(10)),
+            _ => Again::Incomplete,
+        };
         let (none, _) = run(&later, Some(&known), |_| answer.clone());
         assert_eq!(none.filtered, Some(Filtered::ReconciledOnly));
-        assert_eq!(none.owed, Some(Duration::from_secs(seconds)));
+        assert_eq!(none.owed, Some(again));
     }
     let owed = pipeline_core::Event { cause: Cause::Owed, ..later };
     let (_, asked) = run(&owed, Some(&known), answers(healthy_service(), "Progressing"));

@@ -1,0 +1,177 @@
+//! What is looked at again though nothing says that it changed: when, and how often.
+//!
+//! What could not be fetched is asked for again after a minute, and less and less often while that brings nothing; what
+//! is missing may be gone for good (a repository that was deleted). It may be missing for a thousand applications, so
+//! these refetches go one after the other, each as long after the one before as that took calls.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use pipeline_core::{Again, Cause, Key};
+
+use super::mark::Mark;
+use super::slot::{Slot, State};
+use super::{Backoff, Lane, LaneCounts};
+
+/// A refetch is taken to make at most so many calls.
+const MOST_CALLS: u32 = 100;
+
+/// When a key is looked at again.
+#[derive(Debug, Default)]
+pub(super) struct Owed {
+    /// What was looked at just before.
+    paced: Option<Duration>,
+    /// What could not be fetched.
+    refetch: Option<Duration>,
+    /// Refetches in a row that brought nothing.
+    failures: u32,
+    /// In line for a refetch.
+    lined: bool,
+}
+
+impl Owed {
+    pub(super) fn is_some(&self) -> bool {
+        self.paced.is_some() || self.refetch.is_some()
+    }
+
+    /// When the key is looked at next, or lines up for that.
+    pub(super) fn next(&self) -> Option<Duration> {
+        self.paced.into_iter().chain(self.refetch).min()
+    }
+
+    /// When something is to be done about it, beside what its place in line brings.
+    pub(super) fn timer(&self) -> Option<Duration> {
+        self.paced.into_iter().chain(self.refetch.filter(|_| !self.lined)).min()
+    }
+
+    /// A turn brought reports: the application changed, or a refetch brought something.
+    pub(super) fn brought(&mut self, owed: Option<Again>, now: Duration, backoff: Backoff) {
+        self.failures = 0;
+        match owed {
+            None => self.clear(),
+            Some(Again::Paced(after)) => self.pace(now + after),
+            Some(Again::Incomplete) => self.refetch_by(now + backoff.min),
+        }
+    }
+
+    /// A turn brought nothing. One that was no refetch, of which there are as many as an application is refreshed, changes
+    /// nothing about when the next one is.
+    pub(super) fn brought_nothing(
+        &mut self,
+        owed: Option<Again>,
+        was_refetch: bool,
+        now: Duration,
+        (backoff, seed): (Backoff, u64),
+    ) {
+        match owed {
+            None => self.clear(),
+            Some(Again::Paced(after)) => self.pace(now + after),
+            Some(Again::Incomplete) => {
+                self.failures = self.failures.saturating_add(u32::from(was_refetch));
+                if was_refetch || self.refetch.is_none() {
+                    let wait = match self.failures {
+                        0 => backoff.min,
+                        failures => backoff.wait(failures.saturating_add(1), None, seed).max(backoff.min),
+                    };
+                    self.refetch_by(now + wait);
+                }
+            }
+        }
+    }
+
+    /// What was fetched in full owes nothing.
+    fn clear(&mut self) {
+        *self = Self { lined: self.lined, ..Self::default() };
+    }
+
+    /// An earlier time stays: each change of a busy application would put it off once more.
+    fn pace(&mut self, at: Duration) {
+        self.paced = Some(self.paced.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    fn refetch_by(&mut self, at: Duration) {
+        self.refetch = Some(self.refetch.map_or(at, |earlier| earlier.min(at)));
+    }
+
+    /// Whether the time has come for what was looked at just before; it is over then.
+    pub(super) fn take_paced(&mut self, now: Duration) -> bool {
+        self.paced.take_if(|at| *at <= now).is_some()
+    }
+
+    /// Whether the time has come to line up for a refetch.
+    pub(super) fn lines_up(&mut self, now: Duration) -> bool {
+        let is_due = !self.lined && self.refetch.is_some_and(|at| at <= now);
+        self.lined |= is_due;
+        is_due
+    }
+
+    fn take_refetch(&mut self, now: Duration) -> bool {
+        self.refetch.take_if(|at| *at <= now).is_some()
+    }
+}
+
+/// The refetches of a lane, one after the other.
+#[derive(Debug, Default)]
+pub(super) struct Refetches {
+    line: VecDeque<Key>,
+    /// When the next one may begin.
+    free: Duration,
+    /// How many calls the last one made.
+    calls: u32,
+}
+
+impl Refetches {
+    pub(super) fn join(&mut self, key: Key) {
+        self.line.push_back(key);
+    }
+
+    /// A refetch has made so many calls.
+    pub(super) fn took(&mut self, calls: u32) {
+        self.calls = calls.min(MOST_CALLS);
+    }
+
+    /// When there is something to begin.
+    pub(super) fn next(&self) -> Option<Duration> {
+        (!self.line.is_empty()).then_some(self.free)
+    }
+
+    fn take(&mut self, now: Duration) -> Option<Key> {
+        if self.free <= now { self.line.pop_front() } else { None }
+    }
+
+    fn begin(&mut self, now: Duration, every: Duration) {
+        self.free = now + every.saturating_mul(self.calls.max(1));
+    }
+}
+
+impl Lane {
+    /// Has the first in line read again, if it is time.
+    pub(super) fn refetch(&mut self, now: Duration) {
+        while let Some(key) = self.refetches.take(now) {
+            let Some(slot) = self.keys.get_mut(&key) else { continue };
+            slot.owed.lined = false;
+            let rests = slot.state == State::Idle && slot.queue.is_empty() && !slot.is_dirty();
+            // What is busy lines up again when that is over, if it is still incomplete then.
+            if rests {
+                if slot.owed.take_refetch(now) {
+                    self.refetches.begin(now, self.config.refetch_every);
+                    slot.look(Mark::new(Cause::Owed, now), &mut self.counts);
+                }
+                self.schedule(&key, now);
+            }
+        }
+    }
+}
+
+impl Slot {
+    /// Has the key read again.
+    pub(super) fn look(&mut self, mut mark: Mark, counts: &mut LaneCounts) {
+        counts.owed -= u64::from(!self.owed.is_some());
+        if let Some((uid, version)) = &self.newest {
+            mark.uid = Some(uid.clone());
+            mark.shown(*version);
+        }
+        self.mark = Some(Box::new(mark));
+        counts.dirty += 1;
+    }
+}

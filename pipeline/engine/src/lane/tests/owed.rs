@@ -1,0 +1,135 @@
+//! What could not be fetched: how often it is asked for again.
+
+use super::*;
+
+const MINUTE: Duration = Duration::from_secs(60);
+const HOUR: Duration = Duration::from_secs(3600);
+const INCOMPLETE: Option<Again> = Some(Again::Incomplete);
+
+/// Nothing new, and something lacks still.
+fn vain() -> Outcome {
+    Outcome::Filtered { why: Filtered::SameContent, owed: INCOMPLETE, settled: true }
+}
+
+/// Lets time pass until something is read, and answers that nothing changed. Returns how long it took.
+fn refetch(bench: &mut Bench, outcome: Outcome, seed: u64) -> Duration {
+    let begun = bench.now;
+    while bench.reads.is_empty() {
+        bench.now = bench.lane.next_deadline().expect("it is looked at again");
+        bench.step(Input::Tick);
+    }
+    let (key, version) = bench.reads.pop_front().expect("it is read");
+    let event = state(key.name(), version.0.max(1));
+    bench.step(Input::Read { key: key.clone(), result: ReadResult::Found(Arc::new(event)), seed });
+    assert_eq!(bench.starts.pop_front().expect("its turn begins").event.cause, Cause::Owed);
+    bench.step(Input::Turned { key, outcome, seed });
+    bench.now - begun
+}
+
+#[test]
+fn what_stays_missing_is_asked_for_less_and_less_often() {
+    for (seed, share) in [(0, 0.5), (u64::MAX, 1.0)] {
+        let mut bench = Bench::new(small());
+        bench.take(state("x", 1));
+        bench.step(Input::Turned { key: key("x"), outcome: Outcome::Acked { owed: INCOMPLETE }, seed });
+        bench.starts.clear();
+        assert_eq!(refetch(&mut bench, vain(), seed), MINUTE);
+        for doubled in [2, 4, 8, 16, 32, 60, 60, 60] {
+            let waited = refetch(&mut bench, vain(), seed).as_secs_f64();
+            let full = f64::from(60 * doubled) * share;
+            assert!((waited - full).abs() < 0.001, "{doubled} minutes: {waited} s");
+        }
+    }
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    let (begun, mut asked) = (bench.now, 0);
+    while bench.now - begun < 24 * HOUR {
+        refetch(&mut bench, vain(), 0);
+        asked += 1;
+    }
+    assert!(asked <= 55, "asked {asked} times in a day");
+}
+
+#[test]
+fn what_changes_or_is_found_is_asked_for_soon_again() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    for _ in 0..8 {
+        refetch(&mut bench, vain(), 0);
+    }
+    bench.pass(Duration::from_secs(1));
+    bench.take(state("x", 2));
+    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    assert_eq!(refetch(&mut bench, vain(), 0), MINUTE, "the application changed");
+    for _ in 0..8 {
+        refetch(&mut bench, vain(), 0);
+    }
+    refetch(&mut bench, Outcome::Acked { owed: INCOMPLETE }, 0);
+    assert_eq!(refetch(&mut bench, ACKED, 0), MINUTE, "something of it was found");
+    assert!(bench.lane.keys.is_empty(), "and then the rest");
+}
+
+#[test]
+fn refreshes_do_not_hasten_what_stays_missing() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    for _ in 0..8 {
+        refetch(&mut bench, vain(), 0);
+    }
+    let due = bench.lane.next_deadline();
+    for version in 2..20 {
+        bench.pass(Duration::from_secs(10));
+        bench.take(state("x", version));
+        let settled = version % 2 == 0;
+        let refreshed = Outcome::Filtered { why: Filtered::ReconciledOnly, owed: INCOMPLETE, settled };
+        bench.end("x", refreshed);
+        assert_eq!((bench.lane.next_deadline(), bench.counts().owed), (due, 1));
+    }
+}
+
+#[test]
+fn what_was_looked_at_just_before_is_looked_at_when_it_may_be_and_is_no_refetch() {
+    let mut bench = Bench::new(small());
+    bench.take(state("x", 1));
+    let paced = Some(Again::Paced(Duration::from_secs(10)));
+    bench.end("x", Outcome::Filtered { why: Filtered::ReconciledOnly, owed: paced, settled: false });
+    assert_eq!((bench.counts().owed, bench.counts().oldest), (1, Duration::ZERO));
+    bench.pass(Duration::from_secs(10));
+    assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
+    assert_eq!(bench.counts().oldest, Duration::ZERO, "nothing of it is unreported");
+    bench.found("x", state("x", 1));
+    assert_eq!(bench.starts[0].event.cause, Cause::Read);
+    bench.end("x", Outcome::Filtered { why: Filtered::ReconciledOnly, owed: None, settled: true });
+    assert!(bench.lane.keys.is_empty());
+}
+
+#[test]
+fn what_is_missing_for_a_thousand_applications_costs_a_call_a_second() {
+    const CALLS: u32 = 4;
+    let mut bench = Bench::new(Config { concurrency: 16, queue_events: 2_000, ..Config::default() });
+    let names: Vec<_> = (0..1_000).map(|number| format!("app-{number}")).collect();
+    for name in &names {
+        bench.take(state(name, 1));
+    }
+    while let Some(start) = bench.starts.front() {
+        let name = start.event.key.name().to_owned();
+        bench.end(&name, Outcome::Acked { owed: INCOMPLETE });
+    }
+    let mut asked = std::collections::BTreeMap::<String, u32>::new();
+    let (begun, mut calls) = (bench.now, 0);
+    while bench.now - begun < 6 * HOUR {
+        refetch(&mut bench, vain(), 0);
+        bench.step(Input::Refetched { calls: CALLS });
+        *asked.entry(bench.traces.last().expect("it is told").key.name().to_owned()).or_default() += 1;
+        calls += CALLS;
+        let most = (bench.now - begun).as_secs_f64() + f64::from(CALLS);
+        assert!(f64::from(calls) <= most, "{calls} calls in {most} seconds");
+    }
+    assert!(asked.len() == names.len() && asked.values().all(|times| *times >= 4), "each gets its turn");
+    // Whoever changes does not wait in that line.
+    bench.take(state("app-7", 2));
+    assert_eq!(bench.running(), ["app-7@2"]);
+}

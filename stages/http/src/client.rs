@@ -1,16 +1,18 @@
-//! The client of one peer: connections that are kept, time limits, bounded answers, no redirects.
+//! The client of one peer: connections that are kept, time limits, bounded answers, no redirects. The file of
+//! certificate authorities is followed: once it holds others, they are trusted, and no connection is kept that was made
+//! before.
 //!
 //! takes: requests to one [`Target`] - gives: a [`Reply`] of any status - fails: with [`HttpError`] when
 //! there is no whole answer. The environment's proxy settings hold. A request that is part of a traced event carries its
 //! `traceparent`. Never retries.
 
 use std::io;
-use std::path::PathBuf;
-use std::sync::Arc;
-use std::time::Duration;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_core::Timestamp;
+use pipeline_core::{Digest, Timestamp};
 use reqwest::header::{LOCATION, RETRY_AFTER};
 use reqwest::{Certificate, Method, RequestBuilder, Response, Url};
 
@@ -23,6 +25,9 @@ const ERROR_BODY: usize = 64 * 1024;
 
 /// The body of an answer of which the head was enough is read for so long, so that its connection may serve the next call.
 const DRAIN: Duration = Duration::from_millis(100);
+
+/// How often the file of certificate authorities is looked at, while there are calls.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A connection that nobody needed for so long is closed: after a burst a peer holds no more of them than it is called by.
 const IDLE: Duration = Duration::from_secs(30);
@@ -60,9 +65,26 @@ impl Default for Config {
 /// Calls one peer. Cloning shares its connections.
 #[derive(Debug, Clone)]
 pub struct Client {
+    /// Makes requests; they are sent by the one that trusts what the file holds now.
     http: reqwest::Client,
+    trusting: Arc<Trusting>,
     target: Target,
     max_body: usize,
+}
+
+/// The client that trusts what the file of certificate authorities held when it was looked at last.
+#[derive(Debug)]
+struct Trusting {
+    config: Config,
+    now: Mutex<Trusted>,
+}
+
+#[derive(Debug)]
+struct Trusted {
+    http: reqwest::Client,
+    /// What the file held, also if it could not be used.
+    held: Digest,
+    looked: Instant,
 }
 
 /// A client that cannot be built.
@@ -123,13 +145,12 @@ impl Config {
 
     fn build_blocking(self, target: Target) -> Result<Client, BuildError> {
         install_crypto();
+        let mut held = Digest(0);
         let http = match &self.ca_file {
             Some(path) => {
-                let extra = authorities(path)?;
-                self.builder()
-                    .tls_certs_merge(extra)
-                    .build()
-                    .map_err(|source| BuildError::BadCertificate { path: path.clone(), source })?
+                let pem = self.authorities(path)?;
+                held = Digest::of(&pem);
+                self.trusting(path, &pem)?
             }
             None => match self.builder().build() {
                 Ok(http) => http,
@@ -144,7 +165,23 @@ impl Config {
                 },
             },
         };
-        Ok(Client { http, target, max_body: self.max_body })
+        let now = Mutex::new(Trusted { http: http.clone(), held, looked: Instant::now() });
+        let max_body = self.max_body;
+        Ok(Client { http, trusting: Arc::new(Trusting { config: self, now }), target, max_body })
+    }
+
+    fn authorities(&self, path: &Path) -> Result<Vec<u8>, BuildError> {
+        std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.to_owned(), source })
+    }
+
+    /// A client that trusts the authorities in `pem`, the content of `path`, beside those of the system.
+    fn trusting(&self, path: &Path, pem: &[u8]) -> Result<reqwest::Client, BuildError> {
+        let bad = |source| BuildError::BadCertificate { path: path.to_owned(), source };
+        let found = Certificate::from_pem_bundle(pem).map_err(bad)?;
+        if found.is_empty() {
+            return Err(BuildError::NoCertificate { path: path.to_owned() });
+        }
+        self.builder().tls_certs_merge(found).build().map_err(bad)
     }
 
     fn builder(&self) -> reqwest::ClientBuilder {
@@ -258,7 +295,9 @@ impl Client {
             Some(trace) => request.header("traceparent", &*trace),
             None => request,
         };
-        let mut response = request.send().await.map_err(|error| self.error(act, of_request(error)))?;
+        let fail = |error| self.error(act, of_request(error));
+        let request = request.build().map_err(fail)?;
+        let mut response = Trusting::now(&self.trusting).await.execute(request).await.map_err(fail)?;
         let status = response.status().as_u16();
         let text = |name| response.headers().get(name).and_then(|value| value.to_str().ok());
         let after = text(RETRY_AFTER).and_then(|value| retry_after(value, Timestamp::now()));
@@ -278,6 +317,52 @@ impl Client {
             }
         };
         Ok(Reply { act, host: self.target.host().clone(), status, after, location, body })
+    }
+}
+
+impl Trusting {
+    /// The client that is used now. Looks at the file at most so often, and leaves the runtime's threads for it; who
+    /// asks meanwhile is not kept waiting.
+    async fn now(this: &Arc<Self>) -> reqwest::Client {
+        {
+            let mut now = this.lock();
+            if this.config.ca_file.is_none() || now.looked.elapsed() < LOOK {
+                return now.http.clone();
+            }
+            now.looked = Instant::now();
+        }
+        let look = this.clone();
+        // It fails when the process is stopping.
+        let _ = tokio::task::spawn_blocking(move || look.look()).await;
+        this.lock().http.clone()
+    }
+
+    /// Trusts what the file holds by now. One that cannot be read or used leaves in force what was.
+    fn look(&self) {
+        let Some(path) = &self.config.ca_file else { return };
+        let Ok(pem) = self.config.authorities(path) else { return };
+        let held = Digest::of(&pem);
+        if self.lock().held == held {
+            return;
+        }
+        let trusting = self.config.trusting(path, &pem);
+        let mut now = self.lock();
+        now.held = held;
+        let path = path.display();
+        match trusting {
+            Ok(http) => {
+                now.http = http;
+                tracing::info!(%path, "other certificate authorities are trusted from now on");
+            }
+            Err(error) => {
+                let error = &error as &dyn std::error::Error;
+                tracing::warn!(%path, error, "the certificate authorities read before stay in use");
+            }
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Trusted> {
+        self.now.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -346,16 +431,6 @@ impl std::fmt::Debug for Reply {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reply").field("status", &self.status).finish_non_exhaustive()
     }
-}
-
-fn authorities(path: &PathBuf) -> Result<Vec<Certificate>, BuildError> {
-    let pem = std::fs::read(path).map_err(|source| BuildError::CaFile { path: path.clone(), source })?;
-    let found = Certificate::from_pem_bundle(&pem)
-        .map_err(|source| BuildError::BadCertificate { path: path.clone(), source })?;
-    if found.is_empty() {
-        return Err(BuildError::NoCertificate { path: path.clone() });
-    }
-    Ok(found)
 }
 
 /// The whole body, or why there is none. Counts decoded bytes, so that a small archive cannot become a

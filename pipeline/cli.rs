@@ -38,7 +38,7 @@ Examples:
   Reports of the current kubeconfig's cluster on standard output:
     gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --sink stdout
   Appended to a file, remembering what was written over restarts:
-    gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --output reports.jsonl
+    gitops-runtime reporter --argocd-url https://argocd.example.com --argocd-token-file token --output reports.ndjson
   To a platform, with everything in a file of settings but one:
     gitops-runtime reporter --config settings.yaml --set reporter.lanes.concurrency=32
 
@@ -156,7 +156,7 @@ pub(crate) struct Settings {
     #[arg(long, value_name = "KIND")]
     sink: Option<String>,
     /// The file reports are appended to; chooses the sink file
-    #[arg(long, value_name = "FILE", conflicts_with = "sink")]
+    #[arg(long, value_name = "FILE")]
     output: Option<String>,
     /// The kubeconfig of the cluster
     #[arg(long, value_name = "FILE")]

@@ -15,6 +15,9 @@ use super::raw::Raw;
 /// The largest file that is read.
 const FILE_LIMIT: u64 = 1 << 20;
 
+/// The flag that gives any setting; one of its own stands above it.
+const SET: &str = "--set";
+
 /// Settings that are different ways to say one thing.
 const ALTERNATIVES: [&[&str]; 7] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
@@ -77,6 +80,15 @@ impl Layers {
                 setting.variable
             );
             return self.problems.add(path, problem, Some(Origin::Flag(flag.to_owned())));
+        }
+        let (known, origin) = self.value(setting);
+        if let (Origin::Flag(other), Some(known)) = (origin, known.as_str())
+            && other != flag
+            && other != SET
+            && known != text
+        {
+            let problem = format!("{known} by {other} and {text} by {flag}: give one of them");
+            return self.problems.add(path, problem, None);
         }
         self.text(setting, text, Origin::Flag(flag.to_owned()));
     }

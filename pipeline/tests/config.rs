@@ -369,9 +369,25 @@ fn listening_elsewhere_leaves_the_usual_port_of_metrics_alone() {
 }
 
 #[test]
-fn a_sink_and_a_file_for_another_are_refused() {
-    let output = run(&["reporter", "--sink", "stdout", "--output", "x"], &[]);
-    assert_eq!(output.status.code(), Some(2));
-    let said = stderr(&output);
-    assert!(said.contains("'--sink <KIND>' cannot be used with '--output <FILE>'"), "{said}");
+fn a_file_for_reports_chooses_the_sink_file_and_may_stand_beside_it() {
+    for arguments in [&["--output", "x.ndjson"][..], &["--sink", "file", "--output", "x.ndjson"]] {
+        let printed = stdout(&run(&[&["config", "print"], arguments].concat(), &[]));
+        for line in ["kind: file  # from --output", "path: x.ndjson  # from --output"] {
+            assert!(printed.lines().any(|known| known.trim() == line), "{arguments:?}: {printed}");
+        }
+    }
+}
+
+#[test]
+fn a_file_for_reports_beside_another_sink_is_refused_whatever_the_command() {
+    for sink in ["stdout", "platform"] {
+        for command in [&["reporter"][..], &["config", "check"], &["rbac", "print", "--role", "reporter"]] {
+            let output = run(&[command, &["--output", "x.ndjson", "--sink", sink]].concat(), &[]);
+            assert!(!output.status.success(), "{command:?}");
+            let line = format!(
+                "config: reporter.sink.kind: {sink} by --sink and file by --output: give one of them"
+            );
+            assert!(stderr(&output).lines().any(|known| known == line), "{command:?}: {}", stderr(&output));
+        }
+    }
 }

@@ -119,10 +119,9 @@ fn acknowledged(acknowledged: &Acknowledged) -> String {
     };
     let part = if acknowledged.complete { "" } else { ", in part" };
     format!(
-        "resourceVersion {}{part}{at}: {}, {} its own; {}",
+        "resourceVersion {}{part}{at}: {} of its own; {}",
         acknowledged.version,
-        count(acknowledged.reports, "report"),
-        acknowledged.own_reports,
+        count(acknowledged.own_reports, "report"),
         count(acknowledged.resources, "resource"),
     )
 }

@@ -36,7 +36,7 @@ pub use held::Comparisons;
 pub use hold::{HeldUp, Hold};
 pub use tally::{Keep, Kept, Last, Totals};
 pub(crate) use wire::parse;
-pub use wire::{EntityName, Parsed, ResourceKey};
+pub use wire::{EntityName, Listed, Parsed, ResourceKey};
 
 /// Settings of a simulated platform.
 #[derive(Debug, Clone, Default)]

@@ -2,8 +2,10 @@
 //!
 //! Every acknowledged report had an idempotency key. The digest of an application is the exclusive or of the first
 //! 16 bytes (big-endian) of the SHA-256 of each entity's last key as it was sent (64 hexadecimal digits), that of a
-//! shard the exclusive or of those of its applications. An application's deletion takes all of its entities away. So
-//! a receiver that remembers the last key of every entity can compute both, in any order, without knowing contents.
+//! shard the exclusive or of those of its applications. An application's deletion takes all of its entities away, and a
+//! resource that the application's last report does not list (`status.resources` of its object) does not count: names
+//! that are generated never come back, and neither side could remember all of them. So a receiver that remembers the last
+//! key of every entity can compute both.
 
 use jiff::Timestamp;
 
@@ -20,7 +22,7 @@ pub struct ShardDigest {
     pub shards: u32,
     /// Applications of which something was acknowledged.
     pub applications: u64,
-    /// Entities: applications, and resources that were ever acknowledged while their application lives.
+    /// Entities: applications, and resources that these list and that were ever acknowledged.
     pub entities: u64,
     /// The exclusive or over all of them.
     pub digest: u128,

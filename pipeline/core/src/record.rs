@@ -79,17 +79,24 @@ pub struct ResourceRow {
     pub decision: Digest,
     /// Of the last acknowledged report.
     pub content: Digest,
-    /// How many reports of it were acknowledged; never restarts while the application lives.
+    /// How many reports of it were acknowledged, above [`Record::floor`] as it was when the row began; never restarts
+    /// while the application lives.
     pub counter: u32,
     /// A fact was missing from the last report: it is to be built again.
     pub owed: bool,
-    /// It left `status.resources`: only the counter matters.
-    pub gone: bool,
     /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
     /// state is reported even if it equals the acknowledged one.
     pub unsure: bool,
     /// What was sent of it since the last acknowledgement.
     pub unanswered: Unanswered,
+}
+
+impl ResourceRow {
+    /// A row that begins where the counters of others ended: nothing below that was acknowledged of it.
+    fn above(id: EntityId, floor: u32) -> Self {
+        let unanswered = Unanswered { skipped: floor, ..Unanswered::default() };
+        Self { id, counter: floor, unanswered, ..Self::default() }
+    }
 }
 
 /// What the ledger remembers of one application.
@@ -119,7 +126,15 @@ pub struct Record {
     pub unanswered: Unanswered,
     /// When the last report was acknowledged, in seconds since 1970; 0 means unknown.
     pub reported: u32,
-    /// Its resources, sorted by id.
+    /// Where the counter of a resource begins that has no row: above that of every row that went.
+    ///
+    /// A row goes as soon as its resource has left `status.resources`: generated names (of Jobs, of Workflows) never come
+    /// back, and a record would grow by each of them. No counter restarts for it: of a resource that does come back all
+    /// former keys had counters below this, so that it repeats none. One number of each application keeps that promise,
+    /// where a tombstone of each resource would have to be dropped some day and could then not keep it; no clock and no
+    /// count says when. It grows by two each time that a row began above it and went, which takes two billion rounds.
+    pub floor: u32,
+    /// Its resources that `status.resources` lists, or listed before a round that is not settled; sorted by id.
     pub resources: Vec<ResourceRow>,
     /// For a deletion that nobody watched.
     pub stub: Stub,
@@ -165,6 +180,7 @@ impl Record {
             unsure: false,
             unanswered: Unanswered::default(),
             reported: 0,
+            floor: 0,
             resources: Vec::new(),
             stub: Stub::default(),
         }
@@ -182,14 +198,14 @@ impl Record {
     pub fn counter(&self, entity: Entity) -> u32 {
         match entity {
             Entity::Application => self.counter,
-            Entity::Resource(id) => self.resource(id).map_or(0, |row| row.counter),
+            Entity::Resource(id) => self.resource(id).map_or(self.floor, |row| row.counter),
         }
     }
 
     /// Whether any entity of the application is owed.
     #[must_use]
     pub fn is_owed(&self) -> bool {
-        self.owed || self.resources.iter().any(|row| row.owed && !row.gone)
+        self.owed || self.resources.iter().any(|row| row.owed)
     }
 
     /// Whether a round was acknowledged as a whole, and no report of the application came after it.
@@ -201,13 +217,13 @@ impl Record {
     /// Whether of any entity it is not known what the receiver holds.
     #[must_use]
     pub fn is_unsure(&self) -> bool {
-        self.unsure || self.resources.iter().any(|row| row.unsure && !row.gone)
+        self.unsure || self.resources.iter().any(|row| row.unsure)
     }
 
     /// Doubts everything: each entity's next state is reported even if it equals the acknowledged one.
     pub fn doubt(&mut self) {
         self.unsure = true;
-        for row in self.resources.iter_mut().filter(|row| !row.gone) {
+        for row in &mut self.resources {
             row.unsure = true;
         }
     }
@@ -248,7 +264,6 @@ impl Record {
                 row.content = report.content;
                 row.counter = row.counter.saturating_add(1);
                 row.owed = report.owed;
-                row.gone = false;
                 row.unsure = false;
                 row.unanswered = Unanswered::default();
             }
@@ -276,10 +291,29 @@ impl Record {
         }
         let mut present = settle.present.clone();
         present.sort_unstable();
-        for row in &mut record.resources {
-            row.gone = present.binary_search(&row.id).is_err();
-        }
+        record.forget(|row| present.binary_search(&row.id).is_err());
         record
+    }
+
+    /// Forgets rows, and raises [`Record::floor`] above every counter under which a report of them may have gone out.
+    pub fn forget(&mut self, goes: impl Fn(&ResourceRow) -> bool) {
+        let floor = &mut self.floor;
+        self.resources.retain(|row| {
+            let goes = goes(row);
+            if goes {
+                *floor = (*floor).max(row.counter.saturating_add(1));
+            }
+            !goes
+        });
+    }
+
+    /// What of it fits where the whole does not: it knows no resource, and that none of them is known. Whoever goes on with
+    /// it reports them all again, under keys that no report had.
+    #[must_use]
+    pub fn without_resources(mut self) -> Self {
+        self.forget(|_| true);
+        self.sections = self.sections.map(|_| Sections::UNSETTLED);
+        self
     }
 
     /// Of `ends` of one life's operations those that `record`, what is remembered of that life, does not say to be told;
@@ -307,7 +341,7 @@ impl Record {
         let at = match self.resources.binary_search_by_key(&id, |row| row.id) {
             Ok(at) => at,
             Err(at) => {
-                self.resources.insert(at, ResourceRow { id, ..ResourceRow::default() });
+                self.resources.insert(at, ResourceRow::above(id, self.floor));
                 at
             }
         };

@@ -366,6 +366,11 @@ impl Heard {
                 let text = format!("cannot be written: {waiting} records wait, {errors} commits failed");
                 (State::Degraded, text)
             }
+            Some(status) if status.cut > 0 => {
+                let LedgerStatus { records, storage, cut, .. } = status;
+                let text = "too large for the bus and written without their resources";
+                (State::Ok, format!("{records} records, {storage}; {cut} are {text}"))
+            }
             Some(status) => (State::Ok, format!("{} records, {}", status.records, status.storage)),
         }
     }

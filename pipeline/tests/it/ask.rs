@@ -83,7 +83,7 @@ async fn explain_tells_what_happened_to_an_application() {
         assert!(text.contains(part), "{part:?} is not in\n{text}");
     }
     let acknowledged = format!(" acknowledged  resourceVersion {version} at ");
-    assert!(text.contains(&acknowledged) && text.contains(": 3 reports, 1 its own; 2 resources\n"), "{text}");
+    assert!(text.contains(&acknowledged) && text.contains(": 1 report of its own; 2 resources\n"), "{text}");
     let steps = sentences(&text);
     assert_eq!(steps.first(), Some(&format!("seen at resourceVersion {version}").as_str()), "{text}");
     for (part, times) in [

@@ -34,7 +34,7 @@ fn report(app: u32, resource: Option<u32>, version: u64) -> Parsed {
         name: format!("{name}-r{part}"),
     });
     let entity = EntityName { app_namespace: "argocd".into(), app_name: name.clone(), resource };
-    Parsed { entity, parent: name, uid: "u".into(), version: Some(version), ends: false }
+    Parsed { entity, parent: name, uid: "u".into(), version: Some(version), ends: false, listed: Vec::new() }
 }
 
 fn emit(tracker: &mut Tracker, index: usize, version: u64, resources: [ResourceState; 2], reports: u32) {

@@ -37,8 +37,14 @@ impl Door {
     fn passes(&mut self, ms: u64, key: &str, version: u64, payload: &str, resource: Option<ResourceKey>) {
         let name = "app-00001".to_owned();
         let entity = EntityName { app_namespace: "argocd".into(), app_name: name, resource };
-        let report =
-            Parsed { entity, parent: String::new(), uid: "u".into(), version: Some(version), ends: false };
+        let report = Parsed {
+            entity,
+            parent: String::new(),
+            uid: "u".into(),
+            version: Some(version),
+            ends: false,
+            listed: Vec::new(),
+        };
         let headers = HeaderMap::new();
         let duplicate = !self.taken.insert(key.to_owned());
         let size = payload.len();

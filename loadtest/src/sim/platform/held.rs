@@ -4,7 +4,7 @@
 //! /2.0/api/events/digest/applications`, whose call is `differing`. A platform does not know which applications are in
 //! which shard: it compares a shard only where there is one, and answers 204 otherwise.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::{Arc, PoisonError};
 
 use axum::body::Bytes;
@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
-use super::wire::{EntityName, Parsed, ResourceKey};
+use super::wire::{EntityName, Listed, Parsed, ResourceKey};
 use super::{PlatformSim, Shared};
 use crate::sim::fault::{Answer, authorized, spoil};
 
@@ -33,11 +33,21 @@ struct Application {
     uid: String,
     /// The last key of each entity; of the application itself under `None`.
     last: HashMap<Option<ResourceKey>, String>,
+    /// What the application's last report lists: no other resource counts.
+    listed: HashSet<Listed>,
 }
 
 impl Application {
+    /// The keys that count.
+    fn keys(&self) -> impl Iterator<Item = &String> {
+        let counts = |resource: &Option<ResourceKey>| {
+            resource.as_ref().is_none_or(|resource| self.listed.contains(&resource.listed()))
+        };
+        self.last.iter().filter(move |(resource, _)| counts(resource)).map(|(_, key)| key)
+    }
+
     fn digest(&self) -> u128 {
-        self.last.values().fold(0, |sum, key| sum ^ digest(key))
+        self.keys().fold(0, |sum, key| sum ^ digest(key))
     }
 }
 
@@ -66,6 +76,9 @@ impl Held {
             }
             application.uid.clone_from(&parsed.uid);
         }
+        if resource.is_none() {
+            application.listed = parsed.listed.iter().copied().collect();
+        }
         application.last.insert(resource.clone(), key.to_owned());
     }
 
@@ -84,9 +97,9 @@ impl Held {
     }
 
     fn equals(&self, shard: &Shard) -> bool {
-        let entities: usize = self.applications.values().map(|held| held.last.len()).sum();
+        let entities: usize = self.applications.values().map(|held| held.keys().count()).sum();
         let sum = self.applications.values().fold(0, |sum, held| sum ^ held.digest());
-        let held = self.applications.values().filter(|held| !held.last.is_empty()).count();
+        let held = self.applications.values().filter(|held| held.keys().next().is_some()).count();
         (held as u64, entities as u64, format!("{sum:032x}"))
             == (shard.applications, shard.entities, shard.digest.clone())
     }
@@ -94,7 +107,8 @@ impl Held {
     fn differs(&self, asked: &Asked) -> bool {
         let Some((namespace, name)) = asked.key.split_once('/') else { return true };
         let Some(held) = self.applications.get(&(namespace.to_owned(), name.to_owned())) else { return true };
-        (held.last.len() as u64, format!("{:032x}", held.digest())) != (asked.entities, asked.digest.clone())
+        (held.keys().count() as u64, format!("{:032x}", held.digest()))
+            != (asked.entities, asked.digest.clone())
             || held.uid != asked.uid
     }
 }
@@ -198,5 +212,37 @@ async fn answer(
             let error = |_| Bytes::from_static(br#"{"message":"told to fail"}"#);
             spoil(&rule.fault, answer, error, &shared.stop).await
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn job(name: &&str) -> ResourceKey {
+        let (api_version, kind) = ("batch/v1".to_owned(), "Job".to_owned());
+        ResourceKey { api_version, kind, namespace: "ns".to_owned(), name: (*name).to_owned() }
+    }
+
+    fn report(resource: Option<&str>, listed: &[&str]) -> Parsed {
+        let (app_namespace, app_name) = ("argocd".to_owned(), "shop".to_owned());
+        let entity = EntityName { app_namespace, app_name, resource: resource.as_ref().map(job) };
+        let listed = listed.iter().map(|name| job(name).listed()).collect();
+        Parsed { entity, parent: String::new(), uid: "u".into(), version: None, ends: false, listed }
+    }
+
+    #[test]
+    fn only_what_the_application_lists_counts() {
+        let mut held = Held::default();
+        held.take(&report(None, &["a"]), "application", false);
+        held.take(&report(Some("a"), &[]), "a", false);
+        let name = ("argocd".to_owned(), "shop".to_owned());
+        let sum = |keys: &[&str]| keys.iter().fold(0, |sum, key| sum ^ digest(key));
+        assert_eq!(held.applications[&name].digest(), sum(&["application", "a"]));
+        held.take(&report(None, &["b"]), "later", false);
+        assert_eq!(held.applications[&name].digest(), sum(&["later"]));
+        held.take(&report(Some("b"), &[]), "b", false);
+        held.take(&report(None, &["a", "b"]), "last", false);
+        assert_eq!(held.applications[&name].digest(), sum(&["last", "a", "b"]));
     }
 }

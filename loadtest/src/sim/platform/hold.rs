@@ -83,7 +83,14 @@ mod tests {
 
     fn report(name: &str) -> Parsed {
         let entity = EntityName { app_namespace: "argocd".into(), app_name: name.into(), resource: None };
-        Parsed { entity, parent: String::new(), uid: "u".into(), version: None, ends: false }
+        Parsed {
+            entity,
+            parent: String::new(),
+            uid: "u".into(),
+            version: None,
+            ends: false,
+            listed: Vec::new(),
+        }
     }
 
     #[tokio::test]

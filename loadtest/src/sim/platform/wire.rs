@@ -48,6 +48,27 @@ pub struct Parsed {
     pub version: Option<u64>,
     /// The object is marked as deleted.
     pub ends: bool,
+    /// Of an application, the resources that its object lists.
+    pub listed: Vec<Listed>,
+}
+
+/// A resource as an application's object lists it: group, kind, namespace and name, in short.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Listed(u64);
+
+impl Listed {
+    fn of(parts: [&str; 4]) -> Self {
+        Self(pipeline_core::Digest::of(parts.join("/").as_bytes()).0)
+    }
+}
+
+impl ResourceKey {
+    /// How its application lists it: there versions may differ.
+    #[must_use]
+    pub fn listed(&self) -> Listed {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        Listed::of([group, &self.kind, &self.namespace, &self.name])
+    }
 }
 
 #[derive(Deserialize)]
@@ -105,6 +126,27 @@ struct Object<'a> {
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
     metadata: Metadata<'a>,
+    /// As it stands, as with a time of deletion.
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+#[derive(Default, Deserialize)]
+struct Status<'a> {
+    #[serde(borrow, default)]
+    resources: Vec<Entry<'a>>,
+}
+
+#[derive(Deserialize)]
+struct Entry<'a> {
+    #[serde(borrow, default)]
+    group: Cow<'a, str>,
+    #[serde(borrow, default)]
+    kind: Cow<'a, str>,
+    #[serde(borrow, default)]
+    namespace: Cow<'a, str>,
+    #[serde(borrow, default)]
+    name: Cow<'a, str>,
 }
 
 #[derive(Default, Deserialize)]
@@ -142,6 +184,13 @@ pub(super) fn batch(text: &[u8]) -> Option<Vec<InBatch<'_>>> {
     serde_json::from_slice::<Batch<'_>>(text).ok().map(|batch| batch.reports)
 }
 
+/// The resources that a status lists.
+fn listed(status: &RawValue) -> Vec<Listed> {
+    let status: Status<'_> = serde_json::from_str(status.get()).unwrap_or_default();
+    let entries = status.resources.iter();
+    entries.map(|entry| Listed::of([&entry.group, &entry.kind, &entry.namespace, &entry.name])).collect()
+}
+
 /// Reads a payload.
 pub(crate) fn parse(payload: &str) -> Option<Parsed> {
     let data: Data<'_> = serde_json::from_str(payload).ok()?;
@@ -172,6 +221,7 @@ pub(crate) fn parse(payload: &str) -> Option<Parsed> {
         parent: data.source.app_name.into_owned(),
         uid: metadata.uid.into_owned(),
         version: metadata.resource_version.parse().ok(),
+        listed: object.status.filter(|_| is_application).map(listed).unwrap_or_default(),
         ends: metadata.deletion_timestamp.is_some_and(|at| at.get().starts_with('"')),
     })
 }

@@ -51,16 +51,18 @@ impl Sent {
             return None;
         }
         let row = match report.entity {
-            Entity::Application => None,
-            Entity::Resource(id) => same.and_then(|record| record.resource(id)),
+            Entity::Application => ResourceRow::default(),
+            Entity::Resource(id) => {
+                let floor = same.map_or(0, |record| record.floor);
+                let known = same.and_then(|record| record.resource(id)).copied();
+                known.unwrap_or_else(|| ResourceRow::above(id, floor))
+            }
         };
         let (counter, content, decision, owed, before) = match (report.entity, same) {
             (Entity::Application, Some(record)) => {
                 (record.counter, record.content, Digest::NONE, record.owed, record.unanswered)
             }
-            _ => row.map_or((0, Digest::NONE, Digest::NONE, false, Unanswered::default()), |row| {
-                (row.counter, row.content, row.decision, row.owed, row.unanswered)
-            }),
+            _ => (row.counter, row.content, row.decision, row.owed, row.unanswered),
         };
         let (unanswered, moves) = before.then(report.content);
         Some(Self {
@@ -155,13 +157,15 @@ impl Record {
                 }
             }
             Entity::Resource(id) => {
+                // Of a row that went meanwhile nothing is left that the note could be behind.
+                let behind = behind || record.resource(id).is_none();
                 let row = record.row(id);
                 row.unsure = true;
                 row.unanswered = sent.unanswered;
                 if behind {
                     let (counter, content, decision) = (sent.counter, sent.content, sent.decision);
                     let owed = sent.owed;
-                    *row = ResourceRow { counter, content, decision, owed, gone: false, ..*row };
+                    *row = ResourceRow { counter, content, decision, owed, ..*row };
                 }
             }
         }

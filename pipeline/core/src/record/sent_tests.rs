@@ -141,12 +141,39 @@ fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
 }
 
 #[test]
-fn doubt_spares_only_what_is_gone() {
+fn doubt_spares_nothing() {
     let mut record = Record::acknowledge(None, &report("a", 5, RESOURCE, 1)).unwrap();
-    record.row(EntityId(10)).gone = true;
     record.doubt();
-    let unsure: Vec<bool> = record.resources.iter().map(|row| row.unsure).collect();
-    assert_eq!((record.unsure, unsure), (true, vec![true, false]));
+    assert!(record.unsure && record.resource(EntityId(9)).unwrap().unsure);
+}
+
+/// A record of which the bus has no room for the resources, and one whose rows went after the notes were written.
+#[test]
+fn a_note_of_a_row_that_went_moves_nothing_unless_it_is_newer() {
+    let first = report("a", 5, RESOURCE, 1);
+    let known = Record::acknowledge(None, &first).unwrap();
+    let note = Sent::new(Some(&known), &report("a", 6, RESOURCE, 2), None).unwrap();
+    let cut = known.clone().without_resources();
+    assert_eq!(
+        (cut.floor, cut.counter(RESOURCE)),
+        (2, 2),
+        "above the counter under which the note's report went"
+    );
+    assert_eq!(Record::resume(Some(cut.clone()), &note), Some(cut.clone()));
+
+    // It went on in memory, was acknowledged twice more, and was killed before it could be written again.
+    let later = Record::acknowledge(Some(known), &report("a", 6, RESOURCE, 2));
+    let newer = Sent::new(later.as_ref(), &report("a", 7, RESOURCE, 3), None).unwrap();
+    let resumed = Record::resume(Some(cut.clone()), &newer).unwrap();
+    let row = resumed.resource(EntityId(9)).unwrap();
+    assert_eq!((row.counter, row.content, row.unsure), (2, Digest(2), true));
+    assert_eq!(row.unanswered, Unanswered { content: Digest(3), skipped: 0 });
+
+    // One that begins above the floor, and that nobody answered.
+    let anew = Sent::new(Some(&cut), &report("a", 8, RESOURCE, 4), None).unwrap();
+    let resumed = Record::resume(Some(cut), &anew).unwrap();
+    let row = resumed.resource(EntityId(9)).unwrap();
+    assert_eq!((row.counter, row.content, row.unanswered.skipped), (2, Digest::NONE, 2));
 }
 
 /// The counters that reports of these contents go out with, none of which is answered.

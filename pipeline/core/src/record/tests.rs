@@ -70,17 +70,39 @@ fn another_life_begins_anew_and_an_end_forgets_only_its_own() {
 }
 
 #[test]
-fn a_resource_that_left_keeps_its_counter_and_is_no_longer_owed() {
-    let mut owed = report("a", 5, Entity::Resource(EntityId(9)), 2);
+fn a_resource_that_left_is_forgotten_and_counts_on_when_it_is_back() {
+    let entity = Entity::Resource(EntityId(9));
+    let mut owed = report("a", 5, entity, 2);
     owed.owed = true;
     let record = Record::settle(Record::acknowledge(None, &owed), &settle("a", 5, &[9]));
     assert!(record.is_owed());
     let record = Record::settle(Some(record), &settle("a", 6, &[]));
-    assert!(!record.is_owed());
-    assert_eq!(record.counter(Entity::Resource(EntityId(9))), 1);
-    let again = Record::acknowledge(Some(record), &report("a", 7, Entity::Resource(EntityId(9)), 2)).unwrap();
-    assert_eq!(again.counter(Entity::Resource(EntityId(9))), 2);
-    assert!(!again.resource(EntityId(9)).unwrap().gone);
+    assert!(!record.is_owed() && record.resources.is_empty());
+    let again = record.counter(entity);
+    assert!(again >= 1, "the key of its first report is not given to another");
+    let sent = Record::sending(Some(record), &report("a", 7, entity, 2), None);
+    let back = Record::acknowledge(sent, &report("a", 7, entity, 2)).unwrap();
+    assert_eq!((back.counter(entity), back.resources.len()), (again + 1, 1));
+}
+
+/// Jobs and workflows have names that never come back.
+#[test]
+fn a_record_does_not_grow_with_the_resources_that_left() {
+    let mut record = None;
+    let mut keys = std::collections::BTreeSet::new();
+    for round in 0..10_000_u64 {
+        let entity = Entity::Resource(EntityId(round / 2 % 1_500));
+        let report = report("a", round, entity, round % 3);
+        record = Record::sending(record, &report, None);
+        let counter = record.as_ref().map_or(0, |record| record.counter(entity));
+        assert!(keys.insert((entity, counter, report.content)), "round {round} repeats a key");
+        let answered = if round % 7 == 0 { record } else { Record::acknowledge(record, &report) };
+        // Every other round nothing is left.
+        let present: &[u64] = if round % 2 == 0 { &[round / 2 % 1_500] } else { &[] };
+        record = Some(Record::settle(answered, &settle("a", round, present)));
+        let rows = record.as_ref().map_or(0, |record| record.resources.len());
+        assert!(rows <= 1, "{rows} rows after round {round}, of one resource at a time");
+    }
 }
 
 #[test]

@@ -68,9 +68,7 @@ pub struct Acknowledged {
     pub at: Option<Timestamp>,
     /// Whether every report of one state was ever acknowledged.
     pub complete: bool,
-    /// Reports acknowledged in this life, its own and its resources'.
-    pub reports: u64,
-    /// Of these, its own.
+    /// Reports of its own acknowledged in this life.
     pub own_reports: u64,
     /// Resources that it has.
     pub resources: u64,
@@ -232,15 +230,13 @@ impl From<lane::Standing> for Standing {
 
 impl From<&Record> for Acknowledged {
     fn from(record: &Record) -> Self {
-        let rows = || record.resources.iter().filter(|row| !row.gone);
-        let own = u64::from(record.counter);
+        let rows = || record.resources.iter();
         Self {
             uid: record.uid.to_string(),
             version: record.version.0,
             at: Timestamp::from_second(record.reported.into()).ok().filter(|_| record.reported > 0),
             complete: record.is_settled(),
-            reports: own + record.resources.iter().map(|row| u64::from(row.counter)).sum::<u64>(),
-            own_reports: own,
+            own_reports: record.counter.into(),
             resources: rows().count() as u64,
             healthy: record.healthy,
             owed: u64::from(record.owed) + rows().filter(|row| row.owed).count() as u64,

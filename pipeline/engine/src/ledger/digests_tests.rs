@@ -100,13 +100,14 @@ proptest! {
 }
 
 #[test]
-fn a_resource_that_left_counts_and_what_was_never_acknowledged_does_not() {
+fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     let ledger = Ledger::memory();
     let key = Key::new("argocd", "app-1").unwrap();
     let first = report(1, "a", Entity::Application, 1);
     ledger.update(&key, |record| Record::sending(record, &first, None));
     assert_eq!((ledger.digest(&key), ledger.digests(place)), (None, BTreeMap::new()));
     ledger.acknowledge(&key, &first);
+    let alone = ledger.digest(&key).unwrap();
     ledger.acknowledge(&key, &report(1, "a", Entity::Resource(EntityId(3)), 1));
     let both = ledger.digest(&key).unwrap();
     assert_eq!((both.entities, &*both.uid), (2, "a"));
@@ -122,8 +123,17 @@ fn a_resource_that_left_counts_and_what_was_never_acknowledged_does_not() {
         stub: pipeline_core::Stub::default(),
     };
     ledger.update(&key, |record| Some(Record::settle(record, &settle)));
-    assert!(ledger.get(&key).unwrap().resources[0].gone);
-    assert_eq!(ledger.digest(&key), Some(both));
+    assert_eq!(ledger.digest(&key), Some(alone.clone()));
+    let back = report(1, "a", Entity::Resource(EntityId(3)), 1);
+    ledger.update(&key, |record| Record::sending(record, &back, None));
+    assert_eq!(
+        ledger.digest(&key),
+        Some(alone),
+        "it begins above what went, and nothing of it is acknowledged"
+    );
+    ledger.acknowledge(&key, &back);
+    assert_eq!(ledger.digest(&key).unwrap().entities, 2);
+    assert_ne!(ledger.digest(&key), Some(both), "its last key is another one");
 }
 
 #[test]

@@ -33,7 +33,7 @@ use super::tables::{Bytes, Row, Table, Tables};
 use super::{Origin, binary, migrate};
 
 /// The format of the file; a packed form's own format stands in its first byte.
-pub(super) const FORMAT: u64 = 3;
+pub(super) const FORMAT: u64 = 4;
 
 pub(super) const LEDGER: TableDefinition<'_, &str, &str> = TableDefinition::new("ledger");
 

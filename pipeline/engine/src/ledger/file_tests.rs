@@ -117,7 +117,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the ledger file {} has format 7, and this version knows formats up to 3: run the version that wrote \
+            "the ledger file {} has format 7, and this version knows formats up to 4: run the version that wrote \
              it, or move the file away, and everything is reported again",
             path.display()
         )

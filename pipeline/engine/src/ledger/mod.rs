@@ -339,6 +339,7 @@ impl Ledger {
             },
             records: state.tables.records.len(),
             bytes: state.bytes,
+            cut: state.cut.len(),
             unsure: state.unsure,
             journal: state.tables.journal.len(),
             journal_bytes: state.journal_bytes,

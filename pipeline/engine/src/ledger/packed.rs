@@ -6,16 +6,17 @@
 //! ```text
 //! format u8 | flags u8 | uid 16, or length + text | version number
 //! | spec, status, operation, metadata u64 each (when settled) | operation u64 | content u64 | counter number
-//! | reported u32 | unanswered (when something is)
+//! | reported u32 | floor number | unanswered (when something is)
 //! | repoURL, server (when it is not the cluster's own), parent's namespace and name (when a child): length + text each
 //! | number of rows | rows: counter and flags number, id u64, decision u64 (when it is not that of the row before),
 //! content u64, unanswered (when something is)
 //! counter and flags: 32 * counter + flags
 //! unanswered: content u64, skipped u32
 //! ```
+//! Format 3 had no floor, and rows of resources that had left, which had a flag: they are forgotten as they are read.
 //! Format 2 had a version of 8 bytes, counters of 4, a row's counter after its content and its flags in a byte of their own,
 //! each row's decision, and every server's text.
-//! Format 1 had no `reported` either, and knew nothing that is unsure or unanswered. Both are still read.
+//! Format 1 had no `reported` either, and knew nothing that is unsure or unanswered. All are still read.
 //!
 //! Decoding takes any bytes: it answers [`PackedError`] and allocates no more than the bytes could fill.
 
@@ -26,7 +27,9 @@ use pipeline_core::{
 use super::binary::{PackedError, Reader, put_length, put_number, put_text};
 
 /// The format that is written.
-pub(super) const FORMAT: u8 = 3;
+pub(super) const FORMAT: u8 = 4;
+/// Before the floor.
+const THIRD: u8 = 3;
 /// Before counters took as many bytes as they need.
 const SECOND: u8 = 2;
 /// Before `reported` and what is unsure.
@@ -47,6 +50,7 @@ const SENT: u8 = 1 << 6;
 const AT_HOME: u8 = 1 << 7;
 
 const ROW_OWED: u8 = 1;
+/// Of earlier formats.
 const ROW_GONE: u8 = 1 << 1;
 const ROW_UNSURE: u8 = 1 << 2;
 const ROW_SENT: u8 = 1 << 3;
@@ -85,6 +89,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
     out.extend(record.content.0.to_le_bytes());
     put_number(&mut out, record.counter.into());
     out.extend(record.reported.to_le_bytes());
+    put_number(&mut out, record.floor.into());
     if record.unanswered != Unanswered::default() {
         put_unanswered(&mut out, record.unanswered);
     }
@@ -111,7 +116,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
 pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     let mut from = Reader(bytes);
     let (format, flags, uid) = from.head()?;
-    let version = Version(if format < FORMAT { from.u64()? } else { from.number()? });
+    let version = Version(if format < THIRD { from.u64()? } else { from.number()? });
     let sections = if flags & SETTLED == 0 {
         None
     } else {
@@ -126,10 +131,11 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     let content = from.digest()?;
     let counter = from.counter(format)?;
     let reported = if format == FIRST { 0 } else { from.u32()? };
+    let floor = if format < FORMAT { 0 } else { from.counter(format)? };
     let unanswered = from.unanswered(flags & SENT != 0)?;
     let repo_url = from.text()?.to_owned();
     let server = if flags & AT_HOME == 0 { from.text()? } else { HERE }.to_owned();
-    if format == FORMAT && flags & AT_HOME == 0 && server == HERE {
+    if format >= THIRD && flags & AT_HOME == 0 && server == HERE {
         return Err(PackedError::Damaged);
     }
     let parent = if flags & CHILD == 0 {
@@ -137,8 +143,9 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     } else {
         Some(ParentRef { namespace: from.text()?.to_owned(), name: from.text()?.to_owned() })
     };
-    let resources = from.rows(format)?;
-    Ok(Record {
+    let rows = from.rows(format)?;
+    let left: Vec<EntityId> = rows.iter().filter(|(_, left)| *left).map(|(row, _)| row.id).collect();
+    let mut record = Record {
         uid,
         version,
         sections,
@@ -150,9 +157,17 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
         unsure: flags & UNSURE != 0,
         unanswered,
         reported,
-        resources,
+        floor,
+        resources: rows.into_iter().map(|(row, _)| row).collect(),
         stub: Stub { repo_url, server, parent },
-    })
+    };
+    record.forget(|row| left.binary_search(&row.id).is_ok());
+    Ok(record)
+}
+
+/// The packed form of a record without its resources, as [`Record::without_resources`] says.
+pub(super) fn without_resources(bytes: &[u8]) -> Result<Box<[u8]>, PackedError> {
+    Ok(encode(&decode(bytes)?.without_resources()))
 }
 
 /// The uid of a packed record, without unpacking the rest.
@@ -166,13 +181,8 @@ fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
     for row in rows {
         let sent = row.unanswered != Unanswered::default();
         let as_before = before.replace(row.decision) == Some(row.decision);
-        let flags = [
-            (ROW_OWED, row.owed),
-            (ROW_GONE, row.gone),
-            (ROW_UNSURE, row.unsure),
-            (ROW_SENT, sent),
-            (ROW_AS_BEFORE, as_before),
-        ];
+        let flags =
+            [(ROW_OWED, row.owed), (ROW_UNSURE, row.unsure), (ROW_SENT, sent), (ROW_AS_BEFORE, as_before)];
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |sum, (flag, _)| sum | flag);
         put_number(out, u64::from(row.counter) << ROW_BITS | u64::from(flags));
         out.extend(row.id.0.to_le_bytes());
@@ -207,7 +217,7 @@ impl Reader<'_> {
     }
 
     fn counter(&mut self, format: u8) -> Result<u32, PackedError> {
-        if format < FORMAT {
+        if format < THIRD {
             return self.u32();
         }
         u32::try_from(self.number()?).map_err(|_| PackedError::Damaged)
@@ -247,7 +257,7 @@ impl Reader<'_> {
         let newer = match format {
             FIRST => 0,
             SECOND => UNSURE | SENT,
-            FORMAT => UNSURE | SENT | AT_HOME,
+            THIRD | FORMAT => UNSURE | SENT | AT_HOME,
             _ => return Err(PackedError::Format(format)),
         };
         let flags = self.u8()?;
@@ -258,25 +268,28 @@ impl Reader<'_> {
         Ok((format, flags, uid))
     }
 
-    /// The rows, which are the last part.
-    fn rows(&mut self, format: u8) -> Result<Vec<ResourceRow>, PackedError> {
+    /// The rows, which are the last part; and of each whether its resource had left, of which earlier formats told.
+    fn rows(&mut self, format: u8) -> Result<Vec<(ResourceRow, bool)>, PackedError> {
         let count = self.length()?;
         // A count that the bytes cannot hold allocates nothing.
         if count.checked_mul(ROW).is_none_or(|least| least > self.0.len()) {
             return Err(PackedError::Damaged);
         }
-        let mut rows: Vec<ResourceRow> = Vec::with_capacity(count);
+        let mut rows: Vec<(ResourceRow, bool)> = Vec::with_capacity(count);
         for _ in 0..count {
-            let before = rows.last().map(|row| row.decision);
-            let (row, flags) = if format < FORMAT { self.earlier_row(format)? } else { self.row(before)? };
+            let before = rows.last().map(|(row, _)| row.decision);
+            let (row, flags) = if format < THIRD { self.earlier_row(format)? } else { self.row(before)? };
             let has = |flag| flags & flag != 0;
-            let (owed, gone, unsure) = (has(ROW_OWED), has(ROW_GONE), has(ROW_UNSURE));
+            let (owed, left, unsure) = (has(ROW_OWED), has(ROW_GONE), has(ROW_UNSURE));
+            if left && format == FORMAT {
+                return Err(PackedError::Damaged);
+            }
             let unanswered = self.unanswered(has(ROW_SENT))?;
-            rows.push(ResourceRow { owed, gone, unsure, unanswered, ..row });
+            rows.push((ResourceRow { owed, unsure, unanswered, ..row }, left));
         }
         self.end()?;
         // Rows are found by bisection: an order that is not theirs would hide some of them.
-        if rows.is_sorted_by(|a, b| a.id < b.id) { Ok(rows) } else { Err(PackedError::Damaged) }
+        if rows.is_sorted_by(|(a, _), (b, _)| a.id < b.id) { Ok(rows) } else { Err(PackedError::Damaged) }
     }
 }
 

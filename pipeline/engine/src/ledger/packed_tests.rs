@@ -7,10 +7,10 @@ use crate::ledger::binary::{seal, unseal};
 
 prop_compose! {
     fn row()(id in any::<u64>(), decision in prop_oneof![any::<u64>(), 0..2_u64], content in any::<u64>(), counter in any::<u32>(),
-             owed in any::<bool>(), gone in any::<bool>(), unsure in any::<bool>(), unanswered in unanswered())
+             owed in any::<bool>(), unsure in any::<bool>(), unanswered in unanswered())
         -> ResourceRow {
         let (decision, content) = (Digest(decision), Digest(content));
-        ResourceRow { id: EntityId(id), decision, content, counter, owed, gone, unsure, unanswered }
+        ResourceRow { id: EntityId(id), decision, content, counter, owed, unsure, unanswered }
     }
 }
 
@@ -47,19 +47,19 @@ prop_compose! {
 prop_compose! {
     pub(in crate::ledger) fn record()(
         uid in a_uid(),
-        numbers in any::<(u64, u64, u64, u32, u32)>(),
+        numbers in any::<(u64, u64, u64, u32, u32, u32)>(),
         sections in prop::option::of(sections()),
         bits in any::<(bool, bool, bool)>(),
         rows in prop::collection::vec(row(), 0..40),
         (unanswered, stub) in (unanswered(), stub()),
     ) -> Record {
-        let (version, operation, content, counter, reported) = numbers;
+        let (version, operation, content, counter, reported, floor) = numbers;
         let mut resources = rows;
         resources.sort_by_key(|row| row.id);
         resources.dedup_by_key(|row| row.id);
         Record {
             uid, version: Version(version), sections, healthy: bits.0, operation: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, resources, stub,
+            content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, floor, resources, stub,
         }
     }
 }
@@ -108,6 +108,7 @@ fn sample() -> Record {
     record.healthy = true;
     record.counter = 3;
     record.reported = 4;
+    record.floor = 5;
     record.unsure = true;
     record.stub.repo_url = "u".to_owned();
     record.resources.push(ResourceRow {
@@ -116,7 +117,6 @@ fn sample() -> Record {
         content: Digest(9),
         counter: 10,
         owed: true,
-        gone: true,
         unsure: true,
         unanswered: Unanswered { content: Digest(11), skipped: 12 },
     });
@@ -127,7 +127,7 @@ fn sample() -> Record {
 fn the_format_on_disk_is_this_one() {
     let hex: String = encode(&sample()).iter().map(|byte| format!("{byte:02x}")).collect();
     let expected = concat!(
-        "03",
+        "04",
         "2a",
         "0123456789abcdef0123456789abcdef",
         "8202",
@@ -135,10 +135,11 @@ fn the_format_on_disk_is_this_one() {
         "0000000000000000",
         "03",
         "04000000",
+        "05",
         "0175",
         "00",
         "01",
-        "cf02",
+        "cd02",
         "0700000000000000",
         "0800000000000000",
         "0900000000000000",
@@ -148,15 +149,25 @@ fn the_format_on_disk_is_this_one() {
     assert_eq!(hex, expected);
 }
 
+/// As a version wrote it that knew no floor.
+fn before_the_floor(record: &Record) -> Record {
+    Record { floor: 0, ..record.clone() }
+}
+
 fn as_of_the_first_format(record: &Record) -> Record {
     let unanswered = Unanswered::default();
-    let mut sure = Record { unsure: false, unanswered, reported: 0, ..record.clone() };
+    let mut sure = Record { unsure: false, unanswered, reported: 0, floor: 0, ..record.clone() };
     sure.resources.iter_mut().for_each(|row| (row.unsure, row.unanswered) = (false, unanswered));
     sure
 }
 
 /// A record as an earlier format had it.
 pub(in crate::ledger) fn earlier_format(record: &Record, format: u8) -> Vec<u8> {
+    earlier_format_of(record, format, |_| false)
+}
+
+/// The same, of resources some of which had left.
+fn earlier_format_of(record: &Record, format: u8, left: impl Fn(&ResourceRow) -> bool) -> Vec<u8> {
     let record = &if format == FIRST { as_of_the_first_format(record) } else { record.clone() };
     let whole = encode(record);
     let mut out = vec![format, whole[1] & !AT_HOME];
@@ -193,7 +204,7 @@ pub(in crate::ledger) fn earlier_format(record: &Record, format: u8) -> Vec<u8> 
         out.extend(row.counter.to_le_bytes());
         let is_sent = row.unanswered != Unanswered::default();
         out.push(
-            [row.owed, row.gone, row.unsure, is_sent]
+            [row.owed, left(row), row.unsure, is_sent]
                 .iter()
                 .rev()
                 .fold(0, |flags, set| flags << 1 | u8::from(*set)),
@@ -216,7 +227,15 @@ proptest! {
     fn a_record_of_the_second_format_comes_back(record in record()) {
         let second = earlier_format(&record, SECOND);
         prop_assert_eq!(uid(&second), Ok(record.uid.clone()));
-        prop_assert_eq!(decode(&second), Ok(record));
+        prop_assert_eq!(decode(&second), Ok(before_the_floor(&record)));
+    }
+
+    #[test]
+    fn a_resource_that_had_left_is_forgotten_and_its_counter_is_not(record in record()) {
+        let left = |row: &ResourceRow| row.id.0.is_multiple_of(2);
+        let mut expected = before_the_floor(&record);
+        expected.forget(left);
+        prop_assert_eq!(decode(&earlier_format_of(&record, SECOND, left)), Ok(expected));
     }
 }
 
@@ -248,10 +267,44 @@ fn the_second_format_on_disk_is_read() {
         "0b00000000000000",
         "0c000000",
     ));
-    assert_eq!(decode(&second), Ok(sample()));
+    let mut expected = before_the_floor(&sample());
+    expected.forget(|_| true);
+    assert_eq!((decode(&second), expected.floor), (Ok(expected.clone()), 11));
     let mut newer = second;
     newer[1] |= AT_HOME;
     assert_eq!(decode(&newer), Err(PackedError::Damaged), "the second format wrote every server's text");
+}
+
+#[test]
+fn the_third_format_on_disk_is_read() {
+    let third = bytes(concat!(
+        "03",
+        "2a",
+        "0123456789abcdef0123456789abcdef",
+        "8202",
+        "0000000000000000",
+        "0000000000000000",
+        "03",
+        "04000000",
+        "0175",
+        "00",
+        "01",
+        "cf02",
+        "0700000000000000",
+        "0800000000000000",
+        "0900000000000000",
+        "0b00000000000000",
+        "0c000000",
+    ));
+    let mut expected = before_the_floor(&sample());
+    expected.forget(|_| true);
+    assert_eq!(decode(&third), Ok(expected));
+    let mut present = third.clone();
+    present[2 + 16 + 2 + 8 + 8 + 1 + 4 + 2 + 1 + 1] &= !ROW_GONE;
+    assert_eq!(decode(&present), Ok(before_the_floor(&sample())));
+    let mut later = encode(&sample()).into_vec();
+    later[2 + 16 + 2 + 8 + 8 + 1 + 4 + 1 + 2 + 1 + 1] |= ROW_GONE;
+    assert_eq!(decode(&later), Err(PackedError::Damaged), "nothing that left is written any more");
 }
 
 #[test]
@@ -273,7 +326,9 @@ fn the_first_format_on_disk_is_read() {
         "0a000000",
         "03",
     ));
-    assert_eq!(decode(&first), Ok(as_of_the_first_format(&sample())));
+    let mut expected = as_of_the_first_format(&sample());
+    expected.forget(|_| true);
+    assert_eq!(decode(&first), Ok(expected));
     let mut newer = first;
     newer[1] |= UNSURE;
     assert_eq!(decode(&newer), Err(PackedError::Damaged), "the first format knew nothing that is unsure");
@@ -321,7 +376,7 @@ fn the_clusters_own_server_takes_no_room() {
     assert_eq!(decode(&packed), Ok(record));
     // Written out it is another spelling of the same.
     packed[1] &= !AT_HOME;
-    let at = 2 + 16 + 2 + 8 + 8 + 1 + 4 + 2;
+    let at = 2 + 16 + 2 + 8 + 8 + 1 + 4 + 1 + 2;
     packed.splice(at..at, [&[30], HERE.as_bytes()].concat());
     assert_eq!(decode(&packed), Err(PackedError::Damaged));
 }
@@ -344,8 +399,8 @@ fn a_number_has_one_spelling() {
 #[test]
 fn a_record_of_another_format_is_named() {
     let mut packed = encode(&sample()).into_vec();
-    packed[0] = 4;
-    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 4, not 3");
+    packed[0] = 5;
+    assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record has format 5, not 4");
     packed[0] = FORMAT;
     packed.push(0);
     assert_eq!(decode(&packed).unwrap_err().to_string(), "a ledger record is damaged");

@@ -11,6 +11,7 @@
 //! let ledger = Ledger::simulated(&disk);    // the next process: what was committed, moved by the notes
 //! ```
 //! [`Disk::power_loss`] takes the notes away too. [`Disk::lost`] is a new, empty disk under another id. While
+//! [`Disk::room`] bounds a record as a bucket of the bus does. While
 //! [`Disk::full`] stands, commits fail and notes are not written. [`Ledger::flush`] commits and is ready at the first
 //! poll; [`Ledger::close`] does nothing.
 
@@ -22,7 +23,7 @@ use pipeline_core::Key;
 use super::flight::{Note, Notes, Owner};
 use super::state::{Shared, State};
 use super::tables::{Table, Tables};
-use super::{Ledger, Origin, binary};
+use super::{Ledger, Origin, binary, packed};
 
 const SINK: &str = "simulated";
 
@@ -39,6 +40,8 @@ struct Held {
     flight: Vec<u8>,
     now: u32,
     full: bool,
+    /// Bytes that a record may have, as in a bucket of the bus.
+    room: usize,
 }
 
 impl Disk {
@@ -46,7 +49,15 @@ impl Disk {
     pub(crate) fn new(number: u64) -> Self {
         let owner = Owner { id: format!("{number:032x}"), sink: SINK.to_owned() };
         let flight = owner.head(0);
-        let held = Held { owner, tables: BTreeMap::new(), covered: 0, flight, now: 0, full: false };
+        let held = Held {
+            owner,
+            tables: BTreeMap::new(),
+            covered: 0,
+            flight,
+            now: 0,
+            full: false,
+            room: usize::MAX,
+        };
         Self { held: Arc::new(Mutex::new(held)) }
     }
 
@@ -56,6 +67,7 @@ impl Disk {
             u64::from_str_radix(self.lock().owner.id.trim_start_matches('0'), 16).unwrap_or_default();
         let new = Self::new(number.wrapping_add(1));
         new.lock().now = self.now();
+        new.lock().room = self.lock().room;
         new
     }
 
@@ -68,6 +80,11 @@ impl Disk {
     /// Whether commits and notes fail from now on.
     pub(crate) fn full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// How many bytes a record may have: a larger one is written without its resources.
+    pub(crate) fn room(&self, bytes: usize) {
+        self.lock().room = bytes;
     }
 
     /// Seconds since 1970.
@@ -127,6 +144,10 @@ impl Ledger {
         for (table, key) in dirty {
             let name = (table, key.as_str().to_owned());
             match state.tables.of(table).get(&key) {
+                Some(packed) if table == Table::Records && packed.len() > held.room => {
+                    let cut = packed::without_resources(packed).unwrap();
+                    held.tables.insert(name, binary::seal(key.as_str(), &cut));
+                }
                 Some(packed) => drop(held.tables.insert(name, binary::seal(key.as_str(), packed))),
                 None => drop(held.tables.remove(&name)),
             }

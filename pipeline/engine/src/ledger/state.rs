@@ -48,6 +48,8 @@ pub(super) struct State {
     pub(super) journal_refused: u64,
     /// Entities of which it is not known what the receiver holds.
     pub(super) unsure: usize,
+    /// Applications whose record is too large for the bus.
+    pub(super) cut: HashSet<Key>,
     /// Names, not copies: what waits for a commit is bounded by the number of applications.
     pub(super) dirty: HashSet<Slot>,
     /// When the oldest of `dirty` began to wait.
@@ -240,7 +242,7 @@ impl State {
 }
 
 pub(super) fn unsure(record: &Record) -> usize {
-    usize::from(record.unsure) + record.resources.iter().filter(|row| row.unsure && !row.gone).count()
+    usize::from(record.unsure) + record.resources.iter().filter(|row| row.unsure).count()
 }
 
 /// Whether something of it is owed, or unsure, or not acknowledged as a whole.

@@ -52,7 +52,7 @@ pub enum Origin {
 pub struct Acknowledged {
     /// Applications of which something was acknowledged.
     pub applications: u64,
-    /// Entities: those applications, and every resource of theirs that was ever acknowledged.
+    /// Entities: those applications, and every resource that they list and that was ever acknowledged.
     pub entities: u64,
     /// The exclusive or over all of them, as [`pipeline_core::ShardDigest`] says.
     pub digest: u128,
@@ -67,6 +67,8 @@ pub struct LedgerStatus {
     pub records: usize,
     /// Bytes of packed records and their keys in memory.
     pub bytes: usize,
+    /// Records that are too large for the bus, and stand there without their resources.
+    pub cut: usize,
     /// Records and journal entries that are newer in memory than in the file.
     pub waiting: usize,
     /// Entities of which it is not known what the receiver holds.

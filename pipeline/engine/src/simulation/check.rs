@@ -80,7 +80,7 @@ impl Check {
         let doubtful = record.is_none_or(|record| match report.entity {
             Entity::Application => record.unsure,
             // One that comes back is reported anew.
-            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.unsure || row.gone),
+            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.unsure),
         });
         self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
     }

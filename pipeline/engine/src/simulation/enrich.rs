@@ -207,7 +207,7 @@ impl Draft<'_> {
         for (at, value) in state.resources.iter().enumerate() {
             let Some(value) = *value else { continue };
             let id = EntityId(at as u64);
-            let row = self.known.and_then(|known| known.resource(id)).filter(|row| !row.gone);
+            let row = self.known.and_then(|known| known.resource(id));
             let decision = decision(state, value);
             let changed = row.is_none_or(|row| {
                 all || row.unsure || (row.owed && event.cause == Cause::Owed) || row.decision != decision

@@ -65,22 +65,24 @@ struct Simulation {
     trace: Option<VecDeque<String>>,
 }
 
-/// Runs one simulation.
-fn run(seed: u64, mutant: Option<Mutant>) -> Result<(), Violation> {
-    let Err(_) = Simulation::new(seed, mutant, false).whole() else { return Ok(()) };
+/// Runs one simulation, with so many bytes for each record.
+fn run(seed: u64, mutant: Option<Mutant>, room: usize) -> Result<(), Violation> {
+    let Err(_) = Simulation::new(seed, mutant, room, false).whole() else { return Ok(()) };
     // Once more, the same, and told this time.
-    let mut simulation = Simulation::new(seed, mutant, true);
+    let mut simulation = Simulation::new(seed, mutant, room, true);
     let why = simulation.whole().err().unwrap_or_else(|| "not so the second time".to_owned());
     let Simulation { steps: step, trace, .. } = simulation;
     Err(Violation { seed, step, why, trace: trace.unwrap_or_default() })
 }
 
 impl Simulation {
-    fn new(seed: u64, mutant: Option<Mutant>, told: bool) -> Self {
+    fn new(seed: u64, mutant: Option<Mutant>, room: usize, told: bool) -> Self {
         let mut rng = Rng::with_seed(seed);
-        let knobs = Knobs::draw(&mut rng, mutant);
+        let knobs = Knobs::draw(&mut rng, mutant, room);
         let mut check = Check::default();
-        let process = Process::start(Books::new(), &knobs, 0, &mut check);
+        let books = Books::new();
+        books.disk.room(knobs.room);
+        let process = Process::start(books, &knobs, 0, &mut check);
         let trace = told.then(|| VecDeque::from([format!("{knobs:?}")]));
         let mut world = World::new(knobs.apps);
         // No list is of version 0, which stands for one that is not known.

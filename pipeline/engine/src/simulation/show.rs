@@ -57,7 +57,7 @@ pub(super) fn record(record: Option<&Record>) -> String {
     out += &[mark(it.owed, " owed"), mark(it.unsure, " unsure")].concat();
     for row in &it.resources {
         out += &format!(", r{} {}#{}", row.id.0, short(row.content), row.counter);
-        out += &[mark(row.owed, " owed"), mark(row.unsure, " unsure"), mark(row.gone, " gone")].concat();
+        out += &[mark(row.owed, " owed"), mark(row.unsure, " unsure")].concat();
     }
     out
 }

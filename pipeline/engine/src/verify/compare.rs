@@ -1,6 +1,6 @@
 //! What one application's state in the cluster and its record tell when they are laid side by side. Pure.
 
-use pipeline_core::{Record, Uid, Version};
+use pipeline_core::{Entity, Record, Uid, Version};
 
 /// How an application differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -35,16 +35,20 @@ pub(super) fn is_whole(record: &Record) -> bool {
 
 /// Reports that were acknowledged of one application since it was remembered as `before`.
 pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u64 {
-    let count = |record: &Record| {
-        let resources = record.resources.iter().map(|row| u64::from(row.counter));
-        u64::from(record.counter) + resources.sum::<u64>()
+    // A resource of which nothing was remembered began where the record's counters begin.
+    let since = |before: Option<&Record>, after: &Record| {
+        let moved = |entity| {
+            let began = before.map_or(0, |before| before.counter(entity));
+            u64::from(after.counter(entity).saturating_sub(began))
+        };
+        let resources = after.resources.iter().map(|row| moved(Entity::Resource(row.id)));
+        moved(Entity::Application) + resources.sum::<u64>()
     };
     match (before, after) {
         (None, None) => 0,
         (Some(_), None) => 1,
-        (None, Some(after)) => count(after),
-        (Some(before), Some(after)) if before.uid == after.uid => count(after).saturating_sub(count(before)),
         // The end of the one life, and what was said of the other.
-        (Some(_), Some(after)) => 1 + count(after),
+        (Some(before), Some(after)) if before.uid != after.uid => 1 + since(None, after),
+        (before, Some(after)) => since(before, after),
     }
 }

@@ -307,11 +307,11 @@ async fn what_another_version_or_configuration_wrote_is_refused() {
          the same number of shards, or another prefix of the bus, and everything is reported again"
     );
     let bucket = bucket(&server).await;
-    let newer = r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
+    let newer = r#"{"format":4,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
     bucket.put("claim.platform.1", newer.into(), Expect::Anything).await.unwrap();
     assert_eq!(
         ledger.claim(1, 2).await.unwrap_err().to_string(),
-        "the ledger in the bucket has format 3, and this version knows formats up to 2: run the version that wrote it"
+        "the ledger in the bucket has format 4, and this version knows formats up to 3: run the version that wrote it"
     );
     let long = BucketOptions::new("x".repeat(513), sharding());
     assert_eq!(

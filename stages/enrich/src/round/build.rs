@@ -61,7 +61,7 @@ impl Round {
         // What was not looked at is still owed.
         let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
         let left = |row: &ResourceRow| {
-            row.owed && !row.gone && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
+            row.owed && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
         };
         let still =
             |known: &Record| (known.owed && !self.scope.application) || known.resources.iter().any(left);

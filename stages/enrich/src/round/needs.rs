@@ -235,7 +235,7 @@ impl Round {
 
     /// What is remembered of an entry.
     pub(super) fn row(&self, entry: &Entry) -> Option<&ResourceRow> {
-        self.known.as_ref()?.resource(entry.id).filter(|row| !row.gone)
+        self.known.as_ref()?.resource(entry.id)
     }
 
     pub(super) fn raw_manifests(&self) -> RawManifests {

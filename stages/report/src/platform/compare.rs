@@ -15,8 +15,10 @@
 //! To answer, a platform remembers the `Idempotency-Key` of the last report that it took of every entity: an
 //! application by namespace and name, a resource by its application and the object's apiVersion, kind, namespace and
 //! name. When an application's deletion arrives (a report whose object has a `deletionTimestamp` in its metadata), or
-//! its first report with another `metadata.uid`, the platform forgets what it held of it before. An application's digest is the exclusive or of the first 16 bytes of
-//! the SHA-256 of each of these keys as sent, as [`pipeline_core::ShardDigest`] and
+//! its first report with another `metadata.uid`, the platform forgets what it held of it before. A resource that
+//! `status.resources` of the object in the application's last report does not list does not count; neither does one whose
+//! application was not reported yet. An application's digest is the exclusive or of the first 16 bytes of
+//! the SHA-256 of each of the keys that count as sent, as [`pipeline_core::ShardDigest`] and
 //! [`pipeline_core::ApplicationDigest`] say it; a shard's is the exclusive or of those of its applications.
 
 use std::collections::HashSet;

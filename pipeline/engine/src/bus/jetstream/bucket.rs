@@ -40,6 +40,9 @@ pub const LEDGER: &str = "ledger";
 /// Bytes of a key; a server's bound for a subject with all that belongs to it is 4,096.
 const MAX_KEY: usize = 2_048;
 
+/// Bytes of the headers of a write, at most: they name another key.
+const HEADERS: usize = 2 * MAX_KEY;
+
 const OPERATION: &str = "KV-Operation";
 const EXPECTED_SUBJECT: &str = "Nats-Expected-Last-Subject-Sequence-Subject";
 
@@ -203,6 +206,12 @@ impl Bucket {
     /// [`PutError`].
     pub async fn remove(&self, key: &str, expect: Expect<'_>) -> Result<u64, PutError> {
         self.send_remove(key, expect).await?.answer().await
+    }
+
+    /// Bytes that one value may have: what the server takes of one message, but for the headers that go with it.
+    #[must_use]
+    pub fn room(&self) -> usize {
+        self.inner.bus.inner.client.max_payload().saturating_sub(HEADERS)
     }
 
     /// Begins what [`Bucket::put`] does; writes are made in the order in which `send` returned. Waits while 256 writes of

@@ -60,7 +60,7 @@ impl Ledger {
                 settle(sent.next().await).map_err(failed)?;
             }
             let expect = Expect::Other { key: &claim, sequence: sequence(shard) };
-            let writing = bucket.send(&key, row::seal(&slot.1, &packed), expect).await;
+            let writing = bucket.send(&key, row::fitting(&slot, &packed, bucket.room()).0, expect).await;
             sent.push(writing.map_err(LedgerError::bus("copy"))?.answer());
             keys.insert(key);
             match slot.0 {

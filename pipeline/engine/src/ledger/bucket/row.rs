@@ -3,13 +3,13 @@
 use pipeline_core::Key;
 use serde::{Deserialize, Serialize};
 
-use super::super::binary;
 use super::super::tables::{Bytes, Slot, Table};
+use super::super::{binary, packed};
 use crate::bus::{SubjectError, escape, plain, token};
 
 /// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
 /// claim it. A packed form's own format stands in its first byte.
-pub(super) const FORMAT: u32 = 2;
+pub(super) const FORMAT: u32 = 3;
 
 /// The keys of one sink.
 pub(super) struct Names {
@@ -109,8 +109,25 @@ impl Claim {
 }
 
 /// A packed form as it stands in the bucket.
-pub(super) fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
+fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
     binary::seal(key.as_str(), packed).into()
+}
+
+/// A row as it stands in a bucket where a value may have `room` bytes, and whether something was left out.
+///
+/// A record of very many resources is larger. It stands there without them: a message is taken whole or not at all, and
+/// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
+/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_resources`] says. Journaled and
+/// parked entries are bounded far below.
+pub(super) fn fitting((table, key): &Slot, packed: &[u8], room: usize) -> (bytes::Bytes, bool) {
+    let whole = seal(key, packed);
+    if *table != Table::Records || whole.len() <= room {
+        return (whole, false);
+    }
+    match packed::without_resources(packed) {
+        Ok(rest) => (seal(key, &rest), true),
+        Err(_) => (whole, false),
+    }
 }
 
 /// The packed form of what stands in the bucket; `None` when it is damaged.

@@ -86,6 +86,7 @@ impl State {
         let slots: Vec<Slot> = self.tables.slots().filter(|(_, key)| shards.place(key) == shard).collect();
         let sharding = shards.sharding;
         self.dirty.retain(|(_, key)| sharding.place(key) != shard);
+        self.cut.retain(|key| sharding.place(key) != shard);
         for (table, key) in slots {
             match table {
                 Table::Records => drop(self.change(&key, |_| None)),

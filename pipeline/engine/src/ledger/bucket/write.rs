@@ -1,11 +1,12 @@
 //! The task that writes rows: groups, as a file's writer makes them, each row fenced by the claim of its shard.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
+use pipeline_core::Key;
 
 use super::super::error::Failure;
 use super::super::pace::{Group, Pace};
@@ -136,7 +137,8 @@ impl Common {
             held.keys().map(|shard| (*shard, self.names.claim(*shard))).collect();
         let mut failed = Failed::default();
         let mut sent = FuturesUnordered::new();
-        let mut bytes = 0;
+        let (mut bytes, mut cut) = (0, HashSet::new());
+        let room = self.bucket.room();
         for (shard, (slot, packed)) in rows {
             let (Some(held), Some(claim)) = (held.get(shard), claims.get(shard)) else { continue };
             if failed.away {
@@ -150,9 +152,16 @@ impl Common {
             }
             let (key, expect) =
                 (self.names.row(*shard, slot), Expect::Other { key: claim, sequence: held.sequence });
-            let size = packed.as_ref().map_or(0, |packed| packed.len());
+            let mut size = 0;
             let writing = match packed {
-                Some(packed) => self.bucket.send(&key, row::seal(&slot.1, packed), expect).await,
+                Some(packed) => {
+                    let (sealed, is_cut) = row::fitting(slot, packed, room);
+                    size = sealed.len();
+                    if is_cut {
+                        cut.insert(&slot.1);
+                    }
+                    self.bucket.send(&key, sealed, expect).await
+                }
                 None => self.bucket.send_remove(&key, expect).await,
             };
             match writing {
@@ -170,7 +179,25 @@ impl Common {
         while let Some((shard, slot, _, answer)) = sent.next().await {
             failed.judge(shard, slot, answer);
         }
+        self.say_cut(rows, &cut);
         failed
+    }
+
+    /// Remembers which records were written without their resources, and says it of each once.
+    fn say_cut(&self, rows: &[(u32, &Row)], cut: &HashSet<&Key>) {
+        let mut state = self.shared.lock();
+        let records = rows.iter().filter(|(_, ((table, _), _))| *table == Table::Records);
+        for (_, ((_, key), _)) in records {
+            if !cut.contains(key) {
+                state.cut.remove(key);
+            } else if state.cut.insert(key.clone()) {
+                tracing::warn!(
+                    application = %key,
+                    "the record of an application is too large for the bus: it is written without its resources, which \
+                     are reported again when another replica takes it over"
+                );
+            }
+        }
     }
 }
 

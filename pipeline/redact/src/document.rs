@@ -3,21 +3,28 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD_NO_PAD;
 use serde_json::Value;
 
+use super::packed::{self, Packed};
+use super::scan::Found;
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
-use super::{names, shape};
+use super::{names, placeholders, shape};
 
 /// Texts within texts (JSON in an annotation in YAML in a ConfigMap ...).
 const NESTED: usize = 6;
 
 impl Walk<'_> {
     /// Redacts YAML or JSON text.
-    pub(super) fn raw(mut self, text: &str) -> Result<Cow<'_, str>, Unreadable> {
+    pub(super) fn raw<'t>(&mut self, text: &'t str) -> Result<Cow<'t, str>, Unreadable> {
         self.document(text, 0)
+    }
+
+    /// Whether a text is a template of a manifest: YAML, once its placeholders are filled.
+    pub(super) fn is_template(&self, text: &str) -> bool {
+        let filled = without_templates(text, &mut Vec::new());
+        text.trim_end().contains('\n')
+            && tree::yaml(&filled).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))
     }
 
     fn document<'t>(&mut self, text: &'t str, depth: usize) -> Result<Cow<'t, str>, Unreadable> {
@@ -33,13 +40,18 @@ impl Walk<'_> {
                 false => Cow::Borrowed(text),
             });
         }
-        let mut documents = tree::yaml(text)?;
+        let mut filled = Vec::new();
+        let mut documents = match tree::yaml(text) {
+            Ok(documents) => documents,
+            Err(_) if text.contains("{{") => tree::yaml(&without_templates(text, &mut filled))?,
+            Err(unreadable) => return Err(unreadable),
+        };
         if documents.iter().all(|document| !document.is_object() && !document.is_array()) {
             let manifest = self.nested == 0 && !documents.is_empty();
             if manifest || shape::mentions_secret(text) {
                 return Err(Unreadable);
             }
-            return Ok(self.redactor.text(text));
+            return Ok(self.free(text, depth));
         }
         let sealed = (text.contains('&') && text.contains('*')).then(HashSet::new);
         let before = std::mem::replace(&mut self.sealed, sealed);
@@ -60,7 +72,11 @@ impl Walk<'_> {
             return Ok(Cow::Borrowed(text));
         }
         let mut new = tree::write_yaml(&documents);
+        for (number, template) in filled.iter().enumerate() {
+            new = new.replace(&stand_in(number), template);
+        }
         if let Some(comments) = comments {
+            self.note("comment");
             new.push_str(&format!("# withheld: comments ({})\n", self.redactor.digest(comments.as_bytes())));
         }
         Ok(Cow::Owned(new))
@@ -115,24 +131,70 @@ impl Walk<'_> {
         }
     }
 
-    /// A text: perhaps a document of its own, perhaps one in base64, else free text.
+    /// A text: perhaps a document of its own, perhaps one that is encoded or packed, else free text.
     pub(super) fn string(&mut self, text: &str, depth: usize) -> Option<String> {
         if text.len() < 4 {
             return None;
         }
         let opens = text.trim_start().starts_with(['{', '[']);
-        let lines = text.trim_end().contains('\n') || opens || text.contains(": ");
-        if lines && names::suspicious(text.as_bytes()) {
+        let flow = || text.ends_with(['}', ']']) && (text.contains(": {") || text.contains(": ["));
+        let lines = text.trim_end().contains('\n') || opens || flow();
+        if lines && names::suspicious(text.as_bytes()) && !packed::is_encoded(text) {
             return match self.nested_text(text, depth) {
                 Ok(new) => owned(new),
-                Err(Unreadable) if shape::mentions_secret(text) => Some(self.redactor.withheld(text)),
-                Err(Unreadable) => owned(self.redactor.text(text)),
+                Err(Unreadable) if shape::mentions_secret(text) => {
+                    self.note("unreadable");
+                    Some(self.redactor.withheld(text))
+                }
+                Err(Unreadable) => owned(self.free(text, depth)),
             };
         }
-        if let Some(inner) = text_in_base64(text) {
-            return self.string(&inner, depth + 1).map(|_| self.redactor.digest(text.as_bytes()));
+        if self.holds_secret(text, depth) {
+            self.note("encoded");
+            return Some(self.redactor.digest(text.as_bytes()));
         }
-        owned(self.redactor.text(text))
+        owned(self.free(text, depth))
+    }
+
+    /// Whether `text` is base64, of whatever alphabet and however wrapped, of something that holds a secret.
+    fn holds_secret(&mut self, text: &str, depth: usize) -> bool {
+        if self.nested >= NESTED || depth > DEPTH / 2 {
+            return packed::is_encoded(text) && text.len() > 64;
+        }
+        match packed::unpack(text, &mut self.unpack) {
+            Packed::No => false,
+            Packed::TooLarge => true,
+            Packed::Text(inner) => {
+                self.nested += 1;
+                let notes = self.notes.take();
+                let changed = self.apart(|walk| walk.changed = walk.string(&inner, depth + 1).is_some());
+                self.notes = notes;
+                self.nested -= 1;
+                changed
+            }
+        }
+    }
+
+    /// Free text; a text that quotes a whole Secret is withheld.
+    pub(super) fn free<'t>(&mut self, text: &'t str, depth: usize) -> Cow<'t, str> {
+        if shape::dumps_secret(text) {
+            self.note("quoted Secret");
+            return Cow::Owned(self.redactor.withheld(text));
+        }
+        let mut found = super::text::secrets(text, true);
+        let mut more = Vec::new();
+        for run in packed::runs(text) {
+            let next = found.partition_point(|found| found.range.end <= run.start);
+            let known = found.get(next).is_some_and(|found| found.range.start < run.end);
+            if !known && text.get(run.clone()).is_some_and(|inner| self.holds_secret(inner, depth + 1)) {
+                more.push(Found::new(run, "encoded"));
+            }
+        }
+        if !more.is_empty() {
+            found.append(&mut more);
+            found.sort_by_key(|found| found.range.start);
+        }
+        self.replace(text, &found)
     }
 
     pub(super) fn nested_text<'t>(
@@ -155,15 +217,37 @@ impl Walk<'_> {
     }
 }
 
-/// The text that `text` encodes, where the whole of it is base64 of readable text.
-fn text_in_base64(text: &str) -> Option<String> {
-    let trimmed = text.trim();
-    let body = trimmed.trim_end_matches('=');
-    if trimmed.len() < 20
-        || !body.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/'))
-    {
-        return None;
+/// What stands for the template of this number.
+fn stand_in(number: usize) -> String {
+    format!("__template_{number}__")
+}
+
+/// The text with a name in the place of each template, so that it reads as YAML; lines of templates alone are left
+/// empty. A template that could give a text of its own gets a name that is no placeholder.
+fn without_templates(text: &str, filled: &mut Vec<String>) -> String {
+    let mut out = String::with_capacity(text.len());
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim();
+        let inner = bare.strip_prefix("{{").and_then(|bare| bare.strip_suffix("}}"));
+        if inner.is_some_and(|inner| !inner.contains("}}")) {
+            out.push('\n');
+            continue;
+        }
+        let mut rest = line;
+        while let Some((head, tail)) = rest.split_once("{{") {
+            let Some((template, after)) = tail.split_once("}}") else { break };
+            out.push_str(head);
+            let whole = format!("{{{{{template}}}}}");
+            if placeholders::one(&whole, 0).is_some() {
+                out.push_str(&stand_in(filled.len()));
+                filled.push(whole);
+            } else {
+                out.push_str(&"template".repeat(2));
+                out.push_str(&filled.len().to_string());
+            }
+            rest = after;
+        }
+        out.push_str(rest);
     }
-    let bytes = STANDARD_NO_PAD.decode(body).ok()?;
-    String::from_utf8(bytes).ok().filter(|inner| inner.contains(['=', ':', '.', '-', '{']))
+    out
 }

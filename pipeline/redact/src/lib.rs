@@ -8,12 +8,19 @@
 //! byte.
 //! fails: never; what cannot be read is withheld, replaced by a constant text and a digest.
 
-mod arguments;
 mod document;
+mod explain;
 mod key;
+mod keys;
 mod marks;
 mod names;
+mod packed;
+mod placeholders;
+mod programs;
+mod prose;
+mod scan;
 mod shape;
+mod table;
 mod text;
 mod tree;
 mod walk;
@@ -22,10 +29,12 @@ mod words;
 use std::borrow::Cow;
 use std::fmt;
 
+pub use explain::{Explained, Note};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 pub use key::{RedactionKey, RedactionKeyError};
 use serde_json::{Value, json};
 use sha2::Sha256;
+pub use table::{Cut, ROWS, Row};
 
 /// What every digest begins with.
 pub const PREFIX: &str = "redacted:hmac-sha256:";
@@ -107,10 +116,7 @@ impl Redactor {
     /// names that say secret). A text that quotes a whole Secret, as `kubectl` does, is withheld.
     #[must_use]
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
-        if shape::dumps_secret(text) {
-            return Cow::Owned(self.withheld(text));
-        }
-        self.replace(text, &text::secrets(text, true))
+        walk::Walk::new(self).free(text, 0)
     }
 
     /// Redacts only what is secret by its own shape.
@@ -118,13 +124,13 @@ impl Redactor {
         self.replace(text, &text::secrets(text, false))
     }
 
-    fn replace<'a>(&self, text: &'a str, secrets: &[std::ops::Range<usize>]) -> Cow<'a, str> {
+    fn replace<'a>(&self, text: &'a str, secrets: &[scan::Found]) -> Cow<'a, str> {
         if secrets.is_empty() {
             return Cow::Borrowed(text);
         }
         let mut out = String::with_capacity(text.len() + secrets.len() * DIGITS);
         let mut done = 0;
-        for secret in secrets {
+        for secret in secrets.iter().map(|secret| &secret.range) {
             // Ranges end at ASCII bytes; one that would not is widened to the whole rest, never passed on.
             let (Some(kept), Some(value)) = (text.get(done..secret.start), text.get(secret.clone())) else {
                 return Cow::Owned(self.digest(text.as_bytes()));

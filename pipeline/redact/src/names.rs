@@ -3,7 +3,13 @@
 //! A name is cut into words (`dbPassword`, `DB_PASSWORD`, `db.password`, `db-password` are all `db`,
 //! `password`). Doubt counts as secret; what is let through is listed here, with its reason.
 
-use super::words::{ABOUT, EXEMPT, KEY_OWNERS, NOT_STEMS, STEMS, SUFFIXES, WEAK};
+use super::words::{
+    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, STEMS, SUFFIXES, VALUE_OWNERS,
+    WEAK,
+};
+
+/// Bytes of a name that are judged, at its end.
+const LONGEST: usize = 256;
 
 /// What a name says of its value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,15 +18,23 @@ pub(super) enum Class {
     Plain,
     /// Secret when it is a scalar: short words that name many other things too (`pass`, `jwt`).
     Scalar,
+    /// Secret when it looks like a key: names that end in `key`, `salt`.
+    Key,
     /// Secret when it looks like a credential: `auth`, `authorization`, `cookie`.
     Header,
+    /// Secret when it is a link with a random part: webhooks.
+    Link,
     /// Secret, whatever it is.
     Secret,
 }
 
 /// Judges `name`.
 pub(super) fn classify(name: &str) -> Class {
-    let name = without_domain(name);
+    let mut from = name.len().saturating_sub(LONGEST);
+    while !name.is_char_boundary(from) {
+        from += 1;
+    }
+    let name = without_domain(name.get(from..).unwrap_or_default());
     if !suspicious(name.as_bytes()) {
         return Class::Plain;
     }
@@ -37,8 +51,19 @@ pub(super) fn classify(name: &str) -> Class {
         words.pop();
     }
     let Some(last) = words.last() else { return Class::Plain };
+    let before = words.len().checked_sub(2).and_then(|before| words.get(before)).map_or("", String::as_str);
+    let hook = words.iter().any(|word| word.starts_with("webhook") || word == "hook");
+    if matches!(last.as_str(), "key" | "keys")
+        && (KEPT_KEYS.contains(&before) || before.ends_with("password"))
+    {
+        return Class::Key;
+    }
     if is_about(&words, last, &compact) {
-        return Class::Plain;
+        return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
+            Class::Link
+        } else {
+            Class::Plain
+        };
     }
     let mut rest = compact;
     for word in NOT_STEMS {
@@ -49,11 +74,24 @@ pub(super) fn classify(name: &str) -> Class {
     if STEMS.iter().any(|stem| rest.contains(stem)) || owned_key(&words) {
         return Class::Secret;
     }
-    if WEAK.contains(&last.as_str()) {
+    if WEAK.contains(&last.as_str())
+        || (last.ends_with("pass") || last.ends_with("pw") || last.ends_with("pwd"))
+            && !NOT_PASS.contains(&last.as_str())
+    {
         return Class::Scalar;
     }
     match last.as_str() {
+        "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(&before) => Class::Key,
+        "salt" | "salts" | "license" | "licence" => Class::Key,
+        last if last.ends_with("salt")
+            || (last.ends_with("key")
+                && last.len() > 5
+                && !NOT_KEY_OWNERS.iter().any(|owner| last.strip_suffix("key") == Some(owner))) =>
+        {
+            Class::Key
+        }
         "auth" | "authorization" | "cookie" | "cookies" => Class::Header,
+        _ if hook => Class::Link,
         _ => Class::Plain,
     }
 }
@@ -63,9 +101,10 @@ pub(super) fn is_reference(name: &str) -> bool {
     let words = words(name);
     match words.last().map(String::as_str) {
         Some("ref" | "refs" | "reference" | "selector") => true,
-        Some("from") => words.first().is_some_and(|first| first == "value"),
-        Some("name") => words.iter().any(|word| word == "secret"),
+        Some("from") => words.len() > 1,
+        Some("name") => words.iter().any(|word| word.ends_with("secret") || word == "existing"),
         Some("secret") => words.iter().any(|word| word == "existing"),
+        Some("key" | "keys") => words.len() > 1 && classify(name) == Class::Key,
         _ => false,
     }
 }
@@ -75,43 +114,98 @@ pub(super) fn is_reference(name: &str) -> bool {
 pub(super) fn may_refer(name: &str) -> bool {
     let words = words(name);
     matches!(words.last().map(String::as_str), Some("secret" | "secrets"))
-        || words.concat() == "serviceaccounttoken"
+        || matches!(words.concat().as_str(), "serviceaccounttoken" | "credentials")
+}
+
+/// Whether `value` under `name` can be the name of a Secret: `tlsSecret: web-tls`.
+pub(super) fn names_object(name: &str, value: &str) -> bool {
+    let all = words(name);
+    let Some((last, owners)) = all.split_last() else { return false };
+    let owned = owners.iter().any(|owner| VALUE_OWNERS.contains(&owner.as_str())) || last.len() > 7;
+    let label = value.contains('-')
+        && value.len() <= 253
+        && value
+            .bytes()
+            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
+    let says = value.split(['-', '.']).any(|word| {
+        [
+            "secret",
+            "secrets",
+            "tls",
+            "cert",
+            "certs",
+            "creds",
+            "credentials",
+            "credential",
+            "token",
+            "auth",
+            "keys",
+            "key",
+            "password",
+            "passwords",
+            "registry",
+            "regcred",
+            "ca",
+            "config",
+            "login",
+            "ssl",
+            "pull",
+        ]
+        .contains(&word)
+    });
+    matches!(last.as_str(), "secret" | "secrets") && !owned && label && says && !super::shape::is_key(value)
+}
+
+/// Whether `name` says that its value is a checksum: `checksum/secret`, `tokenHash`.
+pub(super) fn is_checksum(name: &str) -> bool {
+    let words = words(name);
+    words.iter().any(|word| {
+        matches!(
+            word.as_str(),
+            "checksum"
+                | "checksums"
+                | "sha256"
+                | "sha1"
+                | "sha"
+                | "digest"
+                | "fingerprint"
+                | "thumbprint"
+                | "etag"
+        )
+    })
+}
+
+/// Whether `name`, a member of an object under a secret name, is a setting and no secret: `algorithm`, `size`.
+pub(super) fn is_setting(name: &str) -> bool {
+    classify(name) == Class::Plain
+        && words(name).last().is_some_and(|last| {
+            ABOUT.contains(&last.as_str())
+                && !matches!(last.as_str(), "file" | "files" | "text" | "description")
+                || matches!(
+                    last.as_str(),
+                    "encoding"
+                        | "create"
+                        | "optional"
+                        | "enable"
+                        | "annotations"
+                        | "labels"
+                        | "keep"
+                        | "immutable"
+                )
+        })
 }
 
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.
 pub(super) fn is_password(name: &str) -> bool {
     words(name).last().is_some_and(|last| {
-        last.ends_with("password")
-            || last.ends_with("passwd")
-            || last.ends_with("passphrase")
-            || last == "pwd"
+        ["password", "passwd", "passphrase", "passcode", "pwd", "pass", "pw"]
+            .iter()
+            .any(|word| last.ends_with(word))
+            && !NOT_PASS.contains(&last.as_str())
     })
 }
 
-/// Whether anything in `text` could be, or could name, a secret: a scan for the fragments every stem,
-/// weak word and owner of a key begins with. What it lets through needs no closer look.
-pub(super) fn suspicious(text: &[u8]) -> bool {
-    text.iter().enumerate().any(|(at, byte)| {
-        let fragments: &[&[u8]] = match byte.to_ascii_lowercase() {
-            b'p' => &[b"pass", b"pwd", b"psk", b"pfx", b"p12", b"privk"],
-            b's' => &[b"secr", b"sig", b"stringd"],
-            b't' => &[b"tok", b"totp"],
-            b'k' => &[b"key"],
-            b'c' => &[b"cred", b"cook", b"conn"],
-            b'a' => &[b"auth"],
-            b'd' => &[b"dsn", b"dock"],
-            b'b' => &[b"bear"],
-            b'j' => &[b"jwt", b"jks"],
-            b'o' => &[b"otp"],
-            b'i' => &[b"id_", b"id-", b"idrs"],
-            _ => return false,
-        };
-        let rest = text.get(at..).unwrap_or_default();
-        fragments.iter().any(|fragment| {
-            rest.get(..fragment.len()).is_some_and(|head| head.eq_ignore_ascii_case(fragment))
-        })
-    })
-}
+pub(super) use super::scan::suspicious;
 
 /// Drops the DNS prefix of a label's or annotation's key: `argocd.argoproj.io/secret-type` is `secret-type`.
 fn without_domain(name: &str) -> &str {
@@ -129,7 +223,7 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
     if counts && matches!(last, "token" | "tokens") {
         return true;
     }
-    ["name", "ref", "type", "path", "url", "file"].iter().any(|about| {
+    ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl"].iter().any(|about| {
         compact.strip_suffix(about).is_some_and(|head| STEMS.iter().any(|stem| head.ends_with(stem)))
     })
 }

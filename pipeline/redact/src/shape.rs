@@ -1,6 +1,9 @@
-//! Shapes of values: is it a Secret, a reference, a mask, a placeholder.
+//! Shapes of values: is it a Secret, a reference, a mask, a placeholder, a key.
 
 use serde_json::{Map, Value};
+
+pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link};
+use super::placeholders;
 
 /// A member by its name, whatever its case; the spelling Kubernetes knows comes first.
 pub(super) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
@@ -38,7 +41,9 @@ pub(super) fn is_reference(value: &Value) -> bool {
     match value {
         Value::String(text) => is_name(text),
         Value::Object(object) => {
-            !object.is_empty() && object.iter().all(|(name, value)| is_reference_member(name, value))
+            !object.is_empty()
+                && object.keys().any(|name| name != "key" && name != "path" && name != "version")
+                && object.iter().all(|(name, value)| is_reference_member(name, value))
         }
         Value::Array(items) => items.iter().all(|item| item.is_object() && is_reference(item)),
         _ => false,
@@ -48,13 +53,24 @@ pub(super) fn is_reference(value: &Value) -> bool {
 fn is_reference_member(name: &str, value: &Value) -> bool {
     match name {
         "name" | "secretName" | "namespace" | "key" | "kind" | "apiVersion" | "apiGroup" | "group"
-        | "version" | "path" | "fieldPath" | "audience" | "uid" | "resourceVersion" => {
-            value.is_null() || value.as_str().is_some_and(|text| text.is_empty() || is_name(text))
+        | "version" | "path" | "fieldPath" | "audience" | "uid" | "resourceVersion" | "property"
+        | "field" | "mountPath" | "subPath" | "type" | "store" | "engine" => {
+            value.is_null()
+                || value.as_str().is_some_and(|text| text.is_empty() || (is_name(text) && !is_key(text)))
         }
-        "optional" | "enabled" | "create" => value.is_boolean(),
+        "optional" | "enabled" | "create" | "readOnly" => value.is_boolean(),
         "defaultMode" | "mode" | "expirationSeconds" => value.is_number(),
-        "items" => is_reference(value),
-        _ if super::names::is_reference(name) => value.is_object() && is_reference(value),
+        "items" => match value {
+            Value::Array(items) => items.iter().all(|item| {
+                item.as_object()
+                    .is_some_and(|item| item.iter().all(|(name, value)| is_reference_member(name, value)))
+            }),
+            _ => false,
+        },
+        _ if super::names::is_reference(name) => match value {
+            Value::String(text) => text.is_empty() || (is_name(text) && !is_key(text)),
+            _ => value.is_object() && is_reference(value),
+        },
         _ => false,
     }
 }
@@ -66,15 +82,46 @@ fn is_name(text: &str) -> bool {
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/:$(){}".contains(&byte))
 }
 
-/// Whether `text` hides nothing: empty, already redacted, Argo CD's mask, or only a reference to a value
-/// that is filled in elsewhere (`$(NAME)`, `${NAME}`, `{{workflow.parameters.name}}`).
+/// Whether `text` hides nothing: empty, already redacted, a mask, only a reference to a value that is filled in
+/// elsewhere, or the place where one is kept.
 pub(super) fn is_harmless(text: &str) -> bool {
-    text.is_empty() || is_mask(text) || is_redacted(text) || is_placeholder(text)
+    let text = text.trim();
+    text.is_empty()
+        || is_mask(text)
+        || is_redacted(text)
+        || text.len() <= 4096 && (placeholders::fill_all(text) || is_place(text) || is_sealed(text))
 }
 
-/// Argo CD's own mask: `+` signs alone, eight or more.
+/// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
 pub(super) fn is_mask(text: &str) -> bool {
-    text.len() >= 8 && text.bytes().all(|byte| byte == b'+')
+    let plus = text.len() >= 8 && text.bytes().all(|byte| byte == b'+');
+    let signs = text.len() >= 3
+        && ["*", "•", "x", "X", ".", "-", "_", "#", "?"]
+            .iter()
+            .any(|sign| text.replace(*sign, "").is_empty());
+    let words = [
+        "redacted",
+        "masked",
+        "hidden",
+        "none",
+        "null",
+        "nil",
+        "undefined",
+        "n/a",
+        "tbd",
+        "todo",
+        "sanitized",
+        "omitted",
+        "unset",
+        "~",
+        "\"\"",
+        "''",
+        "{}",
+        "[]",
+    ];
+    plus || signs
+        || words
+            .contains(&text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase().as_str())
 }
 
 /// A keyed digest as this module writes it.
@@ -86,34 +133,131 @@ pub(super) fn is_redacted(text: &str) -> bool {
 
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
-    ["true", "false", "yes", "no", "on", "off"].iter().any(|word| text.eq_ignore_ascii_case(word))
+    [
+        "true", "false", "yes", "no", "on", "off", "enabled", "disabled", "required", "optional", "always",
+        "never", "auto",
+    ]
+    .iter()
+    .any(|word| text.eq_ignore_ascii_case(word))
 }
 
-fn is_placeholder(text: &str) -> bool {
-    let variable = |name: &str| {
-        !name.is_empty()
-            && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_')
-    };
-    if let Some(name) = text.strip_prefix("$(").and_then(|rest| rest.strip_suffix(')')) {
-        return variable(name);
-    }
-    if let Some(name) = text.strip_prefix("${").and_then(|rest| rest.strip_suffix('}')) {
-        return variable(name);
-    }
-    let Some(path) = text.trim().strip_prefix("{{").and_then(|rest| rest.strip_suffix("}}")) else {
+/// What is encrypted for somebody else: by SOPS, Ansible, Jasypt, Spring.
+fn is_sealed(text: &str) -> bool {
+    (text.starts_with("ENC[") || text.starts_with("ENC(")) && text.ends_with([']', ')'])
+        || text.starts_with("{cipher}")
+        || text.starts_with("$ANSIBLE_VAULT;")
+}
+
+/// Where a secret is kept: a file, or a reference to a store.
+fn is_place(text: &str) -> bool {
+    if text.contains(char::is_whitespace) {
         return false;
+    }
+    let file = |path: &str| {
+        let root = path.split('/').nth(1).unwrap_or_default();
+        path.starts_with('/')
+            && path.len() > root.len() + 2
+            && [
+                "etc",
+                "run",
+                "var",
+                "vault",
+                "mnt",
+                "secrets",
+                "secret",
+                "opt",
+                "usr",
+                "home",
+                "tmp",
+                "data",
+                "config",
+                "certs",
+                "root",
+                "app",
+                "srv",
+                "dev",
+                "keys",
+                "bitnami",
+                "credentials",
+                "tls",
+            ]
+            .contains(&root)
+            && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte))
     };
-    let path = path.trim();
-    path.contains('.')
-        && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'.' | b'_' | b'-'))
+    if file(text)
+        || file(
+            text.trim_start_matches("file://")
+                .trim_start_matches("file:")
+                .trim_start_matches('@')
+                .trim_start_matches('<'),
+        )
+    {
+        return true;
+    }
+    let stores = [
+        "vault:",
+        "ref+",
+        "secretref+",
+        "op://",
+        "arn:aws:secretsmanager:",
+        "arn:aws:ssm:",
+        "arn:aws:kms:",
+        "awssm://",
+        "awsssm://",
+        "aws-secret://",
+        "gcp-secret://",
+        "gcpsm://",
+        "sm://",
+        "azurekeyvault://",
+        "secret://",
+        "secrets://",
+        "secretref:",
+        "keyring:",
+        "env://",
+        "env:",
+        "env.",
+        "k8s://",
+        "k8s:",
+        "kubernetes://",
+        "doppler://",
+        "keyvault:",
+        "@microsoft.keyvault",
+        "ssm:",
+        "secretsmanager:",
+        "bao:",
+        "sealed:",
+        "lookup(",
+        "file://",
+        "path:",
+        "pass://",
+        "akeyless:",
+        "infisical://",
+        "keepass:",
+        "projects/",
+        "configmap:",
+    ];
+    let lower = text.get(..text.len().min(24)).unwrap_or(text).to_ascii_lowercase();
+    stores.iter().any(|store| lower.starts_with(store))
+        && (!lower.starts_with("projects/") || text.contains("/secrets/"))
+        && (!lower.starts_with("env:") && !lower.starts_with("env.")
+            || text
+                .bytes()
+                .skip(4)
+                .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_'))
 }
 
 /// Whether a value under `auth`, `authorization` or `cookie` is a credential: anything but a switch or one
 /// lower-case word (`basic`, `oidc`, `rbac`).
 pub(super) fn is_credential(text: &str) -> bool {
-    let word = text.len() <= 12 && text.bytes().all(|byte| byte.is_ascii_lowercase());
+    let word = text.len() <= 16
+        && text.bytes().all(|byte| byte.is_ascii_alphabetic() || matches!(byte, b'-' | b'_'))
+        && !(text.bytes().any(|byte| byte.is_ascii_uppercase())
+            && text.bytes().any(|byte| byte.is_ascii_lowercase()));
+    let title = text.len() <= 12
+        && text.bytes().skip(1).all(|byte| byte.is_ascii_lowercase())
+        && text.bytes().all(|byte| byte.is_ascii_alphabetic());
     let place = text.contains("://") && !text.contains('@');
-    !(is_harmless(text) || is_switch(text) || word || place)
+    !(is_harmless(text) || is_switch(text) || word || title || place)
 }
 
 /// Whether a text speaks of a manifest of kind Secret, in YAML or JSON, however spaced and quoted.

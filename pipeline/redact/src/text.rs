@@ -1,59 +1,104 @@
 //! Finds secrets in text that has no structure, or none that can be read: messages, URLs, scripts, command
 //! lines, properties, connection strings.
 
+use std::cell::Cell;
 use std::ops::Range;
 
-use super::arguments::{is_flag, takes_secret};
 use super::names::{self, Class};
+use super::programs::{Arguments, Words, takes_secret};
+use super::prose;
+use super::scan::{Found, Marks, around};
+use super::table::Cut;
 use super::{marks, shape};
 
-/// How far a name reaches back from its delimiter, in bytes.
+/// How far a name reaches back from its end, in bytes.
 const NAME: usize = 128;
 /// How far the end of a value that may hold spaces is looked for, in bytes.
 const LINE: usize = 512;
+/// Names within one value that are looked at; behind them its rest is secret.
+const NAMES: usize = 16;
 /// How far a pair's name may stand before the word `value`, in bytes.
 const PAIR: usize = 256;
 
 /// Parts of `text` that are secret, in order, apart. With `named`, also values beside names that say
 /// secret; else only what is secret by its own shape.
-pub(super) fn secrets(text: &str, named: bool) -> Vec<Range<usize>> {
-    let scan = Scan { text, bytes: text.as_bytes() };
+pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
+    let mut marks = Marks::of(text);
+    if marks.is_empty() {
+        return Vec::new();
+    }
     let mut found = Vec::new();
-    let mut at = 0;
-    while let Some(byte) = scan.bytes.get(at) {
-        if *byte == b'r' && scan.starts(at, super::PREFIX.as_bytes()) {
-            let end = at + super::PREFIX.len() + super::DIGITS;
-            if text.get(at..end).is_some_and(shape::is_redacted) {
-                at = end;
-                continue;
-            }
-        }
-        let hit = match byte {
-            b':' if scan.starts(at, b"://") => marks::url(text, at),
-            b':' | b'=' if named => scan.named(at).or_else(|| marks::go_dsn(text, at)),
-            b'>' if named => scan.element(at),
-            b'-' if scan.starts(at, b"-----BEGIN ") => marks::pem(text, at),
-            b'-' if named => scan.flag(at),
-            _ if byte.is_ascii_alphabetic() && scan.word_starts(at) => marks::jwt(text, at)
-                .or_else(|| marks::scheme(text, at))
-                .or_else(|| marks::known_token(text, at))
-                .or_else(|| if named { scan.netrc(at) } else { None }),
-            _ => None,
-        };
-        match hit.filter(|hit| hit.start < hit.end && hit.start >= at) {
-            Some(hit) => {
-                at = hit.end;
-                found.push(hit);
-            }
-            None => at += 1,
+    marks.rows(text, &mut found);
+    let mut urls = 0;
+    for at in &marks.urls {
+        if *at >= urls {
+            let run = around(text, *at, urls, Cut::Link, &marks.urls);
+            found.extend(
+                marks::url(text, *at, run.end).map(|range| Found::new(range, "credentials in a URL")),
+            );
+            urls = run.end.max(at + 3);
         }
     }
-    found
+    let mut pems = 0;
+    for at in &marks.pems {
+        if *at >= pems {
+            let pem = marks::pem(text, *at);
+            pems = pem.as_ref().map_or(at + 11, |pem| pem.end);
+            found.extend(pem.map(|range| Found::new(range, "private key")));
+        }
+    }
+    let scan = Scan::new(text);
+    for at in &marks.schemes {
+        if scan.word_starts(*at) {
+            found.extend(marks::scheme(text, *at).map(|range| Found::new(range, "authorization")));
+        }
+    }
+    if named {
+        scan.names(&marks.names, &mut found);
+        scan.values(&marks.values, &mut found);
+        scan.commands(&marks.commands, &mut found);
+    }
+    apart(text, found, &marks.digests)
+}
+
+/// In order, what overlaps made one; what was redacted before left out.
+fn apart(text: &str, mut found: Vec<Found>, digests: &[usize]) -> Vec<Found> {
+    let mut skip = Vec::new();
+    for at in digests {
+        let end = at + super::PREFIX.len() + super::DIGITS;
+        if text.get(*at..end).is_some_and(shape::is_redacted) {
+            skip.push(*at..end);
+        }
+    }
+    found.retain(|found| {
+        let next = skip.partition_point(|digest| digest.end <= found.range.start);
+        found.range.start < found.range.end
+            && !skip.get(next).is_some_and(|digest| {
+                digest.start < found.range.end && digest.start <= found.range.start + 64
+            })
+    });
+    found.sort_by_key(|found| found.range.start);
+    let mut all: Vec<Found> = Vec::with_capacity(found.len());
+    for next in found {
+        match all.last_mut() {
+            Some(last) if next.range.start < last.range.end => {
+                last.range.end = last.range.end.max(next.range.end)
+            }
+            _ => all.push(next),
+        }
+    }
+    all
 }
 
 struct Scan<'t> {
     text: &'t str,
     bytes: &'t [u8],
+    /// For each quote, where it was looked for last, and found: what asks again from between needs no search.
+    closes: [Cell<(usize, usize)>; 3],
+    /// The same of brackets: the end of the text is searched for once.
+    unclosed: Cell<usize>,
+    /// Where the last value ended, and how many names have it as theirs.
+    shared: Cell<(usize, usize)>,
 }
 
 /// A name before a delimiter.
@@ -66,8 +111,15 @@ struct Name<'t> {
 }
 
 impl<'t> Scan<'t> {
-    fn starts(&self, at: usize, with: &[u8]) -> bool {
-        self.bytes.get(at..).is_some_and(|rest| rest.starts_with(with))
+    fn new(text: &'t str) -> Self {
+        let nothing = || Cell::new((usize::MAX, 0));
+        Self {
+            text,
+            bytes: text.as_bytes(),
+            closes: [nothing(), nothing(), nothing()],
+            unclosed: Cell::new(usize::MAX),
+            shared: Cell::new((0, 0)),
+        }
     }
 
     fn byte(&self, at: usize) -> Option<u8> {
@@ -88,37 +140,93 @@ impl<'t> Scan<'t> {
         rest.iter().position(|byte| stop(*byte)).map_or(self.bytes.len(), |found| from + found)
     }
 
+    /// The same, at most so many bytes on.
+    fn within(&self, from: usize, most: usize, stop: impl Fn(u8) -> bool) -> usize {
+        let rest = self.bytes.get(from..).unwrap_or_default();
+        let rest = rest.get(..most).unwrap_or(rest);
+        rest.iter().position(|byte| stop(*byte)).map_or(from + rest.len(), |found| from + found)
+    }
+
     fn line_end(&self, from: usize) -> usize {
         self.until(from, |byte| byte == b'\n' || byte == b'\r')
     }
 
     /// The rest of the line from `from` on, as far as a value is looked for.
     fn line_from(&self, from: usize) -> &'t str {
-        let most = self.bytes.get(from..).unwrap_or_default().iter().take(LINE);
-        let mut end = from + most.take_while(|byte| !matches!(byte, b'\n' | b'\r')).count();
+        let mut end = self.within(from, LINE, |byte| matches!(byte, b'\n' | b'\r'));
         while !self.text.is_char_boundary(end) {
             end -= 1;
         }
         self.text.get(from..end).unwrap_or_default()
     }
 
+    /// The line before `at`, as far back as `most` bytes.
+    fn line_before(&self, at: usize, most: usize) -> &'t str {
+        let mut from = at.saturating_sub(most);
+        while !self.text.is_char_boundary(from) {
+            from += 1;
+        }
+        let head = self.text.get(from..at).unwrap_or_default();
+        head.rsplit('\n').next().unwrap_or_default()
+    }
+
+    /// Values beside names. Each name is looked at once, and none within a value that was found.
+    fn names(&self, marks: &[usize], found: &mut Vec<Found>) {
+        let mut done = 0;
+        for at in marks {
+            if *at < done {
+                continue;
+            }
+            let is_name = |byte: &u8| byte.is_ascii_alphanumeric() || b"_-.".contains(byte);
+            let head = self.bytes.get(done..*at).unwrap_or_default();
+            let start = at - head.iter().rev().take_while(|byte| is_name(byte)).count();
+            let end = self.until(*at, |byte| !is_name(&byte));
+            done = end;
+            let from = start.max(end.saturating_sub(NAME));
+            let Some(text) = self.text.get(from..end) else { continue };
+            let class = names::classify(text);
+            if class == Class::Plain {
+                continue;
+            }
+            let quoted = self.before(start).is_some_and(is_quote)
+                && self.byte(end).is_some_and(|byte| is_quote(byte) || byte == b'\\');
+            let name = Name { text, start, quoted, apart: false };
+            if let Some(range) = self.beside(name, end, class) {
+                done = done.max(range.0.end);
+                found.push(Found::new(range.0, range.1));
+            }
+        }
+    }
+
+    /// The value that belongs to the name which ends at `end`.
+    fn beside(&self, mut name: Name<'t>, end: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
+        let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
+        let gap = self.within(shut, 16, |byte| byte != b' ' && byte != b'\t');
+        name.apart = gap > shut;
+        let delimiter = self.byte(gap);
+        match delimiter {
+            Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
+            Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
+            Some(b',') => self.comma(&name, gap, class).map(|range| (range, "value beside a name")),
+            Some(b'(') if shut == end && names::is_password(name.text) => {
+                let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
+                let value = gap + 2..self.close(gap + 2, quote);
+                (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
+            }
+            _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
+            _ => None,
+        }
+    }
+
     /// A value beside a name, on either side of `:` or `=` at `at`.
-    fn named(&self, at: usize) -> Option<Range<usize>> {
+    fn named(&self, name: &Name<'t>, at: usize, class: Class) -> Option<Range<usize>> {
         let delimiter = self.byte(at)?;
         if delimiter == b'=' && matches!(self.before(at), Some(b'!' | b'<' | b'~')) {
             return None;
         }
-        let name = self.name_before(at)?;
-        let class = match names::classify(name.text) {
-            Class::Plain if name.text.eq_ignore_ascii_case("value") => self.class_of_pair(name.start),
-            class => class,
-        };
-        if class == Class::Plain {
-            return None;
-        }
-        let mut from = self.until(at + 1, |byte| !matches!(byte, b'=' | b'>'));
+        let mut from = self.within(at + 1, 4, |byte| !matches!(byte, b'=' | b'>'));
         let spaced = self.byte(from).is_none_or(|byte| byte.is_ascii_whitespace());
-        let quotes = self.byte(from).is_some_and(is_quote);
+        let quotes = self.byte(from).is_some_and(|byte| is_quote(byte) || byte == b'\\');
         if delimiter == b':'
             && from == at + 1
             && !spaced
@@ -129,34 +237,216 @@ impl<'t> Scan<'t> {
             // `registry/token-service:1.2`, `app:/Secret:namespace/name`
             return None;
         }
+        if delimiter == b':'
+            && from == at + 1
+            && self.byte(from) == Some(b'/')
+            && !names::is_password(name.text)
+        {
+            return None;
+        }
         from = self.until(from, |byte| byte != b' ' && byte != b'\t');
+        if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.line_from(from)) {
+            return None;
+        }
         let value = match class {
-            Class::Header => self.after_scheme(self.value(from, &name, delimiter)?),
-            _ => self.value(from, &name, delimiter)?,
+            Class::Header => self.after_scheme(self.value(from, name, delimiter)?),
+            _ => self.value(from, name, delimiter)?,
         };
         let text = self.text.get(value.clone())?;
+        let (end, names) = self.shared.get();
+        let names = if end == value.end { names + 1 } else { 0 };
+        self.shared.set((value.end, names));
+        if names > NAMES {
+            return Some(value);
+        }
+        let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
+        let value = value.start..value.start + commented.len();
+        let text = commented;
+        if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ") {
+            return None;
+        }
         let secret = match class {
+            Class::Header => shape::is_credential(text),
+            Class::Key => shape::is_key(text) && !shape::is_switch(text),
+            Class::Link => !shape::is_harmless(text) && shape::is_secret_link(text),
+            _ => {
+                !shape::is_harmless(text)
+                    && !shape::is_switch(text)
+                    && !prose::is_state(text)
+                    && !(names::is_checksum(name.text) && shape::is_hash(text))
+                    && !names::names_object(name.text, text)
+            }
+        };
+        secret.then_some(value)
+    }
+
+    /// `define('PASSWORD', 'x')`, `{default_pass, <<"x">>}`.
+    fn comma(&self, name: &Name<'t>, at: usize, class: Class) -> Option<Range<usize>> {
+        let head = self.line_before(name.start, 8).trim_end_matches(is_quote_letter);
+        if !head.trim_end().ends_with(['(', '{']) {
+            return None;
+        }
+        let from = self.within(at + 1, 8, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
+        let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
+        let value = from + 1..self.close(from + 1, quote);
+        let text = self.text.get(value.clone())?;
+        let secret = match class {
+            Class::Key => shape::is_key(text),
             Class::Header => shape::is_credential(text),
             _ => !shape::is_harmless(text) && !shape::is_switch(text),
         };
         secret.then_some(value)
     }
 
-    fn name_before(&self, at: usize) -> Option<Name<'t>> {
-        let back = |from: usize, most: usize, take: &dyn Fn(u8) -> bool| {
-            let mut start = from;
-            while from - start < most && self.before(start).is_some_and(take) {
-                start -= 1;
+    /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
+    /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
+    fn apart(&self, name: &Name<'t>, from: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
+        let first = self.byte(from)?;
+        if name.text.starts_with('-') {
+            let starts =
+                !self.before(name.start).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte));
+            let (from, to) = match first {
+                b'-' => return None,
+                quote if is_quote(quote) => (from + 1, self.close(from + 1, quote)),
+                _ => (from, self.until(from, is_end)),
+            };
+            let flag = name.text;
+            return (starts && takes_secret(flag, self.text.get(from..to)?))
+                .then_some((from..to, "argument"));
+        }
+        let line = self.line_from(from);
+        let quoted = is_quote(first);
+        let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
+        let word = if quoted { from + 1..word_end } else { from..word_end };
+        let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
+        let word = word.start..word.start + text.len();
+        if shape::is_harmless(text) || shape::is_switch(text) {
+            return None;
+        }
+        let rest = self
+            .text
+            .get(word_end + usize::from(quoted)..(from + line.len()).max(word_end + usize::from(quoted)))
+            .unwrap_or_default();
+        let alone = rest.trim().trim_end_matches(';').is_empty() || rest.trim_start().starts_with('#');
+        let password = names::is_password(name.text);
+        let head = self.line_before(name.start, NAME);
+        let directive = prose::is_directive(name.text);
+        let logon =
+            ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
+                || name.text == "password"
+                    && self.text.get(..name.start).is_some_and(|head| {
+                        head.trim_end()
+                            .rsplit('\n')
+                            .next()
+                            .is_some_and(|line| line.trim_start().starts_with("login "))
+                    });
+        if (directive || logon && password)
+            && (!prose::is_word_of_prose(text)
+                || alone && head.trim().is_empty()
+                || logon && ["user ", "machine "].iter().any(|word| head.trim_start().starts_with(word)))
+        {
+            return Some((word, "directive"));
+        }
+        if quoted {
+            let missing = rest.trim_start().starts_with("not found") || rest.contains("does not exist");
+            let key = shape::is_key(text) || shape::is_password(text);
+            let spaced = text.contains(' ');
+            let secret = !missing && !spaced && if password { !prose::is_name_of_field(text) } else { key };
+            return secret.then_some((word, "value beside a name"));
+        }
+        let compound =
+            name.text.contains(['_', '-', '.']) || name.text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let leads = head.trim_matches([' ', '\t', '#', ';', '{', '$']).is_empty();
+        if leads && alone && !text.contains(':') {
+            let secret = match class {
+                Class::Key => shape::is_key(text),
+                _ => {
+                    shape::is_key(text)
+                        || shape::is_password(text)
+                        || (compound
+                            && !prose::is_word_of_prose(text)
+                            && text.bytes().any(|byte| byte.is_ascii_digit()))
+                }
+            };
+            if secret {
+                return Some((word, "directive"));
             }
-            start
-        };
-        let unspaced = back(at, 8, &|byte| byte == b' ' || byte == b'\t');
-        let end = back(unspaced, 4, &|byte| is_quote(byte) || matches!(byte, b'\\' | b']'));
-        let start =
-            back(end, NAME, &|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
-        let text = self.text.get(start..end).filter(|name| !name.is_empty())?;
-        let quoted = self.text.get(end..unspaced).is_some_and(|gap| gap.bytes().any(is_quote));
-        Some(Name { text, start, quoted, apart: unspaced < at })
+        }
+        prose::told(name.text, line).map(|range| (from + range.start..from + range.end, "told in a sentence"))
+    }
+
+    /// `value` beside the name of a pair.
+    fn values(&self, marks: &[usize], found: &mut Vec<Found>) {
+        let mut done = 0;
+        for at in marks {
+            if *at < done || !self.word_starts(*at) {
+                continue;
+            }
+            let end = at + "value".len();
+            let shut = self.within(end, 4, |byte| !(is_quote(byte) || byte == b'\\'));
+            let gap = self.within(shut, 8, |byte| byte != b' ' && byte != b'\t');
+            if !matches!(self.byte(gap), Some(b':' | b'=' | b'>')) {
+                continue;
+            }
+            let class = self.class_of_pair(*at);
+            if class == Class::Plain {
+                continue;
+            }
+            let quoted = shut > end;
+            let name = Name { text: "value", start: *at, quoted, apart: gap > shut };
+            let range = match self.byte(gap) {
+                Some(b'>') => {
+                    let value = gap + 1..self.until(gap + 1, |byte| byte == b'<');
+                    self.text
+                        .get(value.clone())
+                        .is_some_and(|text| !shape::is_harmless(text.trim()))
+                        .then_some(value)
+                }
+                _ => self.named(&name, gap, class),
+            };
+            if let Some(range) = range {
+                done = range.end;
+                found.push(Found::new(range, "value of a pair"));
+            }
+        }
+    }
+
+    /// Arguments of programs that take secrets under names that do not say so.
+    fn commands(&self, marks: &[usize], found: &mut Vec<Found>) {
+        let mut done = 0;
+        for at in marks {
+            if *at < done {
+                continue;
+            }
+            let head = self.bytes.get(done..*at).unwrap_or_default();
+            let start = at
+                - head
+                    .iter()
+                    .rev()
+                    .take_while(|byte| !byte.is_ascii_whitespace() && !is_quote(**byte))
+                    .count();
+            // To the end of the line; one that ends in a backslash goes on.
+            let mut end = self.line_end(*at);
+            while self.before(end) == Some(b'\\') && end < self.bytes.len() {
+                end = self.line_end(end + 1);
+            }
+            done = end;
+            let mut words = Words::new(self.text, start..end);
+            let mut arguments = Arguments::default();
+            while let Some((place, word)) = words.next(arguments.waits()) {
+                if matches!(word, "|" | "||" | "&&" | ";" | "&") {
+                    arguments = Arguments::default();
+                    continue;
+                }
+                let trimmed = word.trim_end_matches(';');
+                if let Some(range) = arguments.argument(trimmed) {
+                    found.push(Found::new(place.start + range.start..place.start + range.end, "argument"));
+                }
+                if trimmed.len() < word.len() {
+                    arguments = Arguments::default();
+                }
+            }
+        }
     }
 
     /// What the name of the pair says whose `value` begins at `at`: `- name: DB_PASSWORD` in the line
@@ -174,12 +464,28 @@ impl<'t> Scan<'t> {
                 field.ends_with(".value") || field.starts_with("data[") || field.starts_with("stringData[");
             return if value { Class::Secret } else { names::classify(field) };
         }
-        let named =
-            ["name", "key"].iter().filter_map(|word| head.rfind(word).map(|found| found + word.len())).max();
-        let Some(rest) = named.and_then(|found| head.get(found..)) else { return Class::Plain };
-        let noise = |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\');
+        let noise =
+            |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\' | '>');
+        let words = ["name", "key", "path", "Name", "Key"];
+        let named = words.iter().filter_map(|word| {
+            let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
+            ends.into_iter().find(|end| {
+                let begins = head
+                    .get(..end - word.len())
+                    .is_some_and(|head| !head.ends_with(|letter: char| letter.is_alphanumeric()));
+                begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
+            })
+        });
+        let Some(rest) = named.max().and_then(|found| head.get(found..)) else { return Class::Plain };
         let rest = rest.trim_start_matches(noise);
-        names::classify(rest.split(|letter: char| noise(letter) || letter == ',').next().unwrap_or_default())
+        let name = rest
+            .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))
+            .next()
+            .unwrap_or_default();
+        if name.starts_with("/data/") || name.starts_with("/stringData/") {
+            return Class::Secret;
+        }
+        names::classify(name.rsplit('/').next().unwrap_or(name))
     }
 
     /// Where the value that begins at `from` ends.
@@ -190,16 +496,21 @@ impl<'t> Scan<'t> {
             return (leads && delimiter == b':').then(|| self.block(from, name.start)).flatten();
         }
         if first == b'\\' && self.byte(from + 1).is_some_and(is_quote) {
-            let rest = self.text.get(from + 2..)?;
             let close =
-                rest.find(self.text.get(from..from + 2)?).map_or(self.line_end(from), |end| from + 2 + end);
-            return Some(from + 2..close);
+                self.within(from + 2, 65_536, |byte| Some(byte) == self.byte(from + 1) || byte == b'\n');
+            return Some(from + 2..close - usize::from(self.before(close) == Some(b'\\')));
         }
         if is_quote(first) {
             return Some(from + 1..self.close(from + 1, first));
         }
-        if matches!(first, b'{' | b'[') && self.byte(from + 1) != Some(b'{') && (leads || name.quoted) {
+        if matches!(first, b'{' | b'[')
+            && !matches!(self.byte(from + 1), Some(b'{' | b'['))
+            && (leads || name.quoted)
+        {
             return Some(from..self.bracket(from));
+        }
+        if let Some(end) = self.placeholder(from) {
+            return Some(from..end);
         }
         if name.quoted {
             if name.apart && delimiter == b':' && first.is_ascii_alphabetic() {
@@ -217,7 +528,7 @@ impl<'t> Scan<'t> {
         if leads {
             let end = self.line_end(from);
             let line = self.text.get(from..end)?;
-            return Some(from..from + line.trim_end().len());
+            return Some(from..from + line.trim_end().trim_end_matches(';').len());
         }
         if matches!(self.before(name.start), Some(b'?' | b'&')) {
             return Some(from..self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#')));
@@ -225,15 +536,25 @@ impl<'t> Scan<'t> {
         let mut end = self.until(from, is_end);
         let line = self.line_from(from);
         // `Password=two words;Server=x`: a semicolon before the next name ends a value that may hold spaces.
-        if let Some(more) =
-            line.match_indices(';').map(|(more, _)| more).find(|more| begins_pair(line, *more))
-        {
+        if let Some(more) = line.find(';').filter(|more| begins_pair(line, *more)) {
             let gap = self.text.get(end..from + more);
             if gap.is_none_or(|gap| !gap.contains(['=', ':'])) {
                 end = from + more;
             }
         }
-        Some(from..from + self.text.get(from..end)?.trim_end_matches(',').len())
+        Some(from..from + self.text.get(from..end)?.trim_end_matches([',', ')', ';']).len())
+    }
+
+    /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
+    fn placeholder(&self, from: usize) -> Option<usize> {
+        if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#')) {
+            return None;
+        }
+        let line = self.line_from(from);
+        let end = super::placeholders::one(line, 0)?;
+        let rest = line.get(end..)?;
+        (rest.is_empty() || rest.starts_with([' ', ',', ';', ')', '&', '"', '\'', '}', ']', '.', ':']))
+            .then_some(from + end)
     }
 
     /// Leaves the scheme of an `Authorization` outside, and takes in the credentials that follow it.
@@ -251,22 +572,40 @@ impl<'t> Scan<'t> {
         from..value.end.max(self.until(from, is_end))
     }
 
-    /// The closing `quote` from `from` on, escapes passed over, else the end of the line.
+    /// The closing `quote` from `from` on, else the end of the line. A quote behind an odd number of backslashes does
+    /// not close.
     fn close(&self, from: usize, quote: u8) -> usize {
-        let mut at = from;
-        while let Some(byte) = self.byte(at) {
-            match byte {
-                b'\\' => at += 1,
-                _ if byte == quote => return at,
-                _ => {}
+        let slot = match quote {
+            b'"' => 0,
+            b'\'' => 1,
+            _ => 2,
+        };
+        let Some(known) = self.closes.get(slot) else { return self.line_end(from) };
+        let (asked, found) = known.get();
+        let at = if asked <= from && from <= found {
+            found
+        } else {
+            let mut at = from;
+            while let Some(byte) = self.byte(at) {
+                match byte {
+                    b'\\' => at += 1,
+                    _ if byte == quote => break,
+                    _ => {}
+                }
+                at += 1;
             }
-            at += 1;
-        }
-        self.line_end(from)
+            let at = at.min(self.bytes.len());
+            known.set((from, at));
+            at
+        };
+        if at < self.bytes.len() { at } else { self.line_end(from) }
     }
 
     /// The end of the bracket that opens at `from`, else the end of the text.
     fn bracket(&self, from: usize) -> usize {
+        if from >= self.unclosed.get() {
+            return self.bytes.len();
+        }
         let mut depth = 0_usize;
         for (offset, byte) in self.bytes.get(from..).unwrap_or_default().iter().enumerate() {
             match byte {
@@ -278,13 +617,14 @@ impl<'t> Scan<'t> {
                 return from + offset + 1;
             }
         }
+        self.unclosed.set(from);
         self.bytes.len()
     }
 
     /// The lines after `from` that are indented deeper than the line of the name.
     fn block(&self, from: usize, name: usize) -> Option<Range<usize>> {
-        let line_start =
-            self.bytes.get(..name)?.iter().rposition(|byte| *byte == b'\n').map_or(0, |found| found + 1);
+        // It leads its line, so the line begins near.
+        let line_start = name - self.line_before(name, NAME).len();
         let indent = self.until(line_start, |byte| byte != b' ' && byte != b'\t') - line_start;
         let start = (self.line_end(from) + 1).min(self.bytes.len());
         let mut end = start;
@@ -326,56 +666,13 @@ impl<'t> Scan<'t> {
         })
     }
 
-    /// The password in a line of a netrc file: `machine x login y password z`.
-    fn netrc(&self, at: usize) -> Option<Range<usize>> {
-        if !self.starts(at, b"password ") {
+    /// The text of an element whose start tag is the name and ends at `end`.
+    fn element(&self, name: &Name<'t>, end: usize) -> Option<Range<usize>> {
+        if self.before(name.start) != Some(b'<') {
             return None;
         }
-        let mut back = at.saturating_sub(PAIR);
-        while !self.text.is_char_boundary(back) {
-            back += 1;
-        }
-        let from = self.until(at + 9, |byte| byte != b' ');
-        let value = from..self.until(from, is_end);
-        let login = self.text.get(back..at)?.contains("login ");
-        (login && !shape::is_harmless(self.text.get(value.clone())?)).then_some(value)
-    }
-
-    /// The text of an element whose start tag ends at `at`.
-    fn element(&self, at: usize) -> Option<Range<usize>> {
-        let head = self.bytes.get(at.saturating_sub(NAME)..at)?;
-        let open = at - head.iter().rev().position(|byte| matches!(byte, b'<' | b'>' | b'\n'))?;
-        if self.before(open) != Some(b'<') {
-            return None;
-        }
-        let name = self.text.get(open..at)?.split([' ', '\t']).next()?;
-        if name.starts_with('/') || names::classify(name) == Class::Plain {
-            return None;
-        }
-        let value = at + 1..self.until(at + 1, |byte| byte == b'<');
+        let value = end + 1..self.until(end + 1, |byte| byte == b'<');
         (!shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
-    }
-
-    /// The value after a flag: `--password x`, `-u user:password`.
-    fn flag(&self, at: usize) -> Option<Range<usize>> {
-        if self.before(at).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte)) {
-            return None;
-        }
-        let end = self.until(at, |byte| !byte.is_ascii_alphanumeric() && !matches!(byte, b'-' | b'_' | b'.'));
-        let flag = self.text.get(at..end)?;
-        if !matches!(self.byte(end), Some(b' ' | b'\t')) || !is_flag(flag) {
-            return None;
-        }
-        let mut from = self.until(end, |byte| byte != b' ' && byte != b'\t');
-        let value = match self.byte(from)? {
-            b'-' => return None,
-            quote if is_quote(quote) => {
-                from += 1;
-                from..self.close(from, quote)
-            }
-            _ => from..self.until(from, is_end),
-        };
-        takes_secret(flag, self.text.get(value.clone())?).then_some(value)
     }
 }
 
@@ -392,6 +689,10 @@ fn begins_pair(line: &str, at: usize) -> bool {
 
 fn is_quote(byte: u8) -> bool {
     matches!(byte, b'"' | b'\'' | b'`')
+}
+
+fn is_quote_letter(letter: char) -> bool {
+    matches!(letter, '"' | '\'' | '`')
 }
 
 fn is_end(byte: u8) -> bool {

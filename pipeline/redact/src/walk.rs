@@ -3,13 +3,13 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD};
 use serde_json::{Map, Value};
 
+use super::explain::Notes;
 use super::names::{self, Class};
+use super::programs::Arguments;
 use super::tree::Unreadable;
-use super::{Redactor, arguments, shape};
+use super::{Redactor, packed, prose, shape};
 
 /// Levels of objects, arrays and texts within texts, together.
 pub(super) const DEPTH: usize = 160;
@@ -69,11 +69,43 @@ pub(super) struct Walk<'r> {
     pub(super) nested: usize,
     /// Texts that were sealed, kept where an alias may carry one of them elsewhere.
     pub(super) sealed: Option<HashSet<String>>,
+    /// Bytes that may still be unpacked.
+    pub(super) unpack: usize,
+    /// What names the program that a container's arguments go to.
+    program: Option<Arguments>,
+    pub(super) notes: Option<Notes>,
 }
 
 impl<'r> Walk<'r> {
     pub(super) fn new(redactor: &'r Redactor) -> Self {
-        Self { redactor, changed: false, nested: 0, sealed: None }
+        Self {
+            redactor,
+            changed: false,
+            nested: 0,
+            sealed: None,
+            unpack: packed::MOST,
+            program: None,
+            notes: None,
+        }
+    }
+
+    /// Notes what is replaced, for who asks.
+    pub(super) fn note(&mut self, rule: &'static str) {
+        if let Some(notes) = &mut self.notes {
+            notes.add(rule);
+        }
+    }
+
+    fn step(&mut self, name: impl FnOnce() -> String) {
+        if let Some(notes) = &mut self.notes {
+            notes.path.push(name());
+        }
+    }
+
+    fn back(&mut self) {
+        if let Some(notes) = &mut self.notes {
+            notes.path.pop();
+        }
     }
 
     /// Redacts in place; whether anything changed.
@@ -85,6 +117,7 @@ impl<'r> Walk<'r> {
     pub(super) fn visit(&mut self, value: &mut Value, place: Place, depth: usize) {
         if depth > DEPTH {
             if !matches!(value, Value::Null | Value::Bool(_)) {
+                self.note("nested too deep");
                 self.put(value, super::WITHHELD.to_owned());
             }
             return;
@@ -96,7 +129,7 @@ impl<'r> Walk<'r> {
             (_, Value::Array(items)) => self.array(items, place, depth),
             (_, Value::String(text)) => {
                 let new = match place {
-                    Place::Schema | Place::SecretSchema => owned(self.redactor.marked(text)),
+                    Place::Schema | Place::SecretSchema => owned(self.marked(text)),
                     _ => self.string(text, depth),
                 };
                 if let Some(new) = new {
@@ -121,7 +154,15 @@ impl<'r> Walk<'r> {
         let patches_secret = shape::member(map, "target")
             .and_then(Value::as_object)
             .is_some_and(|target| shape::kind(target) == "secret");
+        let program = self.program.take();
+        if let Some(Value::String(image)) =
+            map.get("image").filter(|_| map.contains_key("args") || map.contains_key("command"))
+        {
+            self.program = Some(container(image, map));
+        }
+        let web_key = map.contains_key("kty");
         for (name, value) in map.iter_mut() {
+            self.step(|| name.clone());
             let lower = name.trim().to_ascii_lowercase();
             let child = match (place, lower.as_str()) {
                 (_, "data") if secret || place == Place::Template => {
@@ -136,11 +177,15 @@ impl<'r> Walk<'r> {
                 (Place::Metadata, "managedfields") if value.is_array() => Place::Keep,
                 (_, "metadata") if value.is_object() => Place::Metadata,
                 (Place::Metadata, "annotations") => Place::Annotations,
-                (Place::Annotations, _) if self.annotation(&lower, value, depth + 1) => continue,
+                (Place::Annotations, _) if self.annotation(&lower, value, depth + 1) => {
+                    self.back();
+                    continue;
+                }
                 (_, "items") if kind == "secretlist" => Place::SecretItem,
                 (_, "openapiv3schema") => Place::Schema,
                 (Place::Schema | Place::SecretSchema, _) => {
                     self.schema_member(&lower, value, place, depth);
+                    self.back();
                     continue;
                 }
                 (Place::Maker, "encrypteddata") if value.is_object() => Place::Keep,
@@ -151,6 +196,8 @@ impl<'r> Walk<'r> {
                 (Place::Generator, "literals" | "data") => Place::Clear,
                 (_, "auths") if value.is_object() => Place::Clear,
                 (_, "secretkey") if refers => Place::Plain,
+                // The private members of a JSON Web Key.
+                (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
                 _ if pair && PAIR_VALUES.contains(&name.as_str()) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
                 _ if names_secret(name, value) => Place::Secret,
@@ -158,12 +205,52 @@ impl<'r> Walk<'r> {
                 (Place::Generator, _) => Place::Plain,
                 _ => Place::Plain,
             };
+            if child == Place::Plain {
+                self.key_of_owner(name, value, depth + 1);
+            }
             self.visit(value, child, depth + 1);
+            self.back();
         }
+        self.program = program;
         self.rename(map, |name| match names::suspicious(name.as_bytes()) || name.len() > 16 {
             true => owned(self.redactor.marked(name)).map(|_| name.to_owned()),
             false => None,
         });
+    }
+
+    /// `key` below a name that makes a secret of it: `encryption: {key: x}`.
+    fn key_of_owner(&mut self, name: &str, value: &mut Value, depth: usize) {
+        let Value::Object(inner) = value else { return };
+        if ["name", "operator", "path", "effect", "secretName", "property"]
+            .iter()
+            .any(|other| inner.contains_key(*other))
+        {
+            return;
+        }
+        for member in ["key", "keys", "salt"] {
+            if let Some(Value::String(text)) = inner.get(member)
+                && (shape::is_key(text)
+                    || shape::is_password(text)
+                        && names::classify(&format!("{name}.{member}")) == Class::Secret)
+                && names::classify(&format!("{name}.{member}")) != Class::Plain
+                && let Some(text) = inner.get_mut(member)
+            {
+                self.seal(text, Place::Secret, depth);
+            }
+        }
+    }
+
+    /// Redacts only what is secret by its own shape.
+    fn marked<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let found = super::text::secrets(text, false);
+        self.replace(text, &found)
+    }
+
+    pub(super) fn replace<'t>(&mut self, text: &'t str, found: &[super::scan::Found]) -> Cow<'t, str> {
+        if let Some(notes) = &mut self.notes {
+            notes.lines(text, found);
+        }
+        self.redactor.replace(text, found)
     }
 
     /// Seals names that are secrets themselves: `secret` gives the text to seal.
@@ -209,7 +296,10 @@ impl<'r> Walk<'r> {
         }
         let new = match self.nested_text(text, depth) {
             Ok(new) => owned(new),
-            Err(Unreadable) => Some(self.redactor.withheld(text)),
+            Err(Unreadable) => {
+                self.note("unreadable");
+                Some(self.redactor.withheld(text))
+            }
         };
         if let Some(new) = new {
             self.put(value, new);
@@ -218,37 +308,57 @@ impl<'r> Walk<'r> {
     }
 
     fn array(&mut self, items: &mut [Value], place: Place, depth: usize) {
-        let mut flag: Option<String> = None;
-        for item in items {
-            let passed = flag.take();
-            match item {
-                Value::String(text)
-                    if passed.as_ref().is_some_and(|flag| arguments::takes_secret(flag, text)) =>
-                {
-                    self.seal(item, Place::Secret, depth + 1);
+        let command = self.program.is_some()
+            || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with('-')));
+        let mut arguments = self.program.clone().unwrap_or_default();
+        for (number, item) in items.iter_mut().enumerate() {
+            self.step(|| number.to_string());
+            let part = match &*item {
+                Value::String(text) if command => arguments.argument(text).map(|part| (part, text.len())),
+                _ => None,
+            };
+            match part {
+                Some((part, length)) if part == (0..length) => {
+                    self.note("argument");
+                    self.digest_leaf(item);
                 }
-                _ => {
-                    if let Value::String(text) = &*item
-                        && arguments::is_flag(text)
-                    {
-                        flag = Some(text.clone());
+                Some((part, _)) => {
+                    let found = [super::scan::Found::new(part, "argument")];
+                    if let Some(new) = item.as_str().map(|text| self.replace(text, &found).into_owned()) {
+                        self.put(item, new);
                     }
-                    self.visit(item, place, depth + 1);
                 }
+                None => self.visit(item, place, depth + 1),
             }
+            self.back();
+        }
+    }
+
+    fn digest_leaf(&mut self, value: &mut Value) {
+        if let Value::String(text) = value {
+            let text = std::mem::take(text);
+            self.remember(&text);
+            self.put(value, self.redactor.digest(text.as_bytes()));
         }
     }
 
     /// Replaces every leaf by its digest.
     fn seal(&mut self, value: &mut Value, place: Place, depth: usize) {
         if depth > DEPTH {
+            self.note("nested too deep");
             return self.put(value, super::WITHHELD.to_owned());
         }
+        let rule = match place {
+            Place::Encoded => "data of a Secret",
+            Place::Clear => "part of a Secret",
+            _ => "value under a name",
+        };
         match value {
             Value::Null => {}
             Value::Bool(_) if place == Place::Secret => {}
             Value::Bool(_) | Value::Number(_) => {
                 let text = value.to_string();
+                self.note(rule);
                 self.remember(&text);
                 self.put(value, self.redactor.digest(text.as_bytes()));
             }
@@ -256,20 +366,29 @@ impl<'r> Walk<'r> {
                 if shape::is_harmless(text) || (place == Place::Secret && shape::is_switch(text)) {
                     return;
                 }
+                self.note(rule);
                 let digest = match place {
-                    Place::Encoded => self.redactor.digest(&decoded(text)),
+                    Place::Encoded => self.redactor.digest(&packed::decoded(text)),
                     _ => self.redactor.digest(text.as_bytes()),
                 };
                 let text = std::mem::take(text);
                 self.remember(&text);
                 self.put(value, digest);
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.seal(item, place, depth + 1)),
+            Value::Array(items) => {
+                for (number, item) in items.iter_mut().enumerate() {
+                    self.step(|| number.to_string());
+                    self.seal(item, place, depth + 1);
+                    self.back();
+                }
+            }
             Value::Object(map) => {
                 for (name, value) in map.iter_mut() {
-                    if !(place == Place::Secret && names::is_reference(name) && shape::is_reference(value)) {
+                    self.step(|| name.clone());
+                    if place != Place::Secret || !stays(name, value) {
                         self.seal(value, place, depth + 1);
                     }
+                    self.back();
                 }
             }
         }
@@ -284,36 +403,84 @@ impl<'r> Walk<'r> {
     }
 }
 
+/// Whether a member of what stands under a secret name is a reference to one, or a setting.
+fn stays(name: &str, value: &Value) -> bool {
+    if names::is_reference(name) && shape::is_reference(value) {
+        return !value.as_str().is_some_and(shape::is_key);
+    }
+    names::is_setting(name)
+        && match value {
+            Value::Bool(_) | Value::Number(_) => true,
+            Value::String(text) => text.len() <= 64 && !shape::is_key(text) && !shape::is_password(text),
+            _ => false,
+        }
+}
+
 /// Whether the value under `name` is to be sealed.
 fn names_secret(name: &str, value: &Value) -> bool {
     match names::classify(name) {
         Class::Plain => false,
-        Class::Scalar => !value.is_object() && !value.is_array(),
+        Class::Scalar => !value.is_object() && !value.is_array() && !tells(name, value),
+        Class::Key => match value {
+            Value::String(text) => shape::is_key(text),
+            Value::Array(items) => items.iter().any(|item| item.as_str().is_some_and(shape::is_key)),
+            _ => false,
+        },
         Class::Header => value.as_str().is_some_and(shape::is_credential),
+        Class::Link => value.as_str().is_some_and(|text| text.contains("://") && shape::is_secret_link(text)),
         Class::Secret => match value {
             Value::Object(_) | Value::Array(_) => !(names::may_refer(name) && shape::is_reference(value)),
+            Value::String(text) => {
+                !names::names_object(name, text)
+                    && !(names::is_checksum(name) && shape::is_hash(text))
+                    && !tells(name, value)
+            }
             _ => true,
         },
     }
 }
 
+/// Whether a text under a secret name is a sentence about it, as documentation has them.
+fn tells(name: &str, value: &Value) -> bool {
+    value.as_str().is_some_and(|text| text.split_whitespace().count() >= 5 && prose::follows(name, text))
+}
+
+/// What names the program of a container: its image, and its command.
+fn container(image: &str, map: &Map<String, Value>) -> Arguments {
+    let mut program = Arguments::default();
+    program.program(image);
+    for item in map.get("command").and_then(Value::as_array).into_iter().flatten() {
+        item.as_str().into_iter().for_each(|item| program.program(item));
+    }
+    program
+}
+
 /// Whether `map` is a pair whose name says secret, or a patch of a Secret's data.
 fn pair_is_secret(map: &Map<String, Value>) -> bool {
-    let says = |member: &str| {
-        map.get(member).and_then(Value::as_str).is_some_and(|name| match names::classify(name) {
-            Class::Plain => false,
-            Class::Secret | Class::Scalar => true,
-            Class::Header => map.get("value").and_then(Value::as_str).is_none_or(shape::is_credential),
-        })
+    let value = || PAIR_VALUES.iter().find_map(|member| map.get(*member));
+    let class = |name: &str| match names::classify(name) {
+        Class::Plain => false,
+        Class::Secret | Class::Scalar => match value() {
+            Some(value @ Value::String(_)) => names_secret(name, value),
+            _ => true,
+        },
+        Class::Header => map.get("value").and_then(Value::as_str).is_none_or(shape::is_credential),
+        Class::Key | Class::Link => value().is_some_and(|value| names_secret(name, value)),
     };
-    if ["name", "key", "Name", "Key"].into_iter().any(says) {
+    if ["name", "key", "Name", "Key"]
+        .into_iter()
+        .any(|member| map.get(member).and_then(Value::as_str).is_some_and(class))
+    {
         return true;
     }
     map.contains_key("op")
         && map.get("path").and_then(Value::as_str).is_some_and(|path| {
+            let last =
+                path.rsplit('/').find(|part| *part != "-" && !part.bytes().all(|byte| byte.is_ascii_digit()));
             path.starts_with("/data")
                 || path.starts_with("/stringData")
-                || names::classify(path) != Class::Plain
+                || last.is_some_and(|last| class(&last.replace("~1", "/")))
+                || path.contains("/env/") && value().and_then(Value::as_str).is_some_and(shape::is_key)
         })
 }
 
@@ -322,14 +489,6 @@ fn is_tracking_id(text: &str) -> bool {
     let parts: Vec<&str> = text.split(':').collect();
     matches!(parts.as_slice(), [_, kind, name] if kind.contains('/') && name.contains('/'))
         && !text.contains(char::is_whitespace)
-}
-
-fn decoded(text: &str) -> Vec<u8> {
-    let packed: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
-    STANDARD
-        .decode(&packed)
-        .or_else(|_| STANDARD_NO_PAD.decode(&packed))
-        .unwrap_or_else(|_| text.as_bytes().to_vec())
 }
 
 pub(super) fn owned(text: Cow<'_, str>) -> Option<String> {

@@ -1,0 +1,88 @@
+//! What was touched, and by which rule: never the value.
+
+use super::scan::Found;
+use super::tree;
+use super::walk::Walk;
+use super::{Redactor, shape};
+
+/// One thing that was replaced.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Where it stands: members and numbers of items, or the line of a text within them.
+    pub place: String,
+    /// The row of the table, or the rule.
+    pub rule: &'static str,
+}
+
+/// A text as it would leave the process, and what was done to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Explained {
+    /// The text.
+    pub text: String,
+    /// What was replaced, in the order it was found.
+    pub notes: Vec<Note>,
+}
+
+#[derive(Debug, Default)]
+pub(super) struct Notes {
+    pub(super) path: Vec<String>,
+    found: Vec<Note>,
+}
+
+impl Notes {
+    pub(super) fn add(&mut self, rule: &'static str) {
+        let place = if self.path.is_empty() { "text".to_owned() } else { self.path.join(".") };
+        self.found.push(Note { place, rule });
+    }
+
+    pub(super) fn lines(&mut self, text: &str, found: &[Found]) {
+        let (mut line, mut done) = (1, 0);
+        for found in found {
+            line += text.get(done..found.range.start).unwrap_or_default().matches('\n').count();
+            done = found.range.start;
+            let place = match self.path.is_empty() {
+                true => format!("line {line}"),
+                false if line == 1 && !text.contains('\n') => self.path.join("."),
+                false => format!("{}, line {line}", self.path.join(".")),
+            };
+            self.found.push(Note { place, rule: found.rule });
+        }
+    }
+}
+
+impl Redactor {
+    /// What would leave the process of any text: a manifest or an Application in JSON or YAML, of one document or many,
+    /// or free text, which everything else is. One line that has no bracket is free text too: `secret: rotate` is a
+    /// commit's message.
+    #[must_use]
+    pub fn explain(&self, text: &str) -> Explained {
+        let mut walk = Walk::new(self);
+        walk.notes = Some(Notes::default());
+        let opens = text.trim_start().starts_with(['{', '[']);
+        let object = || {
+            if opens && tree::json(text).is_ok() {
+                return true;
+            }
+            let lines = text.trim_end().lines().count() > 1;
+            let flow = text.trim_end().ends_with(['}', ']']);
+            (lines || opens || flow)
+                && tree::yaml(text).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))
+        };
+        let new = if object() || shape::mentions_secret(text) || text.contains("{{") && walk.is_template(text)
+        {
+            match walk.raw(text) {
+                Ok(new) => new.into_owned(),
+                Err(_) => {
+                    walk.note("unreadable");
+                    self.withheld(text)
+                }
+            }
+        } else {
+            match walk.string(text, 0) {
+                Some(new) => new,
+                None => text.to_owned(),
+            }
+        };
+        Explained { text: new, notes: walk.notes.map(|notes| notes.found).unwrap_or_default() }
+    }
+}

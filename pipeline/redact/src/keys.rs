@@ -1,0 +1,148 @@
+//! Values that look like keys and passwords, whatever stands beside them.
+
+/// Whether `text` looks like a key: long, without spaces, and made as only chance makes it.
+pub(crate) fn is_key(text: &str) -> bool {
+    let text = text.trim().trim_matches(['"', '\'']);
+    let text = text.strip_prefix("base64:").unwrap_or(text);
+    if text.starts_with("-----BEGIN ") {
+        return text.contains("PRIVATE");
+    }
+    if text.len() < 12 || text.len() > 16_384 || is_known_id(text) {
+        return false;
+    }
+    let strange = text.bytes().filter(|byte| b"!@#$%^&*()~`|<>?;,{}[]\\".contains(byte)).count();
+    if text.contains(char::is_whitespace) {
+        // Salts that are made of every sign there is.
+        return text.len() >= 32 && strange >= 4 && text.bytes().any(|byte| byte.is_ascii_digit());
+    }
+    if text.contains("://")
+        || text.starts_with('/')
+        || text.starts_with("./")
+        || super::shape::is_harmless(text)
+    {
+        return false;
+    }
+    if strange >= 1 && is_password(text) {
+        return true;
+    }
+    text.split(['.', '-', '_', ':', '/']).any(is_random) || text.len() >= 24 && is_hex_in_groups(text)
+}
+
+/// One piece that is no word, no number and no name with a number behind it.
+fn is_random(piece: &str) -> bool {
+    let body = piece.trim_end_matches('=');
+    if body.len() < 12 || !body.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'+') {
+        return false;
+    }
+    let digits = body.bytes().filter(u8::is_ascii_digit).count();
+    let letters = body.len() - digits;
+    let upper = body.bytes().filter(u8::is_ascii_uppercase).count();
+    let lower = body.bytes().filter(u8::is_ascii_lowercase).count();
+    let changes = body.as_bytes().windows(2).filter(|pair| kind(pair.first()) != kind(pair.last())).count();
+    let mixed = digits >= 1 && letters >= 4 && changes >= 3;
+    let cased = upper >= 3 && lower >= 3 && changes * 3 >= body.len() && body.len() >= 16;
+    let padded = body.len() < piece.len() && body.len() >= 14;
+    let long = body.len() >= 32 && (digits == body.len() || upper >= 3 || digits >= 3);
+    let counted = digits == body.len() && body.len() >= 32;
+    mixed || cased || padded || long || counted || body.len() >= 20 && upper == body.len()
+}
+
+fn kind(byte: Option<&u8>) -> u8 {
+    match byte {
+        Some(byte) if byte.is_ascii_digit() => 0,
+        Some(byte) if byte.is_ascii_uppercase() => 1,
+        Some(byte) if byte.is_ascii_lowercase() => 2,
+        _ => 3,
+    }
+}
+
+fn is_hex_in_groups(text: &str) -> bool {
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    digits >= 6 && text.bytes().all(|byte| byte.is_ascii_hexdigit() || byte == b'-')
+}
+
+/// Whether `text` has the form of a well-known harmless id: a date, a version, an image digest.
+fn is_known_id(text: &str) -> bool {
+    let digest =
+        ["sha256:", "sha512:", "sha1:", "md5:", "sha256-", "sha384-", "sha512-"].iter().any(|prefix| {
+            text.strip_prefix(prefix).is_some_and(|rest| {
+                rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
+            })
+        });
+    let date = text.get(4..5) == Some("-")
+        && text.get(..4).is_some_and(|year| year.bytes().all(|byte| byte.is_ascii_digit()))
+        && text.contains(['T', ':']);
+    digest || date || text.contains("@sha256:")
+}
+
+/// Whether a hexadecimal text has the length of a commit, a checksum or a short hash, or is a UUID.
+pub(crate) fn is_hash(text: &str) -> bool {
+    let text = text.trim();
+    let bare = ["sha256:", "sha512:", "sha1:", "md5:"]
+        .iter()
+        .find_map(|prefix| text.strip_prefix(prefix))
+        .unwrap_or(text);
+    let hex = bare.bytes().all(|byte| byte.is_ascii_hexdigit());
+    hex && matches!(bare.len(), 7..=12 | 32 | 40 | 56 | 64 | 96 | 128)
+}
+
+/// Whether one word looks like a password somebody made up: letters with digits or signs among them, and no version,
+/// name or term of the trade.
+pub(crate) fn is_password(text: &str) -> bool {
+    let text = text.trim_matches(['"', '\'', '`']);
+    if text.len() < 5 || text.len() > 128 || text.contains(char::is_whitespace) || text.contains("://") {
+        return false;
+    }
+    if !text.bytes().any(|byte| byte.is_ascii_alphanumeric())
+        || text.starts_with(['/', '#', '.', '$', '{', '<', '(', '[', '@', '=', '*'])
+    {
+        return false;
+    }
+    let digits = text.bytes().filter(u8::is_ascii_digit).count();
+    let letters = text.bytes().filter(u8::is_ascii_alphabetic).count();
+    let signs = text.bytes().filter(|byte| b"!@#$%^&*~+?=".contains(byte)).count();
+    let ends_in_sign = text.ends_with(['!', '?']) && signs == 1 && digits == 0;
+    if letters == 0 || (digits == 0 && (signs == 0 || ends_in_sign)) {
+        return false;
+    }
+    let lower = text.to_ascii_lowercase();
+    if super::words::TERMS.contains(&lower.as_str())
+        || is_known_id(text)
+        || lower.contains("::")
+        || text.contains('(')
+    {
+        return false;
+    }
+    let pieces: Vec<&str> = text.split(['-', '_', '.', ':', '/']).collect();
+    if pieces.len() == 1 {
+        // `a1b2c3d` may be a commit, `v12`, `30d`, `12h30m` are what they are.
+        let short = text.len() <= 5 && signs == 0;
+        let units = lower.bytes().all(|byte| byte.is_ascii_digit() || b"hmsdwkgibt".contains(&byte));
+        let leading = lower.trim_start_matches(|letter: char| letter.is_ascii_digit()).len() < 3;
+        return !(short || units || leading && signs == 0 || is_hash(text) && text.len() != 32);
+    }
+    if text.contains('/') && signs == 0 {
+        return false;
+    }
+    pieces.iter().any(|piece| {
+        let bytes = piece.as_bytes();
+        let changes = bytes.windows(2).filter(|pair| kind(pair.first()) != kind(pair.last())).count();
+        let digit = bytes.iter().any(u8::is_ascii_digit);
+        let letter = bytes.iter().any(u8::is_ascii_alphabetic);
+        piece.len() >= 5
+            && (digit
+                && letter
+                && changes >= 2
+                && !super::words::TERMS.contains(&piece.to_ascii_lowercase().as_str()))
+            || piece.bytes().any(|byte| b"!@#$%^&*".contains(&byte)) && piece.len() >= 4 && (letter || digit)
+    })
+}
+
+/// Whether `text` is a link that opens something to who knows it: a URL with a random part in its path or its query.
+pub(crate) fn is_secret_link(text: &str) -> bool {
+    let text = text.trim();
+    let Some((_, rest)) = text.split_once("://") else { return is_key(text) };
+    let Some((_, path)) = rest.split_once('/') else { return false };
+    path.split(['/', '?', '&', '=', '#'])
+        .any(|part| !super::shape::is_harmless(part) && (is_random(part) || is_key(part)))
+}

@@ -1,0 +1,110 @@
+//! Texts in texts: base64 of both alphabets, padded or not, wrapped or not, and gzip or zlib within it.
+
+use std::io::Read as _;
+use std::ops::Range;
+
+use base64::Engine as _;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+use flate2::read::{MultiGzDecoder, ZlibDecoder};
+
+/// Bytes that are unpacked of one text, with all that is in it.
+pub(super) const MOST: usize = 16 * 1024 * 1024;
+/// Characters of the shortest text that is looked into.
+const LEAST: usize = 16;
+
+const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+const STANDARD: GeneralPurpose = GeneralPurpose::new(&alphabet::STANDARD, LENIENT);
+const URL_SAFE: GeneralPurpose = GeneralPurpose::new(&alphabet::URL_SAFE, LENIENT);
+
+/// What a text is that may be packed.
+pub(super) enum Packed {
+    /// Not packed, or nothing that can be read.
+    No,
+    /// This text.
+    Text(String),
+    /// More than is unpacked.
+    TooLarge,
+}
+
+/// Whether the whole of `text` could be base64: nothing else stands in it, and in its lines no space.
+pub(super) fn is_encoded(text: &str) -> bool {
+    let text = text.trim();
+    text.len() >= LEAST
+        && text.lines().all(|line| !line.trim().is_empty() && line.trim().bytes().all(is_letter))
+}
+
+fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=')
+}
+
+/// The bytes of a Secret's data.
+pub(super) fn decoded(text: &str) -> Vec<u8> {
+    decode(text).unwrap_or_else(|| text.as_bytes().to_vec())
+}
+
+fn decode(text: &str) -> Option<Vec<u8>> {
+    let packed: Vec<u8> = text.bytes().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    STANDARD.decode(&packed).or_else(|_| URL_SAFE.decode(&packed)).ok()
+}
+
+/// Unpacks `text`, of which at most `left` bytes may still be unpacked.
+pub(super) fn unpack(text: &str, left: &mut usize) -> Packed {
+    if !is_encoded(text) {
+        return Packed::No;
+    }
+    let Some(bytes) = decode(text) else { return Packed::No };
+    let inflated = match bytes.as_slice() {
+        [0x1f, 0x8b, ..] => inflate(MultiGzDecoder::new(bytes.as_slice()), left),
+        [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => inflate(ZlibDecoder::new(bytes.as_slice()), left),
+        _ => {
+            let Some(rest) = left.checked_sub(bytes.len()) else { return Packed::TooLarge };
+            *left = rest;
+            return match String::from_utf8(bytes) {
+                Ok(text) if is_readable(&text) => Packed::Text(text),
+                _ => Packed::No,
+            };
+        }
+    };
+    match inflated {
+        None => Packed::TooLarge,
+        Some(bytes) if bytes.is_empty() => Packed::No,
+        Some(bytes) => Packed::Text(String::from_utf8(bytes).unwrap_or_else(|error| {
+            // A secret in an archive is one too.
+            String::from_utf8_lossy(error.as_bytes()).into_owned()
+        })),
+    }
+}
+
+fn is_readable(text: &str) -> bool {
+    !text.chars().any(|letter| letter.is_control() && !letter.is_whitespace())
+        && (text.contains(['=', ':', '.', '-', '{', ' ']) || is_encoded(text))
+}
+
+/// What can be read of it; nothing when it is more than is left.
+fn inflate(reader: impl std::io::Read, left: &mut usize) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    // What is cut or damaged is looked at as far as it goes.
+    let _ = reader.take(*left as u64 + 1).read_to_end(&mut bytes);
+    *left = left.checked_sub(bytes.len())?;
+    Some(bytes)
+}
+
+/// The runs of a text that could be base64, long enough to hold something.
+pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        while at < bytes.len() {
+            let start = at;
+            let length = bytes.get(at..)?.iter().take_while(|byte| is_letter(**byte)).count();
+            at = start + length + 1;
+            if length >= LEAST + 4 {
+                return Some(start..start + length);
+            }
+        }
+        None
+    })
+}

@@ -1,0 +1,206 @@
+//! What is filled in elsewhere: `${X}`, `$(X)`, `{{ .X }}`, `<password>`, `%s`.
+
+use std::ops::Range;
+
+/// Whether placeholders are all that could be secret in `text`: nothing stands beside them but signs, a scheme, and
+/// what URLs and names are made of when they stand for neither user nor password.
+pub(super) fn fill_all(text: &str) -> bool {
+    let mut rest = String::with_capacity(text.len());
+    let mut at = 0;
+    let mut any = false;
+    while at < text.len() {
+        match one(text, at) {
+            Some(end) => {
+                any = true;
+                rest.push(' ');
+                at = end;
+            }
+            None => {
+                let Some(letter) = text.get(at..).and_then(|rest| rest.chars().next()) else { return false };
+                rest.push(letter);
+                at += letter.len_utf8();
+            }
+        }
+    }
+    any && rest.split(|letter: char| !letter.is_alphanumeric()).all(is_frame)
+}
+
+/// Words that stand beside placeholders and are no secret.
+fn is_frame(word: &str) -> bool {
+    word.len() <= 2
+        || [
+            "bearer", "basic", "token", "base64", "sha256", "http", "https", "secret", "password", "key",
+            "user", "admin", "apikey", "local", "svc", "com", "default",
+        ]
+        .iter()
+        .any(|known| word.eq_ignore_ascii_case(known))
+}
+
+/// The end of the placeholder that begins at `at`.
+pub(super) fn one(text: &str, at: usize) -> Option<usize> {
+    let rest = text.get(at..)?;
+    let range = |open: &str, close: &str| -> Option<Range<usize>> {
+        let inner = rest.strip_prefix(open)?;
+        inner.find(close).map(|end| open.len()..open.len() + end)
+    };
+    if rest.starts_with("{{") {
+        let inner = range("{{", "}}")?;
+        let text = rest.get(inner.clone())?;
+        let after = at + inner.end + 2;
+        return template(text).then_some(
+            after + usize::from(rest.get(inner.end + 2..).is_some_and(|rest| rest.starts_with('}'))),
+        );
+    }
+    if let Some(inner) = rest.strip_prefix("${{") {
+        return inner.find("}}").map(|end| at + 3 + end + 2);
+    }
+    if rest.starts_with("${") || rest.starts_with("#{") || rest.starts_with("%{") || rest.starts_with("@{") {
+        let inner = balanced(rest, 2)?;
+        return variable(rest.get(2..inner)?).then_some(at + inner + 1);
+    }
+    if rest.starts_with("$(") {
+        let end = rest.find(')')?;
+        let inner = rest.get(2..end)?;
+        return (!inner.contains("echo ") && !inner.contains("printf ")).then_some(at + end + 1);
+    }
+    if let Some(inner) = range("$__", "}").filter(|_| {
+        rest.starts_with("$__file{") || rest.starts_with("$__env{") || rest.starts_with("$__vault{")
+    }) {
+        return Some(at + inner.end + 1);
+    }
+    if rest.starts_with("%(") {
+        let end = rest.find(')')?;
+        return name(rest.get(2..end)?).then_some(
+            at + end + 1 + usize::from(rest.get(end + 1..).is_some_and(|rest| rest.starts_with(['s', 'd']))),
+        );
+    }
+    if rest.starts_with('<') && !rest.starts_with("<<") {
+        let end = rest.find('>')?;
+        let inner = rest.get(1..end)?;
+        let words = inner.len() <= 128
+            && inner.starts_with(|letter: char| letter.is_ascii_alphabetic())
+            && inner.chars().all(|letter| letter.is_ascii_alphanumeric() || " -_.:/#|'%,".contains(letter));
+        return words.then_some(at + end + 1);
+    }
+    if let Some(inner) =
+        range("[[", "]]").filter(|inner| rest.get(inner.clone()).is_some_and(|inner| name(inner.trim())))
+    {
+        return Some(at + inner.end + 2);
+    }
+    for (open, close) in [("@", "@"), ("%", "%"), ("__", "__"), ("!{", "}"), ("{", "}"), ("~~", "~~")] {
+        if let Some(inner) = range(open, close)
+            && rest.get(inner.clone()).is_some_and(|inner| {
+                name(inner) && (open != "{" || inner.len() <= 40) && !inner.contains("__")
+            })
+        {
+            return Some(at + inner.end + close.len());
+        }
+    }
+    if let Some(inner) = rest.strip_prefix('$') {
+        let length = inner
+            .bytes()
+            .take_while(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
+            .count();
+        let bare = inner.bytes().nth(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'$');
+        let begins = inner.starts_with(|letter: char| letter.is_ascii_uppercase() || letter == '_');
+        return (begins && bare && length >= 2).then_some(at + 1 + length);
+    }
+    if let Some(inner) = rest.strip_prefix('%') {
+        let letter = inner.chars().next()?;
+        let alone = inner.chars().nth(1).is_none_or(|next| !next.is_ascii_alphanumeric());
+        return ("sdvqx".contains(letter) && alone).then_some(at + 2);
+    }
+    None
+}
+
+/// The `}` that closes what is open at `from`.
+fn balanced(text: &str, from: usize) -> Option<usize> {
+    let mut depth = 1_usize;
+    for (at, byte) in text.bytes().enumerate().skip(from) {
+        match byte {
+            b'{' => depth += 1,
+            b'}' => depth -= 1,
+            _ => {}
+        }
+        if depth == 0 {
+            return Some(at);
+        }
+    }
+    None
+}
+
+fn name(text: &str) -> bool {
+    !text.is_empty()
+        && text.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-".contains(&byte))
+}
+
+/// A variable with what may stand behind its name: `X`, `X:-default`, `X:?message`. A default that could be a secret
+/// makes it none.
+fn variable(text: &str) -> bool {
+    let end = text
+        .bytes()
+        .position(|byte| !byte.is_ascii_alphanumeric() && !b"_.-/[]\"'() ".contains(&byte))
+        .unwrap_or(text.len());
+    let (head, tail) = text.split_at(end);
+    let head = head.trim_end_matches('-');
+    if !head.starts_with(|letter: char| letter.is_ascii_alphabetic() || letter == '_') {
+        return false;
+    }
+    // `${X-default}`.
+    if let Some((name, default)) = head
+        .split_once('-')
+        .filter(|(name, _)| name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_'))
+        && !name.is_empty()
+    {
+        return default.is_empty();
+    }
+    if tail.starts_with(":?") || tail.starts_with('?') || tail.is_empty() {
+        return true;
+    }
+    // A store and a path in it: `${vault:secret/db#password}`, `${file:/run/x}`.
+    if [
+        "vault",
+        "file",
+        "env",
+        "secret",
+        "secrets",
+        "aws",
+        "gcp",
+        "azure",
+        "ssm",
+        "op",
+        "sm",
+        "consul",
+        "k8s",
+        "ENV",
+        "secretManager",
+    ]
+    .contains(&head)
+    {
+        return true;
+    }
+    let default = tail.trim_start_matches([':', '-', '=', '+']);
+    default.is_empty()
+        || super::shape::is_harmless(default)
+        || default.starts_with('#')
+        || default.starts_with('%')
+        || default.starts_with('|')
+        || default.starts_with('@')
+}
+
+/// Whether a template holds no text that it could give as the value: `{{ "x" }}`, `{{ .a | default "x" }}` do.
+fn template(text: &str) -> bool {
+    let text = text.trim().trim_matches('-').trim();
+    let literal = |text: &str| {
+        let text = text.trim_start();
+        text.starts_with(['"', '`']) && !text.starts_with("\"\"") && !text.starts_with("``")
+    };
+    if literal(text) {
+        return text.starts_with("\"{{") || text.contains("printf");
+    }
+    let behind =
+        |word: &str| text.match_indices(word).any(|(at, _)| text.get(at + word.len()..).is_some_and(literal));
+    !(text.len() <= 4096
+        && (behind("default ") || behind("ternary ") || behind("coalesce ") || behind(":= ")))
+}

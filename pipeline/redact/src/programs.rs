@@ -1,0 +1,370 @@
+//! Programs that take secrets as arguments under names that do not say so, as data; and the reading of their
+//! arguments, in a list or in a line.
+
+use std::ops::Range;
+
+use super::names::{self, Class};
+use super::shape;
+
+/// How programs take secrets.
+struct Program {
+    /// Beginnings of names; `mysql` is `mysqldump` too.
+    names: &'static [&'static str],
+    /// Flags whose next argument is one.
+    takes: &'static [&'static str],
+    /// Flags that have it without a space behind them.
+    joined: &'static [&'static str],
+    /// Flags whose next argument is a user, this sign, and one.
+    pair: (&'static [&'static str], char),
+    /// Words after which, so many arguments later, one stands (flags are not counted).
+    words: &'static [(&'static str, &'static [usize])],
+}
+
+const NONE: Program = Program { names: &[], takes: &[], joined: &[], pair: (&[], ':'), words: &[] };
+
+const PROGRAMS: &[Program] = &[
+    Program {
+        names: &["redis", "valkey", "keydb", "memtier_benchmark"],
+        takes: &["-a", "--pass"],
+        words: &[("auth", &[1, 2]), ("requirepass", &[1]), ("masterauth", &[1])],
+        ..NONE
+    },
+    Program {
+        names: &["mysql", "mariadb", "mariabackup", "xtrabackup", "mydumper", "myloader", "mytop", "percona"],
+        takes: &["-p"],
+        joined: &["-p"],
+        ..NONE
+    },
+    Program { names: &["mongo"], takes: &["-p"], ..NONE },
+    Program {
+        names: &[
+            "ldapsearch",
+            "ldapmodify",
+            "ldapadd",
+            "ldapdelete",
+            "ldapwhoami",
+            "ldapcompare",
+            "ldapmodrdn",
+            "ldapvi",
+        ],
+        takes: &["-w"],
+        joined: &["-w"],
+        ..NONE
+    },
+    Program { names: &["ldappasswd", "slappasswd"], takes: &["-w", "-s", "-a"], ..NONE },
+    Program { names: &["sshpass"], takes: &["-p"], joined: &["-p"], ..NONE },
+    Program {
+        names: &["curl", "ab", "siege"],
+        pair: (&["-u", "-U", "--user", "--proxy-user", "-A"], ':'),
+        ..NONE
+    },
+    Program { names: &["http", "https", "xh", "xhs"], pair: (&["-a", "--auth"], ':'), ..NONE },
+    Program {
+        names: &[
+            "docker", "podman", "nerdctl", "helm", "oras", "crane", "buildah", "skopeo", "regctl", "az",
+            "cf", "oc", "flux",
+        ],
+        takes: &[],
+        pair: (&["--creds", "--src-creds", "--dest-creds", "-u"], ':'),
+        ..NONE
+    },
+    Program { names: &["login"], takes: &["-p"], ..NONE },
+    Program {
+        names: &["sqlcmd", "bcp", "osql", "mosquitto_", "ipmitool", "asadm", "aql"],
+        takes: &["-P"],
+        joined: &["-P"],
+        ..NONE
+    },
+    Program {
+        names: &["rabbitmqctl"],
+        words: &[("add_user", &[2]), ("change_password", &[2]), ("authenticate_user", &[2])],
+        ..NONE
+    },
+    Program {
+        names: &[
+            "rabbitmqadmin",
+            "cqlsh",
+            "clickhouse",
+            "beeline",
+            "cypher-shell",
+            "couchbase-cli",
+            "cbq",
+            "elasticsearch-users",
+            "jboss-cli",
+            "add-user",
+            "nodetool",
+            "impala-shell",
+            "influx",
+            "arangosh",
+            "kcadm",
+        ],
+        takes: &["-p", "-t", "-pw"],
+        ..NONE
+    },
+    Program { names: &["mc", "mcli"], words: &[("set", &[3, 4]), ("add", &[3, 4])], ..NONE },
+    Program { names: &["7z", "7za", "7zr", "rar", "unrar"], joined: &["-p", "-hp"], ..NONE },
+    Program { names: &["zip", "unzip"], takes: &["-P"], ..NONE },
+    Program { names: &["smbclient", "rpcclient", "smbget"], pair: (&["-U", "--user"], '%'), ..NONE },
+    Program { names: &["lftp", "ncftp"], pair: (&["-u", "--user"], ','), ..NONE },
+    Program {
+        names: &["htpasswd"],
+        words: &[
+            ("-nb", &[2]),
+            ("-nbB", &[2]),
+            ("-bn", &[2]),
+            ("-Bbn", &[2]),
+            ("-nbm", &[2]),
+            ("-b", &[3]),
+            ("-bc", &[3]),
+            ("-cb", &[3]),
+            ("-bB", &[3]),
+            ("-bcB", &[3]),
+        ],
+        ..NONE
+    },
+    Program { names: &["vault"], words: &[("login", &[1]), ("unseal", &[1])], ..NONE },
+    Program { names: &["neo4j-admin"], words: &[("set-initial-password", &[1])], ..NONE },
+    Program { names: &["openssl"], takes: &["-k", "-K"], ..NONE },
+    Program { names: &["snmp"], takes: &["-A", "-X", "-c"], ..NONE },
+    Program { names: &["plink", "pscp", "putty"], takes: &["-pw"], ..NONE },
+    Program { names: &["nsupdate", "dig"], takes: &["-y"], ..NONE },
+];
+
+/// Flags that take a user and a password, whatever the program.
+const PAIRS: [&str; 4] = ["-u", "--user", "--proxy-user", "-U"];
+/// Flags that take a password in many programs; of a program that is not known they count when their value looks like
+/// one.
+const USUAL: [&str; 5] = ["-p", "-a", "-P", "-w", "-pw"];
+
+/// What stands in a line that is to be read as a command.
+pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
+    let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
+    let long = named.filter(|name| name.len() > 3);
+    long.chain([
+        " -u ",
+        "--user ",
+        "--user=",
+        "-U ",
+        "\"-u\"",
+        "mc alias",
+        "mc config",
+        "mc admin",
+        "7z a",
+        "7z x",
+        "zip -P",
+        "creds ",
+        "creds=",
+    ])
+}
+
+/// Reads the arguments of one command, in order.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Arguments {
+    /// A bit for each program that was seen.
+    programs: u64,
+    /// What the next argument is.
+    next: Option<Next>,
+    /// Words that wait for their argument: program, word, arguments since.
+    waiting: Option<(usize, usize, usize)>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Next {
+    Secret,
+    Pair(char),
+    /// Secret when it looks like one.
+    Perhaps,
+    Named(String),
+}
+
+impl Arguments {
+    /// The program that a list of arguments goes to, by whatever names it: its image, its command.
+    pub(crate) fn program(&mut self, name: &str) {
+        let name = name.rsplit('/').next().unwrap_or(name);
+        let name = name.split([':', '@']).next().unwrap_or(name);
+        for (number, program) in PROGRAMS.iter().enumerate() {
+            let hit = program.names.iter().any(|known| {
+                name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
+                    && (known.len() > 4 || name.len() == known.len() || matches!(*known, "snmp"))
+            });
+            if hit {
+                self.programs |= 1 << number;
+            }
+        }
+    }
+
+    /// What part of the next argument is secret.
+    pub(crate) fn argument(&mut self, text: &str) -> Option<Range<usize>> {
+        if let Some(next) = self.next.take()
+            && let Some(range) = self.after(&next, text)
+        {
+            return Some(range);
+        }
+        if let Some((program, word, since)) = self.waiting.take() {
+            if text.starts_with('-') && text.len() > 1 {
+                self.waiting = Some((program, word, since));
+            } else if let Some((_, places)) =
+                PROGRAMS.get(program).and_then(|program| program.words.get(word))
+            {
+                let since = since + 1;
+                if places.iter().any(|place| *place > since) {
+                    self.waiting = Some((program, word, since));
+                }
+                if places.contains(&since) && !shape::is_harmless(text) {
+                    return Some(0..text.len());
+                }
+            }
+        }
+        if text.is_empty() || text.len() > 4096 {
+            return None;
+        }
+        if text.starts_with('-') {
+            self.flag(text)
+        } else {
+            if let Some(pass) = text.strip_prefix("pass:").filter(|pass| !shape::is_harmless(pass)) {
+                return Some(text.len() - pass.len()..text.len());
+            }
+            self.program(text);
+            self.word(text);
+            None
+        }
+    }
+
+    /// Whether the next argument is waited for.
+    pub(crate) fn waits(&self) -> bool {
+        self.next.is_some() || self.waiting.is_some()
+    }
+
+    fn after(&mut self, next: &Next, text: &str) -> Option<Range<usize>> {
+        let whole = 0..text.len();
+        match next {
+            _ if text.starts_with('-') && text.len() > 1 && text.as_bytes().get(1) != Some(&b' ') => None,
+            _ if shape::is_harmless(text) => None,
+            Next::Secret => Some(whole),
+            Next::Named(flag) => takes_secret(flag, text).then_some(whole),
+            Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
+            Next::Pair(sign) => {
+                let (user, password) = text.split_once(*sign)?;
+                let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+                (!password.is_empty() && !(ids(user) && ids(password)) && !shape::is_harmless(password))
+                    .then_some(whole)
+            }
+        }
+    }
+
+    fn flag(&mut self, text: &str) -> Option<Range<usize>> {
+        self.word(text);
+        for (_, program) in self.known() {
+            if program.takes.contains(&text) {
+                self.next = Some(Next::Secret);
+                return None;
+            }
+            if program.pair.0.contains(&text) {
+                self.next = Some(Next::Pair(program.pair.1));
+                return None;
+            }
+            for flag in program.joined {
+                if let Some(rest) = text.strip_prefix(flag)
+                    && !rest.is_empty()
+                    && !rest.starts_with(['-', '='])
+                    && !shape::is_harmless(rest)
+                    && !(rest.starts_with("ort")
+                        || rest.starts_with("rotocol")
+                        || rest.starts_with("assword"))
+                {
+                    return Some(flag.len()..text.len());
+                }
+            }
+        }
+        if let Some((flag, value)) = text.split_once('=') {
+            return PAIRS
+                .contains(&flag)
+                .then(|| self.after(&Next::Pair(':'), value))
+                .flatten()
+                .map(|range| flag.len() + 1 + range.start..text.len());
+        }
+        if PAIRS.contains(&text) {
+            self.next = Some(Next::Pair(':'));
+        } else if is_flag(text) && names::classify(text) != Class::Plain {
+            self.next = Some(Next::Named(text.to_owned()));
+        } else if USUAL.contains(&text) {
+            self.next = Some(Next::Perhaps);
+        }
+        None
+    }
+
+    fn word(&mut self, text: &str) {
+        let found = self.known().find_map(|(number, program)| {
+            let word = program.words.iter().position(|(word, _)| word.eq_ignore_ascii_case(text))?;
+            Some((number, word, 0))
+        });
+        if found.is_some() {
+            self.waiting = found;
+        }
+    }
+
+    fn known(&self) -> impl Iterator<Item = (usize, &'static Program)> + use<> {
+        let programs = self.programs;
+        PROGRAMS.iter().enumerate().filter(move |(number, _)| programs >> number & 1 == 1)
+    }
+}
+
+/// Whether `text` is a command-line flag without a value.
+pub(crate) fn is_flag(text: &str) -> bool {
+    let name = text.trim_start_matches('-');
+    let dashes = text.len() - name.len();
+    (1..=2).contains(&dashes)
+        && name.starts_with(|first: char| first.is_ascii_alphabetic())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.'))
+}
+
+/// Whether `flag` followed by `value` passes a secret.
+pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
+    if shape::is_harmless(value) || shape::is_switch(value) {
+        return false;
+    }
+    match names::classify(flag) {
+        Class::Secret | Class::Scalar => true,
+        Class::Key => shape::is_key(value),
+        Class::Header => shape::is_credential(value),
+        Class::Link => shape::is_secret_link(value),
+        Class::Plain => false,
+    }
+}
+
+/// The words of a command line from `from` to `end`, each with its place, quotes taken off.
+pub(crate) struct Words<'t> {
+    text: &'t str,
+    at: usize,
+    end: usize,
+}
+
+impl<'t> Words<'t> {
+    pub(crate) fn new(text: &'t str, range: Range<usize>) -> Self {
+        Self { text, at: range.start, end: range.end }
+    }
+}
+
+impl<'t> Words<'t> {
+    /// The next word; with `whole`, one in quotes is taken as a whole, else what is quoted is read word by word.
+    pub(crate) fn next(&mut self, whole: bool) -> Option<(Range<usize>, &'t str)> {
+        let bytes = self.text.as_bytes().get(..self.end)?;
+        let quote = |byte: &u8| matches!(byte, b'"' | b'\'' | b'`');
+        let gap = |byte: &u8| {
+            byte.is_ascii_whitespace()
+                || matches!(byte, b'\\' | b',' | b'[' | b']')
+                || (!whole && quote(byte))
+        };
+        let from = self.at + bytes.get(self.at..)?.iter().position(|byte| !gap(byte))?;
+        let opening = bytes.get(from).copied().filter(quote);
+        let start = from + usize::from(opening.is_some());
+        let rest = bytes.get(start..)?;
+        let stop = match opening {
+            Some(opening) => rest.iter().position(|byte| *byte == opening),
+            None => rest.iter().position(|byte| byte.is_ascii_whitespace() || quote(byte)),
+        };
+        let stop = stop.map_or(self.end, |found| start + found);
+        self.at = stop + usize::from(opening.is_some());
+        Some((start..stop, self.text.get(start..stop)?))
+    }
+}

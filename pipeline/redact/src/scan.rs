@@ -1,0 +1,248 @@
+//! One pass over a text says what stands in it that could be, or could name, a secret; the table's rows are then
+//! searched in the runs that concern them, each once. So the work is linear, whatever stands in the text.
+
+use std::ops::Range;
+use std::sync::{LazyLock, OnceLock};
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::Regex;
+
+use super::table::{Cut, ROWS};
+
+/// A part of a text that is secret, and what says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Found {
+    pub(crate) range: Range<usize>,
+    pub(crate) rule: &'static str,
+}
+
+impl Found {
+    pub(crate) fn new(range: Range<usize>, rule: &'static str) -> Self {
+        Self { range, rule }
+    }
+}
+
+/// What a mark in a text is the beginning of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mark {
+    /// A match of this row.
+    Row(usize),
+    /// A part of a name that may say secret.
+    Name,
+    /// The `://` of a URL.
+    Url,
+    /// A PEM block.
+    Pem,
+    /// The scheme of an `Authorization`.
+    Scheme,
+    /// A program that takes secrets as arguments, or a flag that does whatever the program.
+    Command,
+    /// The word `value`, which is secret when the name beside it says so.
+    Value,
+    /// A digest of ours.
+    Digest,
+}
+
+/// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
+const NAMES: [&str; 31] = [
+    "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
+    "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
+    "hook", "ided", "idec", "licen",
+];
+
+const SCHEMES: [&str; 2] = ["bearer", "basic"];
+
+static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
+    let mut texts = Vec::new();
+    let mut marks = Vec::new();
+    let mut add = |text: &'static str, mark: Mark| {
+        texts.push(text);
+        marks.push(mark);
+    };
+    for (number, row) in ROWS.iter().enumerate() {
+        row.marks.iter().for_each(|text| add(text, Mark::Row(number)));
+    }
+    NAMES.iter().for_each(|text| add(text, Mark::Name));
+    SCHEMES.iter().for_each(|text| add(text, Mark::Scheme));
+    super::programs::marks().for_each(|text| add(text, Mark::Command));
+    add("://", Mark::Url);
+    add("-----begin ", Mark::Pem);
+    add("value", Mark::Value);
+    add(super::PREFIX, Mark::Digest);
+    (texts, marks)
+});
+
+#[expect(clippy::expect_used, reason = "the marks are constants, which every test builds")]
+fn automaton(texts: &[&str]) -> AhoCorasick {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(texts)
+        .expect("an automaton of constant marks")
+}
+
+static MARKS: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(&KINDS.0));
+static SUSPICIOUS: LazyLock<AhoCorasick> = LazyLock::new(|| automaton(&NAMES));
+static PATTERNS: [OnceLock<Regex>; ROWS.len()] = [const { OnceLock::new() }; ROWS.len()];
+
+/// Whether anything in `text` could name a secret. What it lets through needs no closer look.
+pub(crate) fn suspicious(text: &[u8]) -> bool {
+    SUSPICIOUS.is_match(text)
+}
+
+/// Where what stands in a text.
+#[derive(Debug, Default)]
+pub(crate) struct Marks {
+    rows: Vec<(usize, usize)>,
+    pub(crate) names: Vec<usize>,
+    pub(crate) urls: Vec<usize>,
+    pub(crate) pems: Vec<usize>,
+    pub(crate) schemes: Vec<usize>,
+    pub(crate) commands: Vec<usize>,
+    pub(crate) values: Vec<usize>,
+    pub(crate) digests: Vec<usize>,
+    /// Bytes that were handed to the automata.
+    pub(crate) handed: usize,
+}
+
+impl Marks {
+    /// Finds them, in one pass.
+    pub(crate) fn of(text: &str) -> Self {
+        let mut marks = Self { handed: text.len(), ..Self::default() };
+        for hit in MARKS.find_overlapping_iter(text) {
+            let at = hit.start();
+            match KINDS.1.get(hit.pattern().as_usize()) {
+                Some(Mark::Row(row)) => marks.rows.push((at, *row)),
+                Some(Mark::Name) => marks.names.push(at),
+                Some(Mark::Url) => marks.urls.push(at),
+                Some(Mark::Pem) => marks.pems.push(at),
+                Some(Mark::Scheme) => marks.schemes.push(at),
+                Some(Mark::Command) => marks.commands.push(at),
+                Some(Mark::Value) => marks.values.push(at),
+                Some(Mark::Digest) => marks.digests.push(at),
+                None => {}
+            }
+        }
+        // Hits come in the order of their ends.
+        marks.rows.sort();
+        for places in [&mut marks.names, &mut marks.commands] {
+            places.sort();
+            places.dedup();
+        }
+        marks
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+            && self.names.is_empty()
+            && self.urls.is_empty()
+            && self.pems.is_empty()
+            && self.schemes.is_empty()
+            && self.commands.is_empty()
+            && self.values.is_empty()
+    }
+
+    /// What the rows of the table find.
+    pub(crate) fn rows(&mut self, text: &str, found: &mut Vec<Found>) {
+        for cut in [Cut::Word, Cut::Link] {
+            let mut run = Run { range: 0..0, rows: [None; ROWS.len()], any: false };
+            for (at, row) in &self.rows {
+                if ROWS.get(*row).is_none_or(|row| row.cut != cut) {
+                    continue;
+                }
+                if *at >= run.range.end {
+                    self.handed += run.search(text, found);
+                    run.range = around(text, *at, run.range.end, cut, &self.urls);
+                }
+                run.any = true;
+                if let Some(last) = run.rows.get_mut(*row) {
+                    *last = Some(*at);
+                }
+            }
+            self.handed += run.search(text, found);
+        }
+    }
+}
+
+/// A run, and the rows that concern it, each with its last mark.
+struct Run {
+    range: Range<usize>,
+    rows: [Option<usize>; ROWS.len()],
+    any: bool,
+}
+
+impl Run {
+    /// Searches each row once; gives the bytes that were handed over.
+    fn search(&mut self, text: &str, found: &mut Vec<Found>) -> usize {
+        if !std::mem::take(&mut self.any) {
+            return 0;
+        }
+        let Some(run) = text.get(self.range.clone()) else { return 0 };
+        let mut handed = 0;
+        for (number, last) in self.rows.iter_mut().enumerate() {
+            let Some(last) = last.take() else { continue };
+            let Some(row) = ROWS.get(number) else { continue };
+            handed += run.len();
+            let Some(hit) = pattern(number).and_then(|pattern| pattern.captures(run)) else { continue };
+            let Some(whole) = (1..hit.len()).find_map(|group| hit.get(group)).or_else(|| hit.get(0)) else {
+                continue;
+            };
+            let mut range = self.range.start + whole.start()..self.range.start + whole.end();
+            if super::shape::is_harmless(whole.as_str()) {
+                continue;
+            }
+            // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
+            let end = hit.get(0).map_or(range.end, |all| self.range.start + all.end());
+            if last >= end {
+                range.end = self.range.end;
+            }
+            found.push(Found::new(range, row.name));
+        }
+        handed
+    }
+}
+
+fn pattern(number: usize) -> Option<&'static Regex> {
+    let row = ROWS.get(number)?;
+    #[expect(clippy::expect_used, reason = "the patterns are constants, which a test builds")]
+    let build = || Regex::new(row.pattern).expect("a constant pattern");
+    Some(PATTERNS.get(number)?.get_or_init(build))
+}
+
+/// The run around `at`, which begins at `from` or later.
+pub(crate) fn around(text: &str, at: usize, from: usize, cut: Cut, urls: &[usize]) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let ends = |byte: &u8| match cut {
+        Cut::Word => byte.is_ascii_whitespace() || b"\"'`<>\\,;()[]{}|&?#@!^".contains(byte),
+        Cut::Link => byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte),
+    };
+    let head = bytes.get(from..at).unwrap_or_default();
+    let mut start = head.iter().rposition(ends).map_or(from, |found| from + found + 1);
+    let mut limit = bytes.len();
+    if cut == Cut::Link {
+        // Of several URLs in a row each is a run of its own.
+        let next = urls.partition_point(|url| *url <= at);
+        if let Some(before) = next.checked_sub(1).and_then(|before| urls.get(before)) {
+            start = start.max(scheme(bytes, *before, start));
+        }
+        if let Some(next) = urls.get(next).map(|next| scheme(bytes, *next, at + 1)) {
+            limit = next.max(at + 1);
+        }
+    }
+    let tail = bytes.get(at..limit).unwrap_or_default();
+    // A mark may hold a byte that ends runs, such as its own quote.
+    let end = tail.iter().skip(1).position(ends).map_or(limit, |found| at + 1 + found);
+    start..end
+}
+
+/// Where the scheme of the URL begins whose `://` stands at `at`.
+fn scheme(bytes: &[u8], at: usize, from: usize) -> usize {
+    let head = bytes.get(from.max(at.saturating_sub(32)).min(at)..at).unwrap_or_default();
+    let letters =
+        head.iter().rev().take_while(|byte| byte.is_ascii_alphanumeric() || b"+.-:".contains(byte)).count();
+    at - letters
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,55 @@
+//! Each row's samples, and that no text makes the work more than linear.
+
+use super::super::table::ROWS;
+use super::*;
+
+fn rows(text: &str) -> Vec<&'static str> {
+    let mut found = Vec::new();
+    Marks::of(text).rows(text, &mut found);
+    found.into_iter().map(|found| found.rule).collect()
+}
+
+#[test]
+fn every_row_finds_its_samples_and_not_the_others() {
+    for row in ROWS {
+        assert!(!row.from.is_empty(), "{} says where it comes from", row.name);
+        for text in row.yes {
+            assert!(rows(text).contains(&row.name), "{} does not find {text}", row.name);
+        }
+        for text in row.no {
+            assert!(!rows(text).contains(&row.name), "{} finds {text}", row.name);
+        }
+    }
+}
+
+#[test]
+fn every_row_has_a_name_of_its_own() {
+    let names: std::collections::BTreeSet<_> = ROWS.iter().map(|row| row.name).collect();
+    assert_eq!(names.len(), ROWS.len());
+}
+
+/// What was handed to the libraries for `one` repeated to `length` bytes, and what may be.
+fn handed(one: &str, length: usize) -> (usize, usize) {
+    let text = one.repeat(length / one.len());
+    let mut marks = Marks::of(&text);
+    let mut hit: Vec<usize> = marks.rows.iter().map(|(_, row)| *row).collect();
+    hit.sort_unstable();
+    hit.dedup();
+    marks.rows(&text, &mut Vec::new());
+    (marks.handed, (hit.len() + 1) * text.len())
+}
+
+#[test]
+fn the_bytes_that_are_searched_are_at_most_the_text_for_each_row_that_is_hit_and_once_more() {
+    for row in ROWS {
+        for mark in row.marks {
+            for apart in ["", "-", ".", " ", "://"] {
+                let (bytes, most) = handed(&format!("{mark}{apart}"), 64_000);
+                assert!(bytes <= most, "{mark}{apart}: {bytes} bytes, {most} at most");
+            }
+        }
+        let mark = row.marks.first().copied().unwrap_or_default();
+        let (bytes, most) = handed(&format!("{mark}-"), 8_000_000);
+        assert!(bytes <= most && bytes >= 8_000_000, "{mark}: {bytes} bytes of 8 MB, {most} at most");
+    }
+}

@@ -118,11 +118,13 @@ fn expect(case: &Case, event: &Watched, before: &mut Before) -> Expected {
             continue;
         }
         let health = if in_tree { health(entry, tree.as_ref()) } else { entry.get("health").cloned() };
+        let (states, place) = (expected.managed.get(&place(entry)).map(states), place(entry).join("/"));
+        // What Argo CD does not tell, of what it is about to delete, is as it was.
+        let before_it = || before.entries.get(&place).and_then(|state| state.get(3)).cloned();
         let states = match text(entry, "status") {
-            "OutOfSync" => expected.managed.get(&place(entry)).map(states).unwrap_or_default(),
+            "OutOfSync" => states.or_else(before_it).unwrap_or_default(),
             _ => Value::Null,
         };
-        let place = place(entry).join("/");
         let state =
             Value::from(vec![entry.clone(), health.clone().unwrap_or_default(), deployed.clone(), states]);
         if became_healthy || before.entries.get(&place) != Some(&state) {
@@ -136,23 +138,27 @@ fn expect(case: &Case, event: &Watched, before: &mut Before) -> Expected {
 
 /// What resources were deployed from.
 fn deployed(object: &Value) -> Value {
-    let part = |of: &Value| {
-        let of = |name: &str| of.get(name).cloned().unwrap_or_default();
-        Value::from(vec![of("revision"), of("revisions"), of("source"), of("sources")])
-    };
+    let names = ["revision", "revisions", "source", "sources"];
+    let part = |of: &Value| Value::from(names.map(|name| of.get(name).cloned().unwrap_or_default()).to_vec());
     let at = |pointer: &str| object.pointer(pointer).map(part).unwrap_or_default();
     let history = object.pointer("/status/history").and_then(Value::as_array).and_then(|all| all.last());
     let deployed = match history {
         Some(last) => part(last),
-        None => Value::from(vec![at("/status/sync"), at("/status/sync/comparedTo")]),
+        None => {
+            let (revisions, sources) = (at("/status/sync"), at("/status/sync/comparedTo"));
+            let of = |part: &Value, which| part.get(which).cloned().unwrap_or_default();
+            Value::from(vec![of(&revisions, 0), of(&revisions, 1), of(&sources, 2), of(&sources, 3)])
+        }
     };
     let succeeded =
         object.pointer("/status/operationState/phase").and_then(Value::as_str) == Some("Succeeded");
-    let result = at("/status/operationState/syncResult");
-    let aside = succeeded
-        && history.is_some()
-        && (result.get(0) != deployed.get(0) || result.get(1) != deployed.get(1));
-    Value::from(vec![deployed, if aside { result } else { Value::Null }])
+    let revisions = |of: &Value| match of.get("revisions").and_then(Value::as_array) {
+        Some(several) if !several.is_empty() => several.clone(),
+        _ => vec![Value::from(text(of, "revision"))],
+    };
+    let result = object.pointer("/status/operationState/syncResult").filter(|_| succeeded).map(revisions);
+    let aside = result.filter(|result| history.is_some_and(|last| revisions(last) != *result));
+    Value::from(vec![deployed, Value::from(aside.unwrap_or_default())])
 }
 
 /// Live and wanted, but for what the cluster counts and tells by itself.

@@ -130,7 +130,7 @@ pub(super) fn redactor() -> Redactor {
 }
 
 /// Plays every round of `case` in order. `paired`: live states come from `managed-resources` where an
-/// observer saw the same resourceVersion.
+/// observer saw the same resourceVersion; what is remembered is what it is without.
 pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> Playback<'a> {
     let redactor = redactor();
     // The fork of Argo CD that was recorded gives raw manifests.
@@ -154,8 +154,13 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
         let event = &watched[at];
         let states = observed.as_ref().and_then(|states| states.answer(case, line, &mut playback.pairs));
         let known = memory.remove(&event.event.key).flatten();
-        let mut answers = Answers::new(case, &line.calls, states.clone());
+        let mut answers = Answers::new(case, &line.calls, None);
         let enriched = enrich(event, known.as_ref(), line.t, &settings, &redactor, |ask| answers.answer(ask));
+        // The same round with the same memory: live states that stand here and there alone would look like drift.
+        let paired = states.as_ref().map(|states| {
+            let mut answers = Answers::new(case, &line.calls, Some(states.clone()));
+            enrich(event, known.as_ref(), line.t, &settings, &redactor, |ask| answers.answer(ask))
+        });
         // Two watches saw the same event; which was told first is chance.
         let until = last_post(case, line) + 1.0;
         let mut newer = Vec::new();
@@ -174,6 +179,10 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
         let (known, reports) = match enriched {
             Ok(enriched) => (remember(known, &enriched), enriched.reports),
             Err(_) => (known, Vec::new()),
+        };
+        let reports = match paired {
+            Some(paired) => paired.map(|paired| paired.reports).unwrap_or_default(),
+            None => reports,
         };
         memory.insert(event.event.key.clone(), known);
         playback.rounds.push(Played { line, watched: event, reports, parent_status, newer });

@@ -25,6 +25,8 @@ pub enum Reason {
     Malformed,
     /// The answer or the object is larger than its limit.
     TooLarge,
+    /// The object or an answer took longer to work on than it may.
+    TooSlow,
     /// The body ended before its end.
     CutShort,
     /// The peer's certificate does not verify.
@@ -39,7 +41,7 @@ pub enum Reason {
 
 impl Reason {
     /// All reasons, for tests and for metrics that start at zero.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::Timeout,
         Self::Unreachable,
         Self::ServerError,
@@ -50,6 +52,7 @@ impl Reason {
         Self::Refused,
         Self::Malformed,
         Self::TooLarge,
+        Self::TooSlow,
         Self::CutShort,
         Self::Tls,
         Self::Redirect,
@@ -71,6 +74,7 @@ impl Reason {
             Self::Refused => "refused",
             Self::Malformed => "malformed",
             Self::TooLarge => "too_large",
+            Self::TooSlow => "too_slow",
             Self::CutShort => "cut_short",
             Self::Tls => "tls",
             Self::Redirect => "redirect",

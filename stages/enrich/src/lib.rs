@@ -7,6 +7,7 @@ mod answers;
 mod application;
 mod canonical;
 pub mod client;
+pub mod content;
 mod faults;
 pub mod fetch;
 mod glance;

@@ -3,23 +3,28 @@
 //! takes: an event and what the ledger knows - gives: [`Enriched`] - calls: what the event's [`Round`] asks,
 //! at the same time where it may - fails: as the round says; retries while Argo CD's settings are not known.
 //!
-//! The round decides and builds; this only fetches for it, and bounds the time and the bytes of an event.
+//! The round decides and builds; this only fetches for it, and bounds the time and the bytes of an event. What the round
+//! does with more than a little content is done in threads of its own, under a limit of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
-use pipeline_core::{Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn, Uid};
+use pipeline_core::{
+    Cause, Change, Digest, Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn,
+    Uid,
+};
 use pipeline_redact::Redactor;
 use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
 use crate::client::{self, ArgoCd, ConfigError, Trip};
+use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
 use crate::glance::Glance;
-use crate::round::{self, Answer, Ask, Begun, Round};
+use crate::round::{self, Answer, Ask, Begun, Facts, Round};
 use crate::settings::{self, Current, Known, SettingsWatch};
 
 /// How events are enriched.
@@ -31,6 +36,8 @@ pub struct Config {
     pub fetch: fetch::Config,
     /// Where its settings come from.
     pub settings: settings::Config,
+    /// How what is read is worked on.
+    pub content: content::Config,
     /// All calls of one event end within this time.
     pub event_timeout: Duration,
     /// How long an event waits for the settings before it is put off.
@@ -52,6 +59,7 @@ impl Config {
             argocd,
             fetch: fetch::Config::default(),
             settings: settings::Config::default(),
+            content: content::Config::default(),
             event_timeout: Duration::from_secs(120),
             settings_wait: Duration::from_secs(5),
             parallel: 8,
@@ -83,6 +91,7 @@ impl Config {
             parallel: self.parallel.max(1),
             event_bytes: self.event_bytes,
             glance: Glance::default(),
+            content: self.content.build(),
             held: Arc::new(Semaphore::new(budget as usize)),
             budget,
             needed: Cache::new(10_000),
@@ -109,6 +118,7 @@ struct Inner {
     parallel: usize,
     event_bytes: usize,
     glance: Glance,
+    content: Content,
     /// KiB of answers and reports that may be held.
     held: Arc<Semaphore>,
     budget: u32,
@@ -169,38 +179,52 @@ impl Enrich for ArgoCdEnrichment {
         known: Option<&Record>,
         turn: &Turn,
     ) -> Result<Enriched, StageError> {
-        let inner = &*self.inner;
+        let inner = &self.inner;
         let argocd = inner.settings().await?;
-        let (found, text) = inner.glance.of(event, known);
+        let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
+        let Some((found, text)) = inner.glance(event, known, &trip).await else {
+            return Err(StageError::retry(Reason::Timeout, Unworked::NoPlace));
+        };
         let was_looked_at = || inner.fetcher.was_looked_at(&event.key);
         if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, was_looked_at)) {
             return Ok(enriched);
         }
-        let settings = argocd.settings();
-        let mut found = None;
-        let begun = Round::begin_noting(event, known, turn, &settings, &inner.redactor, &mut found)?;
-        match (text, found) {
-            (Some(text), Some(found)) => inner.glance.note(event, text, found),
-            _ => inner.glance.forget(event),
+        // Without a text, of what is gone or no object, each state is another one.
+        let content = text.unwrap_or_else(|| Digest::of(&event.version.0.to_be_bytes()));
+        let asked_for = event.cause == Cause::Owed;
+        if !asked_for && let Err(given_up) = inner.content.admit(&event.uid, content) {
+            return inner.without_content(event, known, turn, &argocd).unwrap_or(Err(given_up));
         }
-        let mut round = match begun {
-            Begun::Done(enriched) => return Ok(enriched),
-            Begun::Go(round) => round,
-        };
-        let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
-        // The round holds the answers until the reports are built; they are held until they are told.
-        let Some(room) = inner.room(event, &trip).await else {
-            // Without its answers no report is made: what is short is memory here, not what Argo CD knows.
-            return Err(StageError::retry(Reason::Timeout, NoRoom));
-        };
-        let bytes = inner.answer(&mut round, &trip, &argocd.namespace).await?;
-        inner.note_need(&event.uid, kibibytes(bytes));
-        if let Some(raw_manifests) = round.learned() {
-            argocd.learn(raw_manifests);
+        match inner.work(event, known, turn, (&argocd, &trip), text).await {
+            Ok(enriched) => {
+                inner.content.worked(&event.uid);
+                Ok(enriched)
+            }
+            Err(Failed::Stage(error)) => Err(error),
+            Err(Failed::Unworked(why)) => {
+                let failed = inner.content.failed(&event.key, &event.uid, content, why);
+                let gone = (!failed.is_retry()).then(|| inner.without_content(event, known, turn, &argocd));
+                gone.flatten().unwrap_or(Err(failed))
+            }
         }
-        let enriched = round.finish().map_err(|error| put_off(error, &trip))?;
-        turn.room.hold(inner.fitted(room, &enriched));
-        Ok(enriched)
+    }
+}
+
+/// Why an event was not enriched.
+enum Failed {
+    Stage(StageError),
+    Unworked(Unworked),
+}
+
+impl From<StageError> for Failed {
+    fn from(error: StageError) -> Self {
+        Self::Stage(error)
+    }
+}
+
+impl From<Unworked> for Failed {
+    fn from(why: Unworked) -> Self {
+        Self::Unworked(why)
     }
 }
 
@@ -213,22 +237,125 @@ impl Inner {
         known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
     }
 
+    /// What can be told of an event at a glance; `None` when its time is over before.
+    async fn glance(
+        self: &Arc<Self>,
+        event: &Event,
+        known: Option<&Record>,
+        trip: &Trip,
+    ) -> Option<(Option<Facts>, Option<Digest>)> {
+        let size = event.size();
+        if size <= SMALL {
+            return Some(self.glance.of(event, known));
+        }
+        let (this, of, known) = (self.clone(), event.clone(), known.cloned());
+        let glance = move || this.glance.of(&of, known.as_ref());
+        self.content.work(&event.key, size, trip.deadline, glance).await.ok()
+    }
+
+    /// Enriches an event that is worth it.
+    async fn work(
+        self: &Arc<Self>,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        (argocd, trip): (&Known, &Trip),
+        text: Option<Digest>,
+    ) -> Result<Enriched, Failed> {
+        let (begun, found) = self.begin(event, known, turn, (argocd, trip)).await?;
+        match (text, found) {
+            (Some(text), Some(found)) => self.glance.note(event, text, found),
+            _ => self.glance.forget(event),
+        }
+        let round = match begun? {
+            Begun::Done(enriched) => return Ok(enriched),
+            Begun::Go(round) => round,
+        };
+        // The round holds the answers until the reports are built; they are held until they are told.
+        let Some(room) = self.room(event, trip).await else {
+            // Without its answers no report is made: what is short is memory here, not what Argo CD knows.
+            return Err(StageError::retry(Reason::Timeout, NoRoom).into());
+        };
+        let (round, bytes) = self.answer(event, round, trip, &argocd.namespace).await?;
+        self.note_need(&event.uid, kibibytes(bytes));
+        if let Some(raw_manifests) = round.learned() {
+            argocd.learn(raw_manifests);
+        }
+        let bytes = bytes.saturating_add(event.size());
+        let enriched = self.content.work(&event.key, bytes, trip.deadline, move || round.finish()).await?;
+        let enriched = enriched.map_err(|error| put_off(error, trip))?;
+        turn.room.hold(self.fitted(room, &enriched));
+        Ok(enriched)
+    }
+
+    async fn begin(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        (argocd, trip): (&Known, &Trip),
+    ) -> Result<(Result<Begun, StageError>, Option<Facts>), Unworked> {
+        let (settings, size) = (argocd.settings(), event.size());
+        let mut found = None;
+        if size <= SMALL {
+            let begun = Round::begin_noting(event, known, turn, &settings, &self.redactor, &mut found);
+            return Ok((begun, found));
+        }
+        let (of, known, turn, redactor) =
+            (event.clone(), known.cloned(), turn.clone(), self.redactor.clone());
+        let begin = move || {
+            let begun = Round::begin_noting(&of, known.as_ref(), &turn, &settings, &redactor, &mut found);
+            (begun, found)
+        };
+        self.content.work(&event.key, size, trip.deadline, begin).await
+    }
+
+    /// What can be told of an application whose content cannot be worked on: that it is gone, if it is.
+    fn without_content(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        argocd: &Known,
+    ) -> Option<Result<Enriched, StageError>> {
+        let gone =
+            event.is_deleted().then(|| Event { change: Change::Deleted { body: None }, ..event.clone() })?;
+        match Round::begin(&gone, known, turn, &argocd.settings(), &self.redactor) {
+            Ok(Begun::Done(enriched)) => Some(Ok(enriched)),
+            // Nothing is asked for without an object.
+            Ok(Begun::Go(_)) => None,
+            Err(error) => Some(Err(error)),
+        }
+    }
+
     /// Answers whatever the round asks, until it asks nothing more. Gives the bytes that it was given.
-    async fn answer(&self, round: &mut Round, trip: &Trip, namespace: &str) -> Result<usize, StageError> {
+    async fn answer(
+        &self,
+        event: &Event,
+        mut round: Box<Round>,
+        trip: &Trip,
+        namespace: &str,
+    ) -> Result<(Box<Round>, usize), Failed> {
         let mut bytes = 0;
         for _ in 0..MOST_TURNS {
             let asks = round.asks();
             if asks.is_empty() {
-                return Ok(bytes);
+                return Ok((round, bytes));
             }
             let mut answers = futures::stream::iter(asks)
                 .map(|ask| self.fetch(ask, trip, namespace))
                 .buffer_unordered(self.parallel);
             while let Some((ask, answer)) = answers.next().await {
-                round.answer(&ask, self.within_bounds(answer, &mut bytes));
+                let answer = self.within_bounds(answer, &mut bytes);
+                let size = if let Answer::Body(body) = &answer { body.len() } else { 0 };
+                let read = move || {
+                    round.answer(&ask, answer);
+                    round
+                };
+                round = self.content.work(&event.key, size, trip.deadline, read).await?;
             }
         }
-        Err(StageError::retry(Reason::Malformed, Endless))
+        Err(StageError::retry(Reason::Malformed, Endless).into())
     }
 
     async fn fetch(&self, ask: Ask, trip: &Trip, namespace: &str) -> (Ask, Answer) {

@@ -374,8 +374,9 @@ impl Inner {
         }
         for (peer, calls) in CALLS {
             self.call_duration.with_label_values(&[peer.as_str()]);
-            // A call is never given up for want of disk space, nor because the process stops.
-            let of_calls = |reason: &Reason| !matches!(reason, Reason::Io | Reason::Stopping);
+            // A call is never given up for want of disk space, nor for its content, nor because the process stops.
+            let of_calls =
+                |reason: &Reason| !matches!(reason, Reason::Io | Reason::TooSlow | Reason::Stopping);
             for reason in Reason::ALL.into_iter().filter(of_calls) {
                 self.call_failures.with_label_values(&[peer.as_str(), reason.as_str()]);
             }

@@ -11,7 +11,7 @@ use pipeline_engine::ownership::Replica;
 use super::build;
 use crate::config::{Bus, BusCredentials, Config, Leases, Token};
 
-/// How the bus is reached. Reads the files that the settings name, which must be there.
+/// How the bus is reached. Reads the files that the settings name, which must be there; they are followed afterwards.
 ///
 /// # Errors
 /// When one of them cannot be read, or does not hold what it should; it names the setting and the file.
@@ -62,15 +62,18 @@ async fn credentials(given: &BusCredentials) -> anyhow::Result<jetstream::Creden
             if !seed.expose_secret().starts_with("SU") {
                 bail!("bus.nkeyFile: {} holds no seed of a user, which begins with SU", path.display());
             }
-            jetstream::Credentials::Nkey(seed)
+            jetstream::Credentials::Nkey(jetstream::Secret::File(path.clone()))
         }
     })
 }
 
-async fn secret(at: &str, token: &Token) -> anyhow::Result<SecretString> {
+async fn secret(at: &str, token: &Token) -> anyhow::Result<jetstream::Secret> {
     match token {
-        Token::Value(value) => Ok(value.clone()),
-        Token::File(path) => line(at, path).await,
+        Token::Value(value) => Ok(value.clone().into()),
+        Token::File(path) => {
+            line(at, path).await?;
+            Ok(jetstream::Secret::File(path.clone()))
+        }
         Token::None | Token::Secret { .. } => bail!("{at}: is not set"),
     }
 }

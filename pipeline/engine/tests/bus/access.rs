@@ -9,14 +9,16 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
 use pipeline_core::{SecretString, Shutdown};
-use pipeline_engine::bus::jetstream::{Config, ConnectError, Credentials, JetStream, Tls, connect};
+use pipeline_engine::bus::jetstream::{Config, ConnectError, Credentials, JetStream, Secret, Tls, connect};
 use tempfile::TempDir;
 use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
+use pipeline_engine::bus::{Keep, Subject};
+
 use crate::server::Server;
-use crate::world::{config, connected, durable, published, soon, state};
+use crate::world::{SOURCE, config, connected, durable, published, soon, state};
 
 /// What this thread logs, one event a line.
 #[derive(Clone, Default)]
@@ -79,8 +81,8 @@ async fn until(what: &str, done: impl Fn() -> bool) {
     soon(what, waiting).await;
 }
 
-fn secret(text: &str) -> SecretString {
-    SecretString::from(text)
+fn secret(text: &str) -> Secret {
+    SecretString::from(text).into()
 }
 
 const REFUSED: &str =
@@ -127,6 +129,58 @@ async fn a_password_that_is_wrong_from_now_on_is_said_once_too() {
     until("the connection in the log", twice).await;
     let said = log.said();
     assert_eq!(said, ["WARN the connection to the bus is lost; trying on", REFUSED]);
+}
+
+#[tokio::test]
+async fn a_password_that_is_rotated_under_load_costs_no_message() {
+    let mut server = Server::with("authorization { user: runtime, password: first }");
+    let file = tempfile::NamedTempFile::new().unwrap();
+    std::fs::write(file.path(), "first\n").unwrap();
+    let (log, _guard) = Log::begin();
+    let credentials =
+        Credentials::Password { user: "runtime".into(), password: Secret::File(file.path().to_owned()) };
+    let bus = connected(Config { credentials, ..config(&server) }).await;
+    usable(&bus).await;
+    let connections = || log.text().matches("the bus is connected").count();
+    let stop = Shutdown::new();
+    let (sender, stopped) = (bus.clone(), stop.clone());
+    // One after the other, each until it is taken.
+    let load = tokio::spawn(async move {
+        let mut sent = 0;
+        while !stopped.is_cancelled() {
+            sent += 1;
+            let message = state("u", 1 + sent, 10);
+            let subject = Subject::of(SOURCE, 0, &message, Keep::of(&message, None));
+            while sender.publish(&subject, &message).await.is_err() {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        }
+        sent
+    });
+    // What the file holds is in force at once, also for a connection that stands.
+    std::fs::write(file.path(), "first").unwrap();
+    until("a connection with the file as it is", || connections() >= 2).await;
+    // The server takes the new one alone, and it stands in the file before the server goes, or after.
+    for (old, new, before) in [("first", "second", true), ("second", "third", false)] {
+        let known = connections();
+        if before {
+            std::fs::write(file.path(), new).unwrap();
+        }
+        server.kill();
+        server.change(&format!("password: {old}"), &format!("password: {new}"));
+        server.restart();
+        if !before {
+            let refusals = server.log().matches("authentication error").count();
+            until("a refusal", || server.log().matches("authentication error").count() > refusals).await;
+            std::fs::write(file.path(), new).unwrap();
+        }
+        until("the next connection", || connections() > known && bus.is_connected()).await;
+    }
+    stop.cancel();
+    let sent = soon("the load", load).await.unwrap();
+    assert!(sent > 0, "nothing was under way");
+    published(&bus, &state("u", 2 + sent, 10)).await;
+    assert!(!log.text().contains("third"), "{}", log.text());
 }
 
 #[tokio::test]

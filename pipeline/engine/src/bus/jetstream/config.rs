@@ -4,10 +4,9 @@ use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use async_nats::ServerAddr;
-use pipeline_core::SecretString;
-
+use super::Credentials;
 use crate::bus::{Prefix, PrefixError};
+use async_nats::ServerAddr;
 
 /// How to reach the bus and what stands there.
 #[derive(Debug, Clone)]
@@ -55,41 +54,7 @@ impl Default for Config {
     }
 }
 
-/// Who asks; secrets are masked in what is printed.
-#[derive(Debug, Clone, Default)]
-pub enum Credentials {
-    /// Nobody in particular.
-    #[default]
-    None,
-    /// A user and a password.
-    Password {
-        /// The user.
-        user: String,
-        /// The password.
-        password: SecretString,
-    },
-    /// A token.
-    Token(SecretString),
-    /// A credentials file: JWT and seed of a user. Read when connecting for the first time.
-    File(PathBuf),
-    /// The seed of a user's NKEY.
-    Nkey(SecretString),
-}
-
-impl Credentials {
-    /// What kind, for a log.
-    pub(super) const fn kind(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Password { .. } => "user and password",
-            Self::Token(_) => "token",
-            Self::File(_) => "credentials file",
-            Self::Nkey(_) => "nkey",
-        }
-    }
-}
-
-/// TLS to the server; all files are PEM.
+/// TLS to the server; all files are PEM, read for each connection.
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
     /// Who signed the server's certificate; without it the system's roots.
@@ -171,6 +136,8 @@ impl Config {
 
 #[cfg(test)]
 mod tests {
+    use pipeline_core::SecretString;
+
     use super::*;
 
     fn refused(change: impl FnOnce(&mut Config)) -> String {
@@ -215,7 +182,7 @@ mod tests {
 
     #[test]
     fn what_is_printed_holds_no_secret() {
-        let password = || SecretString::from("canary");
+        let password = || SecretString::from("canary").into();
         for credentials in [
             Credentials::Password { user: "u".into(), password: password() },
             Credentials::Token(password()),

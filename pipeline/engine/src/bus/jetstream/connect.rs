@@ -1,14 +1,17 @@
 //! Connects, and stays connected.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use async_nats::jetstream::context::ContextBuilder;
-use async_nats::{Client, ConnectErrorKind, ConnectOptions};
-use pipeline_core::{ExposeSecret as _, Shutdown};
+use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions};
+use pipeline_core::{Digest, Shutdown};
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
+use super::credentials::{digests, follow};
 use super::events::Said;
 use super::publish::{IN_FLIGHT, ROOM_KIB};
 use super::replaced::Numbers;
@@ -24,7 +27,7 @@ pub enum ConnectError {
     /// A setting cannot be used.
     #[error(transparent)]
     Config(#[from] ConfigError),
-    /// The credentials file cannot be read, or is none.
+    /// A file of the credentials cannot be read, or holds none.
     #[error("reading the bus's credentials file failed")]
     Credentials(#[source] std::io::Error),
     /// The runtime stops.
@@ -48,9 +51,10 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
     let servers = config.servers()?;
     let said = Arc::new(Said::new(config.credentials.kind()));
+    let files = Files::of(&config).await?;
     let mut attempt = 0;
     let client = loop {
-        let options = options(&config, Arc::clone(&said)).await?;
+        let options = options(&config, Arc::clone(&said));
         let tried = tokio::select! {
             tried = options.connect(servers.clone()) => tried,
             () = stop.cancelled() => return Err(ConnectError::Stopped),
@@ -65,7 +69,7 @@ pub async fn connect(config: Config, stop: &Shutdown) -> Result<JetStream, Conne
             () = stop.cancelled() => return Err(ConnectError::Stopped),
         }
     };
-    Ok(open(client, config, prefix))
+    Ok(open(client, config, prefix, files))
 }
 
 /// Tries each server once, for a person who waits; once connected reconnects for ever.
@@ -76,17 +80,39 @@ pub async fn connect_once(config: Config) -> Result<JetStream, ConnectError> {
     config.check()?;
     let prefix = Prefix::new(&config.prefix).map_err(ConfigError::from)?;
     let kind = config.credentials.kind();
-    let options = options(&config, Arc::new(Said::new(kind))).await?;
+    let files = Files::of(&config).await?;
+    let options = options(&config, Arc::new(Said::new(kind)));
     let client = options.connect(config.servers()?).await.map_err(|error| match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => {
             ConnectError::Refused(kind)
         }
         _ => ConnectError::Away(error),
     })?;
-    Ok(open(client, config, prefix))
+    Ok(open(client, config, prefix, files))
 }
 
-fn open(client: Client, config: Config, prefix: Prefix) -> JetStream {
+/// The files that say who asks and whom to trust, and what they held before the first connection.
+struct Files(Vec<PathBuf>, Vec<Option<Digest>>);
+
+impl Files {
+    /// What cannot be used at the start is an error; what cannot be used later is tried again.
+    async fn of(config: &Config) -> Result<Self, ConnectError> {
+        let mut files: Vec<PathBuf> = config.credentials.file().map(Path::to_owned).into_iter().collect();
+        if let Some(tls) = &config.tls {
+            files.extend(tls.ca.clone());
+            files.extend(
+                tls.identity.iter().flat_map(|(certificate, key)| [certificate.clone(), key.clone()]),
+            );
+        }
+        let held = digests(&files).await;
+        config.credentials.answer(b"").await.map_err(ConnectError::Credentials)?;
+        Ok(Self(files, held))
+    }
+}
+
+fn open(client: Client, config: Config, prefix: Prefix, Files(files, held): Files) -> JetStream {
+    let following = (!files.is_empty())
+        .then(|| AbortOnDropHandle::new(tokio::spawn(follow(client.clone(), files, held))));
     let context = ContextBuilder::new()
         .timeout(config.timeout)
         .ack_timeout(config.timeout)
@@ -101,12 +127,23 @@ fn open(client: Client, config: Config, prefix: Prefix) -> JetStream {
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             numbers: Arc::new(Numbers::default()),
             epoch: AtomicU64::new(0),
+            _following: following,
         }),
     }
 }
 
-async fn options(config: &Config, said: Arc<Said>) -> Result<ConnectOptions, ConnectError> {
-    let options = ConnectOptions::new()
+fn options(config: &Config, said: Arc<Said>) -> ConnectOptions {
+    let options = match config.credentials.clone() {
+        Credentials::None => ConnectOptions::new(),
+        credentials => {
+            let credentials = Arc::new(credentials);
+            ConnectOptions::with_auth_callback(move |nonce| {
+                let credentials = Arc::clone(&credentials);
+                async move { credentials.answer(&nonce).await.map_err(AuthError::new) }
+            })
+        }
+    };
+    let options = options
         .name("gitops-runtime")
         .max_reconnects(None)
         .reconnect_delay_callback(pause)
@@ -118,28 +155,16 @@ async fn options(config: &Config, said: Arc<Said>) -> Result<ConnectOptions, Con
             said.hear(event);
             std::future::ready(())
         });
-    let options = match &config.credentials {
-        Credentials::None => options,
-        Credentials::Password { user, password } => {
-            options.user_and_password(user.clone(), password.expose_secret().to_owned())
-        }
-        Credentials::Token(token) => options.token(token.expose_secret().to_owned()),
-        Credentials::File(path) => {
-            let text = tokio::fs::read_to_string(path).await.map_err(ConnectError::Credentials)?;
-            options.credentials(&text).map_err(ConnectError::Credentials)?
-        }
-        Credentials::Nkey(seed) => options.nkey(seed.expose_secret().to_owned()),
-    };
-    let Some(tls) = &config.tls else { return Ok(options) };
+    let Some(tls) = &config.tls else { return options };
     let options = options.require_tls(true);
     let options = match &tls.ca {
         Some(ca) => options.add_root_certificates(ca.clone()),
         None => options,
     };
-    Ok(match &tls.identity {
+    match &tls.identity {
         Some((certificate, key)) => options.add_client_certificate(certificate.clone(), key.clone()),
         None => options,
-    })
+    }
 }
 
 /// The pause before an attempt, counted from 1: none before the first, then from 100 ms doubled up to 8 s, less up to half

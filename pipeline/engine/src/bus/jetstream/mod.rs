@@ -37,6 +37,7 @@ mod bucket;
 mod config;
 mod connect;
 mod consume;
+mod credentials;
 mod ensure;
 mod events;
 mod headers;
@@ -53,15 +54,17 @@ use std::time::Duration;
 
 use async_nats::jetstream;
 use tokio::sync::Semaphore;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::{EncodeError, Prefix, SubjectError};
 
 pub use bucket::{
     Bucket, BucketShow, Change, Entry, Expect, LEASES, LEDGER, PutError, Watch, Watched, Writing,
 };
-pub use config::{Config, ConfigError, Credentials, Tls};
+pub use config::{Config, ConfigError, Tls};
 pub use connect::{ConnectError, connect, connect_once};
 pub use consume::{Acker, Deliveries, Delivery, Unread};
+pub use credentials::{Credentials, Secret};
 pub use ensure::{Difference, Ensured};
 pub use leases::LeaseBucket;
 pub use publish::{Published, Refusal, Sent};
@@ -85,6 +88,8 @@ struct Inner {
     numbers: Arc<replaced::Numbers>,
     /// In which this process publishes; 0 is none.
     epoch: AtomicU64,
+    /// Follows the files that say who asks; ends with this.
+    _following: Option<AbortOnDropHandle<()>>,
 }
 
 /// Why something on the bus failed.

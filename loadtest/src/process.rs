@@ -2,7 +2,7 @@
 //! its log, and stopped with its parent.
 
 use std::collections::VecDeque;
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
@@ -15,6 +15,8 @@ use tokio::process::{Child, Command};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+/// The variable that names the binary, where that has been built.
+const PROGRAM: &str = "LOADTEST_PROGRAM";
 /// Log lines of a process that are kept, the oldest dropped first.
 const KEPT_LINES: usize = 20_000;
 
@@ -224,11 +226,16 @@ pub async fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-/// `gitops-runtime` beside this program, built first where this program runs out of a cargo workspace.
+/// `gitops-runtime`: the one that `LOADTEST_PROGRAM` names, else the one beside this program, built first where this
+/// program runs out of a cargo workspace.
 ///
 /// # Errors
 /// When it can neither be built nor found.
 pub async fn binary() -> anyhow::Result<PathBuf> {
+    if let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) {
+        anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
+        return Ok(program);
+    }
     let here = std::env::current_exe().context("find this program")?;
     let mut folder = here.parent().context("the folder of this program")?;
     if folder.ends_with("deps") {
@@ -237,10 +244,12 @@ pub async fn binary() -> anyhow::Result<PathBuf> {
     let program = folder.join(format!("gitops-runtime{}", std::env::consts::EXE_SUFFIX));
     if let (Some(cargo), Some(manifest)) = (std::env::var_os("CARGO"), workspace()) {
         let mut build = Command::new(cargo);
-        build.args(["build", "--quiet", "--package", "gitops-runtime", "--manifest-path"]).arg(manifest);
-        if folder.ends_with("release") {
-            build.arg("--release");
-        }
+        // With the features that the whole workspace asks of others' crates: a package by itself asks for fewer, and most
+        // of them would be built once more.
+        build
+            .args(["build", "--quiet", "--workspace", "--bin", "gitops-runtime", "--manifest-path"])
+            .arg(manifest);
+        build.arg("--profile").arg(profile(folder));
         if !has_make().await {
             // The allocator of releases cannot be built; the system's is a slower one.
             build.arg("--no-default-features");
@@ -254,6 +263,14 @@ pub async fn binary() -> anyhow::Result<PathBuf> {
         bail!("there is no {}; build it with `cargo build --package gitops-runtime`", program.display());
     }
     Ok(program)
+}
+
+/// The profile that a folder of programs is of: only that of `dev` is named otherwise.
+fn profile(folder: &Path) -> &OsStr {
+    match folder.file_name() {
+        Some(name) if name != "debug" => name,
+        _ => OsStr::new("dev"),
+    }
 }
 
 async fn has_make() -> bool {
@@ -288,6 +305,13 @@ mod tests {
         assert_eq!(served_at(line), Some("127.0.0.1:4321".parse().unwrap()));
         assert_eq!(served_at(r#"{"fields":{"message":"listed","address":"127.0.0.1:1"}}"#), None);
         assert_eq!(served_at("no json"), None);
+    }
+
+    #[test]
+    fn the_binary_is_built_as_this_program_was() {
+        for (folder, name) in [("t/debug", "dev"), ("t/release", "release"), ("t/x86_64/image", "image")] {
+            assert_eq!(profile(Path::new(folder)), name);
+        }
     }
 
     #[tokio::test]

@@ -24,6 +24,8 @@ use crate::sim::Simulation;
 
 /// How long it may take from the start to the first answer.
 const STARTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take from a signal to its end.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
 /// How often a page is asked for while something is waited for.
 const LOOK: Duration = Duration::from_millis(50);
 
@@ -119,7 +121,7 @@ impl Reporter {
     /// serves.
     ///
     /// # Errors
-    /// When it cannot be started, or does not serve within 30 s; the end of its log stands in the error.
+    /// When it cannot be started, or does not serve within a minute; the end of its log stands in the error.
     pub async fn start(program: &Path, simulation: &Simulation, more: &Value) -> anyhow::Result<Self> {
         let mut settings = Self::settings();
         merge(&mut settings, more);
@@ -244,10 +246,10 @@ impl Reporter {
     /// Kills it (SIGKILL) and waits for its end.
     ///
     /// # Errors
-    /// When it had ended before, or does not end within 30 s.
+    /// When it had ended before, or does not end within a minute.
     pub async fn kill(&mut self) -> anyhow::Result<()> {
         self.process.signal("KILL").await?;
-        self.process.wait(Duration::from_secs(30)).await.map(drop)
+        self.process.wait(ENDS_WITHIN).await.map(drop)
     }
 
     /// Kills it (SIGKILL) in this instant, without the detour over another program, and waits for its end.
@@ -269,9 +271,9 @@ impl Reporter {
     /// Asks it to stop and waits for its end.
     ///
     /// # Errors
-    /// When it does not end within 30 s, or not with success.
+    /// When it does not end within a minute, or not with success.
     pub async fn stop(self) -> anyhow::Result<()> {
-        let status = self.process.stop(Duration::from_secs(30)).await?;
+        let status = self.process.stop(ENDS_WITHIN).await?;
         if !status.success() {
             bail!("the reporter ended with {status}");
         }

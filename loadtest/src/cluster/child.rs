@@ -16,8 +16,10 @@ use anyhow::{Context as _, bail};
 use tokio::process::Command;
 use tokio::sync::{mpsc, watch};
 
-/// How long a program may take to end after SIGTERM, unless its [`Spec`] says otherwise, and after SIGKILL.
+/// How long a program may take to end after SIGTERM before it is killed, unless its [`Spec`] says otherwise.
 const PATIENCE: Duration = Duration::from_secs(10);
+/// How long the kernel may take to end it after SIGKILL, on a machine that writes its memory to a busy disk.
+const KILLED_WITHIN: Duration = Duration::from_secs(60);
 /// Lines of a log that are put into an error.
 const TOLD: usize = 12;
 /// Bytes at the end of a log in which those lines are looked for.
@@ -140,7 +142,7 @@ impl Child {
     /// # Errors
     /// When it does not end.
     pub async fn kill(&self) -> anyhow::Result<()> {
-        self.end(Signal::Kill, PATIENCE).await
+        self.end(Signal::Kill, KILLED_WITHIN).await
     }
 
     /// Asks it to end (SIGTERM), kills it when its patience is over, and waits; nothing happens when it has ended

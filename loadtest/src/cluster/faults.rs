@@ -43,11 +43,11 @@ Examples:
     loadtest cluster faults --rounds 10 --seed 1";
 
 /// How long Argo CD may take to come to rest.
-const RESTS_WITHIN: Duration = Duration::from_secs(120);
+const RESTS_WITHIN: Duration = Duration::from_secs(240);
 /// It is at rest when so long no application has changed, and none is synced or deleted.
 const REST: Duration = Duration::from_secs(2);
 /// How long the reporter may hold events when all is right.
-const IDLE_WITHIN: Duration = Duration::from_secs(20);
+const IDLE_WITHIN: Duration = Duration::from_secs(60);
 /// How a line of the audit's verdict begins that tells of a right that was refused.
 const REFUSED: &str = "answered 403: ";
 /// What the reporter's rights are about.
@@ -55,7 +55,7 @@ const GRANTED: &str = " applications.argoproj.io ";
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the right reports may take: a fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(100);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Arguments of `loadtest cluster faults`.
 #[derive(Debug, Clone, clap::Args)]
@@ -269,8 +269,9 @@ async fn rest(stage: &Stage) -> anyhow::Result<Option<String>> {
 async fn verdict(stage: &Stage, names: &[String]) -> anyhow::Result<Vec<String>> {
     let mut wrong = oracle::judge(&stage.judge()?, names, PATIENCE).await?;
     // Argo CD looks at every application once a minute, whether it changes or not.
+    let reporter = stage.reporter.running().await?;
     if let Err(error) =
-        stage.reporter.wait(IDLE_WITHIN, "the reporter to hold nothing", |now| now.total.idle()).await
+        reporter.wait(IDLE_WITHIN, "the reporter to hold nothing", |now| now.total.idle()).await
     {
         wrong.push(format!("{error:#}"));
     }

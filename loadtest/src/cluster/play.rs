@@ -22,17 +22,21 @@ use super::argocd::{ArgoCd, Client, SyncRequest};
 use super::git::{BRANCH, Commit as GitCommit, Git, Repository};
 use super::objects::{Objects, Patch as PatchKind, Propagation, Reference};
 use super::scenario::{
-    Commit, Create, Delete, Ends, Link, ObjectName, Observe, Patch, Scenario, Step, Sync, Wait,
+    Commit, Create, Delete, Ends, Lifecycle, Link, ObjectName, Observe, Patch, Scenario, Step, Sync, Wait,
 };
 use crate::sim::platform::PlatformSim;
 use state::State;
 
 /// How often something is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(150);
+/// How long a commit that was not compared with may have been overlooked before Argo CD is asked again.
+const ASK_AGAIN: Duration = Duration::from_secs(2);
+/// The annotation that asks for a comparison; Argo CD takes it away.
+pub(super) const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// Applications that one step is carried out for at once.
 const AT_ONCE: usize = 8;
 /// What is waited for where a step says nothing.
-const WITHIN: Duration = Duration::from_secs(90);
+const WITHIN: Duration = Duration::from_secs(180);
 /// The finalizer by which an application takes its resources with it.
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 
@@ -64,7 +68,8 @@ struct Play<'a> {
 }
 
 impl Player<'_> {
-    /// Plays a scenario to its end; `check` judges what was reported of the applications that it is given.
+    /// Plays a scenario to its end; `check` judges what was reported of the applications that it is given, `reporter`
+    /// stops, kills and starts the reporter.
     ///
     /// # Errors
     /// When a step fails: tells its number, from 1, and its name.
@@ -72,17 +77,19 @@ impl Player<'_> {
         &self,
         scenario: &Scenario,
         check: impl AsyncFn(&[String]) -> anyhow::Result<()>,
+        reporter: impl AsyncFn(Lifecycle) -> anyhow::Result<()>,
     ) -> anyhow::Result<()> {
         let repository = self.git.repository(&scenario.name).await?;
         let scenario = scenario.filled(repository.url())?;
         let play = Play { on: self, scenario, repository };
         for (at, step) in play.scenario.steps.iter().enumerate() {
             let place = || format!("step {}, {}", at + 1, step.name());
-            if let Step::Check(target) = step {
-                check(play.scenario.selected(target.application.as_deref())).await.with_context(place)?;
-            } else {
-                play.step(step).await.with_context(place)?;
-            }
+            let done = match step {
+                Step::Check(target) => check(play.scenario.selected(target.application.as_deref())).await,
+                Step::Reporter(step) => reporter(*step).await,
+                step => play.step(step).await,
+            };
+            done.with_context(place)?;
         }
         Ok(())
     }
@@ -163,12 +170,14 @@ impl Play<'_> {
 
     /// Asks for a refresh and waits until it is done: Argo CD then takes the request away.
     async fn refresh(&self, name: &str, hard: bool) -> anyhow::Result<()> {
-        const REQUEST: &str = "argocd.argoproj.io/refresh";
+        self.ask(name, hard).await?;
+        self.until(name, WITHIN, "its refresh", |state| !state.is_some_and(State::is_asked_to_refresh)).await
+    }
+
+    async fn ask(&self, name: &str, hard: bool) -> anyhow::Result<()> {
         let kind = if hard { "hard" } else { "normal" };
-        let patch = json!({"metadata": {"annotations": {REQUEST: kind}}});
-        self.on.objects.patch(&reference(name), &patch, PatchKind::Merge, None).await?;
-        let asked = |state: &State| state.annotation(REQUEST).is_some();
-        self.until(name, WITHIN, "its refresh", |state| !state.is_some_and(asked)).await
+        let patch = json!({"metadata": {"annotations": {REFRESH: kind}}});
+        self.on.objects.patch(&reference(name), &patch, PatchKind::Merge, None).await.map(drop)
     }
 
     async fn sync(&self, name: &str, step: &Sync) -> anyhow::Result<()> {
@@ -211,7 +220,26 @@ impl Play<'_> {
             None => step.gone,
             Some(state) => !step.gone && state.is(step, head.as_deref()),
         };
-        self.until(name, step.within, "what the step says", holds).await
+        let awaited = self.until(name, step.within, "what the step says", holds);
+        match &head {
+            None => awaited.await,
+            Some(head) => tokio::select! {
+                ended = awaited => ended,
+                failed = self.keep_asking(name, head) => failed,
+            },
+        }
+    }
+
+    /// Asks for a comparison as long as the newest one is not with this commit: Argo CD may answer a request with a
+    /// comparison that it began before the commit. Ends when it cannot ask.
+    async fn keep_asking(&self, name: &str, head: &str) -> anyhow::Result<()> {
+        loop {
+            sleep(ASK_AGAIN).await;
+            let state = self.state(name).await?;
+            if state.is_some_and(|state| !state.is_asked_to_refresh() && !state.is_compared_with(head)) {
+                self.ask(name, false).await?;
+            }
+        }
     }
 
     async fn delete(&self, name: &str, cascade: bool) -> anyhow::Result<()> {

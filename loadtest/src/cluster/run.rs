@@ -6,6 +6,7 @@
 //! scenario failed, a report is wrong, or the rights are not exactly those that are needed; then the folder with all
 //! logs stays
 
+mod restart;
 mod stage;
 #[cfg(test)]
 mod tests;
@@ -22,6 +23,7 @@ use super::temporary_directory;
 use crate::interrupt::{INTERRUPTED, Interrupt};
 use crate::process;
 use crate::screen::{judged, say, table};
+pub use restart::Restart;
 pub use stage::{Setup, Stage};
 
 const EXAMPLES: &str = "\
@@ -57,7 +59,7 @@ pub struct Args {
     pub keep: bool,
     /// How many seconds the right reports may be waited for; a fact that could not be had is asked for again after a
     /// minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 90)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
     pub patience: u64,
     /// The folder of the cluster's programs; without it they are built
     #[arg(long, value_name = "DIR")]

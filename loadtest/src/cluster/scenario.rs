@@ -19,8 +19,8 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 
 pub use step::{
-    Commit, Create, Delete, Edit, Ends, Link, ObjectName, Observe, Patch, Refresh, Rollback, Step, Sync,
-    Target, Wait,
+    Commit, Create, Delete, Edit, Ends, Lifecycle, Link, ObjectName, Observe, Patch, Refresh, Rollback, Step,
+    Sync, Target, Wait,
 };
 
 /// Selects every application of the scenario.
@@ -39,7 +39,7 @@ pub struct Scenario {
     pub applications: Vec<String>,
     /// Controllers that it needs beside those of Kubernetes and Argo CD.
     pub controllers: BTreeSet<Controller>,
-    /// Nothing else may run beside it: it takes the platform away, or changes settings of Argo CD.
+    /// Nothing else may run beside it: it takes the platform or the reporter away, or changes settings of Argo CD.
     pub alone: bool,
     /// What is done, in order.
     pub steps: Vec<Step>,
@@ -138,8 +138,9 @@ impl Scenario {
         if self.steps.is_empty() {
             bail!("it has no steps");
         }
+        let mut is_down = false;
         for (at, step) in self.steps.iter().enumerate() {
-            let check = || -> anyhow::Result<()> {
+            let mut check = || -> anyhow::Result<()> {
                 if let Some(application) = step.application()
                     && self.selected(Some(application)).is_empty()
                 {
@@ -148,9 +149,22 @@ impl Scenario {
                 if matches!(step, Step::Platform(_)) && !self.alone {
                     bail!("only a scenario that is alone may take the platform away");
                 }
+                match step {
+                    Step::Reporter(_) if !self.alone => {
+                        bail!("only a scenario that is alone may stop the reporter")
+                    }
+                    Step::Reporter(Lifecycle::Start) if !is_down => bail!("the reporter runs"),
+                    Step::Reporter(Lifecycle::Start) => is_down = false,
+                    Step::Reporter(_) | Step::Check(_) if is_down => bail!("the reporter is down"),
+                    Step::Reporter(_) => is_down = true,
+                    _ => {}
+                }
                 step.check()
             };
             check().with_context(|| format!("step {}, {}", at + 1, step.name()))?;
+        }
+        if is_down {
+            bail!("it leaves the reporter down");
         }
         Ok(())
     }

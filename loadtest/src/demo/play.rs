@@ -20,7 +20,7 @@ const LOOK: Duration = Duration::from_millis(250);
 /// How long the platform and Argo CD are in trouble.
 const OUTAGE: Duration = Duration::from_secs(2);
 /// How long the reporter may take to be ready.
-const READY: Duration = Duration::from_secs(30);
+const READY: Duration = Duration::from_secs(90);
 /// How late Argo CD answers then.
 const SLOW: Duration = Duration::from_millis(300);
 

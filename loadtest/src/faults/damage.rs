@@ -20,7 +20,7 @@ const RESOURCES: u32 = 2;
 /// Of the storage.
 const PAGE: u64 = 4_096;
 /// How long one start may take until everything is known.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 /// What the log says when the ledger is not used: it was set aside, or nothing was left of it.
 const NOT_USED: [&str; 2] = ["it was set aside", "the ledger is new: everything is reported"];
 

@@ -18,7 +18,7 @@ use crate::sim::generate::Fleet;
 /// The one that is refused.
 const POOR: u32 = 0;
 /// How long reports may take.
-const SOON: Duration = Duration::from_secs(30);
+const SOON: Duration = Duration::from_secs(120);
 /// So long nothing may be sent after the restart.
 const QUIET: Duration = Duration::from_secs(3);
 

@@ -11,8 +11,8 @@ use super::Setting;
 use super::outcome::Outcome;
 use super::world::{READY, Scene, World, seconds};
 
-/// It is ready within.
-const LIMIT: Duration = Duration::from_secs(10);
+/// It is ready within, in the long form; how fast is no question of the short one, which runs beside anything.
+const LIMIT: [Duration; 2] = [READY, Duration::from_secs(10)];
 /// The default of `kubernetes.pageSize`.
 const PAGE: u64 = 100;
 /// How long the first reports may take.
@@ -65,8 +65,9 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     ));
     outcome.duplicated = sent;
     outcome.beyond = sent;
+    let limit = setting.either(LIMIT[0], LIMIT[1]);
     outcome
-        .demand(took < LIMIT, || format!("it took {} to be ready, not less than {LIMIT:?}", seconds(took)));
+        .demand(took < limit, || format!("it took {} to be ready, not less than {limit:?}", seconds(took)));
     outcome.demand(lists == pages, || format!("{lists} pages of lists were read, one list has {pages}"));
     outcome.demand(gets == 0, || format!("{gets} applications were read one by one"));
     let known = world.simulation.platform.totals();

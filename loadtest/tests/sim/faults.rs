@@ -112,10 +112,11 @@ async fn a_rate_meets_about_that_part() {
     argocd.faults().add(Rule::always(Fault::Status { status: 500, retry_after: None }).rate(0.3));
     let client = client();
     let mut failed = 0;
+    // Six standard deviations to each side: one run in half a billion is outside.
     for _ in 0..300 {
         failed += u32::from(client.get(tree(&argocd, "a")).send().await.unwrap().status() == 500);
     }
-    assert!((60..120).contains(&failed), "{failed}");
+    assert!((42..=138).contains(&failed), "{failed}");
     assert_eq!(argocd.count(Kind::ResourceTree), 300);
 }
 
@@ -134,9 +135,18 @@ fn rules_are_data() {
 #[tokio::test]
 async fn open_requests_are_counted_at_their_peak() {
     let argocd = argocd().await;
-    argocd.faults().set_latency(Duration::from_millis(100));
+    argocd.faults().add(Rule::always(Fault::Hang));
     let (client, url) = (client(), tree(&argocd, "a"));
-    futures::future::join_all((0..5).map(|_| client.get(&url).send())).await;
+    let open = futures::future::join_all((0..5).map(|_| client.get(&url).send()));
+    let all_are_open = async {
+        while argocd.traffic().peak() < 5 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        answers = open => panic!("{answers:?}"),
+        () = all_are_open => {}
+    }
     assert_eq!(argocd.traffic().peak(), 5);
     assert!(argocd.traffic().kept().is_empty());
 }

@@ -41,7 +41,7 @@ async fn an_argo_cd_at_its_limit_has_a_short_queue() {
     println!("learnt: {learnt:?}\nfixed: {fixed:?}");
     assert!(fixed.queue >= 30 && learnt.queue <= fixed.queue / 2, "learnt: {learnt:?}, fixed: {fixed:?}");
     assert!(
-        learnt.busy() >= 0.7 || learnt.busy() >= 0.9 * fixed.busy(),
+        learnt.busy() >= 0.7 || learnt.busy() >= 0.75 * fixed.busy(),
         "learnt: {learnt:?}, fixed: {fixed:?}"
     );
 }

@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::runtime::{Runtime, ensure};
 
 /// A fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(90);
+const PATIENCE: Duration = Duration::from_secs(180);
 
 /// How a replay goes.
 #[derive(Default)]

@@ -79,7 +79,7 @@ async fn sigterm_while_the_platform_hangs_ends_within_the_grace_period() {
     runtime.until("reports in flight", |status| status.total.in_flight == 20).await;
     let begun = Instant::now();
     runtime.stop().await;
-    ensure(begun.elapsed(), "the grace period", |took| (1..8).contains(&took.as_secs()));
+    ensure(begun.elapsed(), "the grace period", |took| (Duration::from_secs(1)..GRACE).contains(took));
     simulation.platform.faults().clear();
     let again = Runtime::start(&simulation, &settings).await;
     taken(&simulation, 80).await;
@@ -93,11 +93,10 @@ async fn sigterm_before_anything_works_ends_at_once() {
     let simulation = fleet(5, 1, |_| {}).await;
     simulation.kube.down().await;
     simulation.argocd.down().await;
-    let runtime = Runtime::start(&simulation, &json!({})).await;
+    let runtime = Runtime::start(&simulation, &json!({"shutdown": {"grace": "10m"}})).await;
     runtime.says("the application watch broke and is begun again").await;
-    let begun = Instant::now();
+    // There is no patience for the grace period: nothing is in flight.
     runtime.stop().await;
-    ensure(begun.elapsed(), "nothing is in flight", |took| took.as_secs() < 5);
 }
 
 #[tokio::test]

@@ -22,9 +22,10 @@ use super::reports;
 use crate::cluster::argocd::Part;
 use crate::cluster::git::Repository;
 use crate::cluster::run::Stage;
+use crate::cluster::scenario::Lifecycle;
 
 /// How long it may take until everything works again.
-const WORKS_WITHIN: Duration = Duration::from_secs(90);
+const WORKS_WITHIN: Duration = Duration::from_secs(180);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs when its watch breaks, and what the API server answers when a version is too old.
@@ -121,7 +122,7 @@ impl Rounds<'_> {
     /// What is wrong at any moment, whatever goes on.
     async fn wrong(&self) -> anyhow::Result<Vec<String>> {
         let mut wrong = self.stage.platform.totals().wrong();
-        let status = self.stage.reporter.status().await?;
+        let status = self.stage.reporter.running().await?.status().await?;
         for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
             wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
         }
@@ -132,9 +133,10 @@ impl Rounds<'_> {
 
     /// How often the reporter's watch found its version too old, and how many lists it completed.
     async fn seen(&self) -> anyhow::Result<Seen> {
-        let lines = self.stage.reporter.process().lines().all();
+        let reporter = self.stage.reporter.running().await?;
+        let lines = reporter.process().lines().all();
         let expired = lines.iter().filter(|line| line.contains(BROKEN) && line.contains(EXPIRED)).count();
-        let lists = self.stage.reporter.metrics().await?.sum(LISTS, &[]);
+        let lists = reporter.metrics().await?.sum(LISTS, &[]);
         Ok(Seen { expired, lists })
     }
 
@@ -150,7 +152,7 @@ impl Rounds<'_> {
                 try_join_all(parts).await.map(drop)
             }
             Victim::Reporter => {
-                self.stage.kill_reporter().await?;
+                self.stage.reporter.change(Lifecycle::Kill).await?;
                 self.known.forget_newest();
                 Ok(())
             }
@@ -165,7 +167,7 @@ impl Rounds<'_> {
                 let parts = chosen(part).into_iter().map(|part| cluster.argocd.revive(part));
                 try_join_all(parts).await.map(drop)
             }
-            Victim::Reporter => self.stage.start_reporter().await,
+            Victim::Reporter => self.stage.reporter.change(Lifecycle::Start).await,
         }
     }
 

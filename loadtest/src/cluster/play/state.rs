@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde_json::Value;
 
+use super::REFRESH;
 use crate::cluster::scenario::Wait;
 
 /// An Application as the API server gives it.
@@ -45,9 +46,9 @@ impl State {
         self.is_asked_for() && self.phase() == "Running"
     }
 
-    /// An annotation.
-    pub(super) fn annotation(&self, name: &str) -> Option<&str> {
-        self.object.pointer("/metadata/annotations")?.get(name)?.as_str()
+    /// Whether a comparison was asked for that has not been made.
+    pub(super) fn is_asked_to_refresh(&self) -> bool {
+        self.object.pointer("/metadata/annotations").is_some_and(|all| all.get(REFRESH).is_some())
     }
 
     /// The id of an entry of its history, counted back from the last.
@@ -65,7 +66,7 @@ impl State {
             && is(&step.sync, "/status/sync/status")
             && is(&step.phase, "/status/operationState/phase")
             && step.resources.is_none_or(|count| count == self.list("/status/resources").len())
-            && head.is_none_or(|head| self.compared(head))
+            && head.is_none_or(|head| self.is_compared_with(head))
             && step.condition.as_ref().is_none_or(|wanted| {
                 conditions.any(|own| own.get("type").and_then(Value::as_str) == Some(wanted))
             })
@@ -73,7 +74,7 @@ impl State {
     }
 
     /// Whether every source was compared with this commit.
-    fn compared(&self, head: &str) -> bool {
+    pub(super) fn is_compared_with(&self, head: &str) -> bool {
         match self.list("/status/sync/revisions") {
             [] => self.text("/status/sync/revision") == head,
             several => several.iter().all(|revision| revision.as_str() == Some(head)),

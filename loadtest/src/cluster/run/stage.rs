@@ -8,6 +8,7 @@ use serde_json::json;
 use tokio::process::Command;
 
 use super::Outcome;
+use super::restart::{Launch, Restart};
 use crate::cluster::again::REDACTION_KEY;
 use crate::cluster::argocd::ArgoCd;
 use crate::cluster::audit;
@@ -15,9 +16,8 @@ use crate::cluster::objects::Objects;
 use crate::cluster::oracle::{self, Judge, Witness};
 use crate::cluster::play::Player;
 use crate::cluster::record::{self, Recorder};
-use crate::cluster::scenario::{Controller, Scenario};
+use crate::cluster::scenario::{Controller, Lifecycle, Scenario};
 use crate::cluster::{Cluster, Options};
-use crate::reporter::Reporter;
 use crate::sim::platform::{self, Keep, PlatformSim};
 
 /// The ServiceAccount of the reporter.
@@ -28,8 +28,6 @@ const KEPT: usize = 100_000;
 const QUEUE: u32 = 20;
 /// So long nothing may change before a verdict counts.
 const QUIET: Duration = Duration::from_millis(500);
-/// How long the reporter may take to read its first list.
-const READY_WITHIN: Duration = Duration::from_secs(120);
 /// How the values of the template's Secrets begin, those that a commit replaced included.
 const CANARIES: [&str; 4] = ["canary-user-", "canary-password-", "canary-key-", "canary-token-"];
 const PLATFORM_TOKEN: &str = "cluster-platform-token";
@@ -59,22 +57,11 @@ pub struct Stage {
     /// Who looks on.
     pub witness: Witness,
     /// The reporter.
-    pub reporter: Reporter,
+    pub reporter: Restart,
     recorder: Option<Recorder>,
     /// What the reporter may do, as it was applied.
     rights: String,
-    launch: Launch,
-    /// What reporters said that were killed.
-    said: Vec<String>,
-}
-
-/// How the reporter is started, as often as need be.
-#[derive(Debug)]
-struct Launch {
-    program: std::path::PathBuf,
-    environment: Vec<(String, String)>,
-    directory: std::path::PathBuf,
-    /// The tokens and the key that it has, which must be in nothing that it says.
+    /// The tokens and the key that the reporter has, which must be in nothing that it says.
     secrets: Vec<String>,
 }
 
@@ -119,9 +106,9 @@ impl Stage {
             }
         };
         let argocd = recorder.as_ref().map_or_else(|| cluster.argocd.url().to_owned(), Recorder::url);
-        let launch = Launch::prepare(setup, &cluster, &platform, &argocd).await?;
-        let reporter = launch.start().await?;
-        Ok(Self { cluster, platform, witness, reporter, recorder, rights, launch, said: Vec::new() })
+        let (launch, secrets) = prepare(setup, &cluster, &platform, &argocd).await?;
+        let reporter = launch.begin().await?;
+        Ok(Self { cluster, platform, witness, reporter, recorder, rights, secrets })
     }
 
     /// Who plays scenarios.
@@ -145,30 +132,15 @@ impl Stage {
         judge(&self.cluster, &self.platform, &self.witness)
     }
 
-    /// Kills the reporter (SIGKILL).
-    ///
-    /// # Errors
-    /// When it has ended by itself, or does not end.
-    pub async fn kill_reporter(&mut self) -> anyhow::Result<()> {
-        self.reporter.kill().await?;
-        self.said.extend(self.reporter.process().lines().all());
-        Ok(())
-    }
-
-    /// Starts the reporter again, on what the one before it has left, and waits until it has listed.
-    ///
-    /// # Errors
-    /// When it does not start, or does not become ready.
-    pub async fn start_reporter(&mut self) -> anyhow::Result<()> {
-        self.reporter = self.launch.start().await?;
-        Ok(())
-    }
-
     /// Plays a scenario and judges it.
     pub async fn play(&self, scenario: &Scenario, patience: Duration) -> Outcome {
         let began = Instant::now();
-        let played = self.play_and_judge(scenario, patience).await;
-        let mut wrong = played.err().map(|error| format!("{error:#}").lines().map(str::to_owned).collect());
+        let lines =
+            |error: anyhow::Error| format!("{error:#}").lines().map(str::to_owned).collect::<Vec<_>>();
+        let mut wrong = self.play_and_judge(scenario, patience).await.err().map(lines).unwrap_or_default();
+        if !wrong.is_empty() && scenario.alone {
+            wrong.extend(self.restore().await.err().map(lines).unwrap_or_default());
+        }
         let last = self.platform.last();
         let own = last.iter().filter(|(entity, _)| scenario.applications.contains(&entity.app_name));
         Outcome {
@@ -176,8 +148,14 @@ impl Stage {
             took: began.elapsed(),
             reports: own.map(|(_, last)| last.reports).sum(),
             applications: scenario.applications.len(),
-            wrong: wrong.take().unwrap_or_default(),
+            wrong,
         }
+    }
+
+    /// Gives back what a scenario that failed has taken away, so that the next one fails only by its own fault.
+    async fn restore(&self) -> anyhow::Result<()> {
+        self.platform.up().await?;
+        if self.reporter.is_up().await { Ok(()) } else { self.reporter.change(Lifecycle::Start).await }
     }
 
     async fn play_and_judge(&self, scenario: &Scenario, patience: Duration) -> anyhow::Result<()> {
@@ -189,7 +167,7 @@ impl Stage {
             }
             bail!("the reports are wrong:\n{}", differences.join("\n"))
         };
-        self.player().play(scenario, &check).await?;
+        self.player().play(scenario, &check, async |step| self.reporter.change(step).await).await?;
         check(&scenario.applications).await.context("at the end")?;
         if let Some(recorder) = &self.recorder {
             recorder.settle(&scenario.applications).await;
@@ -203,14 +181,12 @@ impl Stage {
     /// # Errors
     /// When a part cannot be asked or does not end well.
     pub async fn end(self, complete: bool) -> anyhow::Result<End> {
-        let Self { cluster, platform, witness, reporter, recorder, rights, launch, said } = self;
+        let Self { cluster, platform, witness, reporter, recorder, rights, secrets } = self;
         let mut end = End::default();
-        let lines = reporter.process().lines().clone();
-        let log = launch.directory.join("reporter.log");
-        let text = |said: &[String]| format!("{}\n{}\n", said.join("\n"), lines.all().join("\n"));
+        let log = reporter.directory().join("reporter.log");
         // It is wanted most when something fails below.
-        write(&log, &text(&said)).await?;
-        let status = reporter.status().await?;
+        write(&log, &reporter.logged().await.join("\n")).await?;
+        let status = reporter.running().await?.status().await?;
         for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
             end.wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
         }
@@ -218,10 +194,10 @@ impl Stage {
         if status.total.parked > 0 {
             end.wrong.push(format!("{} events were parked", status.total.parked));
         }
-        reporter.stop().await?;
-        write(&log, &text(&said)).await?;
+        reporter.change(Lifecycle::Stop).await?;
+        write(&log, &reporter.logged().await.join("\n")).await?;
         let mut judge = judge(&cluster, &platform, &witness)?;
-        judge.canaries.extend(launch.secrets);
+        judge.canaries.extend(secrets);
         end.wrong.extend(oracle::judge_rest(&judge, &[&log]).await?);
         if let Some(recorder) = recorder {
             let folders = recorder.finish(&platform).await?;
@@ -258,56 +234,47 @@ fn judge<'a>(
     })
 }
 
-impl Launch {
-    /// Writes the reporter's files.
-    async fn prepare(
-        setup: &Setup<'_>,
-        cluster: &Cluster,
-        platform: &PlatformSim,
-        argocd: &str,
-    ) -> anyhow::Result<Self> {
-        let directory = setup.directory.join("reporter");
-        let state = directory.join("state");
-        tokio::fs::create_dir_all(&state).await.context("make a folder for the reporter")?;
-        let path = |name: &str| directory.join(name).display().to_string();
-        let token = cluster.control.account(ArgoCd::NAMESPACE, ACCOUNT).await?;
-        cluster.control.kubeconfig(ACCOUNT, &token, &directory.join("kubeconfig")).await?;
-        let files = [
-            ("argocd-token", cluster.argocd.token(ArgoCd::REPORTER)?),
-            ("platform-token", PLATFORM_TOKEN.to_owned()),
-            ("redaction-key", REDACTION_KEY.to_owned()),
-        ];
-        for (name, text) in &files {
-            write(&directory.join(name), text).await?;
-        }
-        let secrets = files.into_iter().map(|(_, text)| text).chain([token]).collect();
-        let settings = json!({
-            "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
-            // Settings of Argo CD change while scenarios are played.
-            "argocd": {"url": argocd, "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
-            "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
-            "state": {"directory": state.display().to_string()},
-            "redaction": {"keyFile": path("redaction-key")},
-            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
-            "reporter": {
-                "sink": {"kind": "platform"},
-                "queue": {"events": QUEUE},
-                "lanes": {"retry": {"min": "250ms", "max": "2s"}},
-                "ledger": {"storage": "file"},
-            },
-        });
-        // JSON is YAML.
-        write(&directory.join("config.yaml"), &format!("{settings:#}\n")).await?;
-        let environment = vec![("GITOPS_RUNTIME_CONFIG".to_owned(), path("config.yaml"))];
-        Ok(Self { program: setup.program.to_path_buf(), environment, directory, secrets })
+/// Writes the reporter's files; gives how it is started, and the tokens and the key that it has.
+async fn prepare(
+    setup: &Setup<'_>,
+    cluster: &Cluster,
+    platform: &PlatformSim,
+    argocd: &str,
+) -> anyhow::Result<(Launch, Vec<String>)> {
+    let directory = setup.directory.join("reporter");
+    let state = directory.join("state");
+    tokio::fs::create_dir_all(&state).await.context("make a folder for the reporter")?;
+    let path = |name: &str| directory.join(name).display().to_string();
+    let token = cluster.control.account(ArgoCd::NAMESPACE, ACCOUNT).await?;
+    cluster.control.kubeconfig(ACCOUNT, &token, &directory.join("kubeconfig")).await?;
+    let files = [
+        ("argocd-token", cluster.argocd.token(ArgoCd::REPORTER)?),
+        ("platform-token", PLATFORM_TOKEN.to_owned()),
+        ("redaction-key", REDACTION_KEY.to_owned()),
+    ];
+    for (name, text) in &files {
+        write(&directory.join(name), text).await?;
     }
-
-    async fn start(&self) -> anyhow::Result<Reporter> {
-        let reporter =
-            Reporter::launch(&self.program, Vec::new(), self.environment.clone(), &self.directory).await?;
-        reporter.ready(READY_WITHIN).await?;
-        Ok(reporter)
-    }
+    let secrets = files.into_iter().map(|(_, text)| text).chain([token]).collect();
+    let settings = json!({
+        "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
+        // Settings of Argo CD change while scenarios are played.
+        "argocd": {"url": argocd, "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
+        "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
+        "state": {"directory": state.display().to_string()},
+        "redaction": {"keyFile": path("redaction-key")},
+        "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+        "reporter": {
+            "sink": {"kind": "platform"},
+            "queue": {"events": QUEUE},
+            "lanes": {"retry": {"min": "250ms", "max": "2s"}},
+            "ledger": {"storage": "file"},
+        },
+    });
+    // JSON is YAML.
+    write(&directory.join("config.yaml"), &format!("{settings:#}\n")).await?;
+    let environment = vec![("GITOPS_RUNTIME_CONFIG".to_owned(), path("config.yaml"))];
+    Ok((Launch { program: setup.program.to_path_buf(), environment, directory }, secrets))
 }
 
 /// The manifest of the rights that the program says it needs.

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::time::{duration, within};
 
-/// One step. What is waited for must come within the step's `within`, 90 s where nothing is said.
+/// One step. What is waited for must come within the step's `within`, 180 s where nothing is said.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
@@ -37,6 +37,8 @@ pub enum Step {
     Delete(Delete),
     /// Takes the platform away, or gives it back.
     Platform(Link),
+    /// Stops, kills or starts the reporter.
+    Reporter(Lifecycle),
     /// Judges what was reported so far; the end of a scenario does so by itself.
     Check(Target),
 }
@@ -203,7 +205,7 @@ pub struct Wait {
     pub phase: Option<String>,
     /// How many entries `status.resources` has.
     pub resources: Option<usize>,
-    /// The newest commit was compared with.
+    /// The newest commit was compared with; Argo CD is asked again while it was not.
     #[serde(default)]
     pub head: bool,
     /// A condition of this type is there.
@@ -293,6 +295,18 @@ pub enum Link {
     Back,
 }
 
+/// What is done to the reporter's process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Lifecycle {
+    /// It is asked to end (SIGTERM), and ends with success.
+    Stop,
+    /// It is killed (SIGKILL).
+    Kill,
+    /// It is started on what the one before it has left; it has listed when the step is over.
+    Start,
+}
+
 impl Step {
     /// Its name, as the file has it.
     #[must_use]
@@ -310,6 +324,7 @@ impl Step {
             Self::Patch(_) => "patch",
             Self::Delete(_) => "delete",
             Self::Platform(_) => "platform",
+            Self::Reporter(_) => "reporter",
             Self::Check(_) => "check",
         }
     }
@@ -325,7 +340,12 @@ impl Step {
             Self::Terminate(step) | Self::Check(step) => step.application.as_deref(),
             Self::Wait(step) => step.application.as_deref(),
             Self::Delete(step) => step.application.as_deref(),
-            Self::Apply(_) | Self::Commit(_) | Self::Observe(_) | Self::Patch(_) | Self::Platform(_) => None,
+            Self::Apply(_)
+            | Self::Commit(_)
+            | Self::Observe(_)
+            | Self::Patch(_)
+            | Self::Platform(_)
+            | Self::Reporter(_) => None,
         }
     }
 
@@ -383,6 +403,7 @@ impl Step {
             | Self::Rollback(_)
             | Self::Terminate(_)
             | Self::Platform(_)
+            | Self::Reporter(_)
             | Self::Check(_) => {}
         }
         Ok(())

@@ -29,7 +29,7 @@ fn a_scenario_is_read_with_its_defaults() {
     assert_eq!(scenario.applications, ["shop", "shop-one"]);
     assert!(!scenario.alone && scenario.controllers.is_empty());
     let Some(Step::Sync(sync)) = scenario.steps.get(1) else { panic!("{:?}", scenario.steps) };
-    assert_eq!((sync.ends, sync.within), (Ends::Succeeded, Duration::from_secs(90)));
+    assert_eq!((sync.ends, sync.within), (Ends::Succeeded, Duration::from_secs(180)));
     assert_eq!(scenario.selected(None), ["shop"]);
     assert_eq!(scenario.selected(Some("*")), ["shop", "shop-one"]);
     assert_eq!(scenario.selected(Some("shop-one")), ["shop-one"]);
@@ -94,6 +94,7 @@ fn what_is_wrong_with_a_step_is_told() {
     let cases = [
         ("- sync: {application: other}", "step 1, sync: there is no application other"),
         ("- platform: away", "step 1, platform: only a scenario that is alone may take the platform away"),
+        ("- reporter: kill", "step 1, reporter: only a scenario that is alone may stop the reporter"),
         ("- create: {spec: {}}", "step 1, create: spec needs either source or sources"),
         (
             "- create: {spec: {source: {}, sources: []}}",
@@ -131,11 +132,28 @@ fn what_is_wrong_with_a_step_is_told() {
         (
             "- synch: {}",
             "unknown variant `synch`, expected one of create, apply, commit, refresh, \
-             sync, rollback, terminate, wait, observe, patch, delete, platform, check at line 4, column 5",
+             sync, rollback, terminate, wait, observe, patch, delete, platform, reporter, check at line 4, column 5",
         ),
     ];
     for (step, wanted) in cases {
         assert_eq!(refused(&with(&format!("  {step}\n"))), format!("read scenario shop: {wanted}"), "{step}");
+    }
+}
+
+#[test]
+fn a_reporter_that_is_down_is_started_before_anything_is_judged() {
+    let steps = |steps: &str| {
+        let text = format!("about: A\napplications: [shop]\nalone: true\nsteps: [{steps}]");
+        Scenario::read("shop", &text).map(drop).map_err(|error| format!("{error:#}"))
+    };
+    assert_eq!(steps("reporter: kill, reporter: start, check: {}, reporter: stop, reporter: start"), Ok(()));
+    for (bad, wanted) in [
+        ("reporter: start", "step 1, reporter: the reporter runs"),
+        ("reporter: stop, reporter: kill", "step 2, reporter: the reporter is down"),
+        ("reporter: kill, check: {}", "step 2, check: the reporter is down"),
+        ("reporter: kill", "it leaves the reporter down"),
+    ] {
+        assert_eq!(steps(bad), Err(format!("read scenario shop: {wanted}")), "{bad}");
     }
 }
 

@@ -200,7 +200,7 @@ async fn an_event_whose_time_is_over_is_put_off() {
         })
     })
     .await;
-    let stage = Stage::looked(&server, |config| config.event_timeout = Duration::from_secs(1)).await;
+    let stage = Stage::looked(&server, |config| config.event_timeout = Duration::from_secs(5)).await;
     let error = stage.enrich(&event("store")).await.unwrap_err();
     assert!(matches!(error, StageError::Retry { reason: Reason::Timeout, after: None, .. }));
     assert_eq!(calls_of(&server, "managed-resources"), 1);
@@ -260,7 +260,7 @@ async fn reports_take_up_room_until_their_turn_ends() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     // Less than the reports of one event, so that there is none for another.
     let change =
-        |config: &mut Config| (config.held_bytes, config.event_timeout) = (1024, Duration::from_secs(1));
+        |config: &mut Config| (config.held_bytes, config.event_timeout) = (1024, Duration::from_secs(5));
     let stage = Stage::looked(&server, change).await;
     let turn = Turn::at(Timestamp::UNIX_EPOCH);
     assert_eq!(stage.stage.enrich(&event("one"), None, &turn).await.unwrap().reports.len(), 3);

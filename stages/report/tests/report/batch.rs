@@ -21,7 +21,7 @@ use crate::support::{Remembering, host, platform, shipment, unzipped};
 mod receiver;
 
 const PATH: &str = "/2.0/api/events/batch";
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
 const NEVER: Duration = Duration::from_secs(3_600);
 
 fn shipments(count: u32) -> Vec<Shipment> {

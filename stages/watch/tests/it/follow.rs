@@ -164,7 +164,7 @@ async fn it_begins_again_after_every_kind_of_failure() {
     ];
     let fake = Fake::start(script(vec![], vec![], failures)).await;
     let mut impatient = config(fake.address);
-    impatient.call_timeout = Duration::from_millis(300);
+    impatient.call_timeout = Duration::from_secs(2);
     let mut run = Run::start(impatient).await;
     let notes = run.until(|note| note == Note::Broken(Reason::Timeout)).await;
     let mut broken: Vec<Reason> = notes.into_iter().filter_map(reason).collect();
@@ -272,7 +272,7 @@ async fn a_silent_watch_is_taken_for_dead() {
     let (feed, again) = stream();
     let fake = Fake::start(script(vec![], vec![], vec![open, again])).await;
     let mut impatient = config(fake.address);
-    impatient.idle_limit = Duration::from_millis(300);
+    impatient.idle_limit = Duration::from_secs(2);
     let mut run = Run::start(impatient).await;
     let notes = run.until(|note| matches!(note, Note::Broken(_))).await;
     assert_eq!(notes.last(), Some(&Note::Broken(Reason::Timeout)));

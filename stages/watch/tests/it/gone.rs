@@ -221,7 +221,7 @@ async fn a_second_page_that_fails_in_any_way_deletes_nothing() {
         })
         .await;
         let mut impatient = config(fake.address);
-        impatient.call_timeout = Duration::from_millis(300);
+        impatient.call_timeout = Duration::from_secs(2);
         let known = named(5);
         let mut run = Run::with(impatient, &borrowed(&known), |_| true).await;
         let notes = run.until(|note| matches!(note, Note::Broken(_))).await;

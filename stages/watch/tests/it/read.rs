@@ -93,7 +93,7 @@ async fn every_refusal_says_what_failed_and_whether_to_try_again() {
         let fake = Fake::start(move |_| answer.take().unwrap()).await;
         let mut bounded = config(fake.address);
         bounded.max_body = 2_000;
-        bounded.call_timeout = std::time::Duration::from_millis(500);
+        bounded.call_timeout = std::time::Duration::from_secs(2);
         let (watch, _, samples) = build(bounded).await;
         let error = watch.read(&key("a"), Version(1)).await.unwrap_err();
         assert_eq!((error.to_string().as_str(), error.reason(), error.is_retry()), (message, reason, retry));

@@ -11,7 +11,10 @@ mod tap;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, anyhow};
-use pipeline_engine::bus::jetstream::{Bucket, ConnectError, JetStream, LEASES, LEDGER, connect_once};
+use pipeline_engine::bus::REPORTS;
+use pipeline_engine::bus::jetstream::{
+    Bucket, ConnectError, DurableShow, JetStream, LEASES, LEDGER, Show, connect_once,
+};
 use serde::Serialize;
 
 use crate::app;
@@ -51,6 +54,17 @@ async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCo
             copy::run(&Reached::at(&given.given(), variables).await?, from, *json).await
         }
     }
+}
+
+/// Who keeps the stream of reports so full that its oldest are discarded: the durable that is furthest behind. What is
+/// discarded at once is a sixteenth of it.
+fn behind(show: &Show) -> Option<String> {
+    let reports = show.reports.as_ref()?;
+    let full = reports.bytes > reports.max_bytes - reports.max_bytes / 8;
+    let of_reports = |durable: &&DurableShow| durable.filter.split('.').any(|part| part == REPORTS);
+    let durables = show.durables.iter().filter(of_reports);
+    let furthest = durables.max_by_key(|durable| durable.pending + durable.in_flight).filter(|_| full)?;
+    Some(format!("durable {}", furthest.name))
 }
 
 /// A bus that answers, and the settings that say where it is.

@@ -36,6 +36,7 @@ pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
         prefix: bus.prefix.clone(),
         replicas: bus.copies,
         max_bytes: bus.max_bytes,
+        reports_max_bytes: bus.reports_max_bytes,
         ack_wait: bus.ack_wait,
         timeout: bus.timeout,
         credentials: credentials(&bus.credentials).await?,

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use pipeline_engine::bus::jetstream::Difference;
 use serde::Serialize;
 
-use super::{Reached, say_json};
+use super::{Reached, behind, say_json};
 use crate::ask::say;
 
 /// What is shown as JSON.
@@ -37,6 +37,14 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
     let mut differences = reached.bus.check(&durables).await.context(ACT)?;
     for bucket in reached.buckets() {
         differences.extend(bucket.check().await.context(ACT)?);
+    }
+    let show = reached.bus.show().await.context(ACT)?;
+    if let (Some(durable), Some(reports)) = (behind(&show), &show.reports) {
+        differences.push(Difference {
+            what: format!("stream {}", reports.name),
+            is: format!("discarding its oldest reports, with which {durable} does not keep up"),
+            should: "read in time".to_owned(),
+        });
     }
     if json {
         say_json(&Checked { differences: differences.iter().map(Different::of).collect() })?;

@@ -6,7 +6,7 @@ use anyhow::Context as _;
 use pipeline_engine::bus::jetstream::{BucketShow, DurableShow, Show, StreamShow};
 use serde::Serialize;
 
-use super::{Reached, say_json};
+use super::{Reached, behind, say_json};
 use crate::ask::say;
 use crate::ask::show::{count, size, table};
 
@@ -17,6 +17,7 @@ struct Shown<'a> {
     server: &'a str,
     max_payload: usize,
     stream: Option<Stream<'a>>,
+    reports: Option<Stream<'a>>,
     durables: Vec<Durable<'a>>,
     buckets: Vec<Bucket<'a>>,
 }
@@ -93,6 +94,7 @@ fn shown<'a>(show: &'a Show, buckets: &'a [BucketShow]) -> Shown<'a> {
         server: &show.server,
         max_payload: show.max_payload,
         stream: show.stream.as_ref().map(stream),
+        reports: show.reports.as_ref().map(stream),
         durables: show.durables.iter().map(durable).collect(),
         buckets: buckets.iter().map(bucket).collect(),
     }
@@ -102,15 +104,13 @@ fn text(show: &Show, buckets: &[BucketShow]) -> String {
     let mut text = format!("nats-server {}, messages up to {}\n", show.server, size(show.max_payload as u64));
     match &show.stream {
         None => text += "there is no stream: a reporter makes it when it starts\n",
-        Some(stream) => {
-            text += &format!(
-                "stream {}: {}, {} of {}\n",
-                stream.name,
-                count(stream.messages, "message"),
-                size(stream.bytes),
-                size(stream.max_bytes)
-            );
-        }
+        Some(stream) => text += &line(stream),
+    }
+    if let Some(reports) = &show.reports {
+        text += &line(reports);
+    }
+    if let Some(behind) = behind(show) {
+        text += &format!("its oldest reports are discarded: {behind} does not keep up\n");
     }
     if !show.durables.is_empty() {
         let rows: Vec<Vec<String>> = show.durables.iter().map(row).collect();
@@ -123,6 +123,16 @@ fn text(show: &Show, buckets: &[BucketShow]) -> String {
         text += &format!("\n{}", table(1, &["BUCKET", "KEYS", "BYTES"], &rows));
     }
     text
+}
+
+fn line(stream: &StreamShow) -> String {
+    format!(
+        "stream {}: {}, {} of {}\n",
+        stream.name,
+        count(stream.messages, "message"),
+        size(stream.bytes),
+        size(stream.max_bytes)
+    )
 }
 
 fn row(durable: &DurableShow) -> Vec<String> {
@@ -156,6 +166,7 @@ mod tests {
                 first: 4,
                 last: 9,
             }),
+            reports: None,
             durables: vec![durable("reporter_applications_0", 1), durable("x", 0)],
         };
         let stream = "KV_gitops-runtime_leases".to_owned();
@@ -173,6 +184,18 @@ stream gitops-runtime: 1 message, 20 kB of 1073 MB
  KV_gitops-runtime_leases    35  4000 B
 "
         );
+        let name = "gitops-runtime_reports".to_owned();
+        let full = StreamShow { name, messages: 12, bytes: 99_000, max_bytes: 100_000, first: 4, last: 15 };
+        let (less, mut slow) = (durable("archive_reports", 0), durable("slow_reports", 0));
+        (slow.filter, slow.pending) = ("gitops-runtime.reports.>".to_owned(), 13);
+        let filled = Show { reports: Some(full.clone()), durables: vec![less, slow], ..show.clone() };
+        let told = "
+stream gitops-runtime_reports: 12 messages, 99 kB of 100 kB
+its oldest reports are discarded: durable slow_reports does not keep up
+";
+        assert!(text(&filled, &[]).contains(told), "{}", text(&filled, &[]));
+        let room = Show { reports: Some(StreamShow { bytes: 80_000, ..full }), ..filled };
+        assert!(!text(&room, &[]).contains("discarded"));
         let nothing = Show { stream: None, durables: Vec::new(), ..show };
         assert_eq!(
             text(&nothing, &[]),

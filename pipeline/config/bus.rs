@@ -36,8 +36,10 @@ pub(crate) struct Bus {
     pub(crate) prefix: String,
     /// Copies of stream and buckets, 1 or 3.
     pub(crate) copies: usize,
-    /// The bytes that the stream may hold.
+    /// The bytes that the stream of events may hold.
     pub(crate) max_bytes: u64,
+    /// The bytes that the stream of reports may hold.
+    pub(crate) reports_max_bytes: u64,
     /// After how long without a word a message is delivered again.
     pub(crate) ack_wait: Duration,
     /// For how long a question to the server may go unanswered.
@@ -133,10 +135,12 @@ pub(super) fn resolve(raw: Written, around: &Around<'_>, problems: &mut Problems
     if raw.copies == 2 {
         problems.add("bus.copies", "must be 1 or 3, not 2", None);
     }
-    let max_bytes = raw.max_bytes.0.0;
-    if !(LEAST_BYTES..=MOST_BYTES).contains(&max_bytes) {
-        let text = format!("must be from {} to {}", units::size(LEAST_BYTES), units::size(MOST_BYTES));
-        problems.add("bus.maxBytes", text, None);
+    let (max_bytes, reports_max_bytes) = (raw.max_bytes.0.0, raw.reports_max_bytes.0.0);
+    for (at, bytes) in [("bus.maxBytes", max_bytes), ("bus.reportsMaxBytes", reports_max_bytes)] {
+        if !(LEAST_BYTES..=MOST_BYTES).contains(&bytes) {
+            let text = format!("must be from {} to {}", units::size(LEAST_BYTES), units::size(MOST_BYTES));
+            problems.add(at, text, None);
+        }
     }
     for (at, time) in [("bus.ackWait", raw.ack_wait.0), ("bus.timeout", raw.timeout.0)] {
         if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&time) {
@@ -174,6 +178,7 @@ pub(super) fn resolve(raw: Written, around: &Around<'_>, problems: &mut Problems
         prefix: raw.prefix.0.0,
         copies: raw.copies,
         max_bytes,
+        reports_max_bytes,
         ack_wait: raw.ack_wait.0,
         timeout: raw.timeout.0,
         credentials,

@@ -45,6 +45,7 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     let bus = config.bus.unwrap();
     assert_eq!((bus.urls, bus.prefix.as_str()), (vec!["nats://nats:4222".to_owned()], "gitops-runtime"));
     assert_eq!((bus.copies, bus.max_bytes, bus.reports), (1, 1 << 30, true));
+    assert_eq!(bus.reports_max_bytes, 256 << 20);
     assert_eq!((bus.ack_wait, bus.timeout), (Duration::from_secs(10), Duration::from_secs(5)));
     assert!(matches!(bus.credentials, Credentials::None) && bus.tls.is_none());
     assert_eq!(bus.replica, "event-reporter-3");
@@ -77,6 +78,7 @@ fn figures_have_bounds() {
     for (path, text, said) in [
         ("bus.copies", "2", "bus.copies: must be 1 or 3, not 2"),
         ("bus.maxBytes", "1023Ki", "bus.maxBytes: must be from 1Mi to 1048576Gi"),
+        ("bus.reportsMaxBytes", "1023Ki", "bus.reportsMaxBytes: must be from 1Mi to 1048576Gi"),
         ("bus.maxBytes", "1048577Gi", "bus.maxBytes: must be from 1Mi to 1048576Gi"),
         ("bus.ackWait", "99ms", "bus.ackWait: must be from 100ms to 24h"),
         ("bus.timeout", "25h", "bus.timeout: must be from 100ms to 24h"),

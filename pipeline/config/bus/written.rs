@@ -19,6 +19,7 @@ pub(crate) struct Bus {
     #[schemars(range(min = 1, max = 3))]
     pub(crate) copies: usize,
     pub(crate) max_bytes: As<Size>,
+    pub(crate) reports_max_bytes: As<Size>,
     pub(crate) ack_wait: As<Duration>,
     pub(crate) timeout: As<Duration>,
     pub(crate) user: As<Option<String>>,

@@ -99,9 +99,10 @@ async fn check_tells_what_is_absent_and_what_differs() {
     let (code, said, error) = check(&[]).await;
     assert_eq!((code, error.as_str()), (Some(1), ""), "{said}");
     let lines: Vec<&str> = said.lines().collect();
-    assert_eq!(lines.len(), 1 + 32 + 2, "{said}");
+    assert_eq!(lines.len(), 2 + 32 + 2, "{said}");
     for line in [
         "bus: stream gitops-runtime is absent, and should be present",
+        "bus: stream gitops-runtime_reports is absent, and should be present",
         "bus: durable reporter_applications_31 is absent, and should be present",
         "bus: bucket KV_gitops-runtime_leases is absent, and should be present",
         "bus: bucket KV_gitops-runtime_ledger is absent, and should be present",
@@ -165,7 +166,7 @@ async fn show_tells_what_waits_and_for_whom() {
     named.env("GITOPS_RUNTIME_BUS__URL", &url);
     let (_, said, _) = finished(named).await;
     let said: Value = serde_json::from_str(&said).unwrap();
-    assert_eq!(said["stream"]["messages"], 2);
+    assert_eq!((&said["stream"]["messages"], &said["reports"]["messages"]), (&json!(2), &json!(0)));
     assert_eq!(said["durables"].as_array().unwrap().len(), 32);
     let durable = &said["durables"].as_array().unwrap()[0];
     assert_eq!(durable["name"], "reporter_applications_0");

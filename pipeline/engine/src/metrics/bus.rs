@@ -46,6 +46,7 @@ struct Series {
     acknowledged: IntCounter,
     unreadable: [IntCounter; 2],
     results_dropped: IntCounter,
+    results_discarded: IntCounter,
     fenced: IntCounter,
     made: IntCounter,
 }
@@ -70,6 +71,10 @@ impl BusSeries {
                 results_dropped: make.counter(
                     "bus_results_dropped_total",
                     "Acknowledged reports that were not published for other readers.",
+                ),
+                results_discarded: make.counter(
+                    "bus_results_discarded_total",
+                    "Published reports that went unread: their readers did not keep up.",
                 ),
                 fenced: make
                     .counter("bus_fenced_total", "Shards found to be another process's while in work."),
@@ -109,6 +114,13 @@ impl BusSeries {
 
     pub(crate) fn result_dropped(&self) {
         self.series.results_dropped.inc();
+    }
+
+    /// Gives whether these are the first.
+    pub(crate) fn results_discarded(&self, reports: u64) -> bool {
+        let counter = &self.series.results_discarded;
+        counter.inc_by(reports);
+        reports > 0 && counter.get() == reports
     }
 
     pub(crate) fn fenced(&self) {

@@ -17,7 +17,7 @@ fn said(differences: &[Difference]) -> Vec<String> {
 async fn what_is_absent_is_made_once_and_is_then_as_it_should_be() {
     let server = Server::start();
     let bus = connected(config(&server)).await;
-    let all = Durable { group: "tap".into(), source: "a.b".into(), shard: None };
+    let all = Durable { group: "a.b".into(), source: "reports".into(), shard: None };
     let durables = [durable(0), durable(1), all];
     assert_eq!(
         said(&bus.check(&durables).await.unwrap()),
@@ -25,7 +25,8 @@ async fn what_is_absent_is_made_once_and_is_then_as_it_should_be() {
             "stream gitops-runtime is absent, and should be present",
             "durable reporter_applications_0 is absent, and should be present",
             "durable reporter_applications_1 is absent, and should be present",
-            "durable tap_a=2Eb is absent, and should be present",
+            "stream gitops-runtime_reports is absent, and should be present",
+            "durable a=2Eb_reports is absent, and should be present",
         ]
     );
     assert_eq!(bus.show().await.unwrap().stream, None, "asking made nothing");
@@ -33,7 +34,8 @@ async fn what_is_absent_is_made_once_and_is_then_as_it_should_be() {
         "stream gitops-runtime",
         "durable reporter_applications_0",
         "durable reporter_applications_1",
-        "durable tap_a=2Eb",
+        "stream gitops-runtime_reports",
+        "durable a=2Eb_reports",
     ];
     let made = bus.ensure(&durables).await.unwrap();
     assert_eq!(made, Ensured { created: created.map(str::to_owned).to_vec(), differences: Vec::new() });
@@ -85,7 +87,7 @@ async fn each_setting_that_differs_is_listed() {
     }
     let bus = connected(config(&server)).await;
     let expected = [
-        "stream gitops-runtime: subjects is gitops-runtime.>, more, and should be gitops-runtime.>",
+        "stream gitops-runtime: subjects is gitops-runtime.>, more, and should be gitops-runtime.applications.>",
         "stream gitops-runtime: retention is limits, and should be interest",
         "stream gitops-runtime: discard_new_per_subject is true, and should be false",
         "stream gitops-runtime: max_msgs_per_subject is 2, and should be 1",
@@ -98,6 +100,7 @@ async fn each_setting_that_differs_is_listed() {
         "durable reporter_applications_0: max_ack_pending is 5, and should be 1000",
         "durable reporter_applications_0: max_batch is 10, and should be none",
         "durable reporter_applications_7 is present, and should be absent",
+        "stream gitops-runtime_reports is absent, and should be present",
     ];
     assert_eq!(said(&bus.check(&[durable(0)]).await.unwrap()), expected);
     let ensured = bus.ensure(&[durable(0)]).await.unwrap();

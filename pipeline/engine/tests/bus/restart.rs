@@ -82,10 +82,11 @@ async fn a_server_that_comes_back_without_its_storage_is_told_from_one_that_is_a
         [
             "stream gitops-runtime is absent, and should be present",
             "durable reporter_applications_0 is absent, and should be present",
+            "stream gitops-runtime_reports is absent, and should be present",
         ]
     );
 
-    assert_eq!(bus.ensure(&[durable(0)]).await.unwrap().created.len(), 2);
+    assert_eq!(bus.ensure(&[durable(0)]).await.unwrap().created.len(), 3);
     let mut deliveries = bus.consume(&durable(0), Shutdown::new()).unwrap();
     assert_eq!(
         tried(&bus, &state("a", 2, 10)).await.unwrap(),

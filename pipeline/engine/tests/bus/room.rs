@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pipeline_core::Entity;
-use pipeline_engine::bus::jetstream::{Config, Published, Refusal, Sent};
+use pipeline_engine::bus::jetstream::{Config, Durable, Published, Refusal, Sent};
 use pipeline_engine::bus::{Keep, Subject};
 
 use crate::server::Server;
@@ -108,6 +108,20 @@ async fn a_full_stream_refuses_and_drops_nothing() {
         assert_eq!(taken(&mut deliveries).await.uid.as_ref(), format!("u{uid}"));
     }
     assert_eq!(taken(&mut deliveries).await, refused.0);
+}
+
+/// Reports that nobody acknowledges, up to the limit and beyond it.
+#[tokio::test]
+async fn reports_that_are_not_read_take_no_room_of_events() {
+    let server = Server::start();
+    let (bus, _deliveries) = ready(Config { max_bytes: 100_000, ..config(&server) }).await;
+    let slow = Durable { group: "slow".into(), source: "reports".into(), shard: None };
+    bus.ensure(&[durable(0), slow]).await.unwrap();
+    for n in 0..20 {
+        let report = result("u", n + 1, resource(n), 10_000);
+        bus.publish(&Subject::of("reports", 0, &report, Keep::Newest), &report).await.unwrap();
+    }
+    assert!(matches!(published(&bus, &state("u", 1, 10_000)).await, Published::Stored { .. }));
 }
 
 #[tokio::test]

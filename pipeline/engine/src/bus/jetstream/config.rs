@@ -17,8 +17,10 @@ pub struct Config {
     pub prefix: String,
     /// Copies of the stream in a cluster of servers: 1 or 3.
     pub replicas: usize,
-    /// Bytes that the stream may hold; beyond them publishing is refused.
+    /// Bytes that the stream of events may hold; beyond them publishing is refused.
     pub max_bytes: u64,
+    /// Bytes that the stream of reports may hold; beyond them its oldest are discarded.
+    pub reports_max_bytes: u64,
     /// How long the server remembers the ids of what was published, to recognise a repetition.
     pub duplicate_window: Duration,
     /// After how long without a word an unacknowledged message is delivered again.
@@ -43,6 +45,7 @@ impl Default for Config {
             prefix: "gitops-runtime".into(),
             replicas: 1,
             max_bytes: 1 << 30,
+            reports_max_bytes: 256 << 20,
             duplicate_window: Duration::from_secs(120),
             ack_wait: Duration::from_secs(30),
             max_ack_pending: 1_000,
@@ -101,6 +104,7 @@ impl Config {
         let time = |time: Duration| (Duration::from_millis(1)..=day).contains(&time);
         let figures = [
             ("max_bytes", (1..=i64::MAX as u64).contains(&self.max_bytes)),
+            ("max_bytes of reports", (1..=i64::MAX as u64).contains(&self.reports_max_bytes)),
             ("max_ack_pending", (1..=100_000).contains(&self.max_ack_pending)),
             (
                 "duplicate window",
@@ -170,6 +174,10 @@ mod tests {
         assert_eq!(refused(|it| it.replicas = 2), "the stream of the bus has 1 or 3 replicas, not 2");
         assert_eq!(refused(|it| it.max_bytes = 0), "the bus's max_bytes is 0 or too large");
         assert_eq!(refused(|it| it.max_bytes = u64::MAX), "the bus's max_bytes is 0 or too large");
+        assert_eq!(
+            refused(|it| it.reports_max_bytes = 0),
+            "the bus's max_bytes of reports is 0 or too large"
+        );
         assert_eq!(refused(|it| it.max_ack_pending = 0), "the bus's max_ack_pending is 0 or too large");
         let nothing = Duration::ZERO;
         assert_eq!(

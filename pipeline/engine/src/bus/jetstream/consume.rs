@@ -26,6 +26,7 @@ const PAUSE: Duration = Duration::from_millis(200);
 /// compares versions.
 pub struct Deliveries {
     bus: JetStream,
+    stream: String,
     durable: String,
     stop: Shutdown,
     open: Option<pull::Stream>,
@@ -118,6 +119,7 @@ impl JetStream {
     pub fn consume(&self, durable: &Durable, stop: Shutdown) -> Result<Deliveries, BusError> {
         Ok(Deliveries {
             bus: self.clone(),
+            stream: self.inner.prefix.stream_of(&durable.source),
             durable: durable.name()?,
             stop,
             open: None,
@@ -182,10 +184,10 @@ impl Deliveries {
     async fn opened(&self) -> Result<pull::Stream, BusError> {
         let inner = &self.bus.inner;
         self.bus.connected()?;
-        let name = inner.prefix.stream();
+        let name = &self.stream;
         let gone = |what: String| BusError::Gone { what };
         let stream =
-            ensure::get(&inner.context, &name).await?.ok_or_else(|| gone(format!("stream {name}")))?;
+            ensure::get(&inner.context, name).await?.ok_or_else(|| gone(format!("stream {name}")))?;
         let durable = &self.durable;
         if ensure::info(&stream, durable).await?.is_none() {
             return Err(gone(format!("durable {durable}")));

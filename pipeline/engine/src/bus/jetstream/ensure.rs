@@ -9,7 +9,8 @@ use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream}
 use async_nats::jetstream::{self, ErrorCode, consumer};
 use futures::TryStreamExt as _;
 
-use super::{BusError, Durable, JetStream, shape};
+use super::{BusError, Durable, Inner, JetStream, shape};
+use crate::bus::REPORTS;
 
 /// One thing that is not as the configuration says. Nobody changes it but a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Ensured {
 }
 
 impl JetStream {
-    /// Makes the stream, then each of `durables`, where it is absent. To be called before the first publish, with the
+    /// Makes the streams of events and of reports, and each of `durables` on its own, where it is absent. To be called before the first publish, with the
     /// durables of everybody who is to see what is published: one that is made anew has missed all that came before.
     ///
     /// # Errors
@@ -71,25 +72,26 @@ impl JetStream {
     }
 
     async fn walk(&self, durables: &[Durable], make: bool) -> Result<Ensured, BusError> {
+        let Inner { config, prefix, context, .. } = &*self.inner;
         self.connected()?;
         let mut found = Ensured::default();
-        let Some(stream) = self.stream(&mut found, make).await? else {
+        let (reports, events): (Vec<_>, Vec<_>) =
+            durables.iter().partition(|durable| durable.source == REPORTS);
+        let both = [(shape::events(config, prefix)?, events), (shape::reports(config, prefix)?, reports)];
+        for (should, durables) in &both {
+            let what = format!("stream {}", should.name);
+            let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
+                for durable in durables {
+                    found.differs(format!("durable {}", durable.name()?), "absent", "present");
+                }
+                continue;
+            };
             for durable in durables {
-                found.differs(format!("durable {}", durable.name()?), "absent", "present");
+                self.durable(&stream, durable, &mut found, make).await?;
             }
-            return Ok(found);
-        };
-        for durable in durables {
-            self.durable(&stream, durable, &mut found, make).await?;
+            strangers(&stream, durables, &mut found).await?;
         }
-        strangers(&stream, durables, &mut found).await?;
         Ok(found)
-    }
-
-    async fn stream(&self, found: &mut Ensured, make: bool) -> Result<Option<Stream>, BusError> {
-        let what = format!("stream {}", self.inner.prefix.stream());
-        let should = shape::stream(&self.inner.config, &self.inner.prefix);
-        settle(&self.inner.context, &what, &should, make, found).await
     }
 
     async fn durable(
@@ -135,6 +137,8 @@ pub(super) async fn settle(
             Ok(_) => found.created.push(what.to_owned()),
             // Another process made it at the same moment, with other settings.
             Err(error) if exists(&error.kind()) => {}
+            // Another stream takes its subjects: it is said that this one is absent.
+            Err(error) if overlaps(&error.kind()) => {}
             Err(error) => return Err(BusError::server("making the stream of the bus")(error.into())),
         }
         stream = get(context, &should.name).await?;
@@ -160,6 +164,10 @@ async fn create(stream: &Stream, config: pull::Config) -> Result<bool, BusError>
 
 fn exists(kind: &CreateStreamErrorKind) -> bool {
     matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_NAME_EXIST)
+}
+
+fn overlaps(kind: &CreateStreamErrorKind) -> bool {
+    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_SUBJECT_OVERLAP)
 }
 
 /// The stream, if it is there.
@@ -189,7 +197,7 @@ pub(super) async fn info<T>(stream: &Stream<T>, name: &str) -> Result<Option<con
     }
 }
 
-async fn strangers(stream: &Stream, durables: &[Durable], found: &mut Ensured) -> Result<(), BusError> {
+async fn strangers(stream: &Stream, durables: &[&Durable], found: &mut Ensured) -> Result<(), BusError> {
     let (mut names, mut families) = (BTreeSet::new(), BTreeSet::new());
     for durable in durables {
         names.insert(durable.name()?);

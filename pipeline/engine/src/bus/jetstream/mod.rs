@@ -1,4 +1,5 @@
-//! The bus on NATS JetStream (server 2.11 or newer): one stream, one durable pull consumer a shard or source.
+//! The bus on NATS JetStream (server 2.11 or newer): a stream of events and one of reports, one durable pull consumer a
+//! shard or source.
 //!
 //! takes: [`Message`](super::Message)s to publish, durables to consume - gives: [`Published`], [`Deliveries`]
 //! calls: a NATS server - fails: while it is away nothing is queued here, publishing says so at once, and consuming goes
@@ -17,6 +18,10 @@
 //! - what was refused leaves no trace in the window of duplicates: the same state may be published again;
 //! - a state that a newer one has replaced still counts as a duplicate within the window, and so does what was dropped
 //!   because nobody was interested: a durable that is made within that window misses it, however often it is repeated.
+//!
+//! The stream of reports has these settings too, and a limit of its own: whoever reads reports, and does it slowly or not
+//! any more, must not keep events from going on. When it refuses, its publisher takes the oldest away and counts them
+//! (`discard`); of `discard: old` nobody would learn how many went, or that any did.
 //!
 //! With `discard_new_per_subject` the second state is refused ("maximum messages per subject exceeded", the same error
 //! number) and the older one stays: a consumer that lags would report old states. A roll-up header replaces it there as
@@ -38,6 +43,7 @@ mod config;
 mod connect;
 mod consume;
 mod credentials;
+mod discard;
 mod ensure;
 mod events;
 mod headers;

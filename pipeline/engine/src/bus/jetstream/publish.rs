@@ -29,7 +29,8 @@ pub enum Published {
     },
     /// It was published before, within the window of duplicates.
     Duplicate,
-    /// There is no room for it: its key is to be marked dirty and published anew.
+    /// There is no room for it. The key of an event is to be marked dirty and published anew; for a report room is made
+    /// ([`JetStream::discard_reports`]).
     Refused(Refusal),
 }
 
@@ -110,7 +111,8 @@ impl JetStream {
                 });
             }
         };
-        Ok(Sent { answer, whole: encoded.whole, stream: inner.prefix.stream(), numbered, _room: permit })
+        let stream = inner.prefix.stream_of(&to.source);
+        Ok(Sent { answer, whole: encoded.whole, stream, numbered, _room: permit })
     }
 
     /// Sends a message and waits for the answer.

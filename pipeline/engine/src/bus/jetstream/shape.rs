@@ -6,7 +6,7 @@ use async_nats::jetstream::consumer::{self, AckPolicy, DeliverPolicy, ReplayPoli
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 
 use super::Config;
-use crate::bus::{Prefix, SubjectError, subject};
+use crate::bus::{APPLICATIONS, Prefix, REPORTS, SubjectError, subject};
 
 /// A pull consumer that the server remembers: whatever matches it stays until it has acknowledged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,15 +35,25 @@ impl Durable {
     }
 }
 
-pub(super) fn stream(config: &Config, prefix: &Prefix) -> stream::Config {
+/// The stream of events.
+pub(super) fn events(config: &Config, prefix: &Prefix) -> Result<stream::Config, SubjectError> {
+    Ok(stream(config, prefix.stream(), prefix.filter(APPLICATIONS, None)?, config.max_bytes))
+}
+
+/// The stream of reports. It refuses as well: who publishes then discards its oldest, and so can count them.
+pub(super) fn reports(config: &Config, prefix: &Prefix) -> Result<stream::Config, SubjectError> {
+    Ok(stream(config, prefix.stream_of(REPORTS), prefix.filter(REPORTS, None)?, config.reports_max_bytes))
+}
+
+fn stream(config: &Config, name: String, subjects: String, max_bytes: u64) -> stream::Config {
     stream::Config {
-        name: prefix.stream(),
-        subjects: vec![prefix.all()],
+        name,
+        subjects: vec![subjects],
         retention: RetentionPolicy::Interest,
         discard: DiscardPolicy::New,
         discard_new_per_subject: false,
         max_messages_per_subject: 1,
-        max_bytes: i64::try_from(config.max_bytes).unwrap_or(i64::MAX),
+        max_bytes: i64::try_from(max_bytes).unwrap_or(i64::MAX),
         max_messages: -1,
         max_message_size: -1,
         max_consumers: -1,

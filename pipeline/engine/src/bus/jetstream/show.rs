@@ -3,6 +3,7 @@
 use futures::TryStreamExt as _;
 
 use super::{BusError, JetStream, ensure};
+use crate::bus::REPORTS;
 
 /// What [`JetStream::show`] found.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -11,9 +12,11 @@ pub struct Show {
     pub server: String,
     /// Bytes of one message that it takes, headers included.
     pub max_payload: usize,
-    /// The stream; `None` when it is absent.
+    /// The stream of events; `None` when it is absent.
     pub stream: Option<StreamShow>,
-    /// All durables of the stream, of other groups too, by name.
+    /// The stream of reports, likewise.
+    pub reports: Option<StreamShow>,
+    /// All durables of both, of other groups too, by name.
     pub durables: Vec<DurableShow>,
 }
 
@@ -59,43 +62,49 @@ impl JetStream {
     pub async fn show(&self) -> Result<Show, BusError> {
         self.connected()?;
         let server = self.inner.client.server_info();
-        let name = self.inner.prefix.stream();
         let mut show = Show {
             server: server.version,
             max_payload: server.max_payload,
             stream: None,
+            reports: None,
             durables: Vec::new(),
         };
-        let Some(stream) = ensure::get(&self.inner.context, &name).await? else { return Ok(show) };
+        let prefix = &self.inner.prefix;
+        show.stream = self.show_stream(prefix.stream(), &mut show.durables).await?;
+        show.reports = self.show_stream(prefix.stream_of(REPORTS), &mut show.durables).await?;
+        show.durables.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(show)
+    }
+    async fn show_stream(
+        &self,
+        name: String,
+        durables: &mut Vec<DurableShow>,
+    ) -> Result<Option<StreamShow>, BusError> {
+        let Some(stream) = ensure::get(&self.inner.context, &name).await? else { return Ok(None) };
+        let all: Vec<_> = stream
+            .consumers()
+            .try_collect()
+            .await
+            .map_err(|error| BusError::server("asking for the durables of the bus")(error.into()))?;
+        durables.extend(all.into_iter().map(|info| DurableShow {
+            filter: match info.config.filter_subjects.as_slice() {
+                [] => info.config.filter_subject,
+                many => many.join(", "),
+            },
+            name: info.name,
+            pending: info.num_pending,
+            in_flight: info.num_ack_pending as u64,
+            redelivered: info.num_redelivered as u64,
+            waiting: info.num_waiting as u64,
+        }));
         let info = stream.cached_info();
-        show.stream = Some(StreamShow {
+        Ok(Some(StreamShow {
             name,
             messages: info.state.messages,
             bytes: info.state.bytes,
             max_bytes: u64::try_from(info.config.max_bytes).unwrap_or(u64::MAX),
             first: info.state.first_sequence,
             last: info.state.last_sequence,
-        });
-        let all: Vec<_> = stream
-            .consumers()
-            .try_collect()
-            .await
-            .map_err(|error| BusError::server("asking for the durables of the bus")(error.into()))?;
-        show.durables = all
-            .into_iter()
-            .map(|info| DurableShow {
-                filter: match info.config.filter_subjects.as_slice() {
-                    [] => info.config.filter_subject,
-                    many => many.join(", "),
-                },
-                name: info.name,
-                pending: info.num_pending,
-                in_flight: info.num_ack_pending as u64,
-                redelivered: info.num_redelivered as u64,
-                waiting: info.num_waiting as u64,
-            })
-            .collect();
-        show.durables.sort_by(|one, other| one.name.cmp(&other.name));
-        Ok(show)
+        }))
     }
 }

@@ -1,16 +1,18 @@
 //! Publishes what the receiver has acknowledged, for other readers of the bus.
 //!
-//! Those who read it read what is: a report that finds no room, or no server, is counted and not published again.
+//! Those who read it read what is: a report that finds no server is counted and not published again. One that finds no
+//! room waits for its readers no more than for anybody: the oldest reports are discarded for it, and counted.
 
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use pipeline_core::Shutdown;
+use pipeline_core::{Entity, Shutdown, Uid};
 use tokio::sync::mpsc;
 
 use super::Stream;
-use crate::bus::jetstream::{BusError, Published};
+use crate::bus::jetstream::{BusError, Published, Refusal};
 use crate::bus::{Keep, Message, REPORTS, Subject};
 use crate::shard::Acknowledged;
 use crate::sharding::Sharding;
@@ -20,7 +22,7 @@ pub(in crate::run) const WAITING: usize = 256;
 /// Of these, on their way.
 const FLYING: usize = 64;
 
-/// Publishes until `stop`.
+/// Publishes until `stop`, or until nothing is acknowledged any more and the last is published.
 pub(in crate::run) async fn publish(
     stream: Arc<Stream>,
     sharding: Sharding,
@@ -28,29 +30,98 @@ pub(in crate::run) async fn publish(
     stop: Shutdown,
 ) {
     let mut flying = FuturesUnordered::new();
-    loop {
-        tokio::select! {
-            () = stop.cancelled() => return,
-            Some(done) = flying.next() => {
-                if !matches!(done, Ok(Published::Stored { .. } | Published::Duplicate)) {
+    // What found no room, by number. It goes once more before anything later does, so that the oldest are the first.
+    let mut refused = BTreeMap::new();
+    // The latest report of each thing that is not answered yet: no earlier one may follow it.
+    let mut latest: HashMap<(Uid, Entity), u64> = HashMap::new();
+    let (mut number, mut open) = (0, true);
+    while open || !flying.is_empty() || !refused.is_empty() {
+        if flying.is_empty() && !refused.is_empty() {
+            let made = tokio::select! {
+                () = stop.cancelled() => return,
+                made = make_room(&stream) => made,
+            };
+            for (number, report) in std::mem::take(&mut refused) {
+                if made {
+                    flying.push(one(&stream, sharding, number, report));
+                } else {
+                    latest.remove(&thing(&report));
                     stream.metrics.result_dropped();
                 }
             }
-            next = acknowledged.recv(), if flying.len() < FLYING => match next {
-                Some(acknowledged) => flying.push(one(&stream, sharding, acknowledged)),
-                None => return,
+            continue;
+        }
+        tokio::select! {
+            () = stop.cancelled() => return,
+            Some((number, report, done)) = flying.next() => {
+                let of = thing(&report);
+                let is_latest = latest.get(&of) == Some(&number);
+                match done {
+                    Ok(Published::Refused(Refusal::Full)) => {
+                        // Of an earlier one a later one takes the place.
+                        if is_latest {
+                            refused.insert(number, report);
+                        }
+                        continue;
+                    }
+                    Ok(Published::Stored { .. } | Published::Duplicate) => {}
+                    Ok(Published::Refused(Refusal::Storage)) | Err(_) => stream.metrics.result_dropped(),
+                }
+                if is_latest {
+                    latest.remove(&of);
+                }
+            }
+            next = acknowledged.recv(), if open && refused.is_empty() && flying.len() < FLYING => match next {
+                Some(report) => {
+                    number += 1;
+                    latest.insert(thing(&report), number);
+                    flying.push(one(&stream, sharding, number, report));
+                }
+                None => open = false,
             },
         }
     }
 }
 
+/// What a report is about.
+fn thing(Acknowledged { report, .. }: &Acknowledged) -> (Uid, Entity) {
+    (report.uid.clone(), report.entity)
+}
+
 async fn one(
     stream: &Stream,
     sharding: Sharding,
-    Acknowledged { report, at }: Acknowledged,
-) -> Result<Published, BusError> {
-    let message = Message::of_report(&report, at);
+    number: u64,
+    acknowledged: Acknowledged,
+) -> (u64, Acknowledged, Result<Published, BusError>) {
+    let Acknowledged { report, at } = &acknowledged;
+    let message = Message::of_report(report, *at);
     // Each report of one thing takes the place of the one before it.
     let subject = Subject::of(REPORTS, sharding.place(&report.key), &message, Keep::Newest);
-    stream.jetstream.publish(&subject, &message).await
+    let done = stream.jetstream.publish(&subject, &message).await;
+    (number, acknowledged, done)
 }
+
+/// Whether there is room for more.
+async fn make_room(stream: &Stream) -> bool {
+    match stream.jetstream.discard_reports().await {
+        Ok(None) => false,
+        Ok(Some(discarded)) => {
+            if stream.metrics.results_discarded(discarded) {
+                tracing::warn!(
+                    "who reads the reports on the bus does not keep up: the oldest are discarded; `gitops-runtime bus \
+                     show` names who"
+                );
+            }
+            true
+        }
+        Err(error) => {
+            tracing::debug!(error = &error as &dyn std::error::Error, "cannot discard reports of the bus");
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "results_tests.rs"]
+mod tests;

@@ -28,6 +28,11 @@ pub(crate) fn is_key(text: &str) -> bool {
     text.split(['.', '-', '_', ':', '/']).any(is_random) || text.len() >= 24 && is_hex_in_groups(text)
 }
 
+/// Whether a piece of `text` looks made by chance.
+pub(crate) fn holds_random(text: &str) -> bool {
+    text.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_random)
+}
+
 /// One piece that is no word, no number and no name with a number behind it.
 fn is_random(piece: &str) -> bool {
     let body = piece.trim_end_matches('=');

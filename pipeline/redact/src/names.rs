@@ -82,6 +82,7 @@ pub(super) fn classify(name: &str) -> Class {
     }
     match last.as_str() {
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(&before) => Class::Key,
+        "base" if before == "key" => Class::Key,
         "salt" | "salts" | "license" | "licence" => Class::Key,
         last if last.ends_with("salt")
             || (last.ends_with("key")
@@ -153,7 +154,23 @@ pub(super) fn names_object(name: &str, value: &str) -> bool {
         ]
         .contains(&word)
     });
-    matches!(last.as_str(), "secret" | "secrets") && !owned && label && says && !super::shape::is_key(value)
+    let secret = matches!(last.as_str(), "secret" | "secrets") && !super::shape::is_key(value);
+    let parts: Vec<&str> = value.split('/').collect();
+    let in_namespace = matches!(parts.as_slice(), [namespace, name] if [namespace, name].iter().all(|part| {
+        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+    }));
+    let refers = owners.iter().any(|owner| {
+        ["config", "tls", "ssl", "cert", "certificate", "objstore", "storage", "pull", "registry", "ca", "ingress", "image", "extra", "issuer", "repo", "git", "backup", "env"].contains(&owner.as_str())
+    });
+    secret && (in_namespace || !owned && label && says || refers && label)
+}
+
+/// Whether `name` names an address with credentials in it, of which only those are secret.
+pub(super) fn is_locator(name: &str) -> bool {
+    let words = words(name);
+    let compact = words.concat();
+    words.last().is_some_and(|last| last == "dsn")
+        || ["connectionstring", "connstring", "connstr", "connectionstrings"].iter().any(|word| compact.contains(word))
 }
 
 /// Whether `name` says that its value is a checksum: `checksum/secret`, `tokenHash`.

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use super::names;
+
 /// Whether placeholders are all that could be secret in `text`: nothing stands beside them but signs, a scheme, and
 /// what URLs and names are made of when they stand for neither user nor password.
 pub(super) fn fill_all(text: &str) -> bool {
@@ -95,6 +97,15 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         {
             return Some(at + inner.end + close.len());
         }
+    }
+    if let Some(inner) = rest.strip_prefix('$')
+        && at == 0
+        && inner.starts_with(|letter: char| letter.is_ascii_lowercase())
+        && inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
+        && inner.rsplit(['.', ':']).next().is_some_and(|last| last.len() < inner.len() && names::classify(last) != names::Class::Plain)
+    {
+        // Argo CD's settings refer to keys of its Secret, or of another: `$dex.github.clientSecret`.
+        return Some(text.len());
     }
     if let Some(inner) = rest.strip_prefix('$') {
         let length = inner

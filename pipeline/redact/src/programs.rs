@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use super::names::{self, Class};
-use super::shape;
+use super::{prose, shape};
 
 /// How programs take secrets.
 struct Program {
@@ -321,6 +321,11 @@ pub(crate) fn is_flag(text: &str) -> bool {
 /// Whether `flag` followed by `value` passes a secret.
 pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
     if shape::is_harmless(value) || shape::is_switch(value) {
+        return false;
+    }
+    let metavariable = value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+        && names::classify(value) != Class::Plain;
+    if prose::is_word_of_prose(value) || metavariable {
         return false;
     }
     match names::classify(flag) {

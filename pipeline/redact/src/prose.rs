@@ -336,6 +336,11 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     }
     // A sentence, unless it tells the secret further on.
     let function = words.clone().take(6).any(|word| FUNCTION.contains(&word.to_ascii_lowercase().as_str()));
+    let foreign = line.chars().any(|letter| letter.is_alphabetic() && !letter.is_ascii());
+    let sentence = count >= 5 && (foreign || first.starts_with(char::is_uppercase)) && line.split_whitespace().take(12).all(is_letters);
+    if sentence || count >= 3 && word.len() > 5 && (word.ends_with("ing") || word.ends_with("ed")) {
+        return true;
+    }
     if names::is_password(name) {
         return count >= 3 && function && line.split_whitespace().take(12).all(is_letters);
     }

@@ -39,6 +39,8 @@ enum Mark {
     Command,
     /// The word `value`, which is secret when the name beside it says so.
     Value,
+    /// Words behind which the next one is secret, or its part behind a colon.
+    After,
     /// A digest of ours.
     Digest,
 }
@@ -49,6 +51,9 @@ const NAMES: [&str; 31] = [
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen",
 ];
+
+/// Redis' access lists, HAProxy's page of statistics, SMTP's login, SQL, PgBouncer's list of users.
+const AFTER: [&str; 6] = [" on >", "stats auth ", "auth plain ", "auth login ", "identified by ", "\" \""];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
@@ -65,6 +70,7 @@ static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
     NAMES.iter().for_each(|text| add(text, Mark::Name));
     SCHEMES.iter().for_each(|text| add(text, Mark::Scheme));
     super::programs::marks().for_each(|text| add(text, Mark::Command));
+    AFTER.iter().for_each(|text| add(text, Mark::After));
     add("://", Mark::Url);
     add("-----begin ", Mark::Pem);
     add("value", Mark::Value);
@@ -101,6 +107,8 @@ pub(crate) struct Marks {
     pub(crate) schemes: Vec<usize>,
     pub(crate) commands: Vec<usize>,
     pub(crate) values: Vec<usize>,
+    /// Where one begins, and ends.
+    pub(crate) after: Vec<(usize, usize)>,
     pub(crate) digests: Vec<usize>,
     /// Bytes that were handed to the automata.
     pub(crate) handed: usize,
@@ -120,6 +128,7 @@ impl Marks {
                 Some(Mark::Scheme) => marks.schemes.push(at),
                 Some(Mark::Command) => marks.commands.push(at),
                 Some(Mark::Value) => marks.values.push(at),
+                Some(Mark::After) => marks.after.push((at, hit.end())),
                 Some(Mark::Digest) => marks.digests.push(at),
                 None => {}
             }
@@ -141,6 +150,7 @@ impl Marks {
             && self.schemes.is_empty()
             && self.commands.is_empty()
             && self.values.is_empty()
+            && self.after.is_empty()
     }
 
     /// What the rows of the table find.

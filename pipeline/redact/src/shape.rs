@@ -25,7 +25,7 @@ pub(super) fn kind(object: &Map<String, Value>) -> String {
 pub(super) fn is_secret(object: &Map<String, Value>, kind: &str) -> bool {
     kind == "secret"
         || kind.is_empty()
-            && member(object, "data").is_some()
+            && member(object, "data").is_some_and(|data| !(data.is_array() && object.contains_key("secretName")))
             && member(object, "type").and_then(Value::as_str).is_some_and(|kind| {
                 kind == "Opaque" || kind.starts_with("kubernetes.io/") || kind.starts_with("helm.sh/release")
             })
@@ -54,7 +54,8 @@ fn is_reference_member(name: &str, value: &Value) -> bool {
     match name {
         "name" | "secretName" | "namespace" | "key" | "kind" | "apiVersion" | "apiGroup" | "group"
         | "version" | "path" | "fieldPath" | "audience" | "uid" | "resourceVersion" | "property"
-        | "field" | "mountPath" | "subPath" | "type" | "store" | "engine" => {
+        | "field" | "mountPath" | "subPath" | "type" | "store" | "engine" | "secret" | "secretKey"
+        | "configMap" => {
             value.is_null()
                 || value.as_str().is_some_and(|text| text.is_empty() || (is_name(text) && !is_key(text)))
         }
@@ -89,7 +90,29 @@ pub(super) fn is_harmless(text: &str) -> bool {
     text.is_empty()
         || is_mask(text)
         || is_redacted(text)
-        || text.len() <= 4096 && (placeholders::fill_all(text) || is_place(text) || is_sealed(text))
+        || text.len() <= 4096
+            && (placeholders::fill_all(text) || is_place(text) || is_sealed(text) || is_filled_url(text) || is_expression(text))
+}
+
+/// A URL whose password is filled in elsewhere.
+fn is_filled_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-:".contains(&byte)) || rest.contains("://") {
+        return false;
+    }
+    let Some((info, address)) = rest.rsplit_once('@') else { return false };
+    let Some((_, password)) = info.split_once(':') else { return placeholders::fill_all(info) };
+    placeholders::fill_all(password) && super::text::secrets(address, false).is_empty() && !address.contains("password=")
+}
+
+/// A variable of a program, by which it refers to what is given elsewhere.
+fn is_expression(text: &str) -> bool {
+    let text = text.trim_end_matches([',', ';']);
+    let begins = [
+        "os.environ", "os.getenv(", "process.env.", "env(", "getenv(", "ENV[", "ENV.fetch(", "System.getenv", "config(", "var.", "local.", "module.", "random_password.",
+        "each.value", "self.", "secrets.", "vars.", "steps.", "needs.", "inputs.", "github.", "lookup(", "file(", "sensitive(", "settings.", "Env.", "env::var(", "viper.Get", "Deno.env", "import.meta.env",
+    ];
+    begins.iter().any(|begin| text.starts_with(begin)) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ ".contains(&byte)) && !super::keys::holds_random(text)
 }
 
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
@@ -122,6 +145,16 @@ pub(super) fn is_mask(text: &str) -> bool {
     plus || signs
         || words
             .contains(&text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase().as_str())
+}
+
+/// Whether credentials stand in `text` where they are found by themselves: in a URL, or behind a name.
+pub(super) fn holds_logon(text: &str) -> bool {
+    let lower = text.to_ascii_lowercase();
+    let url = text.split_once("://").is_some_and(|(_, rest)| {
+        rest.split('/').next().is_some_and(|authority| authority.contains('@') && authority.contains(':'))
+    });
+    let go = lower.contains("@tcp(") || lower.contains("@unix(");
+    url || go || ["password=", "pwd=", "password =", "accountkey=", "accesskey="].iter().any(|name| lower.contains(name))
 }
 
 /// A keyed digest as this module writes it.

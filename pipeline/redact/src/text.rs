@@ -57,6 +57,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.names(&marks.names, &mut found);
         scan.values(&marks.values, &mut found);
         scan.commands(&marks.commands, &mut found);
+        scan.after(&marks.after, &mut found);
     }
     apart(text, found, &marks.digests)
 }
@@ -182,6 +183,8 @@ impl<'t> Scan<'t> {
             let start = at - head.iter().rev().take_while(|byte| is_name(byte)).count();
             let end = self.until(*at, |byte| !is_name(&byte));
             done = end;
+            let escaped = self.before(start) == Some(b'\\') && matches!(self.byte(start), Some(b'n' | b'r' | b't'));
+            let start = start + usize::from(escaped && end > start + 1);
             let from = start.max(end.saturating_sub(NAME));
             let Some(text) = self.text.get(from..end) else { continue };
             let class = names::classify(text);
@@ -253,6 +256,9 @@ impl<'t> Scan<'t> {
             _ => self.value(from, name, delimiter)?,
         };
         let text = self.text.get(value.clone())?;
+        if names::is_locator(name.text) && shape::holds_logon(text) {
+            return None;
+        }
         let (end, names) = self.shared.get();
         let names = if end == value.end { names + 1 } else { 0 };
         self.shared.set((value.end, names));
@@ -262,6 +268,9 @@ impl<'t> Scan<'t> {
         let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
         let value = value.start..value.start + commented.len();
         let text = commented;
+        if text.contains('\n') && text.lines().all(is_filled_line) {
+            return None;
+        }
         if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ") {
             return None;
         }
@@ -319,7 +328,12 @@ impl<'t> Scan<'t> {
         let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
         let word = if quoted { from + 1..word_end } else { from..word_end };
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
-        let word = word.start..word.start + text.len();
+        let mut word = word.start..word.start + text.len();
+        if matches!(name.text, "auth-pass" | "sentinel-pass") && line.split_whitespace().count() == 2 {
+            // `sentinel auth-pass <master> <password>`.
+            word = from + line.trim_end().rfind(' ')? + 1..from + line.trim_end().len();
+            return Some((word, "directive"));
+        }
         if shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }
@@ -411,6 +425,31 @@ impl<'t> Scan<'t> {
         }
     }
 
+    /// What stands behind words that announce a secret.
+    fn after(&self, marks: &[(usize, usize)], found: &mut Vec<Found>) {
+        for (at, end) in marks {
+            let mark = self.text.get(*at..*end).unwrap_or_default();
+            let from = *end + usize::from(self.byte(*end).is_some_and(is_quote));
+            let end = self.within(from, LINE, |byte| byte.is_ascii_whitespace() || is_quote(byte) || matches!(byte, b'\\' | b';' | b','));
+            let Some(word) = self.text.get(from..end) else { continue };
+            let range = match mark {
+                "\" \"" => {
+                    // `"user" "password"` alone in a line.
+                    let alone = self.byte(end) == Some(b'"') && matches!(self.byte(end + 1), None | Some(b'\n' | b'\r'));
+                    let head = self.line_before(*at, NAME).trim_start();
+                    let first = head.strip_prefix('"').is_some_and(|user| !user.is_empty() && !user.contains('"'));
+                    (alone && first).then_some(from..end)
+                }
+                mark if mark.trim_start().starts_with("stats") => {
+                    word.split_once(':').map(|(user, _)| from + user.len() + 1..end)
+                }
+                _ => Some(from..end),
+            };
+            let secret = |range: &Range<usize>| self.text.get(range.clone()).is_some_and(|word| !shape::is_harmless(word) && !prose::is_word_of_prose(word));
+            found.extend(range.filter(secret).map(|range| Found::new(range, "directive")));
+        }
+    }
+
     /// Arguments of programs that take secrets under names that do not say so.
     fn commands(&self, marks: &[usize], found: &mut Vec<Found>) {
         let mut done = 0;
@@ -476,7 +515,13 @@ impl<'t> Scan<'t> {
                 begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
             })
         });
-        let Some(rest) = named.max().and_then(|found| head.get(found..)) else { return Class::Plain };
+        let Some(rest) = named.max().and_then(|found| head.get(found..)) else {
+            let line = head.rsplit('\n').next().unwrap_or_default();
+            let variable = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').find(|word| {
+                word.len() >= 4 && word.bytes().all(|byte| !byte.is_ascii_lowercase()) && names::classify(word) != Class::Plain
+            });
+            return variable.filter(|_| head.ends_with(' ')).map_or(Class::Plain, names::classify);
+        };
         let rest = rest.trim_start_matches(noise);
         let name = rest
             .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))
@@ -499,6 +544,10 @@ impl<'t> Scan<'t> {
             let close =
                 self.within(from + 2, 65_536, |byte| Some(byte) == self.byte(from + 1) || byte == b'\n');
             return Some(from + 2..close - usize::from(self.before(close) == Some(b'\\')));
+        }
+        if is_quote(first) && self.byte(from + 1) == Some(first) && self.byte(from + 2) == Some(first) {
+            let end = self.close(from + 3, first);
+            return Some(from + 3..end);
         }
         if is_quote(first) {
             return Some(from + 1..self.close(from + 1, first));
@@ -528,6 +577,17 @@ impl<'t> Scan<'t> {
         if leads {
             let end = self.line_end(from);
             let line = self.text.get(from..end)?;
+            let variable = delimiter == b'='
+                && self.before(from) == Some(b'=')
+                && name.text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+            if variable
+                && let Some((value, command)) = line.split_once(' ')
+                && command.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '"')
+                && command.contains([' ', '/'])
+                && (command.contains(" -") || command.contains("=") || command.starts_with("exec "))
+            {
+                return Some(from..from + value.len());
+            }
             return Some(from..from + line.trim_end().trim_end_matches(';').len());
         }
         if matches!(self.before(name.start), Some(b'?' | b'&')) {
@@ -672,7 +732,8 @@ impl<'t> Scan<'t> {
             return None;
         }
         let value = end + 1..self.until(end + 1, |byte| byte == b'<');
-        (!shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
+        let closed = self.byte(value.end + 1) == Some(b'/') || value.end == self.bytes.len();
+        (closed && !shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
     }
 }
 
@@ -685,6 +746,13 @@ fn begins_pair(line: &str, at: usize) -> bool {
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))
     })
+}
+
+/// Whether a line of a block gives nothing but what is filled in elsewhere.
+fn is_filled_line(line: &str) -> bool {
+    let line = line.trim();
+    let value = line.split_once(": ").map_or(line, |(_, value)| value).trim().trim_matches(['"', '\'']);
+    line.starts_with('#') || line.ends_with(':') || shape::is_harmless(value)
 }
 
 fn is_quote(byte: u8) -> bool {

@@ -200,6 +200,8 @@ impl<'r> Walk<'r> {
                 (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
                 _ if pair && PAIR_VALUES.contains(&name.as_str()) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
+                _ if value.is_object() && names::classify(name) != Class::Plain && is_schema(value) => Place::SecretSchema,
+                _ if is_key_reference(name, value) => Place::Keep,
                 _ if names_secret(name, value) => Place::Secret,
                 _ if place == Place::Maker || shape::makes_secrets(&kind) => Place::Maker,
                 (Place::Generator, _) => Place::Plain,
@@ -416,11 +418,34 @@ fn stays(name: &str, value: &Value) -> bool {
         }
 }
 
+/// Whether the value under a secret name is the schema of one, as in OpenAPI.
+fn is_schema(value: &Value) -> bool {
+    let Value::Object(map) = value else { return false };
+    let types = ["string", "integer", "number", "boolean", "object", "array"];
+    map.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
+        && map.keys().all(|name| {
+            ["type", "title", "description", "format", "default", "example", "examples", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum", "nullable", "writeOnly", "readOnly", "properties", "items", "required", "additionalProperties", "$ref", "deprecated", "x-kubernetes-preserve-unknown-fields", "form", "hidden", "sensitive"].contains(&name.as_str())
+        })
+}
+
+/// Whether the value under a secret name says in which object, and under which key of it, one is kept.
+fn is_key_reference(name: &str, value: &Value) -> bool {
+    let Value::Object(map) = value else { return false };
+    let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"].iter().any(|member| map.contains_key(*member));
+    object
+        && (map.contains_key("key") || map.contains_key("secretKeyRef") || map.contains_key("secretRef"))
+        && names::classify(name) != Class::Plain
+        && shape::is_reference(value)
+}
+
 /// Whether the value under `name` is to be sealed.
 fn names_secret(name: &str, value: &Value) -> bool {
     match names::classify(name) {
         Class::Plain => false,
-        Class::Scalar => !value.is_object() && !value.is_array() && !tells(name, value),
+        Class::Scalar => {
+            let locator = |text: &str| names::is_locator(name) && shape::holds_logon(text);
+            !value.is_object() && !value.is_array() && !tells(name, value) && !value.as_str().is_some_and(locator)
+        }
         Class::Key => match value {
             Value::String(text) => shape::is_key(text),
             Value::Array(items) => items.iter().any(|item| item.as_str().is_some_and(shape::is_key)),
@@ -431,7 +456,8 @@ fn names_secret(name: &str, value: &Value) -> bool {
         Class::Secret => match value {
             Value::Object(_) | Value::Array(_) => !(names::may_refer(name) && shape::is_reference(value)),
             Value::String(text) => {
-                !names::names_object(name, text)
+                !(names::is_locator(name) && shape::holds_logon(text))
+                    && !names::names_object(name, text)
                     && !(names::is_checksum(name) && shape::is_hash(text))
                     && !tells(name, value)
             }

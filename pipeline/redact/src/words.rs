@@ -568,6 +568,13 @@ pub(super) const ABOUT: &[&str] = &[
     "process",
     "minlength",
     "maxage",
+    "uses",
+    "alias",
+    "aliases",
+    "num",
+    "hashing",
+    "storage",
+    "enabledby",
 ];
 
 /// Last words that are dropped before a name is judged: `PASSWORD_PROD`, `tokenValue`.

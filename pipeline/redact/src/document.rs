@@ -9,7 +9,7 @@ use super::packed::{self, Packed};
 use super::scan::Found;
 use super::tree::{self, Unreadable};
 use super::walk::{DEPTH, Place, Walk, owned};
-use super::{names, placeholders, shape};
+use super::{names, placeholders, prose, shape};
 
 /// Texts within texts (JSON in an annotation in YAML in a ConfigMap ...).
 const NESTED: usize = 6;
@@ -139,7 +139,7 @@ impl Walk<'_> {
         let opens = text.trim_start().starts_with(['{', '[']);
         let flow = || text.ends_with(['}', ']']) && (text.contains(": {") || text.contains(": ["));
         let lines = text.trim_end().contains('\n') || opens || flow();
-        if lines && names::suspicious(text.as_bytes()) && !packed::is_encoded(text) {
+        if lines && names::suspicious(text.as_bytes()) && !packed::is_encoded(text) && !prose::is_message(text) {
             return match self.nested_text(text, depth) {
                 Ok(new) => owned(new),
                 Err(Unreadable) if shape::mentions_secret(text) => {

@@ -3,7 +3,7 @@
 use super::scan::Found;
 use super::tree;
 use super::walk::Walk;
-use super::{Redactor, shape};
+use super::{Redactor, prose, shape};
 
 /// One thing that was replaced.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +66,7 @@ impl Redactor {
             let lines = text.trim_end().lines().count() > 1;
             let flow = text.trim_end().ends_with(['}', ']']);
             (lines || opens || flow)
-                && !is_message(text)
+                && !prose::is_message(text)
                 && tree::yaml(text).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))
         };
         let new = if object() || shape::mentions_secret(text) || text.contains("{{") && walk.is_template(text)
@@ -86,14 +86,4 @@ impl Redactor {
         };
         Explained { text: new, notes: walk.notes.map(|notes| notes.found).unwrap_or_default() }
     }
-}
-
-/// Whether a text is a commit's message, though it reads as YAML: a subject of several words, an empty line, and more.
-fn is_message(text: &str) -> bool {
-    let mut lines = text.trim_start().lines();
-    let subject = lines.next().unwrap_or_default();
-    let words = subject.split_once(": ").is_some_and(|(scope, rest)| {
-        !scope.contains(' ') && rest.split_whitespace().count() >= 3 && !rest.starts_with(['"', '\'', '{', '[', '|', '>', '&', '#'])
-    });
-    words && lines.next().is_some_and(|line| line.trim().is_empty())
 }

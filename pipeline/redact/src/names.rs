@@ -35,6 +35,10 @@ pub(super) fn classify(name: &str) -> Class {
         from += 1;
     }
     let name = without_domain(name.get(from..).unwrap_or_default());
+    if name.starts_with('/') || name.contains("://") {
+        // A path of an API, a URL.
+        return Class::Plain;
+    }
     if !suspicious(name.as_bytes()) {
         return Class::Plain;
     }

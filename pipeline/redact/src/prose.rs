@@ -480,7 +480,7 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             behind.as_str(),
             "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by"
         );
-        let like = if password {
+        let like = !bare.starts_with('-') && if password {
             shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
         } else {
             shape::is_key(bare) || given && shape::is_password(bare)
@@ -503,4 +503,33 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         }
     }
     found
+}
+
+/// Whether a text is a message, though it reads as YAML: a subject of several words, an empty line, and more; or a
+/// sentence before the first colon of a line.
+pub(super) fn is_message(text: &str) -> bool {
+    if text.trim_start().starts_with(['{', '[']) {
+        return false;
+    }
+    let mut lines = text.trim_start().lines();
+    let subject = lines.next().unwrap_or_default();
+    let words = subject.split_once(": ").is_some_and(|(scope, rest)| {
+        !scope.contains(' ')
+            && rest.split_whitespace().count() >= 3
+            && !rest.starts_with(['"', '\'', '{', '[', '|', '>', '&', '#'])
+    });
+    let sentence = |line: &str| {
+        !line.starts_with([' ', '\t', '#', '-', '"', '\'', '?', '{', '['])
+            && line.split_once(": ").is_some_and(|(head, _)| head.split_whitespace().count() >= 3 && !head.contains("{{"))
+    };
+    words && lines.next().is_some_and(|line| line.trim().is_empty()) || text.lines().any(sentence)
+}
+
+/// Whether a value is the label of a field that people see: `New password`, `Forgot your password?`.
+pub(super) fn is_label(text: &str) -> bool {
+    let mut words = text.split_whitespace();
+    text.len() <= 64
+        && text.starts_with(|letter: char| letter.is_uppercase())
+        && text.split_whitespace().all(is_letters)
+        && words.any(|word| names::classify(word.trim_matches(['?', '!', '.', ':'])) != names::Class::Plain)
 }

@@ -282,6 +282,7 @@ impl<'t> Scan<'t> {
                 !shape::is_harmless(text)
                     && !shape::is_switch(text)
                     && !prose::is_state(text)
+                    && !prose::is_label(text)
                     && !(names::is_checksum(name.text) && shape::is_hash(text))
                     && !names::names_object(name.text, text)
             }
@@ -371,7 +372,7 @@ impl<'t> Scan<'t> {
         let compound =
             name.text.contains(['_', '-', '.']) || name.text.bytes().any(|byte| byte.is_ascii_uppercase());
         let leads = head.trim_matches([' ', '\t', '#', ';', '{', '$']).is_empty();
-        if leads && alone && !text.contains(':') {
+        if leads && alone && !text.contains([':', '(']) {
             let secret = match class {
                 Class::Key => shape::is_key(text),
                 _ => {
@@ -619,6 +620,9 @@ impl<'t> Scan<'t> {
 
     /// Leaves the scheme of an `Authorization` outside, and takes in the credentials that follow it.
     fn after_scheme(&self, value: Range<usize>) -> Range<usize> {
+        let text = self.text.get(value.clone()).unwrap_or_default();
+        let line = ["\\r", "\\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        let value = value.start..value.start + line;
         let end = self.until(value.start, is_end);
         let scheme = self.text.get(value.start..end).is_some_and(|word| {
             ["bearer", "basic", "token", "digest", "apikey", "negotiate"]
@@ -732,7 +736,11 @@ impl<'t> Scan<'t> {
             return None;
         }
         let value = end + 1..self.until(end + 1, |byte| byte == b'<');
-        let closed = self.byte(value.end + 1) == Some(b'/') || value.end == self.bytes.len();
+        let text = self.text.get(value.clone())?;
+        let closed = match self.byte(value.end + 1) {
+            Some(next) => next == b'/',
+            None => !text.contains(char::is_whitespace),
+        };
         (closed && !shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
     }
 }

@@ -468,7 +468,9 @@ fn names_secret(name: &str, value: &Value) -> bool {
 
 /// Whether a text under a secret name is a sentence about it, as documentation has them.
 fn tells(name: &str, value: &Value) -> bool {
-    value.as_str().is_some_and(|text| text.split_whitespace().count() >= 5 && prose::follows(name, text))
+    value.as_str().is_some_and(|text| {
+        prose::is_label(text) || text.split_whitespace().count() >= 5 && prose::follows(name, text)
+    })
 }
 
 /// What names the program of a container: its image, and its command.

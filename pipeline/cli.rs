@@ -30,6 +30,8 @@ Examples:
   Let replicas come and go, on a bus that they share, and see what is on it:
     gitops-runtime reporter --config settings.yaml --bus nats://nats:4222
     gitops-runtime bus show --config settings.yaml --bus nats://nats:4222
+  See what would leave the process of a manifest, and why:
+    gitops-runtime redact -f deployment.yaml --explain
   Grant a ServiceAccount what the reporter needs, and nothing else:
     gitops-runtime rbac print --role reporter | kubectl apply -f -";
 
@@ -64,6 +66,19 @@ Examples:
   Replicas whose leases are objects of the cluster:
     gitops-runtime rbac print --role reporter --bus nats://nats:4222 --set bus.leases.store=kubernetes";
 
+const REDACT: &str = "\
+Examples:
+  What would be reported of an object of the cluster:
+    kubectl get deployment shop -o yaml | gitops-runtime redact
+  Of a file of values, and which rule touched what:
+    gitops-runtime redact -f values.yaml
+    gitops-runtime redact -f values.yaml --explain
+  Of a line of a log, or a commit's message:
+    git log -1 --format=%B | gitops-runtime redact
+
+Digests are made with a key that is thrown away, so they differ from run to run; with --key-file they are those that a
+reporter with that key sends.";
+
 /// The command line as it was given. Not to be printed: somebody may have put a secret there.
 #[derive(Parser)]
 #[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110, arg_required_else_help = true)]
@@ -88,6 +103,23 @@ pub(crate) enum Command {
     /// Print the rights a role needs in the cluster.
     #[command(subcommand, after_help = RBAC)]
     Rbac(RbacCommand),
+    /// Print what would leave the process of a manifest, an Application, or any text.
+    #[command(after_help = REDACT)]
+    Redact(Redact),
+}
+
+/// What is to be redacted, and how it is shown.
+#[derive(Args)]
+pub(crate) struct Redact {
+    /// A manifest or Application in YAML or JSON, of one document or many; anything else is free text. - is standard input
+    #[arg(short, long, value_name = "FILE", default_value = "-")]
+    pub(crate) file: PathBuf,
+    /// Print where something was replaced and which row of the table or which rule did it, never a value
+    #[arg(long)]
+    pub(crate) explain: bool,
+    /// The key of the digests; without it one is made and thrown away
+    #[arg(long, value_name = "FILE")]
+    pub(crate) key_file: Option<PathBuf>,
 }
 
 /// What is to be done about rights.

@@ -6,6 +6,7 @@ mod ask;
 mod bus;
 mod cli;
 mod config;
+mod redact;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -17,6 +18,7 @@ fn main() -> ExitCode {
         cli::Command::Ask(ask) => ask::run(&ask, &variables),
         cli::Command::OnBus(command) => bus::run(&command, &variables),
         cli::Command::Config(command) => return config::run(&command, &variables),
+        cli::Command::Redact(given) => redact::run(&given).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => return fail(format!("{error:#}")),

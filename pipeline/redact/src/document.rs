@@ -139,7 +139,11 @@ impl Walk<'_> {
         let opens = text.trim_start().starts_with(['{', '[']);
         let flow = || text.ends_with(['}', ']']) && (text.contains(": {") || text.contains(": ["));
         let lines = text.trim_end().contains('\n') || opens || flow();
-        if lines && names::suspicious(text.as_bytes()) && !packed::is_encoded(text) && !prose::is_message(text) {
+        if lines
+            && names::suspicious(text.as_bytes())
+            && !packed::is_encoded(text)
+            && !prose::is_message(text)
+        {
             return match self.nested_text(text, depth) {
                 Ok(new) => owned(new),
                 Err(Unreadable) if shape::mentions_secret(text) => {
@@ -188,6 +192,16 @@ impl Walk<'_> {
             let known = found.get(next).is_some_and(|found| found.range.start < run.end);
             if !known && text.get(run.clone()).is_some_and(|inner| self.holds_secret(inner, depth + 1)) {
                 more.push(Found::new(run, "encoded"));
+            }
+        }
+        if text.contains('%') {
+            for run in packed::escaped(text) {
+                let inner = text.get(run.clone()).map(packed::unescape).unwrap_or_default();
+                if !super::text::secrets(&inner, true).is_empty()
+                    && !found.iter().any(|found| found.range.start < run.end && run.start < found.range.end)
+                {
+                    more.push(Found::new(run, "encoded"));
+                }
             }
         }
         if !more.is_empty() {

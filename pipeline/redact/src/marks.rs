@@ -20,8 +20,12 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
     if info.contains(':') {
         let (name, password) = info.split_once(':')?;
         let told = !password.is_empty() || info.len() > 20;
-        let example = matches!(info, "user:password" | "username:password" | "user:pass" | "USER:PASSWORD" | "USERNAME:PASSWORD");
-        let harmless = example || shape::is_harmless(info)
+        let example = matches!(
+            info,
+            "user:password" | "username:password" | "user:pass" | "USER:PASSWORD" | "USERNAME:PASSWORD"
+        );
+        let harmless = example
+            || shape::is_harmless(info)
             || (!password.is_empty() && shape::is_harmless(password) && !shape::is_key(name));
         return (told && !harmless).then_some(from..from + user);
     }

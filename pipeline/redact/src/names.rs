@@ -62,6 +62,11 @@ pub(super) fn classify(name: &str) -> Class {
     {
         return Class::Key;
     }
+    let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
+    if last == "key" && before == "secret" && (KEPT_KEYS.contains(&third) || third.ends_with("password")) {
+        // `adminPasswordSecretKey`: the key of the password in its Secret.
+        return Class::Key;
+    }
     if is_about(&words, last, &compact) {
         return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
             Class::Link
@@ -164,7 +169,27 @@ pub(super) fn names_object(name: &str, value: &str) -> bool {
         !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
     }));
     let refers = owners.iter().any(|owner| {
-        ["config", "tls", "ssl", "cert", "certificate", "objstore", "storage", "pull", "registry", "ca", "ingress", "image", "extra", "issuer", "repo", "git", "backup", "env"].contains(&owner.as_str())
+        [
+            "config",
+            "tls",
+            "ssl",
+            "cert",
+            "certificate",
+            "objstore",
+            "storage",
+            "pull",
+            "registry",
+            "ca",
+            "ingress",
+            "image",
+            "extra",
+            "issuer",
+            "repo",
+            "git",
+            "backup",
+            "env",
+        ]
+        .contains(&owner.as_str())
     });
     secret && (in_namespace || !owned && label && says || refers && label)
 }
@@ -174,7 +199,9 @@ pub(super) fn is_locator(name: &str) -> bool {
     let words = words(name);
     let compact = words.concat();
     words.last().is_some_and(|last| last == "dsn")
-        || ["connectionstring", "connstring", "connstr", "connectionstrings"].iter().any(|word| compact.contains(word))
+        || ["connectionstring", "connstring", "connstr", "connectionstrings"]
+            .iter()
+            .any(|word| compact.contains(word))
 }
 
 /// Whether `name` says that its value is a checksum: `checksum/secret`, `tokenHash`.
@@ -205,6 +232,10 @@ pub(super) fn is_setting(name: &str) -> bool {
                 || matches!(
                     last.as_str(),
                     "encoding"
+                        | "registry"
+                        | "region"
+                        | "username"
+                        | "email"
                         | "create"
                         | "optional"
                         | "enable"

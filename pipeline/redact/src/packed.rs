@@ -108,3 +108,40 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
         None
     })
 }
+
+/// The words of a text in which signs that part names from values are escaped as in URLs.
+pub(super) fn escaped(text: &str) -> Vec<Range<usize>> {
+    let mut runs = Vec::new();
+    let mut at = 0;
+    for word in
+        text.split(|letter: char| letter.is_whitespace() || matches!(letter, '"' | '\'' | '?' | '<' | '>'))
+    {
+        let upper = word.contains("%3D") || word.contains("%3A") || word.contains("%22");
+        if upper || word.contains("%3d") || word.contains("%3a") {
+            runs.push(at..at + word.len());
+        }
+        at += word.len() + 1;
+    }
+    runs
+}
+
+/// The text with each `%41` as the letter that it stands for.
+pub(super) fn unescape(text: &str) -> String {
+    let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
+    let bytes = text.as_bytes();
+    let mut out = Vec::with_capacity(bytes.len());
+    let mut at = 0;
+    while let Some(byte) = bytes.get(at) {
+        match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
+            (b'%', Some(high), Some(low)) => {
+                out.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
+                at += 3;
+            }
+            _ => {
+                out.push(*byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}

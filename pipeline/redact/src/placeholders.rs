@@ -84,9 +84,9 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
             && inner.chars().all(|letter| letter.is_ascii_alphanumeric() || " -_.:/#|'%,".contains(letter));
         return words.then_some(at + end + 1);
     }
-    if let Some(inner) =
-        range("[[", "]]").filter(|inner| rest.get(inner.clone()).is_some_and(|inner| name(inner.trim())))
-    {
+    if let Some(inner) = range("[[", "]]").filter(|inner| {
+        rest.get(inner.clone()).is_some_and(|inner| name(inner.trim().trim_start_matches('.')))
+    }) {
         return Some(at + inner.end + 2);
     }
     for (open, close) in [("@", "@"), ("%", "%"), ("__", "__"), ("!{", "}"), ("{", "}"), ("~~", "~~")] {
@@ -102,7 +102,10 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         && at == 0
         && inner.starts_with(|letter: char| letter.is_ascii_lowercase())
         && inner.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._:-".contains(&byte))
-        && inner.rsplit(['.', ':']).next().is_some_and(|last| last.len() < inner.len() && names::classify(last) != names::Class::Plain)
+        && inner
+            .rsplit(['.', ':'])
+            .next()
+            .is_some_and(|last| last.len() < inner.len() && names::classify(last) != names::Class::Plain)
     {
         // Argo CD's settings refer to keys of its Secret, or of another: `$dex.github.clientSecret`.
         return Some(text.len());

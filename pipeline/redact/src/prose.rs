@@ -324,8 +324,15 @@ const FILL: &[&str] = &[
 pub(super) fn follows(name: &str, line: &str) -> bool {
     let mut words = line.split_whitespace();
     let Some(first) = words.next() else { return false };
+    if first.starts_with(['"', '\'']) {
+        return false;
+    }
     let count = 1 + words.clone().take(8).count();
     let plain = is_letters(first);
+    let status = first.len() == 3 && first.bytes().all(|byte| byte.is_ascii_digit());
+    if status && words.clone().next().is_some_and(is_letters) {
+        return true;
+    }
     if !plain {
         return first.starts_with('`') || first.starts_with('(') && count > 1;
     }
@@ -337,7 +344,9 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     // A sentence, unless it tells the secret further on.
     let function = words.clone().take(6).any(|word| FUNCTION.contains(&word.to_ascii_lowercase().as_str()));
     let foreign = line.chars().any(|letter| letter.is_alphabetic() && !letter.is_ascii());
-    let sentence = count >= 5 && (foreign || first.starts_with(char::is_uppercase)) && line.split_whitespace().take(12).all(is_letters);
+    let sentence = count >= 5
+        && (foreign || first.starts_with(char::is_uppercase))
+        && line.split_whitespace().take(12).all(is_letters);
     if sentence || count >= 3 && word.len() > 5 && (word.ends_with("ing") || word.ends_with("ed")) {
         return true;
     }
@@ -417,7 +426,6 @@ pub(super) fn is_directive(name: &str) -> bool {
         "olcrootpw",
         "ldap_default_authtok",
         "smtp_password",
-        "password_hash",
         "default_pass",
         "primary_pass",
         "sasl_passwd",
@@ -480,11 +488,12 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             behind.as_str(),
             "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by"
         );
-        let like = !bare.starts_with('-') && if password {
-            shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
-        } else {
-            shape::is_key(bare) || given && shape::is_password(bare)
-        };
+        let like = !bare.starts_with('-')
+            && if password {
+                shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
+            } else {
+                shape::is_key(bare) || given && shape::is_password(bare)
+            };
         if like && !shape::is_harmless(bare) && !shape::is_hash(bare) {
             let range = start + offset..start + offset + bare.len();
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
@@ -520,7 +529,9 @@ pub(super) fn is_message(text: &str) -> bool {
     });
     let sentence = |line: &str| {
         !line.starts_with([' ', '\t', '#', '-', '"', '\'', '?', '{', '['])
-            && line.split_once(": ").is_some_and(|(head, _)| head.split_whitespace().count() >= 3 && !head.contains("{{"))
+            && line
+                .split_once(": ")
+                .is_some_and(|(head, _)| head.split_whitespace().count() >= 3 && !head.contains("{{"))
     };
     words && lines.next().is_some_and(|line| line.trim().is_empty()) || text.lines().any(sentence)
 }

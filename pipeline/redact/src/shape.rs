@@ -25,7 +25,8 @@ pub(super) fn kind(object: &Map<String, Value>) -> String {
 pub(super) fn is_secret(object: &Map<String, Value>, kind: &str) -> bool {
     kind == "secret"
         || kind.is_empty()
-            && member(object, "data").is_some_and(|data| !(data.is_array() && object.contains_key("secretName")))
+            && member(object, "data")
+                .is_some_and(|data| !(data.is_array() && object.contains_key("secretName")))
             && member(object, "type").and_then(Value::as_str).is_some_and(|kind| {
                 kind == "Opaque" || kind.starts_with("kubernetes.io/") || kind.starts_with("helm.sh/release")
             })
@@ -91,28 +92,66 @@ pub(super) fn is_harmless(text: &str) -> bool {
         || is_mask(text)
         || is_redacted(text)
         || text.len() <= 4096
-            && (placeholders::fill_all(text) || is_place(text) || is_sealed(text) || is_filled_url(text) || is_expression(text))
+            && (placeholders::fill_all(text)
+                || is_place(text)
+                || is_sealed(text)
+                || is_filled_url(text)
+                || is_expression(text))
 }
 
 /// A URL whose password is filled in elsewhere.
 fn is_filled_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
-    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-:".contains(&byte)) || rest.contains("://") {
+    if !scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+.-:".contains(&byte))
+        || rest.contains("://")
+    {
         return false;
     }
     let Some((info, address)) = rest.rsplit_once('@') else { return false };
     let Some((_, password)) = info.split_once(':') else { return placeholders::fill_all(info) };
-    placeholders::fill_all(password) && super::text::secrets(address, false).is_empty() && !address.contains("password=")
+    placeholders::fill_all(password)
+        && super::text::secrets(address, false).is_empty()
+        && !address.contains("password=")
 }
 
 /// A variable of a program, by which it refers to what is given elsewhere.
 fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
     let begins = [
-        "os.environ", "os.getenv(", "process.env.", "env(", "getenv(", "ENV[", "ENV.fetch(", "System.getenv", "config(", "var.", "local.", "module.", "random_password.",
-        "each.value", "self.", "secrets.", "vars.", "steps.", "needs.", "inputs.", "github.", "lookup(", "file(", "sensitive(", "settings.", "Env.", "env::var(", "viper.Get", "Deno.env", "import.meta.env",
+        "os.environ",
+        "os.getenv(",
+        "process.env.",
+        "env(",
+        "getenv(",
+        "ENV[",
+        "ENV.fetch(",
+        "System.getenv",
+        "config(",
+        "var.",
+        "local.",
+        "module.",
+        "random_password.",
+        "each.value",
+        "self.",
+        "secrets.",
+        "vars.",
+        "steps.",
+        "needs.",
+        "inputs.",
+        "github.",
+        "lookup(",
+        "file(",
+        "sensitive(",
+        "settings.",
+        "Env.",
+        "env::var(",
+        "viper.Get",
+        "Deno.env",
+        "import.meta.env",
     ];
-    begins.iter().any(|begin| text.starts_with(begin)) && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ ".contains(&byte)) && !super::keys::holds_random(text)
+    begins.iter().any(|begin| text.starts_with(begin))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ ".contains(&byte))
+        && !super::keys::holds_random(text)
 }
 
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
@@ -154,7 +193,10 @@ pub(super) fn holds_logon(text: &str) -> bool {
         rest.split('/').next().is_some_and(|authority| authority.contains('@') && authority.contains(':'))
     });
     let go = lower.contains("@tcp(") || lower.contains("@unix(");
-    url || go || ["password=", "pwd=", "password =", "accountkey=", "accesskey="].iter().any(|name| lower.contains(name))
+    url || go
+        || ["password=", "pwd=", "password =", "accountkey=", "accesskey="]
+            .iter()
+            .any(|name| lower.contains(name))
 }
 
 /// A keyed digest as this module writes it.

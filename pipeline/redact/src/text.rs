@@ -183,11 +183,15 @@ impl<'t> Scan<'t> {
             let start = at - head.iter().rev().take_while(|byte| is_name(byte)).count();
             let end = self.until(*at, |byte| !is_name(&byte));
             done = end;
-            let escaped = self.before(start) == Some(b'\\') && matches!(self.byte(start), Some(b'n' | b'r' | b't'));
+            let escaped =
+                self.before(start) == Some(b'\\') && matches!(self.byte(start), Some(b'n' | b'r' | b't'));
             let start = start + usize::from(escaped && end > start + 1);
             let from = start.max(end.saturating_sub(NAME));
             let Some(text) = self.text.get(from..end) else { continue };
-            let class = names::classify(text);
+            let class = match names::classify(text) {
+                Class::Plain => self.class_of_words(text, start),
+                class => class,
+            };
             if class == Class::Plain {
                 continue;
             }
@@ -198,6 +202,26 @@ impl<'t> Scan<'t> {
                 done = done.max(range.0.end);
                 found.push(Found::new(range.0, range.1));
             }
+        }
+    }
+
+    /// What `key` says behind another word, or as a parameter of a URL.
+    fn class_of_words(&self, text: &str, start: usize) -> Class {
+        if !["key", "keys", "sig", "signature", "code"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
+            return Class::Plain;
+        }
+        if matches!(self.before(start), Some(b'?' | b'&')) {
+            return Class::Key;
+        }
+        let head = self.line_before(start, 32);
+        match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
+            Some(owner) if owner.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+                match names::classify(&format!("{owner}_{text}")) {
+                    Class::Plain => Class::Plain,
+                    _ => Class::Key,
+                }
+            }
+            _ => Class::Plain,
         }
     }
 
@@ -311,7 +335,7 @@ impl<'t> Scan<'t> {
     /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
     /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
     fn apart(&self, name: &Name<'t>, from: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
-        let first = self.byte(from)?;
+        let first = self.byte(from).filter(|first| !matches!(first, b'}' | b')' | b'|'))?;
         if name.text.starts_with('-') {
             let starts =
                 !self.before(name.start).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte));
@@ -431,14 +455,18 @@ impl<'t> Scan<'t> {
         for (at, end) in marks {
             let mark = self.text.get(*at..*end).unwrap_or_default();
             let from = *end + usize::from(self.byte(*end).is_some_and(is_quote));
-            let end = self.within(from, LINE, |byte| byte.is_ascii_whitespace() || is_quote(byte) || matches!(byte, b'\\' | b';' | b','));
+            let end = self.within(from, LINE, |byte| {
+                byte.is_ascii_whitespace() || is_quote(byte) || matches!(byte, b'\\' | b';' | b',')
+            });
             let Some(word) = self.text.get(from..end) else { continue };
             let range = match mark {
                 "\" \"" => {
                     // `"user" "password"` alone in a line.
-                    let alone = self.byte(end) == Some(b'"') && matches!(self.byte(end + 1), None | Some(b'\n' | b'\r'));
+                    let alone = self.byte(end) == Some(b'"')
+                        && matches!(self.byte(end + 1), None | Some(b'\n' | b'\r'));
                     let head = self.line_before(*at, NAME).trim_start();
-                    let first = head.strip_prefix('"').is_some_and(|user| !user.is_empty() && !user.contains('"'));
+                    let first =
+                        head.strip_prefix('"').is_some_and(|user| !user.is_empty() && !user.contains('"'));
                     (alone && first).then_some(from..end)
                 }
                 mark if mark.trim_start().starts_with("stats") => {
@@ -446,7 +474,11 @@ impl<'t> Scan<'t> {
                 }
                 _ => Some(from..end),
             };
-            let secret = |range: &Range<usize>| self.text.get(range.clone()).is_some_and(|word| !shape::is_harmless(word) && !prose::is_word_of_prose(word));
+            let secret = |range: &Range<usize>| {
+                self.text
+                    .get(range.clone())
+                    .is_some_and(|word| !shape::is_harmless(word) && !prose::is_word_of_prose(word))
+            };
             found.extend(range.filter(secret).map(|range| Found::new(range, "directive")));
         }
     }
@@ -510,17 +542,20 @@ impl<'t> Scan<'t> {
         let named = words.iter().filter_map(|word| {
             let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
             ends.into_iter().find(|end| {
-                let begins = head
-                    .get(..end - word.len())
-                    .is_some_and(|head| !head.ends_with(|letter: char| letter.is_alphanumeric()));
+                let begins = head.get(..end - word.len()).is_some_and(|head| {
+                    !head.ends_with(|letter: char| letter.is_alphanumeric() || letter == '/')
+                });
                 begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
             })
         });
         let Some(rest) = named.max().and_then(|found| head.get(found..)) else {
             let line = head.rsplit('\n').next().unwrap_or_default();
-            let variable = line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').find(|word| {
-                word.len() >= 4 && word.bytes().all(|byte| !byte.is_ascii_lowercase()) && names::classify(word) != Class::Plain
-            });
+            let variable =
+                line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').find(|word| {
+                    word.len() >= 4
+                        && word.bytes().all(|byte| !byte.is_ascii_lowercase())
+                        && names::classify(word) != Class::Plain
+                });
             return variable.filter(|_| head.ends_with(' ')).map_or(Class::Plain, names::classify);
         };
         let rest = rest.trim_start_matches(noise);
@@ -580,7 +615,10 @@ impl<'t> Scan<'t> {
             let line = self.text.get(from..end)?;
             let variable = delimiter == b'='
                 && self.before(from) == Some(b'=')
-                && name.text.bytes().all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+                && name
+                    .text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
             if variable
                 && let Some((value, command)) = line.split_once(' ')
                 && command.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '"')
@@ -633,7 +671,10 @@ impl<'t> Scan<'t> {
             return value;
         }
         let from = self.until(end, |byte| byte != b' ' && byte != b'\t');
-        from..value.end.max(self.until(from, is_end))
+        let end = self.until(from, is_end);
+        let more = self.text.get(from..end).unwrap_or_default();
+        let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
+        from..if line < text.len() { value.end } else { value.end.max(end) }
     }
 
     /// The closing `quote` from `from` on, else the end of the line. A quote behind an odd number of backslashes does
@@ -736,11 +777,7 @@ impl<'t> Scan<'t> {
             return None;
         }
         let value = end + 1..self.until(end + 1, |byte| byte == b'<');
-        let text = self.text.get(value.clone())?;
-        let closed = match self.byte(value.end + 1) {
-            Some(next) => next == b'/',
-            None => !text.contains(char::is_whitespace),
-        };
+        let closed = self.byte(value.end + 1) == Some(b'/');
         (closed && !shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
     }
 }

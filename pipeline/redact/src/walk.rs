@@ -200,7 +200,9 @@ impl<'r> Walk<'r> {
                 (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
                 _ if pair && PAIR_VALUES.contains(&name.as_str()) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
-                _ if value.is_object() && names::classify(name) != Class::Plain && is_schema(value) => Place::SecretSchema,
+                _ if value.is_object() && names::classify(name) != Class::Plain && is_schema(value) => {
+                    Place::SecretSchema
+                }
                 _ if is_key_reference(name, value) => Place::Keep,
                 _ if names_secret(name, value) => Place::Secret,
                 _ if place == Place::Maker || shape::makes_secrets(&kind) => Place::Maker,
@@ -424,14 +426,45 @@ fn is_schema(value: &Value) -> bool {
     let types = ["string", "integer", "number", "boolean", "object", "array"];
     map.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
         && map.keys().all(|name| {
-            ["type", "title", "description", "format", "default", "example", "examples", "enum", "const", "pattern", "minLength", "maxLength", "minimum", "maximum", "nullable", "writeOnly", "readOnly", "properties", "items", "required", "additionalProperties", "$ref", "deprecated", "x-kubernetes-preserve-unknown-fields", "form", "hidden", "sensitive"].contains(&name.as_str())
+            [
+                "type",
+                "title",
+                "description",
+                "format",
+                "default",
+                "example",
+                "examples",
+                "enum",
+                "const",
+                "pattern",
+                "minLength",
+                "maxLength",
+                "minimum",
+                "maximum",
+                "nullable",
+                "writeOnly",
+                "readOnly",
+                "properties",
+                "items",
+                "required",
+                "additionalProperties",
+                "$ref",
+                "deprecated",
+                "x-kubernetes-preserve-unknown-fields",
+                "form",
+                "hidden",
+                "sensitive",
+            ]
+            .contains(&name.as_str())
         })
 }
 
 /// Whether the value under a secret name says in which object, and under which key of it, one is kept.
 fn is_key_reference(name: &str, value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
-    let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"].iter().any(|member| map.contains_key(*member));
+    let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"]
+        .iter()
+        .any(|member| map.contains_key(*member));
     object
         && (map.contains_key("key") || map.contains_key("secretKeyRef") || map.contains_key("secretRef"))
         && names::classify(name) != Class::Plain
@@ -444,7 +477,10 @@ fn names_secret(name: &str, value: &Value) -> bool {
         Class::Plain => false,
         Class::Scalar => {
             let locator = |text: &str| names::is_locator(name) && shape::holds_logon(text);
-            !value.is_object() && !value.is_array() && !tells(name, value) && !value.as_str().is_some_and(locator)
+            !value.is_object()
+                && !value.is_array()
+                && !tells(name, value)
+                && !value.as_str().is_some_and(locator)
         }
         Class::Key => match value {
             Value::String(text) => shape::is_key(text),
@@ -452,7 +488,9 @@ fn names_secret(name: &str, value: &Value) -> bool {
             _ => false,
         },
         Class::Header => value.as_str().is_some_and(shape::is_credential),
-        Class::Link => value.as_str().is_some_and(|text| text.contains("://") && shape::is_secret_link(text)),
+        Class::Link => value.as_str().is_some_and(|text| {
+            text.contains("://") && !text.contains(char::is_whitespace) && shape::is_secret_link(text)
+        }),
         Class::Secret => match value {
             Value::Object(_) | Value::Array(_) => !(names::may_refer(name) && shape::is_reference(value)),
             Value::String(text) => {

@@ -1,0 +1,62 @@
+//! `gitops-runtime redact`: prints what would leave the process of any text, for who wants to try before trusting.
+
+use std::fs::File;
+use std::io::{self, Read as _, Write as _};
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use pipeline_redact::{RedactionKey, Redactor};
+
+use crate::cli::Redact;
+
+/// Bytes of the largest text that is read.
+const LARGEST: u64 = 64 * 1024 * 1024;
+
+/// Reads the text, prints it as it would leave, or what was done to it.
+pub(crate) fn run(given: &Redact) -> anyhow::Result<()> {
+    let key = match &given.key_file {
+        Some(path) if !path.exists() => bail!("the redaction key {} does not exist", path.display()),
+        Some(path) => RedactionKey::load_or_create(path)?,
+        None => RedactionKey::generate().context("make a redaction key")?,
+    };
+    let text = read(&given.file)?;
+    let explained = Redactor::new(key.as_bytes()).explain(&text);
+    let mut out = io::stdout().lock();
+    let written = if given.explain {
+        explained.notes.iter().try_for_each(|note| writeln!(out, "{}: {}", note.place, note.rule)).and_then(
+            |()| match explained.notes.len() {
+                0 => writeln!(out, "nothing was replaced"),
+                1 => writeln!(out, "1 value was replaced"),
+                more => writeln!(out, "{more} values were replaced"),
+            },
+        )
+    } else {
+        out.write_all(explained.text.as_bytes())
+    };
+    match written {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+fn read(file: &Path) -> anyhow::Result<String> {
+    let standard = file == Path::new("-");
+    let named = if standard { "standard input".to_owned() } else { file.display().to_string() };
+    let mut bytes = Vec::new();
+    let done = if standard {
+        io::stdin().lock().take(LARGEST + 1).read_to_end(&mut bytes)
+    } else {
+        File::open(file).and_then(|file| file.take(LARGEST + 1).read_to_end(&mut bytes))
+    };
+    done.with_context(|| format!("read {named}"))?;
+    if bytes.len() as u64 > LARGEST {
+        bail!("{named} holds more than 64 MiB");
+    }
+    match String::from_utf8(bytes) {
+        Ok(text) => Ok(text),
+        // What stands in it is not said.
+        Err(_) => bail!("{named} is not text in UTF-8"),
+    }
+}

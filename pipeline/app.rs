@@ -11,18 +11,19 @@ mod rbac;
 mod traces;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
 use pipeline_engine::admin::Answering;
 use pipeline_engine::bus::Bus;
-use pipeline_engine::health::{Health, HealthLimits};
-use pipeline_engine::ledger::Ledger;
+use pipeline_engine::bus::jetstream::JetStream;
+use pipeline_engine::health::{Health, HealthLimits, Link};
+use pipeline_engine::ledger::{Ledger, LedgerError};
 use pipeline_engine::metrics::{Metrics, MetricsConfig};
-use pipeline_engine::run::{Engine, Parts};
-use pipeline_engine::serve::{ServeConfig, Served};
+use pipeline_engine::run::{Engine, EngineError, Parts};
+use pipeline_engine::serve::{ServeConfig, Served, Server, Works};
 use stages_enrich::stage::ArgoCdEnrichment;
 use stages_report::Sink;
 use stages_watch::ApplicationWatch;
@@ -47,8 +48,19 @@ const SLACK: Duration = Duration::from_secs(180);
 const SETTINGS_KNOWN_WITHIN: Duration = Duration::from_secs(60);
 /// The last group of acknowledgements is written in this time, or given up: it would be sent again.
 const LEDGER_CLOSED_WITHIN: Duration = Duration::from_secs(10);
+/// A process that is to end waits so long for a bus that does not answer,
+const BUS_AWAY: Duration = Duration::from_secs(5);
+/// asks it so often,
+const BUS_ASKED_EVERY: Duration = Duration::from_millis(200);
+/// and then gives up within this time, so that all takes less than ten seconds.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
 /// How often health looks whether Argo CD's settings are known.
 const LOOK: Duration = Duration::from_secs(1);
+
+/// How the settings share applications out.
+pub(crate) fn sharding(config: &Config) -> pipeline_engine::sharding::Sharding {
+    build::engine(config).sharding
+}
 
 /// Runs the role `reporter` until SIGTERM or SIGINT.
 ///
@@ -76,6 +88,8 @@ async fn report(config: Config, lead: Handle) -> anyhow::Result<()> {
     let signals = tokio::spawn(stop_on_signal(stop.clone())?);
     // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
     let built = tokio::select! {
+        // What is told to stop as well ends with an error.
+        biased;
         () = stop.cancelled() => return Ok(()),
         built = Reporter::build(&config, lead, &stop) => built?,
     };
@@ -91,6 +105,8 @@ struct Reporter {
     services: JoinSet<Result<(), StageError>>,
     ledger: Ledger,
     traces: Option<traces::Traces>,
+    /// The bus, where there is one.
+    bus: Option<JetStream>,
     grace: Duration,
 }
 
@@ -115,6 +131,22 @@ impl Reporter {
             owned,
             Instant::now(),
         );
+
+        let mut services = JoinSet::new();
+        let works = Arc::new(OnceLock::new());
+        let served = Served {
+            health: health.clone(),
+            metrics: metrics.clone(),
+            sharding: engine_config.sharding,
+            works: works.clone(),
+        };
+        if config.bus.is_some() {
+            health.bus(Link::Joining, Instant::now());
+        }
+        // Before anything is waited for: what keeps a process from working is asked of it.
+        for server in listen(config, served).await? {
+            services.spawn(server.serve(stop.clone()));
+        }
 
         let places = build::places(config).await?;
         let connected = join::connected(config, stop).await?;
@@ -144,6 +176,7 @@ impl Reporter {
             .context("reach Argo CD (settings under `argocd`)")?;
         let sink = build::sink(config, meter, stop).await?;
 
+        let jetstream = connected.as_ref().map(join::Connected::jetstream);
         let bus = match connected {
             Some(connected) => connected.join(config, stop).await?,
             None => Bus::Memory,
@@ -160,14 +193,13 @@ impl Reporter {
         let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
         let engine = Engine::traced(engine_config, parts, tap).led_by(lead);
 
-        let mut services = JoinSet::new();
         services.spawn(settings.serve(stop.clone()));
         services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         let handle = engine.handle();
         let answering = Answering {
             handle: handle.clone(),
             ledger: ledger.clone(),
-            health: health.clone(),
+            health,
             sharding: engine_config.sharding,
             keys: {
                 let seen = seen.clone();
@@ -177,61 +209,101 @@ impl Reporter {
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(server.serve(stop.clone()));
         }
-        let served = Served {
-            health,
-            metrics,
-            ledger: ledger.clone(),
-            sharding: engine_config.sharding,
-            keys: Arc::new(move || seen.keys()),
-            engine: Arc::new(move || handle.status()),
-        };
-        let addresses =
-            [(config.serve, "serve.address", false), (config.serve_metrics, "serve.metricsAddress", true)];
-        for (address, setting, metrics_only) in addresses {
-            if let Some(address) = address {
-                let config = ServeConfig { metrics_only, ..ServeConfig::new(address.to_string(), setting) };
-                services.spawn(config.build(served.clone()).await?.serve(stop.clone()));
-            }
-        }
+        let (keys, engine_status) = (Arc::new(move || seen.keys()), Arc::new(move || handle.status()));
+        // Nobody else sets it.
+        let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
         tracing::info!(
             source = ApplicationWatch::NAME,
             shards = engine_config.sharding.shards().get(),
             "reporting"
         );
-        Ok(Self { engine, services, ledger, traces, grace: config.grace })
+        Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: config.grace })
     }
 
     async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
-        let Self { engine, mut services, ledger, traces, grace } = self;
+        let Self { engine, mut services, ledger, traces, bus, grace } = self;
         let asked = stop.clone();
         let asked = tokio::spawn(async move {
             asked.cancelled().await;
             tokio::time::Instant::now()
         });
         let mut engine = std::pin::pin!(engine.run(stop.clone()));
-        let ran = tokio::select! {
-            ran = engine.as_mut() => ran.context("run the engine"),
-            // Nothing that is served ends by itself: without it the reporter would be blind, or mute.
-            Some(ended) = services.join_next() => {
-                let asked = stop.is_cancelled();
-                stop.cancel();
-                let ran = engine.await.context("run the engine");
-                if asked { ran } else { ran.and(Err(ended_early(ended))) }
+        let work = async {
+            let ran = tokio::select! {
+                ran = engine.as_mut() => ran.context("run the engine"),
+                // Nothing that is served ends by itself: without it the reporter would be blind, or mute.
+                Some(ended) = services.join_next() => {
+                    let asked = stop.is_cancelled();
+                    stop.cancel();
+                    let ran = engine.await.context("run the engine");
+                    if asked { ran } else { ran.and(Err(ended_early(ended))) }
+                }
+            };
+            stop.cancel();
+            while services.join_next().await.is_some() {}
+            let last_traces = async {
+                if let (Some(traces), Ok(asked)) = (traces, asked.await) {
+                    traces.finish(asked + grace).await;
+                }
+            };
+            let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, ledger.close());
+            let (closed, ()) = tokio::join!(closed, last_traces);
+            let closed =
+                closed.context("close the ledger: the disk does not answer")?.context("close the ledger");
+            ran.and(closed)
+        };
+        let ended = tokio::select! {
+            ended = work => ended,
+            () = away(bus.as_ref(), &stop) => {
+                tracing::warn!("the bus does not answer: what waits for it is reported after the next start");
+                // Where the ledger is a file, it is written.
+                let _ = tokio::time::timeout(GIVEN_UP_WITHIN, ledger.close()).await;
+                return Ok(());
             }
         };
-        stop.cancel();
-        while services.join_next().await.is_some() {}
-        let last_traces = async {
-            if let (Some(traces), Ok(asked)) = (traces, asked.await) {
-                traces.finish(asked + grace).await;
+        match (ended, bus) {
+            (Err(error), Some(bus)) if is_unwritten(&error) && !bus.answers(GIVEN_UP_WITHIN).await => {
+                let error: &dyn std::error::Error = error.as_ref();
+                tracing::warn!(error, "the bus does not answer: what it did not take is reported again");
+                Ok(())
             }
-        };
-        let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, ledger.close());
-        let (closed, ()) = tokio::join!(closed, last_traces);
-        let closed =
-            closed.context("close the ledger: the disk does not answer")?.context("close the ledger");
-        ran.and(closed)
+            (ended, _) => ended,
+        }
     }
+}
+
+/// Whether what was acknowledged last could not be written down, and nothing else went wrong.
+fn is_unwritten(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<LedgerError>().is_some()
+        || matches!(error.downcast_ref(), Some(EngineError::Ledger(_)))
+}
+
+/// Returns when the process was told to stop and the bus has not answered for [`BUS_AWAY`] since: without it nothing of what
+/// is under way can be written down, so that nothing is won by waiting for it.
+async fn away(bus: Option<&JetStream>, stop: &Shutdown) {
+    let Some(bus) = bus else { return std::future::pending().await };
+    stop.cancelled().await;
+    let mut answered = Instant::now();
+    while answered.elapsed() < BUS_AWAY {
+        if bus.answers(BUS_AWAY.saturating_sub(answered.elapsed())).await {
+            answered = Instant::now();
+        }
+        tokio::time::sleep(BUS_ASKED_EVERY).await;
+    }
+}
+
+/// Listens where the settings say so.
+async fn listen(config: &Config, served: Served) -> anyhow::Result<Vec<Server>> {
+    let addresses =
+        [(config.serve, "serve.address", false), (config.serve_metrics, "serve.metricsAddress", true)];
+    let mut servers = Vec::new();
+    for (address, setting, metrics_only) in addresses {
+        if let Some(address) = address {
+            let config = ServeConfig { metrics_only, ..ServeConfig::new(address.to_string(), setting) };
+            servers.push(config.build(served.clone()).await?);
+        }
+    }
+    Ok(servers)
 }
 
 fn ended_early(ended: Result<Result<(), StageError>, tokio::task::JoinError>) -> anyhow::Error {

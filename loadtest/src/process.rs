@@ -20,6 +20,9 @@ const PROGRAM: &str = "LOADTEST_PROGRAM";
 /// Log lines of a process that are kept, the oldest dropped first.
 const KEPT_LINES: usize = 20_000;
 
+/// How often its log is looked at.
+const LOOK: Duration = Duration::from_millis(20);
+
 /// How to start the binary.
 #[derive(Debug, Clone)]
 pub struct Start {
@@ -128,6 +131,24 @@ impl Process {
                 bail!("the process does not serve after {limit:?}; the end of its log:\n{last}")
             }
         }
+    }
+
+    /// Waits until its log says that it reports: it serves before that.
+    ///
+    /// # Errors
+    /// When it ends before, or does not say so within `limit`; the last lines of its log stand in the error.
+    pub async fn reports(&mut self, limit: Duration) -> anyhow::Result<()> {
+        let deadline = tokio::time::Instant::now() + limit;
+        while !self.lines.any("\"reporting\"") {
+            let ended = self.child.try_wait().context("look after the process")?.is_some();
+            if ended || tokio::time::Instant::now() >= deadline {
+                let mut last = self.lines.all();
+                let last = last.split_off(last.len().saturating_sub(12)).join("\n");
+                bail!("the process does not report after {limit:?}; the end of its log:\n{last}")
+            }
+            tokio::time::sleep(LOOK).await;
+        }
+        Ok(())
     }
 
     /// What it logged.

@@ -139,7 +139,7 @@ impl Reporter {
     }
 
     /// Starts `program reporter` in a folder, with settings that further arguments or `environment` point it to, and waits
-    /// until it serves.
+    /// until it reports.
     ///
     /// # Errors
     /// As [`Self::start`].
@@ -158,6 +158,7 @@ impl Reporter {
             directory: directory.to_path_buf(),
         })?;
         let address = process.address(STARTS_WITHIN).await?;
+        process.reports(STARTS_WITHIN).await?;
         // Another part of this program was first.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let none: [reqwest::Certificate; 0] = [];

@@ -2,7 +2,7 @@
 
 use anyhow::Context as _;
 use pipeline_core::{Shutdown, Timestamp};
-use pipeline_engine::bus::jetstream::{BusError, Expect, JetStream, LEDGER, PutError, connect};
+use pipeline_engine::bus::jetstream::{Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_engine::bus::{Bus, Joined, Leases};
 use pipeline_engine::ledger::Ledger;
 use pipeline_engine::ownership::drive;
@@ -13,6 +13,9 @@ use crate::config::{self, Config, LeaseStore, Places};
 
 /// The key of the bucket under which the replicas find the redaction key, where none is set.
 pub(crate) const KEY: &str = "redaction";
+
+/// Between questions to a bus that does not answer.
+const AGAIN: std::time::Duration = std::time::Duration::from_secs(1);
 
 /// A connection to the bus of the settings.
 pub(super) struct Connected<'a> {
@@ -36,13 +39,32 @@ pub(super) async fn connected<'a>(
 }
 
 impl Connected<'_> {
+    /// The connection.
+    pub(super) fn jetstream(&self) -> JetStream {
+        self.jetstream.clone()
+    }
+
+    /// Asks the bus until it answers: it may go away again before all is there.
+    async fn answer<T, E>(&self, mut ask: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
+        loop {
+            match ask().await {
+                Err(_) if !self.jetstream.answers(self.settings.timeout).await => {
+                    tracing::debug!("the bus does not answer yet");
+                    tokio::time::sleep(AGAIN).await;
+                }
+                answer => return answer,
+            }
+        }
+    }
+
     /// The ledger in the bucket; `None` where it is kept elsewhere.
     pub(super) async fn ledger(&self, config: &Config, server: &str) -> anyhow::Result<Option<Ledger>> {
         if !self.settings.bucket {
             return Ok(None);
         }
         let bucket = self.jetstream.bucket(LEDGER);
-        for difference in bucket.ensure().await.context("make the bucket of the ledger")?.differences {
+        let ensured = self.answer(async || bucket.ensure().await).await;
+        for difference in ensured.context("make the bucket of the ledger")?.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
         let ledger = Ledger::in_bucket(bucket, bus::options(config, server))
@@ -60,11 +82,15 @@ impl Connected<'_> {
         }
         let bucket = self.jetstream.bucket(LEDGER);
         let made = RedactionKey::generate().context("make a redaction key")?;
-        match bucket.put(KEY, made.as_bytes().to_vec().into(), Expect::Last(0)).await {
-            Ok(_) | Err(PutError::Conflict) => {}
-            Err(PutError::Bus(error)) => return Err(error).context("share the redaction key"),
-        }
-        let found: Result<_, BusError> = bucket.get(KEY).await;
+        let put = self.answer(async || {
+            match bucket.put(KEY, made.as_bytes().to_vec().into(), Expect::Last(0)).await {
+                // Another replica was first, or this one whose answer was lost.
+                Err(PutError::Conflict) => Ok(()),
+                put => put.map(drop),
+            }
+        });
+        put.await.context("share the redaction key")?;
+        let found = self.answer(async || bucket.get(KEY).await).await;
         let (key, _) =
             found.context("read the redaction key")?.context("read the redaction key: it is gone")?;
         Ok(Some(RedactionKey::from_bytes(&key)))

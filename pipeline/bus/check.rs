@@ -3,10 +3,12 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use pipeline_engine::bus::jetstream::Difference;
+use pipeline_engine::bus::jetstream::{Difference, LEDGER};
+use pipeline_engine::ledger::refusing_claims;
 use serde::Serialize;
 
 use super::{Reached, behind, say_json};
+use crate::app;
 use crate::ask::say;
 
 /// What is shown as JSON.
@@ -30,7 +32,7 @@ impl<'a> Different<'a> {
     }
 }
 
-/// Compares stream, durables and buckets with the settings; 1 when something differs.
+/// Compares stream, durables, buckets and what refuses shards to replicas with the settings; 1 when something differs.
 pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "compare what stands on the bus with the settings";
     let durables = pipeline_engine::bus::durables(reached.config.reporter.shards);
@@ -45,6 +47,16 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
             is: format!("discarding its oldest reports, with which {durable} does not keep up"),
             should: "read in time".to_owned(),
         });
+    }
+    if reached.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
+        // Without a cluster nobody knows whose claims they are: then all count.
+        let options = app::bus::ledger(&reached.config).await.ok();
+        let (sink, sharding) = (options.as_ref().map(|it| it.sink.as_str()), app::sharding(&reached.config));
+        let claims = refusing_claims(&reached.bus.bucket(LEDGER), sink, sharding).await.context(ACT)?;
+        differences.extend(claims);
+    }
+    if reached.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {
+        differences.extend(reached.bus.refusals().await.context(ACT)?);
     }
     if json {
         say_json(&Checked { differences: differences.iter().map(Different::of).collect() })?;

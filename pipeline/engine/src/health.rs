@@ -8,7 +8,9 @@
 //! worse: the API server or the receiver is away, a right is missing, the ledger's disk is full, a change waits long while others get through. Reads no clock.
 
 mod report;
+mod shares;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -21,6 +23,8 @@ use crate::lane::LaneCounts;
 use crate::ledger::LedgerStatus;
 
 pub use report::{Finding, HealthReport};
+use shares::{Bus, Shares};
+pub use shares::{Link, Refused};
 
 /// How long may pass before something shows.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,6 +36,9 @@ pub struct HealthLimits {
     pub lane_stuck: Duration,
     /// Beyond this age of the oldest unreported change, a lane is degraded.
     pub oldest_unreported: Duration,
+    /// Where shards come and go, a shard is claimed and somebody watches within this time; when nobody has watched for a
+    /// third of it, that shows.
+    pub handover: Duration,
     /// Argo CD's settings must be known by then; `None` when nothing reads them.
     pub settings: Option<Duration>,
 }
@@ -42,6 +49,7 @@ impl Default for HealthLimits {
             watch_silent: Duration::from_secs(300),
             lane_stuck: Duration::from_secs(300),
             oldest_unreported: Duration::from_secs(600),
+            handover: Duration::from_secs(60),
             settings: None,
         }
     }
@@ -61,11 +69,14 @@ pub enum Check {
     Ledger,
     /// Argo CD's settings are known.
     Settings,
+    /// The bus answers, where there is one.
+    Bus,
 }
 
 impl Check {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 5] = [Self::Source, Self::Lanes, Self::Sink, Self::Ledger, Self::Settings];
+    pub const ALL: [Self; 6] =
+        [Self::Source, Self::Lanes, Self::Sink, Self::Ledger, Self::Settings, Self::Bus];
 
     /// The name in `/healthz` and the metric label.
     #[must_use]
@@ -76,6 +87,7 @@ impl Check {
             Self::Sink => "sink",
             Self::Ledger => "ledger",
             Self::Settings => "settings",
+            Self::Bus => "bus",
         }
     }
 }
@@ -104,6 +116,9 @@ impl State {
     }
 }
 
+/// What cannot be looked at before the bus is reached.
+const WAITS: &str = "waits for the bus";
+
 /// Takes what the parts of the process tell; cloning shares.
 #[derive(Clone)]
 pub struct Health {
@@ -114,8 +129,13 @@ pub struct Health {
 struct Heard {
     started: Instant,
     listed: bool,
-    /// Where shards come and go: whether this process watches, and knows who owns what.
+    /// Where shards come and go: who watches, and whether it is known who owns what.
     shares: Option<Shares>,
+    /// Shards of which the ledger's part is being claimed, and since when,
+    claims: BTreeMap<u32, Instant>,
+    /// and those that were refused.
+    refused: BTreeMap<u32, Refused>,
+    bus: Option<Bus>,
     moved: Instant,
     /// The trouble of the watch, if it is broken.
     broken: Option<Broken>,
@@ -125,12 +145,6 @@ struct Heard {
     ledger: Option<LedgerStatus>,
     settings: bool,
     seen: [(State, Instant); Check::ALL.len()],
-}
-
-#[derive(Debug, Clone, Copy)]
-struct Shares {
-    watches: bool,
-    knows: bool,
 }
 
 struct Broken {
@@ -159,6 +173,9 @@ impl Health {
             started: now,
             listed: false,
             shares: None,
+            claims: BTreeMap::new(),
+            refused: BTreeMap::new(),
+            bus: None,
             moved: now,
             broken: None,
             lanes: owned.into_iter().map(lane).collect(),
@@ -185,16 +202,6 @@ impl Health {
                 heard.listed |= matches!(note, Note::Listed { .. });
             }
         }
-    }
-
-    /// Shards come and go: those that run are checked, and the watch while this process runs it (`watches`). Until it `knows`
-    /// who owns what it is not ready.
-    pub fn shares(&self, watches: bool, knows: bool, now: Instant) {
-        let mut heard = self.heard();
-        if watches && !heard.shares.is_some_and(|shares| shares.watches) {
-            (heard.listed, heard.moved, heard.broken) = (false, now, None);
-        }
-        heard.shares = Some(Shares { watches, knows });
     }
 
     /// A shard began or ended.
@@ -265,6 +272,7 @@ impl Health {
                 Check::Sink => heard.sink(now),
                 Check::Ledger => heard.ledger(),
                 Check::Settings => heard.settings(&self.limits, now),
+                Check::Bus => heard.bus(now),
             };
             let seen = &mut heard.seen[check as usize];
             if seen.0 != state {
@@ -273,8 +281,13 @@ impl Health {
             Finding { check, state, lasting: now.saturating_duration_since(seen.1), text }
         });
         let missing: Vec<&'static str> = [
+            (!heard.is_joining(), "the bus was not reached yet"),
+            (heard.is_joining() || !heard.is_away(), "the bus does not answer"),
             (heard.listed || !heard.watches(), "the first list is not complete"),
-            (heard.shares.is_none_or(|shares| shares.knows), "it is not known yet who owns which shard"),
+            (
+                heard.shares.as_ref().is_none_or(|shares| shares.knows),
+                "it is not known yet who owns which shard",
+            ),
             (heard.lanes.iter().all(|lane| lane.running), "not every shard runs"),
             (heard.ledger.is_some(), "the ledger is not open"),
         ]
@@ -302,12 +315,15 @@ impl Heard {
     }
 
     fn watches(&self) -> bool {
-        self.shares.is_none_or(|shares| shares.watches)
+        self.shares.as_ref().is_none_or(|shares| shares.watches)
     }
 
     fn source(&self, limits: &HealthLimits, now: Instant) -> (State, String) {
-        if !self.watches() {
-            return (State::Ok, "another replica watches".to_owned());
+        if self.is_joining() {
+            return (State::Ok, WAITS.to_owned());
+        }
+        if let Some(shares) = self.shares.as_ref().filter(|shares| !shares.watches) {
+            return shares.watched(limits, self.is_away(), now);
         }
         let doing = if self.listed { "watching" } else { "listing" };
         // A server that is away or a right that is missing is no fault of a watch that goes on trying.
@@ -326,6 +342,9 @@ impl Heard {
     }
 
     fn lanes(&self, limits: &HealthLimits, now: Instant) -> (State, String) {
+        if self.is_joining() {
+            return (State::Ok, WAITS.to_owned());
+        }
         let mut worst = (State::Ok, format!("{} shards", self.lanes.len()));
         let starting = now.saturating_duration_since(self.started) <= limits.lane_stuck && !self.listed;
         for lane in &self.lanes {
@@ -334,7 +353,7 @@ impl Heard {
             let oldest = counts.oldest + now.saturating_duration_since(lane.taken);
             let found = if !lane.running && !starting {
                 (State::Failing, format!("shard {shard} does not run"))
-            } else if may_run(counts) && still > limits.lane_stuck {
+            } else if may_run(counts) && still > limits.lane_stuck && !self.is_away() {
                 (State::Failing, format!("shard {shard}: no turn has ended for {} s", still.as_secs()))
             } else if counts.held() > 0 && oldest > limits.oldest_unreported {
                 let age = oldest.as_secs();
@@ -345,6 +364,9 @@ impl Heard {
             if found.0 > worst.0 {
                 worst = found;
             }
+        }
+        if worst.0 == State::Ok {
+            worst = self.unclaimed(limits, now).map_or(worst, |text| (State::Degraded, text));
         }
         worst
     }
@@ -379,6 +401,7 @@ impl Heard {
         let waited = now.saturating_duration_since(self.started);
         match limits.settings {
             None => (State::Ok, "not needed".to_owned()),
+            Some(_) if self.is_joining() => (State::Ok, WAITS.to_owned()),
             Some(_) if self.settings => (State::Ok, "known".to_owned()),
             Some(limit) if waited <= limit => (State::Ok, "not known yet".to_owned()),
             Some(_) => (State::Degraded, format!("not known after {} s", waited.as_secs())),

@@ -8,8 +8,9 @@ use std::time::Duration;
 
 use loadtest::nats::NatsServer;
 use pipeline_core::{Digest, Entity, Key, ReportKind, Shutdown, Timestamp, Version};
-use pipeline_engine::bus::jetstream::{Config, Durable, JetStream, LEASES, LEDGER, connect};
+use pipeline_engine::bus::jetstream::{Config, Durable, Expect, JetStream, LEASES, LEDGER, connect};
 use pipeline_engine::bus::{About, Keep, Message, Payload, Subject};
+use pipeline_engine::ownership::{Presence, Replica};
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -110,7 +111,7 @@ async fn check_tells_what_is_absent_and_what_differs() {
         assert!(lines.contains(&line), "{line} is not in\n{said}");
     }
 
-    made(&server).await;
+    let bus = made(&server).await;
     assert_eq!(check(&[]).await, (Some(0), "bus: ok\n".to_owned(), String::new()));
     assert_eq!(check(&["--json"]).await, (Some(0), "{\"differences\":[]}\n".to_owned(), String::new()));
 
@@ -123,6 +124,20 @@ async fn check_tells_what_is_absent_and_what_differs() {
         "what": "stream gitops-runtime: max_bytes", "is": "1073741824", "should": "2147483648",
     });
     assert_eq!((code, said), (Some(1), json!({"differences": [difference]})));
+
+    // What refuses shards to replicas is told, and who says that it was refused.
+    let (ledger, leases) = (bus.bucket(LEDGER), bus.bucket(LEASES));
+    let newer = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:32"}"#;
+    ledger.put("claim.platform.0", newer.into(), Expect::Anything).await.unwrap();
+    let presence =
+        Presence { replica: Replica::new("host.1").unwrap(), until: Timestamp::now(), refused: vec![0, 7] };
+    leases.put("member.host.1", presence.encode().into(), Expect::Anything).await.unwrap();
+    let (code, said, _) = check(&[]).await;
+    let refusals = "bus: claim of shard 0 of the ledger: format is 9, and should be 2 or less\n\
+                    bus: replica host.1 is refused shard 0 and 7, and should be refused none\n";
+    assert_eq!((code, said.as_str()), (Some(1), refusals));
+    ledger.remove("claim.platform.0", Expect::Anything).await.unwrap();
+    leases.remove("member.host.1", Expect::Anything).await.unwrap();
 
     // Who has fewer shards is told of durables that hold back what nobody consumes.
     let (code, said, _) = check(&["--set", "reporter.sharding.shards=31"]).await;

@@ -12,6 +12,7 @@ mod ask;
 mod bad_input;
 mod bad_objects;
 mod batch;
+mod bus_away;
 mod bus_commands;
 mod environment;
 mod gentle;

@@ -34,8 +34,15 @@ impl Runtime {
         Self::launch(start(simulation, more)).await
     }
 
-    /// Starts what `start` says and waits until it serves.
+    /// Starts what `start` says and waits until it works.
     pub(crate) async fn launch(start: Start) -> Self {
+        let runtime = Self::serving(start).await;
+        runtime.says("reporting").await;
+        runtime
+    }
+
+    /// Starts what `start` says and waits until it serves, which it does before it works.
+    pub(crate) async fn serving(start: Start) -> Self {
         let mut process = Process::start(&start).unwrap();
         let address = process.address(SOON).await.unwrap();
         // Another test of this binary may have been first.

@@ -7,6 +7,6 @@ mod record;
 mod replica;
 mod store;
 
-pub use self::record::{Lease, LeaseError, Presence, RECORD_BYTES};
+pub use self::record::{Lease, LeaseError, Presence, RECORD_BYTES, REFUSED};
 pub use self::replica::{Replica, ReplicaError};
 pub use self::store::{Answer, Shown, Store};

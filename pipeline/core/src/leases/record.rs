@@ -3,7 +3,7 @@
 //! In a JetStream bucket a record is the value of a key, in JSON:
 //! ```json
 //! {"version": 1, "shard": 3, "epoch": 1790000012, "owner": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z"}
-//! {"version": 1, "replica": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z"}
+//! {"version": 1, "replica": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z", "refused": [7]}
 //! ```
 //! In Kubernetes it is a `Lease` of `coordination.k8s.io/v1`, which holds the same; the store there reads and writes it.
 
@@ -15,6 +15,8 @@ use super::Replica;
 
 /// The most bytes of a record; a longer one is not ours.
 pub const RECORD_BYTES: usize = 1024;
+/// Refused shards that a presence tells of at most, so that it stays within [`RECORD_BYTES`].
+pub const REFUSED: usize = 48;
 /// The form that is written, and the newest that is read.
 const VERSION: u32 = 1;
 
@@ -41,6 +43,9 @@ pub struct Presence {
     pub replica: Replica,
     /// When it counts as gone, by its own wall clock. For people, as [`Lease::until`].
     pub until: Timestamp,
+    /// Shards that it was refused, and that others are to take, at most [`REFUSED`] of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<u32>,
 }
 
 /// A record that cannot be read. What it holds is not repeated.
@@ -151,10 +156,21 @@ mod tests {
         assert_eq!(Lease::decode(text.as_bytes()).unwrap(), owned);
         let free = lease(None);
         assert_eq!(Lease::decode(&free.encode()).unwrap(), free);
-        let presence = Presence { replica: Replica::new("a.1").unwrap(), until: free.until };
+        let presence =
+            Presence { replica: Replica::new("a.1").unwrap(), until: free.until, refused: Vec::new() };
         let text = r#"{"version":1,"replica":"a.1","until":"2026-11-22T04:00:10Z"}"#;
         assert_eq!(String::from_utf8(presence.encode()).unwrap(), text);
         assert_eq!(Presence::decode(text.as_bytes()).unwrap(), presence);
+        let refused = Presence { refused: vec![0, 7], ..presence };
+        let text = r#"{"version":1,"replica":"a.1","until":"2026-11-22T04:00:10Z","refused":[0,7]}"#;
+        assert_eq!(String::from_utf8(refused.encode()).unwrap(), text);
+        assert_eq!(Presence::decode(text.as_bytes()).unwrap(), refused);
+        let longest = Presence {
+            replica: Replica::new(&"x".repeat(253)).unwrap(),
+            until: Timestamp::MAX,
+            refused: vec![u32::MAX; REFUSED],
+        };
+        assert_eq!(Presence::decode(&longest.encode()).unwrap(), longest);
         let longest = Lease {
             shard: u32::MAX,
             epoch: u64::MAX,

@@ -80,6 +80,15 @@ pub enum Shown {
         /// The revision of its record.
         revision: u64,
     },
+    /// Which shards a replica was refused, as its record says; comes before that record is shown, where it says so.
+    Refused {
+        /// The replica.
+        replica: Replica,
+        /// The shards.
+        shards: Vec<u32>,
+        /// The revision of its record: one of another revision says that there is none.
+        revision: u64,
+    },
     /// A replica's record went: it left, or was silent for too long.
     MemberGone {
         /// The replica.

@@ -95,7 +95,7 @@ async fn look(State(routes): Asked) -> Json<Value> {
     let Answering { handle, ledger, health, .. } = &*routes.answering;
     let ledger = ledger.status();
     health.ledger(&ledger);
-    Json(status(&handle.status(), &ledger, &health.report(Instant::now())))
+    Json(status(Some(&(handle.status(), ledger)), &health.report(Instant::now())))
 }
 
 async fn explain(State(routes): Asked, named: Named) -> Result<Json<Explained>, Refusal> {

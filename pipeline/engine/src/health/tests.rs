@@ -229,3 +229,97 @@ fn the_report_says_since_when() {
     );
     assert_eq!(json["checks"][0]["seconds"], 25);
 }
+
+/// A replica that knows who owns what, and runs nothing.
+fn replica(now: Instant) -> Health {
+    let health = Health::new(HealthLimits::default(), [], now);
+    health.ledger(&Ledger::memory().status());
+    health.shares(true, true, now);
+    health
+}
+
+#[test]
+fn that_nobody_watches_shows_soon_and_fails_later() {
+    let now = Instant::now();
+    let health = replica(now);
+    let after = |seconds: u32| check(&health, now + seconds * SECOND);
+    assert_eq!(after(100), found(State::Ok, "ok"));
+    health.shares(true, false, now + 100 * SECOND);
+    assert_eq!(after(115), found(State::Ok, "ok"), "another one takes the lease");
+    assert_eq!(after(121), found(State::Degraded, "degraded: source: nobody has watched for 21 s"));
+    assert_eq!(after(161), found(State::Failing, "failing: source: nobody has watched for 61 s"));
+    // Who has it for a moment was refused it.
+    health.shares(true, true, now + 162 * SECOND);
+    assert_eq!(after(163).0, State::Failing);
+    health.shares(true, false, now + 164 * SECOND);
+    health.shares(true, true, now + 170 * SECOND);
+    assert_eq!(after(179), found(State::Failing, "failing: source: nobody has watched for 79 s"));
+    assert_eq!(after(180), found(State::Ok, "ok"));
+}
+
+#[test]
+fn a_shard_that_cannot_be_claimed_shows_until_it_is() {
+    let now = Instant::now();
+    let health = replica(now);
+    let after = |seconds: u32| check(&health, now + seconds * SECOND);
+    health.claims(3, now);
+    assert_eq!(after(60), found(State::Ok, "ok"));
+    let late = "degraded: lanes: shard 3: its part of the ledger has not been claimed for 61 s";
+    assert_eq!(after(61), found(State::Degraded, late));
+    health.refused(3, Refused::Version);
+    let refused = "degraded: lanes: shard 3 cannot be claimed: a newer version wrote its part of the ledger";
+    assert_eq!(after(61), found(State::Degraded, refused));
+    health.refused(7, Refused::Version);
+    health.refused(1, Refused::Sharding);
+    let refused = "degraded: lanes: shard 1, and 2 others cannot be claimed: its part of the ledger was written with \
+                   another sharding";
+    assert_eq!(after(62), found(State::Degraded, refused));
+    [1, 3, 7].into_iter().for_each(|shard| health.claimed(shard));
+    assert_eq!(after(62), found(State::Ok, "ok"));
+}
+
+#[test]
+fn what_waits_for_the_bus_is_no_failure_and_has_its_full_time_afterwards() {
+    let now = Instant::now();
+    let health =
+        Health::new(HealthLimits { settings: Some(SECOND * 60), ..HealthLimits::default() }, [0], now);
+    health.bus(Link::Joining, now);
+    let waits = "degraded: bus: not reached for 1000 s: nothing is watched or reported before it answers";
+    assert_eq!(check(&health, now + 1_000 * SECOND), found(State::Degraded, waits));
+    assert_eq!(health.report(now).missing[0], "the bus was not reached yet");
+    health.bus(Link::Whole, now + 1_000 * SECOND);
+    assert_eq!(check(&health, now + 1_050 * SECOND), found(State::Ok, "ok"));
+    health.note(&Note::Listed { objects: 0 }, now + 1_050 * SECOND);
+    health.shard(0, true, now + 1_050 * SECOND);
+    health.settings_known();
+    health.lane(0, &LaneCounts { in_flight: 1, ..LaneCounts::default() }, now + 1_050 * SECOND);
+
+    health.bus(Link::Away, now + 1_060 * SECOND);
+    health.note(&Note::Alive, now + 1_500 * SECOND);
+    let away = "degraded: bus: no connection for 440 s, tried again";
+    assert_eq!(check(&health, now + 1_500 * SECOND), found(State::Degraded, away));
+    assert_eq!(health.report(now).missing[0], "the bus does not answer");
+    health.bus(Link::Whole, now + 1_500 * SECOND);
+    assert_eq!(check(&health, now + 1_650 * SECOND), found(State::Ok, "ok"), "a lane has time to go on");
+    assert_eq!(check(&health, now + 1_801 * SECOND).0, State::Failing);
+}
+
+#[test]
+fn a_replica_whose_bus_is_away_does_not_fail_for_a_watch_that_nobody_can_know_of() {
+    let now = Instant::now();
+    let health = replica(now);
+    health.bus(Link::Whole, now);
+    health.bus(Link::Away, now);
+    health.shares(true, false, now + 10 * SECOND);
+    assert_eq!(
+        check(&health, now + 900 * SECOND),
+        found(State::Degraded, "degraded: bus: no connection for 900 s, tried again")
+    );
+    health.bus(Link::Whole, now + 900 * SECOND);
+    assert_eq!(check(&health, now + 915 * SECOND), found(State::Ok, "ok"));
+    health.shares(false, false, now + 915 * SECOND);
+    assert_eq!(
+        check(&health, now + 961 * SECOND),
+        found(State::Degraded, "degraded: source: it is not known who watches")
+    );
+}

@@ -25,6 +25,7 @@
 //! The rows of a group are not written in one transaction. Of one application the journal goes first: were a record
 //! written and the process killed, what the record says was told would be told again.
 
+mod check;
 mod claim;
 mod copy;
 mod notes;
@@ -41,6 +42,7 @@ use pipeline_core::Key;
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
+pub use self::check::refusing_claims;
 use self::notes::Notebook;
 use self::row::Names;
 pub(super) use self::shards::Shards;

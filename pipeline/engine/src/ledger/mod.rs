@@ -44,7 +44,7 @@ use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle
 use tokio::sync::{oneshot, watch};
 
 use bucket::Remote;
-pub use bucket::{BucketOptions, Claimed, Copied};
+pub use bucket::{BucketOptions, Claimed, Copied, refusing_claims};
 use digests::Digests;
 pub use error::{Failure, LedgerError};
 use flight::Owner;

@@ -1,12 +1,12 @@
 //! The state machine of one replica.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::mine::{Held, Mine, Pending, Work};
 use super::view::{Record, View};
-use super::words::{Action, Input, Purpose, Request, StopHow, Term, Write};
-use super::{Answer, Config, Lease, Replica, Shown, place};
+use super::words::{Action, Input, Purpose, Refusal, Request, StopHow, Term, Write};
+use super::{Answer, Config, Lease, Replica, Shown, place_allowed};
 
 /// What one replica owns, and what it does about that: a pure state machine.
 ///
@@ -18,6 +18,8 @@ pub struct Ownership {
     me: Replica,
     view: View,
     shards: Vec<Mine>,
+    /// Shards that this replica may not claim, and since when.
+    refused: BTreeMap<u32, Duration>,
     requests: u64,
     announced: Option<Duration>,
     stopping: bool,
@@ -33,6 +35,7 @@ impl Ownership {
             shards: vec![Mine::No(Duration::ZERO); config.shards.get() as usize],
             config,
             me,
+            refused: BTreeMap::new(),
             requests: 0,
             announced: None,
             stopping: false,
@@ -48,11 +51,17 @@ impl Ownership {
         self.now = self.now.max(now);
         let mut actions = Vec::new();
         // What has ended is not told to end.
-        if let Input::Drained { shard, epoch } = input {
-            self.drained(shard, epoch);
+        match input {
+            Input::Drained { shard, epoch } => self.drained(shard, epoch),
+            Input::Refused { shard, epoch, why } => {
+                self.drained(shard, epoch);
+                self.refused(shard, why);
+            }
+            _ => {}
         }
         self.lapse(&mut actions);
         self.take(input, &mut actions);
+        self.forgive();
         self.announce(&mut actions);
         self.bring_about(&mut actions);
         actions
@@ -104,6 +113,18 @@ impl Ownership {
         self.view.last_owner(shard)
     }
 
+    /// Whether somebody has `shard`, as far as is known.
+    #[must_use]
+    pub fn is_owned(&self, shard: u32) -> bool {
+        self.view.is_listed() && self.view.owner(shard, self.now).is_some()
+    }
+
+    /// The shards that this replica was refused, and that it does not try again for now, in order.
+    #[must_use]
+    pub fn refusals(&self) -> Vec<u32> {
+        self.refused.keys().copied().collect()
+    }
+
     /// Whether the process was told to end, and owns nothing any more.
     #[must_use]
     pub fn is_over(&self) -> bool {
@@ -151,9 +172,12 @@ impl Ownership {
                 self.compare(shard, actions);
             }
             Input::Shown(Shown::Member { replica, revision }) => self.view.beat(replica, revision, now),
+            Input::Shown(Shown::Refused { replica, shards, revision }) => {
+                self.view.refused(replica, shards, revision);
+            }
             Input::Shown(Shown::MemberGone { replica }) => self.view.left(&replica),
             Input::Answered { request, shard, answer } => self.answered(request, shard, answer, actions),
-            Input::Drained { .. } | Input::Tick => {}
+            Input::Drained { .. } | Input::Refused { .. } | Input::Tick => {}
             Input::Stop => {
                 if !self.stopping {
                     self.stopping = true;
@@ -273,6 +297,27 @@ impl Ownership {
         }
     }
 
+    fn refused(&mut self, shard: u32, why: Refusal) {
+        match why {
+            Refusal::Epoch(found) => self.view.note_epoch(shard, found),
+            Refusal::Foreign => {
+                self.refused.insert(shard, self.now);
+                // The others are to know before the lease is free.
+                self.announced = None;
+            }
+        }
+    }
+
+    /// Forgets refusals that are long ago, of shards that nobody else can have either.
+    fn forgive(&mut self) {
+        let (now, again, before) = (self.now, self.config.again, self.refused.len());
+        let view = &self.view;
+        self.refused.retain(|shard, since| now < *since + again || view.owner(*shard, now).is_some());
+        if self.refused.len() < before {
+            self.announced = None;
+        }
+    }
+
     fn announce(&mut self, actions: &mut Vec<Action>) {
         let is_due = self.announced.is_none_or(|at| at + self.config.renew <= self.now);
         if !self.stopping && is_due {
@@ -290,8 +335,14 @@ impl Ownership {
                 Some(Mine::Held(_)) => None,
                 _ => self.view.owner(shard, self.now).filter(|owner| **owner != self.me),
             };
-            let placed = place(self.config.shards, &members, held);
-            placed.into_iter().map(|owner| *owner == self.me).collect()
+            let refuses = |replica: &Replica, shard: u32| match *replica == self.me {
+                true => self.refused.contains_key(&shard),
+                false => self.view.refuses(replica, shard),
+            };
+            let placed = place_allowed(self.config.shards, &members, held, refuses);
+            let mine =
+                |(shard, owner): (u32, &Replica)| *owner == self.me && !self.refused.contains_key(&shard);
+            (0..).zip(placed).map(mine).collect()
         };
         for shard in 0..self.config.shards.get() {
             let is_mine = target.get(shard as usize).copied().unwrap_or(false);

@@ -326,3 +326,71 @@ fn records_of_shards_that_there_are_not_change_nothing() {
     assert_eq!(machine.step(listed(&[mine, (strange, 99)], &[]), s(1.2)), []);
     assert_eq!(machine.owned(), [0]);
 }
+
+fn tried_again() -> Config {
+    Config { again: s(60.0), ..config(1) }
+}
+
+#[test]
+fn a_shard_that_was_refused_is_given_back_and_said_and_not_claimed_again_for_a_while() {
+    let mut machine = owner_with(tried_again());
+    let foreign = Input::Refused { shard: 0, epoch: 1_000, why: Refusal::Foreign };
+    let actions = machine.step(foreign, s(2.0));
+    assert_eq!(actions.first(), Some(&Action::Announce), "before the lease is free");
+    assert_eq!((machine.refusals(), machine.owned()), (vec![0], vec![]));
+    let release = write(actions);
+    assert_eq!((release.purpose, release.owner.as_ref()), (Purpose::Release, None));
+    machine.step(granted(&release, 3), s(2.1));
+    assert!(!machine.is_owned(0));
+    assert_eq!(writes(machine.step(Input::Tick, s(61.9))), []);
+    // Nobody else has taken it: it may have been put right.
+    let acquire = write(machine.step(Input::Tick, s(62.0)));
+    assert_eq!((acquire.purpose, acquire.epoch), (Purpose::Acquire, 1_062));
+    assert_eq!(machine.refusals(), Vec::<u32>::new());
+}
+
+#[test]
+fn a_shard_that_was_refused_goes_to_another_one_and_stays_there() {
+    // There is room for one shard, and it is with the first by name.
+    let [first, second] = ["me", "other"].map(replica);
+    let both = || vec![(first.clone(), 1), (second.clone(), 1)];
+    let leases = vec![(lease(0, 7, None), 1)];
+    let listed = |members| Input::Shown(Shown::Listed { leases: leases.clone(), members });
+
+    // Who comes later is told by the record alone.
+    let mut other = Ownership::new(tried_again(), second.clone());
+    assert_eq!(writes(other.step(listed(both()), ZERO)), [], "it is the first one's");
+    let mut other = Ownership::new(tried_again(), second.clone());
+    other.step(Input::Shown(Shown::Refused { replica: first.clone(), shards: vec![0], revision: 1 }), ZERO);
+    let acquire = write(other.step(listed(both()), ZERO));
+    assert_eq!(acquire.purpose, Purpose::Acquire);
+    other.step(granted(&acquire, 2), s(0.1));
+    // A record of the same revision says the same, and a later one that it is over.
+    other.step(Input::Shown(Shown::Member { replica: first.clone(), revision: 1 }), s(0.2));
+    assert_eq!(other.owned(), [0]);
+
+    let mut one = Ownership::new(tried_again(), first.clone());
+    let acquire = write(one.step(listed(both()), ZERO));
+    one.step(granted(&acquire, 2), s(0.1));
+    let release =
+        write(one.step(Input::Refused { shard: 0, epoch: acquire.epoch, why: Refusal::Foreign }, s(0.2)));
+    one.step(granted(&release, 3), s(0.3));
+    for second_owns in 0..40_u64 {
+        let at = s(1.0 + 3.0 * second_owns as f64);
+        let owned = Lease { owner: Some(second.clone()), ..lease(0, acquire.epoch + 1, None) };
+        one.step(Input::Shown(Shown::Lease { lease: owned, revision: 4 + second_owns }), at);
+        let renewed = Shown::Member { replica: second.clone(), revision: 4 + second_owns };
+        assert_eq!(writes(one.step(Input::Shown(renewed), at)), [], "{at:?}");
+    }
+    assert_eq!((one.refusals(), one.is_owned(0)), (vec![0], true), "it stays with who has it");
+}
+
+#[test]
+fn a_ledger_that_was_claimed_in_a_higher_epoch_is_claimed_in_the_one_after_it() {
+    let mut machine = owner();
+    let found = Input::Refused { shard: 0, epoch: 1_000, why: Refusal::Epoch(5_000) };
+    let release = write(machine.step(found, s(2.0)));
+    let acquire = write(machine.step(granted(&release, 3), s(2.1)));
+    assert_eq!((acquire.purpose, acquire.epoch), (Purpose::Acquire, 5_001));
+    assert_eq!(machine.refusals(), Vec::<u32>::new());
+}

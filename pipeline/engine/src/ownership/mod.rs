@@ -11,6 +11,7 @@
 //! - At any moment at most one replica may begin to send for a shard ([`Term::may_send`]), and what it began has ended,
 //!   by an answer or by its time-out, before another one may.
 //! - Every owner of a shard has a higher epoch than all before it, also after the store lost everything.
+//! - A replica that may not claim a shard's part of the ledger leaves that shard to another one that may.
 //! - A shard whose owner is gone has another one within [`Config::ttl`] and a little: see [`Config`].
 //!
 //! No time is read from a record: replicas' clocks need not agree. An owner counts its lease from when the write that
@@ -35,13 +36,13 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 pub use pipeline_core::leases::{
-    Answer, Lease, LeaseError, Presence, RECORD_BYTES, Replica, ReplicaError, Shown, Store,
+    Answer, Lease, LeaseError, Presence, RECORD_BYTES, REFUSED, Replica, ReplicaError, Shown, Store,
 };
 
 pub use self::driver::{Driven, Fence, Order, Standing, drive};
 pub use self::machine::Ownership;
-pub use self::placement::{place, weight};
-pub use self::words::{Action, Input, Purpose, Request, StopHow, Term, Write};
+pub use self::placement::{place, place_allowed, weight};
+pub use self::words::{Action, Input, Purpose, Refusal, Request, StopHow, Term, Write};
 
 /// Shards when replicas come and go: few enough to renew each by itself, many enough that five or six replicas have
 /// nearly the same number.
@@ -63,6 +64,8 @@ pub struct Config {
     pub tick: Duration,
     /// What the store has not answered in this time is asked again.
     pub answer: Duration,
+    /// A shard that this replica was refused is tried again after so long, unless somebody else has it.
+    pub again: Duration,
     /// A shard that is handed over has this long to drain; then its lease is left to lapse.
     pub drain: Duration,
     /// Seconds since 1970 when the clock of [`Ownership::step`] stood at nothing. No epoch is lower than the seconds since
@@ -81,6 +84,7 @@ impl Config {
             renew: Duration::from_secs(3),
             tick: Duration::from_millis(500),
             answer: Duration::from_secs(2),
+            again: Duration::from_secs(60),
             drain: Duration::from_secs(30),
             first_epoch,
         }

@@ -92,6 +92,28 @@ pub fn place<'a>(
     placed.into_iter().flatten().collect()
 }
 
+/// As [`place`], but that a shard goes to nobody who `refuses` it, if somebody else is there: it stays with whoever holds it,
+/// or goes to the one with the highest [`weight`], however many others that one has.
+#[must_use]
+pub fn place_allowed<'a>(
+    shards: NonZeroU32,
+    members: &'a BTreeSet<Replica>,
+    held: impl Fn(u32) -> Option<&'a Replica>,
+    refuses: impl Fn(&Replica, u32) -> bool,
+) -> Vec<&'a Replica> {
+    let placed = place(shards, members, &held);
+    let allowed = |(shard, owner): (u32, &'a Replica)| {
+        if !refuses(owner, shard) {
+            return owner;
+        }
+        let others = || members.iter().filter(|member| !refuses(member, shard));
+        let holder = held(shard).and_then(|holder| others().find(|member| *member == holder));
+        let heaviest = || others().max_by_key(|member| weight(shard, member));
+        holder.or_else(heaviest).unwrap_or(owner)
+    };
+    (0..).zip(placed).map(allowed).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use pipeline_core::Key;
@@ -228,6 +250,37 @@ mod tests {
             let back = place(SHARDS, &rest, |shard| Some(after[shard as usize]));
             for shard in 0..32 {
                 prop_assert!(after[shard] == back[shard] || after[shard] == one);
+            }
+        }
+
+        #[test]
+        fn a_shard_goes_to_nobody_who_refuses_it_and_soon_nothing_moves_any_more(
+            names in names(),
+            gone in prop::collection::vec(0_usize..14, 32),
+            refused in prop::collection::btree_set((0_usize..12, 0_u32..32), 0..100),
+        ) {
+            let all: Vec<&Replica> = names.iter().collect();
+            let refuses = |member: &Replica, shard| {
+                let number = all.iter().position(|other| *other == member);
+                number.is_some_and(|number| refused.contains(&(number, shard)))
+            };
+            let mut held: Vec<Option<&Replica>> = gone.iter().map(|at| all.get(*at).copied()).collect();
+            let mut settled = false;
+            for _ in 0..names.len() + 2 {
+                let placed = place_allowed(SHARDS, &names, |shard| held[shard as usize], refuses);
+                for (shard, owner) in (0..).zip(&placed) {
+                    let nobody = names.iter().all(|member| refuses(member, shard));
+                    prop_assert!(nobody || !refuses(owner, shard), "{} has {}", owner, shard);
+                }
+                let next: Vec<Option<&Replica>> = placed.into_iter().map(Some).collect();
+                settled = next == held;
+                held = next;
+            }
+            prop_assert!(settled, "it goes on moving");
+            if refused.is_empty() {
+                let plain: Vec<Option<&Replica>> =
+                    place(SHARDS, &names, |shard| held[shard as usize]).into_iter().map(Some).collect();
+                prop_assert_eq!(plain, held);
             }
         }
 

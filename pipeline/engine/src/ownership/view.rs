@@ -38,6 +38,8 @@ pub(super) struct View {
     first_epoch: u64,
     listed: bool,
     members: BTreeMap<Replica, Beat>,
+    /// Which shards replicas were refused, with the revision of the record that says so.
+    refused: BTreeMap<Replica, (u64, BTreeSet<u32>)>,
     shards: Vec<Seen>,
 }
 
@@ -48,6 +50,7 @@ impl View {
             first_epoch: config.first_epoch,
             listed: false,
             members: BTreeMap::new(),
+            refused: BTreeMap::new(),
             shards: vec![Seen::default(); config.shards.get() as usize],
         }
     }
@@ -80,6 +83,7 @@ impl View {
         }
         let there: BTreeSet<&Replica> = members.iter().map(|(replica, _)| replica).collect();
         self.members.retain(|replica, _| there.contains(replica));
+        self.refused.retain(|replica, _| there.contains(replica));
         for (replica, revision) in members {
             self.beat(replica, revision, now);
         }
@@ -101,7 +105,20 @@ impl View {
         }
     }
 
+    /// What the record of this revision says; it is shown next.
+    pub(super) fn refused(&mut self, replica: Replica, shards: Vec<u32>, revision: u64) {
+        self.refused.insert(replica, (revision, shards.into_iter().collect()));
+    }
+
+    /// Whether a replica was refused a shard, as far as it is known.
+    pub(super) fn refuses(&self, replica: &Replica, shard: u32) -> bool {
+        self.refused.get(replica).is_some_and(|(_, shards)| shards.contains(&shard))
+    }
+
     pub(super) fn beat(&mut self, replica: Replica, revision: u64, now: Duration) {
+        if self.refused.get(&replica).is_some_and(|(told, _)| *told != revision) {
+            self.refused.remove(&replica);
+        }
         let beat = self.members.entry(replica).or_insert(Beat { revision, at: now });
         if beat.revision != revision {
             *beat = Beat { revision, at: now };
@@ -110,6 +127,7 @@ impl View {
 
     pub(super) fn left(&mut self, replica: &Replica) {
         self.members.remove(replica);
+        self.refused.remove(replica);
     }
 
     /// Who is there.

@@ -39,10 +39,28 @@ pub enum Input {
         /// The epoch it was started with.
         epoch: u64,
     },
+    /// As [`Input::Drained`], of a shard whose part of the ledger could not be claimed.
+    Refused {
+        /// The shard.
+        shard: u32,
+        /// The epoch it was started with.
+        epoch: u64,
+        /// Why.
+        why: Refusal,
+    },
     /// Time has passed: see [`super::Config::tick`].
     Tick,
     /// The process is to end.
     Stop,
+}
+
+/// Why a shard's part of the ledger could not be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refusal {
+    /// It was claimed in this higher epoch: the next one is higher than that.
+    Epoch(u64),
+    /// It is another version's or configuration's: another replica is to have the shard, if there is one that can.
+    Foreign,
 }
 
 /// What is to be done.

@@ -6,16 +6,20 @@ use std::time::Duration;
 use pipeline_core::{Enrich, Shutdown, Sink, Source};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
+use tokio::time::{MissedTickBehavior, interval};
 
 use super::stream::{Stream, answers, outlet::Outlet, results};
 use super::table::Table;
 use super::term::{Ends, Term};
 use super::{Config, EngineError, Fixed, Handle, SOURCE_END, replicas, spawn, watching};
 use crate::bus::Joined;
+use crate::health::Link;
 use crate::shard::{Acknowledged, Answers, Shared};
 
 /// The last acknowledgements are given within this time, or given up.
 const LAST: Duration = Duration::from_secs(5);
+/// How often it is looked whether the bus is there.
+const LOOK: Duration = Duration::from_millis(500);
 
 /// An engine's part in the work on a stream.
 pub(super) struct Shares<So, En, Si> {
@@ -47,12 +51,13 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
             () = stream.ensure() => {}
         }
         let (answer, answered) = mpsc::unbounded_channel();
+        let linked = spawn(link(stream.clone(), shared.clone()));
         let answering = spawn(answers::answer(stream.clone(), shared.ledger.clone(), answered));
         let ended = stop.child_token();
         let publishing =
             results.map(|results| spawn(results::publish(stream.clone(), sharding, results, ended.clone())));
 
-        let (watches, watched) = watch::channel(leases.is_none());
+        let (watches, watched) = watch::channel(false);
         let outlet = Outlet::new(shared.clone(), stream.clone(), sharding);
         let watching = watching::Published { config, shared: shared.clone(), leased: leases.is_some() };
         let watching = spawn(watching.run(outlet, stream.watch(), watched, ended.clone()));
@@ -64,17 +69,18 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
             answers: Answers { to: answer, every },
             lanes: config.owned.shards(sharding).len().try_into().unwrap_or(u32::MAX),
             post_timeout: leases.as_ref().map_or(config.grace, |leases| leases.post_timeout),
-            unknown: watch::Sender::default(),
+            claims: watch::Sender::default(),
+            watches,
         };
         let result = match leases {
-            Some(leases) => replicas::run(term, leases, handle, watches, stop.clone()).await,
+            Some(leases) => replicas::run(term, leases, handle, stop.clone()).await,
             None => for_good(term, shards, stop).await,
         };
         ended.cancel();
         if tokio::time::timeout(SOURCE_END + SOURCE_END, watching).await.is_err() {
             tracing::warn!("the source did not stop in time");
         }
-        drop(publishing);
+        drop((publishing, linked));
         // Its last askers are gone.
         if tokio::time::timeout(LAST, answering).await.is_err() {
             tracing::warn!(
@@ -85,7 +91,19 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
     }
 }
 
-/// Works on the shards that the settings name until `stop`.
+/// Tells health how the bus is connected with.
+async fn link<So, En, Si>(stream: Arc<Stream>, shared: Arc<Shared<So, En, Si>>) {
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let link = if stream.jetstream.is_connected() { Link::Whole } else { Link::Away };
+        shared.health.bus(link, std::time::Instant::now());
+    }
+}
+
+/// Works on the shards that the settings name until `stop`. It watches when all of them are claimed: the first list finds
+/// what is gone of those that the ledger knows by then.
 async fn for_good<So: Source, En: Enrich, Si: Sink>(
     term: Term<So, En, Si>,
     shards: Vec<Fixed>,
@@ -93,6 +111,13 @@ async fn for_good<So: Source, En: Enrich, Si: Sink>(
 ) -> Result<(), EngineError> {
     let mut terms = JoinSet::new();
     let ends = Ends { stop: stop.child_token(), cut: Shutdown::new() };
+    let (mut claims, watches) = (term.claims.subscribe(), term.watches.clone());
+    let all = u64::try_from(shards.len()).unwrap_or(u64::MAX);
+    let watching = spawn(async move {
+        if claims.wait_for(|claims| *claims >= all).await.is_ok() {
+            watches.send_replace(true);
+        }
+    });
     for shard in shards {
         let ends = Ends { stop: ends.stop.child_token(), cut: ends.cut.clone() };
         terms.spawn(term.clone().for_good(shard, ends));
@@ -110,7 +135,10 @@ async fn for_good<So: Source, En: Enrich, Si: Sink>(
                 }
             }
             ended = terms.join_next() => match ended {
-                None => return result,
+                None => {
+                    drop(watching);
+                    return result;
+                }
                 Some(ended) if ended.is_err() || !stop.is_cancelled() => {
                     result = result.and(Err(EngineError::Shard));
                     ends.stop.cancel();

@@ -23,23 +23,19 @@ const SETTLE: Duration = Duration::from_secs(5);
 /// and once more when shards that were handed over at that time have drained, and what a former watcher published late came.
 const SETTLE_AGAIN: Duration = Duration::from_secs(45);
 
-/// Whether this process is to watch.
-pub(super) type Watches = watch::Sender<bool>;
-
 /// Works on the shards that the leases give until `stop`, and then until they are given back.
 pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
     term: Term<So, En, Si>,
     leases: Leases,
     handle: Handle,
-    watches: Watches,
     stop: Shutdown,
 ) -> Result<(), EngineError> {
-    let Driven { mut orders, drained, status, task } = leases.driven;
+    let Driven { mut orders, drained, refused, status, task } = leases.driven;
     let mut terms = JoinSet::new();
     let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
     let mut fenced = term.shared.ledger.fenced();
-    let compared = super::spawn(compare(status.clone(), term.unknown.subscribe(), handle, stop.clone()));
-    let told = super::spawn(tell(status, watches.subscribe(), term.clone()));
+    let compared = super::spawn(compare(status.clone(), term.claims.subscribe(), handle, stop.clone()));
+    let told = super::spawn(tell(status, term.clone()));
     loop {
         tokio::select! {
             Ok(()) = fenced.changed() => {
@@ -56,23 +52,18 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
                 Some(Order::Start { shard, fence }) => {
                     let (epoch, ends) = (fence.epoch(), Ends::default());
                     tracing::debug!(shard, epoch, "a shard is this process's");
-                    if shard == WATCHER {
-                        term.stream.jetstream.publishes_in(epoch);
-                        watches.send_replace(true);
-                    }
                     running.insert(shard, (epoch, ends.clone()));
-                    let (term, drained) = (term.clone(), drained.clone());
+                    let (term, drained, refused) = (term.clone(), drained.clone(), refused.clone());
                     terms.spawn(async move {
-                        term.leased(shard, fence, ends).await;
-                        // An error means that the leases ended before.
-                        let _ = drained.send((shard, epoch)).await;
+                        // An error in saying so means that the leases ended before.
+                        match term.leased(shard, fence, ends).await {
+                            Ok(()) => drop(drained.send((shard, epoch)).await),
+                            Err(why) => drop(refused.send((shard, epoch, why)).await),
+                        }
                         (shard, epoch)
                     });
                 }
                 Some(Order::Stop { shard, epoch, how }) => {
-                    if shard == WATCHER {
-                        watches.send_replace(false);
-                    }
                     match running.get(&shard) {
                         Some((owned, ends)) if *owned == epoch => {
                             tracing::debug!(shard, epoch, ?how, "a shard is given up");
@@ -91,9 +82,6 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
                 Ok((shard, epoch)) => {
                     if running.get(&shard).is_some_and(|(owned, _)| *owned == epoch) {
                         running.remove(&shard);
-                        if shard == WATCHER {
-                            watches.send_replace(false);
-                        }
                     }
                 }
                 Err(_) => return Err(EngineError::Shard),
@@ -111,24 +99,25 @@ pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
 }
 
 /// Compares everything with the cluster whenever another process has begun to watch, so that what happened between two
-/// watches is found, and what one that had been paused published late; and whenever a shard has come whose ledger knows
-/// nothing, since what was listed before is on the bus no more.
+/// watches is found, and what one that had been paused published late; and whenever a shard was claimed: nobody may have
+/// had it when somebody began to watch, so that of what was gone by then no message tells, and where its ledger knows
+/// nothing, what was listed before is on the bus no more.
 async fn compare(
     mut status: watch::Receiver<Standing>,
-    mut unknown: watch::Receiver<u64>,
+    mut claims: watch::Receiver<u64>,
     handle: Handle,
     stop: Shutdown,
 ) {
     let mut compared = None;
     loop {
-        let cause = (status.borrow_and_update().zero.clone(), *unknown.borrow_and_update());
+        let cause = (status.borrow_and_update().zero.clone(), *claims.borrow_and_update());
         if cause.0.is_some() && compared.as_ref() != Some(&cause) {
             for settle in [SETTLE, SETTLE_AGAIN] {
                 tokio::select! {
                     () = stop.cancelled() => return,
                     () = tokio::time::sleep(settle) => {}
                 }
-                if status.borrow().zero != cause.0 || *unknown.borrow() != cause.1 {
+                if status.borrow().zero != cause.0 || *claims.borrow() != cause.1 {
                     break;
                 }
                 match handle.verify(VerifyOptions::default()).await {
@@ -143,26 +132,24 @@ async fn compare(
         tokio::select! {
             () = stop.cancelled() => return,
             changed = status.changed() => if changed.is_err() { return },
-            changed = unknown.changed() => if changed.is_err() { return },
+            changed = claims.changed() => if changed.is_err() { return },
         }
     }
 }
 
-/// Tells health who watches, and whether it is known who owns what.
+/// Tells health whether somebody watches, and whether it is known who owns what.
 async fn tell<So: Source, En: Enrich, Si: Sink>(
     mut status: watch::Receiver<Standing>,
-    mut watches: watch::Receiver<bool>,
     term: Term<So, En, Si>,
 ) {
     loop {
-        let (watching, listed) = (*watches.borrow_and_update(), status.borrow_and_update().listed);
-        if let Some((_, epoch)) = status.borrow().zero {
+        let Standing { zero, watched, listed, .. } = status.borrow_and_update().clone();
+        if let Some((_, epoch)) = zero {
             term.stream.newest_epoch(epoch);
         }
-        term.shared.health.shares(watching, listed, std::time::Instant::now());
-        tokio::select! {
-            changed = status.changed() => if changed.is_err() { return },
-            changed = watches.changed() => if changed.is_err() { return },
+        term.shared.health.shares(listed, watched, std::time::Instant::now());
+        if status.changed().await.is_err() {
+            return;
         }
     }
 }

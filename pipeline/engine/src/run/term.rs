@@ -4,21 +4,21 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Shutdown, Sink, Source, Timestamp};
+use pipeline_core::{Enrich, Key, Shutdown, Sink, Source};
 use tokio::sync::watch;
 
+use super::replicas::WATCHER;
 use super::stream::{Stream, feed};
 use super::table::Table;
 use super::{Config, Fixed};
+use crate::health::Refused;
 use crate::lane::Lane;
-use crate::ledger::LedgerError;
-use crate::ownership::Fence;
+use crate::ledger::{Claimed, LedgerError};
+use crate::ownership::{Fence, Refusal};
 use crate::shard::{Answers, Left, Shard, Shared};
 
 /// Between tries to claim a shard's part of the ledger.
 const AGAIN: Duration = Duration::from_millis(500);
-/// A shard that cannot be claimed is given back after so long.
-const REFUSED: Duration = Duration::from_secs(2);
 
 /// What a shard's term needs.
 pub(super) struct Term<So, En, Si> {
@@ -31,8 +31,10 @@ pub(super) struct Term<So, En, Si> {
     pub(super) lanes: u32,
     /// How long sending one report may take.
     pub(super) post_timeout: Duration,
-    /// Counts shards that were claimed and of which the ledger knows nothing.
-    pub(super) unknown: watch::Sender<u64>,
+    /// Counts shards that were claimed.
+    pub(super) claims: watch::Sender<u64>,
+    /// Whether this process is to watch.
+    pub(super) watches: watch::Sender<bool>,
 }
 
 impl<So, En, Si> Clone for Term<So, En, Si> {
@@ -45,7 +47,8 @@ impl<So, En, Si> Clone for Term<So, En, Si> {
             answers: self.answers.clone(),
             lanes: self.lanes,
             post_timeout: self.post_timeout,
-            unknown: self.unknown.clone(),
+            claims: self.claims.clone(),
+            watches: self.watches.clone(),
         }
     }
 }
@@ -58,25 +61,27 @@ pub(super) struct Ends {
 }
 
 impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
-    /// Works on `shard` under a lease until it is told to stop. Returns when nothing of it is under way.
-    pub(super) async fn leased(self, number: u32, fence: Fence, ends: Ends) {
-        let claimed = tokio::select! {
-            () = ends.stop.cancelled() => None,
-            claimed = self.claim(number, fence.epoch()) => claimed,
-        };
-        let Some(unfinished) = claimed else {
-            self.shared.ledger.forget(number);
-            // It may be this process's still, and given back to it at once.
-            tokio::select! {
-                () = ends.stop.cancelled() => {}
-                () = tokio::time::sleep(REFUSED) => {}
+    /// Works on `shard` under a lease until it is told to stop. Returns when nothing of it is under way, or why nothing of it
+    /// could be begun.
+    pub(super) async fn leased(self, number: u32, fence: Fence, ends: Ends) -> Result<(), Refusal> {
+        let epoch = fence.epoch();
+        let unfinished = match self.claim_until(number, Some(epoch), &ends.stop).await {
+            Ok(Some(unfinished)) => unfinished,
+            other => {
+                self.shared.ledger.forget(number);
+                return other.map(drop);
             }
-            return;
         };
         self.shared.metrics.owns(number, true);
         let cut = (ends.cut.clone(), self.post_timeout);
         let shard = Fixed::new(number, Some(fence), cut, &self.table);
-        Box::pin(self.work(shard, unfinished, &ends.stop)).await;
+        let watching = async {
+            if number == WATCHER {
+                self.watch(epoch, &ends.stop).await;
+            }
+        };
+        // The shard's end is the watch's as well.
+        tokio::join!(Box::pin(self.work(shard, unfinished, &ends.stop)), watching);
         self.table.remove(number);
         self.shared.metrics.owns(number, false);
         if ends.cut.is_cancelled() {
@@ -89,6 +94,19 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
                 "what was acknowledged last of a shard is not in the ledger"
             );
         }
+        Ok(())
+    }
+
+    /// Watches for all until `stop`: from when the shard is claimed, since who may not claim it is no watcher.
+    async fn watch(&self, epoch: u64, stop: &Shutdown) {
+        let tell = |watches| {
+            self.shared.health.watches(watches, std::time::Instant::now());
+            self.watches.send_replace(watches);
+        };
+        self.stream.jetstream.publishes_in(epoch);
+        tell(true);
+        stop.cancelled().await;
+        tell(false);
     }
 
     /// Works on a shard that is this process's for good, until it is told to stop. Without leases the newest process that
@@ -96,16 +114,58 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
     pub(super) async fn for_good(self, shard: Fixed, ends: Ends) {
         let Fixed { number, .. } = shard;
         let unfinished = if self.shared.ledger.is_in_bucket() {
-            let epoch = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
-            tokio::select! {
-                () = ends.stop.cancelled() => None,
-                claimed = self.claim(number, epoch) => claimed,
-            }
+            self.claim_until(number, None, &ends.stop).await.ok().flatten()
         } else {
+            self.claims.send_modify(|claims| *claims += 1);
             Some(self.shared.ledger.unfinished(|key| self.config.sharding.place(key) == number))
         };
         if let Some(unfinished) = unfinished {
             Box::pin(self.work(shard, unfinished, &ends.stop)).await;
+        }
+    }
+
+    /// Claims the shard's part of the ledger; nothing when it was told to stop meanwhile. Health is told how it goes.
+    async fn claim_until(
+        &self,
+        shard: u32,
+        epoch: Option<u64>,
+        stop: &Shutdown,
+    ) -> Result<Option<Vec<Key>>, Refusal> {
+        let health = &self.shared.health;
+        health.claims(shard, std::time::Instant::now());
+        let claimed = tokio::select! {
+            () = stop.cancelled() => {
+                health.claims_no_more(shard);
+                return Ok(None);
+            }
+            claimed = self.claim(shard, epoch) => claimed,
+        };
+        match claimed {
+            Ok(unfinished) => {
+                health.claimed(shard);
+                self.claims.send_modify(|claims| *claims += 1);
+                Ok(Some(unfinished))
+            }
+            Err(LedgerError::Fenced { found, .. }) => {
+                health.claims_no_more(shard);
+                self.stream.metrics.fenced();
+                tracing::warn!(shard, epoch, found, "another process owns this shard by now, or did");
+                Err(Refusal::Epoch(found))
+            }
+            Err(error) => {
+                let why = match &error {
+                    LedgerError::Sharding { .. } => Refused::Sharding,
+                    _ => Refused::Version,
+                };
+                health.refused(shard, why);
+                let error: &dyn std::error::Error = &error;
+                tracing::error!(
+                    shard,
+                    error,
+                    "cannot claim a shard's part of the ledger: it is left to another replica"
+                );
+                Err(Refusal::Foreign)
+            }
         }
     }
 
@@ -127,35 +187,30 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
         drop(inbox);
     }
 
-    /// Claims the shard's part of the ledger, trying until the server answers; nothing when a newer owner has. Gives what an
-    /// earlier owner did not finish.
-    async fn claim(&self, shard: u32, epoch: u64) -> Option<Vec<Key>> {
+    /// Claims the shard's part of the ledger, trying until the server answers or it is refused. Gives what an earlier owner
+    /// did not finish.
+    async fn claim(&self, shard: u32, epoch: Option<u64>) -> Result<Vec<Key>, LedgerError> {
+        let ledger = &self.shared.ledger;
         loop {
-            match self.shared.ledger.claim(shard, epoch).await {
-                Ok(claimed) => {
-                    if claimed.new {
+            let claimed = match epoch {
+                Some(epoch) => ledger.claim(shard, epoch).await,
+                None => ledger.claim_for_good(shard).await,
+            };
+            match claimed {
+                Ok(Claimed { new, unfinished, .. }) => {
+                    if new {
                         tracing::info!(
                             shard,
                             "the ledger knows nothing of this shard: everything is reported"
                         );
-                        self.unknown.send_modify(|claims| *claims += 1);
                     }
-                    return Some(claimed.unfinished);
+                    return Ok(unfinished);
                 }
-                Err(LedgerError::Fenced { .. }) => {
-                    self.stream.metrics.fenced();
-                    tracing::warn!(shard, epoch, "another process owns this shard by now");
-                    return None;
-                }
-                Err(error @ (LedgerError::Sharding { .. } | LedgerError::Claim { .. })) => {
-                    let error: &dyn std::error::Error = &error;
-                    tracing::error!(
-                        shard,
-                        error,
-                        "cannot claim a shard's part of the ledger: it is given back"
-                    );
-                    return None;
-                }
+                Err(
+                    error @ (LedgerError::Fenced { .. }
+                    | LedgerError::Sharding { .. }
+                    | LedgerError::Claim { .. }),
+                ) => return Err(error),
                 Err(error) => {
                     not_yet(shard, &error);
                     tokio::time::sleep(AGAIN).await;

@@ -26,6 +26,8 @@ use tokio_util::task::TaskTracker;
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// Whoever has a spare place has this long to send its request's head.
+const SPARE_HEAD: Duration = Duration::from_secs(2);
 
 /// What a client may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,6 +40,8 @@ pub(crate) struct Bounds {
     pub(crate) grace: Duration,
     /// Connections at a time; more wait to be accepted.
     pub(crate) connections: usize,
+    /// So many beyond that, each for one request whose head comes at once: a probe gets its answer whoever holds all others.
+    pub(crate) spare: usize,
 }
 
 /// Where connections come from.
@@ -68,12 +72,19 @@ impl Listen for UnixListener {
 /// Answers whoever connects, until `stop`.
 pub(crate) async fn serve<L: Listen>(listener: L, pages: Router, bounds: Bounds, stop: Shutdown) {
     let places = Arc::new(Semaphore::new(bounds.connections.max(1)));
+    let spare = Arc::new(Semaphore::new(bounds.spare));
+    let brief = Bounds { head_timeout: bounds.head_timeout.min(SPARE_HEAD), ..bounds };
     let tasks = TaskTracker::new();
     let accepting = async {
         loop {
-            let Ok(place) = places.clone().acquire_owned().await else { return };
+            let (place, bounds, keeps) = tokio::select! {
+                biased;
+                Ok(place) = places.clone().acquire_owned() => (place, bounds, true),
+                Ok(place) = spare.clone().acquire_owned() => (place, brief, false),
+                else => return,
+            };
             let stream = accept(&listener).await;
-            tasks.spawn(converse(stream, pages.clone(), bounds, stop.clone(), place));
+            tasks.spawn(converse(stream, pages.clone(), (bounds, keeps), stop.clone(), place));
         }
     };
     tokio::select! {
@@ -101,16 +112,17 @@ async fn accept<L: Listen>(listener: &L) -> L::Stream {
     }
 }
 
-/// One connection, until its client, its age or the process ends it.
+/// One connection, for several requests if it `keeps`, until its client, its age or the process ends it.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Router,
-    bounds: Bounds,
+    (bounds, keeps): (Bounds, bool),
     stop: Shutdown,
     place: OwnedSemaphorePermit,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head_timeout).max_buf_size(HEAD_BYTES);
+    http.keep_alive(keeps);
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages)));
     let ended = tokio::select! {
         result = connection.as_mut() => Some(result),

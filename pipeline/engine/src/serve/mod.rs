@@ -12,7 +12,7 @@ pub(crate) mod status;
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
@@ -41,8 +41,10 @@ pub struct ServeConfig {
     pub connection_age: Duration,
     /// Answers under way when the process stops have this long.
     pub grace: Duration,
-    /// Connections at a time; more wait to be accepted.
+    /// Connections at a time.
     pub connections: usize,
+    /// So many beyond that, each for one request that comes at once, as a probe's does; more wait to be accepted.
+    pub spare: usize,
     /// Serve `/metrics` and nothing else.
     pub metrics_only: bool,
 }
@@ -59,6 +61,7 @@ impl ServeConfig {
             connection_age: Duration::from_secs(300),
             grace: Duration::from_secs(5),
             connections: 256,
+            spare: 16,
             metrics_only: false,
         }
     }
@@ -87,10 +90,17 @@ pub struct Served {
     pub health: Health,
     /// `/metrics`.
     pub metrics: Metrics,
-    /// Asked for its figures whenever health, metrics or status are.
-    pub ledger: Ledger,
     /// `/app-distribution`: the sharding in force.
     pub sharding: Sharding,
+    /// What there is to ask when the process has begun to work, which may be long after it serves.
+    pub works: Arc<OnceLock<Works>>,
+}
+
+/// What answers of a process that works.
+#[derive(Clone)]
+pub struct Works {
+    /// Asked for its figures whenever health, metrics or status are.
+    pub ledger: Ledger,
     /// `/app-distribution`: what is placed.
     pub keys: Keys,
     /// `/status`.
@@ -187,6 +197,7 @@ impl Service for Server {
             connection_age: config.connection_age,
             grace: config.grace,
             connections: config.connections,
+            spare: config.spare,
         };
         connections::serve(listener, pages, bounds, stop).await;
         Ok(())

@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use pipeline_core::Timestamp;
+use pipeline_core::{Key, Timestamp};
 use serde::Deserialize;
 use tokio::sync::Semaphore;
 
@@ -100,7 +100,9 @@ async fn readyz(State(pages): State<Arc<Pages>>) -> Response {
 async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
     pages
         .on_a_thread(|served, report| {
-            served.metrics.ledger(&served.ledger.status());
+            if let Some(works) = served.works.get() {
+                served.metrics.ledger(&works.ledger.status());
+            }
             served.metrics.health(report);
             ([(header::CONTENT_TYPE, METRICS_TYPE)], served.metrics.render()).into_response()
         })
@@ -109,8 +111,8 @@ async fn metrics(State(pages): State<Arc<Pages>>) -> Response {
 
 async fn status(State(pages): State<Arc<Pages>>) -> Response {
     let report = pages.report();
-    let (engine, ledger) = ((pages.served.engine)(), pages.served.ledger.status());
-    axum::Json(super::status::status(&engine, &ledger, &report)).into_response()
+    let works = pages.served.works.get().map(|works| ((works.engine)(), works.ledger.status()));
+    axum::Json(super::status::status(works.as_ref(), &report)).into_response()
 }
 
 #[derive(Deserialize)]
@@ -138,12 +140,13 @@ async fn app_distribution(State(pages): State<Arc<Pages>>, Query(asked): Query<A
     pages
         .on_a_thread(move |served, _| {
             if let Some(preview) = preview {
-                let keys = (served.keys)();
-                let counted = keys.iter().map(|key| (key, resources(&served.ledger, key)));
+                let keys = served.keys();
+                let resources = |key| resources(&served.works.get()?.ledger, key);
+                let counted = keys.iter().map(|key| (key, resources(key)));
                 return axum::Json(preview.of(counted)).into_response();
             }
             let asked = format!("default,{}", asked.shardings);
-            match distributions(&asked, served.sharding, &(served.keys)()) {
+            match distributions(&asked, served.sharding, &served.keys()) {
                 Ok(found) => axum::Json(found).into_response(),
                 Err(error) => (StatusCode::BAD_REQUEST, format!("{error}\n")).into_response(),
             }
@@ -169,9 +172,18 @@ fn check(asked: &str, served: &Served) -> Result<(), String> {
     Ok(())
 }
 
+impl Served {
+    /// Nothing is known before the process works.
+    fn keys(&self) -> Vec<Key> {
+        self.works.get().map_or_else(Vec::new, |works| (works.keys)())
+    }
+}
+
 impl Pages {
     fn report(&self) -> HealthReport {
-        self.served.health.ledger(&self.served.ledger.status());
+        if let Some(works) = self.served.works.get() {
+            self.served.health.ledger(&works.ledger.status());
+        }
         self.served.health.report(Instant::now())
     }
 

@@ -4,7 +4,9 @@
 //! {"ready": true, "health": "ok", "ledger": {...}, "uptime_seconds": 12.5, "circuit": {"state": "open", "reason":
 //!  "timeout"}, "total": {...}, "shards": [{"shard": 0, "observed": 7, ..., "oldest_unreported_seconds": 0.5}]}
 //! ```
-//! The names of a shard's figures are those of [`LaneCounts`]; `balance` is 0 at any moment.
+//! Before the process works there is no ledger (`null`) and no shard. The names of a shard's figures are those of [`LaneCounts`]; `balance` is 0 at any moment.
+
+use std::time::Duration;
 
 use serde_json::{Value, json};
 
@@ -14,7 +16,10 @@ use crate::lane::LaneCounts;
 use crate::ledger::LedgerStatus;
 use crate::run::Status;
 
-pub(crate) fn status(engine: &Status, ledger: &LedgerStatus, health: &HealthReport) -> Value {
+pub(crate) fn status(works: Option<&(Status, LedgerStatus)>, health: &HealthReport) -> Value {
+    let nothing = Status { uptime: Duration::ZERO, shards: Vec::new(), circuit: State::Closed };
+    let engine = works.map_or(&nothing, |(engine, _)| engine);
+    let ledger = works.map(|(_, ledger)| ledger);
     let shards: Vec<Value> = engine
         .shards
         .iter()

@@ -41,13 +41,21 @@ fn config() -> ServeConfig {
 
 fn served(seen: &Seen) -> Served {
     let keys = seen.clone();
+    working(Arc::new(move || keys.keys()))
+}
+
+fn working(keys: Keys) -> Served {
+    let works = Works { ledger: Ledger::memory(), keys, engine: Arc::new(looked) };
+    Served { works: Arc::new(OnceLock::from(works)), ..starting() }
+}
+
+/// What there is before the process works.
+fn starting() -> Served {
     Served {
         health: Health::new(HealthLimits::default(), [0, 1], Instant::now()),
         metrics: Metrics::new(&MetricsConfig::new([0, 1], "0.0.0")),
-        ledger: Ledger::memory(),
         sharding: Sharding::Jump { shards: NonZeroU32::new(2).unwrap() },
-        keys: Arc::new(move || keys.keys()),
-        engine: Arc::new(looked),
+        works: Arc::default(),
     }
 }
 
@@ -113,6 +121,37 @@ async fn an_address_for_metrics_alone_serves_nothing_else() {
 }
 
 #[tokio::test]
+async fn a_process_that_does_not_work_yet_says_why() {
+    let seen = Seen::default();
+    let served = starting();
+    let server = config().build(served.clone()).await.unwrap();
+    let (address, stop) = (server.address(), Shutdown::new());
+    let task = tokio::spawn(server.serve(stop.clone()));
+    let running = Running { address, stop, served, seen, task };
+    running.served.health.bus(crate::health::Link::Joining, Instant::now());
+    let (status, line) = running.get("/healthz").await;
+    assert_eq!(status, 200);
+    assert!(
+        line.starts_with("degraded: bus: not reached for ") && line.ends_with("before it answers\n"),
+        "{line}"
+    );
+    let (status, line) = running.get("/readyz").await;
+    assert_eq!(status, 503);
+    assert!(line.starts_with("not ready: the bus was not reached yet; "), "{line}");
+    let (status, text) = running.get("/metrics").await;
+    assert_eq!(status, 200);
+    assert!(text.contains("gitops_runtime_health_state{check=\"bus\"} 1\n"), "{text}");
+    let page = running.json("/status").await;
+    assert_eq!((&page["ready"], &page["ledger"], &page["shards"]), (&json!(false), &Value::Null, &json!([])));
+    assert_eq!(page["total"]["observed"], 0);
+    let page = running.json("/app-distribution").await;
+    assert_eq!(page["default"]["apps"], json!({}));
+    let page = running.json("/app-distribution?replicas=2").await;
+    assert_eq!(page["applications"], 0);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn health_is_a_line_or_all_checks() {
     let running = run(config()).await;
     assert_eq!(running.get("/healthz").await, text(200, "ok\n"));
@@ -128,8 +167,14 @@ async fn health_is_a_line_or_all_checks() {
         .iter()
         .map(|check| (check["check"].as_str().unwrap(), check["state"].as_str().unwrap()))
         .collect();
-    let expected =
-        [("source", "ok"), ("lanes", "ok"), ("sink", "degraded"), ("ledger", "ok"), ("settings", "ok")];
+    let expected = [
+        ("source", "ok"),
+        ("lanes", "ok"),
+        ("sink", "degraded"),
+        ("ledger", "ok"),
+        ("settings", "ok"),
+        ("bus", "ok"),
+    ];
     assert_eq!(states, expected);
 
     running.become_ready();
@@ -161,7 +206,13 @@ async fn metrics_hold_what_health_and_the_ledger_say_now() {
     let running = run(config()).await;
     running.become_ready();
     let key = Key::new("argocd", "store").unwrap();
-    running.served.ledger.update(&key, |_| Some(pipeline_core::Record::new("uid".into())));
+    running
+        .served
+        .works
+        .get()
+        .unwrap()
+        .ledger
+        .update(&key, |_| Some(pipeline_core::Record::new("uid".into())));
     running.served.metrics.lane(0, &LaneCounts { observed: 4, acked: 4, ..LaneCounts::default() });
     let response = client().get(format!("http://{}/metrics", running.address)).send().await.unwrap();
     assert_eq!(response.headers()["content-type"], "text/plain; version=0.0.4; charset=utf-8");
@@ -348,6 +399,30 @@ async fn idle_clients_do_not_keep_others_out() {
 }
 
 #[tokio::test]
+async fn a_probe_is_answered_while_idle_clients_hold_every_connection() {
+    let patience = Duration::from_secs(60);
+    let config = ServeConfig { head_timeout: patience * 60, connection_age: patience * 60, ..config() };
+    let places = config.connections;
+    let running = run(config).await;
+    let mut idle = Vec::new();
+    for _ in 0..places {
+        idle.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    for _ in 0..places {
+        let probe = tokio::time::timeout(patience, running.get("/healthz")).await;
+        assert_eq!(probe.expect("no answer to the probe"), text(200, "ok\n"));
+    }
+    // Others who say nothing hold spare places for a moment only.
+    for _ in 0..places {
+        idle.push(TcpStream::connect(running.address).await.unwrap());
+    }
+    let probe = tokio::time::timeout(patience, running.get("/healthz")).await;
+    assert_eq!(probe.expect("no answer to the probe"), text(200, "ok\n"));
+    drop(idle);
+    running.stop().await;
+}
+
+#[tokio::test]
 async fn an_answer_that_takes_too_long_is_given_up() {
     let seen = Seen::default();
     let (started, wait) = std::sync::mpsc::channel::<()>();
@@ -356,7 +431,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
         let _ = wait.lock().unwrap().recv();
         Vec::new()
     });
-    let served = Served { keys, ..served(&seen) };
+    let served = working(keys);
     let config = ServeConfig { request_timeout: Duration::from_millis(50), ..config() };
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pipeline_core::{Digest, OperationEnd, Reason, Timestamp, Version};
 use pipeline_engine::bus::jetstream::Expect;
 use pipeline_engine::lane::{Parked, Pending};
-use pipeline_engine::ledger::{BucketOptions, Claimed, Ledger, LedgerError};
+use pipeline_engine::ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
 
 use crate::ledger_world::{
     SHARDS, UID, bucket, claim, counted, flushed, key, keys, replica, report, reported, settle, sharding,
@@ -180,6 +180,51 @@ async fn the_same_epoch_fences_as_well() {
     one.update(&key(0, 0), |_| Some(counted(1)));
     flushed(&one).await;
     assert_eq!(*one.fenced().borrow(), BTreeSet::from([0]));
+}
+
+#[tokio::test]
+async fn whoever_claims_a_shard_for_good_has_it_whatever_its_clock_says() {
+    let server = Server::start();
+    let (one, other) = (replica(&server).await, replica(&server).await);
+    claim(&one, 0, u64::MAX - 1).await;
+    reported(&one, &key(0, 0), 1).await;
+    flushed(&one).await;
+    for (next, before) in [(&other, &one), (&one, &other)] {
+        let claimed = soon("a claim", next.claim_for_good(0)).await.unwrap();
+        assert_eq!((claimed.new, claimed.records), (false, 1));
+        before.update(&key(0, 0), |_| Some(counted(9)));
+        flushed(before).await;
+        assert_eq!(*before.fenced().borrow(), BTreeSet::from([0]), "the newest has it");
+    }
+    assert_eq!(soon("a claim", one.claim_for_good(1)).await.unwrap(), NEW);
+}
+
+#[tokio::test]
+async fn claims_that_refuse_a_process_are_found_without_claiming() {
+    let server = Server::start();
+    let bucket = bucket(&server).await;
+    let found = async |sink: Option<&'static str>| {
+        let found = refusing_claims(&bucket, sink, sharding()).await.unwrap();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    assert_eq!(found(None).await, [""; 0], "there is no bucket");
+    claim(&replica(&server).await, 0, 1).await;
+    assert_eq!(found(Some("platform")).await, [""; 0]);
+    for (key, value) in [
+        ("claim.platform.1", r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
+        ("claim.platform.2", r#"{"format":2,"epoch":1,"ledger":"x","sharding":"jump:\u001b5"}"#),
+        ("claim.platform.3", "garbage: everything is reported again"),
+        ("claim.other.3", r#"{"format":4,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
+    ] {
+        bucket.put(key, value.into(), Expect::Anything).await.unwrap();
+    }
+    let ours = [
+        "claim of shard 1 of the ledger: format is 3, and should be 2 or less",
+        "claim of shard 2 of the ledger: sharding is jump:\\u{1b}5, and should be jump:4",
+    ];
+    assert_eq!(found(Some("platform")).await, ours);
+    let other = "claim of shard 3 of the ledger: format is 4, and should be 2 or less";
+    assert_eq!(found(None).await, [ours[0], ours[1], other]);
 }
 
 #[tokio::test]

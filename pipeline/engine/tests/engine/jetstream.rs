@@ -18,6 +18,7 @@ mod running;
 #[expect(dead_code, reason = "other tests kill it, and take its storage away")]
 #[path = "../bus/server.rs"]
 mod server;
+mod shares;
 mod top;
 mod unsure;
 mod verify;

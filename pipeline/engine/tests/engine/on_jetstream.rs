@@ -44,6 +44,12 @@ impl Kept {
     /// What the bus runs on may go.
     pub(crate) fn end(self) {}
 
+    /// A connection of another engine's.
+    pub(crate) fn connect(&self) -> JetStream {
+        let url = self.server.url();
+        std::thread::spawn(move || REAL.block_on(connected(url))).join().unwrap()
+    }
+
     /// A connection of somebody else's.
     pub(crate) async fn client(&self) -> async_nats::Client {
         let url = self.server.url();
@@ -62,13 +68,15 @@ impl Kept {
 }
 
 pub(crate) fn bus() -> (Bus, Kept) {
+    let kept = server();
+    let joined = Joined { jetstream: kept.connect(), reports: false, leases: None };
+    (Bus::JetStream(joined), kept)
+}
+
+/// A server to which engines connect as they like.
+pub(crate) fn server() -> Kept {
     let server = Server::start();
-    let url = server.url();
-    let connecting = std::thread::spawn(move || REAL.block_on(connected(url)));
-    let jetstream = connecting.join().unwrap();
-    let clock = AbortOnDropHandle::new(tokio::spawn(steps()));
-    let joined = Joined { jetstream, reports: false, leases: None };
-    (Bus::JetStream(joined), Kept { server, _clock: clock })
+    Kept { server, _clock: AbortOnDropHandle::new(tokio::spawn(steps())) }
 }
 
 /// Called before a source repeats what it showed: for the engine there are repetitions where the server's memory ends.

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use kube::api::{ListParams, WatchParams};
 use kube::core::Request;
-use pipeline_core::leases::Shown;
+use pipeline_core::leases::{Replica, Shown};
 use serde_json::Value;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -61,6 +61,11 @@ impl From<NobodyListens> for Stopped {
 impl Following<'_> {
     async fn show(&self, shown: Shown) -> Result<(), NobodyListens> {
         self.out.send(shown).await.map_err(|_| NobodyListens)
+    }
+
+    /// Shows what a record says of refused shards, if it says anything.
+    async fn refused(&self, replica: Replica, shards: Vec<u32>, revision: u64) -> Result<(), NobodyListens> {
+        if shards.is_empty() { Ok(()) } else { self.show(Shown::Refused { replica, shards, revision }).await }
     }
 
     fn note(&mut self, name: String, at: At) {
@@ -133,8 +138,11 @@ impl LeaseObjects {
             self.note(&object);
             match object.record {
                 Record::Lease(lease) => leases.push((lease, object.at.version)),
-                Record::Member(replica) => {
-                    members.extend(replica.map(|replica| (replica, object.at.version)));
+                Record::Member(member) => {
+                    if let Some((replica, shards)) = member {
+                        members.push((replica.clone(), object.at.version));
+                        following.refused(replica, shards, object.at.version).await?;
+                    }
                     let kept = before.get(&object.name).filter(|(at, _)| *at == object.at).cloned();
                     let seen = kept.unwrap_or_else(|| (object.at, Instant::now()));
                     following.members.insert(object.name, seen);
@@ -167,14 +175,19 @@ impl LeaseObjects {
                 self.note(&object);
                 Shown::Lease { lease: lease.clone(), revision }
             }
-            Record::Member(replica) => {
+            Record::Member(member) => {
                 if is_gone {
                     following.members.remove(&object.name);
                 } else {
                     following.note(object.name, object.at);
                 }
-                let Some(replica) = replica else { return Ok(()) };
-                if is_gone { Shown::MemberGone { replica } } else { Shown::Member { replica, revision } }
+                let Some((replica, shards)) = member else { return Ok(()) };
+                if is_gone {
+                    Shown::MemberGone { replica }
+                } else {
+                    following.refused(replica.clone(), shards, revision).await?;
+                    Shown::Member { replica, revision }
+                }
             }
         };
         Ok(following.show(shown).await?)

@@ -1,7 +1,7 @@
 //! `Lease` objects of `coordination.k8s.io/v1`, and what of them is ours.
 //!
 //! A shard's object is `<name>-shard-<number>`, with its number and epoch as annotations (`leaseTransitions` has too few
-//! bits); a replica's is `<name>-replica-<what of the replica's name an object's name can hold>`. The holder says who it
+//! bits), and whoever was refused shards says which in one of its own; a replica's is `<name>-replica-<what of the replica's name an object's name can hold>`. The holder says who it
 //! is, exactly. Both carry the label `gitops-runtime/leases: <name>`, by which they are listed.
 
 use std::time::Duration;
@@ -12,6 +12,7 @@ use serde_json::{Value, json};
 
 const SHARD: &str = "gitops-runtime/shard";
 const EPOCH: &str = "gitops-runtime/epoch";
+const REFUSED: &str = "gitops-runtime/refused";
 pub(super) const LABEL: &str = "gitops-runtime/leases";
 /// The most of a replica's name that stands in that of its object: an object's has 253 characters at most.
 const REPLICA: usize = 150;
@@ -42,8 +43,8 @@ pub(super) struct At {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Record {
     Lease(Lease),
-    /// `None`: nobody can tell whose.
-    Member(Option<Replica>),
+    /// With the shards that it was refused; `None`: nobody can tell whose.
+    Member(Option<(Replica, Vec<u32>)>),
 }
 
 impl Names {
@@ -78,7 +79,9 @@ impl Names {
     /// The object of a replica.
     pub(super) fn presence(&self, presence: &Presence, at: Option<&At>) -> Value {
         let name = self.replica(&presence.replica);
-        self.object(&name, &json!({}), (presence.replica.as_str(), presence.until), at)
+        let refused: Vec<String> = presence.refused.iter().map(u32::to_string).collect();
+        let annotations = if refused.is_empty() { json!({}) } else { json!({REFUSED: refused.join(",")}) };
+        self.object(&name, &annotations, (presence.replica.as_str(), presence.until), at)
     }
 
     fn object(
@@ -131,7 +134,9 @@ impl Names {
             }
             _ => {
                 let holder = object["spec"]["holderIdentity"].as_str().unwrap_or_default();
-                Record::Member(Replica::new(holder).ok())
+                let refused = metadata["annotations"][REFUSED].as_str().unwrap_or_default();
+                let refused = refused.split(',').filter_map(|shard| shard.parse().ok()).collect();
+                Record::Member(Replica::new(holder).ok().map(|replica| (replica, refused)))
             }
         };
         Some(Object { name, at, record })
@@ -269,11 +274,14 @@ mod tests {
             ("My_Host.A1", "event-reporter-replica-my-host-a1"),
             ("host_", "event-reporter-replica-host-0"),
         ] {
-            let presence = Presence { replica: Replica::new(replica).unwrap(), until: lease(None).until };
-            let object = stored(names().presence(&presence, None));
-            assert_eq!(object["metadata"]["name"], name);
-            let read = names().read(&object).unwrap();
-            assert_eq!(read.record, Record::Member(Some(presence.replica)));
+            for refused in [vec![], vec![0, 31]] {
+                let replica = Replica::new(replica).unwrap();
+                let presence = Presence { replica, until: lease(None).until, refused };
+                let object = stored(names().presence(&presence, None));
+                assert_eq!(object["metadata"]["name"], name);
+                let read = names().read(&object).unwrap();
+                assert_eq!(read.record, Record::Member(Some((presence.replica, presence.refused))));
+            }
         }
         let longest = Replica::new(&format!("{}-end", "x".repeat(249))).unwrap();
         let name = names().replica(&longest);

@@ -40,7 +40,7 @@ fn lease(shard: u32, epoch: u64, owner: Option<&str>) -> Lease {
 }
 
 fn presence(name: &str) -> Presence {
-    Presence { replica: replica(name), until: Timestamp::now() }
+    Presence { replica: replica(name), until: Timestamp::now(), refused: Vec::new() }
 }
 
 /// What is shown to one who watches.

@@ -18,10 +18,12 @@ use pipeline_core::leases::{Answer, Lease, Presence, Replica, Shown, Store};
 use tokio::sync::mpsc;
 
 use super::bucket::{Bucket, Change, Entry, Expect, LEASES, PutError, Watched};
-use super::{BusError, JetStream};
+use super::{BusError, Difference, JetStream};
 
 const LEASE: &str = "lease.";
 const MEMBER: &str = "member.";
+/// Within this time all presences must have been read.
+const PATIENCE: Duration = Duration::from_secs(30);
 
 /// The store of leases on the bus.
 #[derive(Debug)]
@@ -40,6 +42,30 @@ impl JetStream {
     pub fn leases(&self, shards: NonZeroU32, ttl: Duration) -> LeaseBucket {
         let (failed, unreadable) = (AtomicBool::default(), AtomicBool::default());
         LeaseBucket { bucket: self.bucket(LEASES), shards, ttl, failed, unreadable }
+    }
+
+    /// Which replicas say that they were refused shards, of those that are there.
+    ///
+    /// # Errors
+    /// [`BusError`], when the server is away or refuses; a bucket that is absent holds nobody.
+    pub async fn refusals(&self) -> Result<Vec<Difference>, BusError> {
+        let entries = match self.bucket(LEASES).load(&[format!("{MEMBER}>")], None, PATIENCE).await {
+            Err(BusError::Gone { .. }) => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let told = entries.iter().filter_map(|entry| match Record::of(&entry.key)? {
+            Record::Member(replica) => refused(&replica, &entry.value, entry.sequence),
+            Record::Lease(_) => None,
+        });
+        let difference = |shown| match shown {
+            Shown::Refused { replica, shards, .. } => {
+                let shards: Vec<String> = shards.iter().map(u32::to_string).collect();
+                let is = format!("refused shard {}", shards.join(" and "));
+                Some(Difference { what: format!("replica {replica}"), is, should: "refused none".to_owned() })
+            }
+            _ => None,
+        };
+        Ok(told.filter_map(difference).collect())
     }
 }
 
@@ -78,17 +104,17 @@ impl Store for LeaseBucket {
             let shown = match told {
                 Watched::Listed { entries, .. } => {
                     is_watched = true;
-                    Some(self.listed(entries).await)
+                    self.listed(entries).await
                 }
                 Watched::Changed(change) => self.changed(change),
                 Watched::Interrupted | Watched::Gone => {
-                    std::mem::take(&mut is_watched).then_some(Shown::Unwatched)
+                    std::mem::take(&mut is_watched).then_some(Shown::Unwatched).into_iter().collect()
                 }
             };
-            if let Some(shown) = shown
-                && out.send(shown).await.is_err()
-            {
-                return;
+            for shown in shown {
+                if out.send(shown).await.is_err() {
+                    return;
+                }
             }
             if !is_watched {
                 self.ensure().await;
@@ -146,12 +172,15 @@ impl LeaseBucket {
         }
     }
 
-    async fn listed(&self, entries: Vec<Entry>) -> Shown {
-        let (mut leases, mut members) = (Vec::new(), Vec::new());
+    async fn listed(&self, entries: Vec<Entry>) -> Vec<Shown> {
+        let (mut leases, mut members, mut shown) = (Vec::new(), Vec::new(), Vec::new());
         for Entry { key, value, sequence } in entries {
             match Record::of(&key) {
                 Some(Record::Lease(shard)) => leases.push((self.read(shard, &value), sequence)),
-                Some(Record::Member(replica)) => members.push((replica, sequence)),
+                Some(Record::Member(replica)) => {
+                    shown.extend(refused(&replica, &value, sequence));
+                    members.push((replica, sequence));
+                }
                 None => {}
             }
         }
@@ -168,17 +197,24 @@ impl LeaseBucket {
                 }
             }
         }
-        Shown::Listed { leases, members }
+        shown.push(Shown::Listed { leases, members });
+        shown
     }
 
-    fn changed(&self, change: Change) -> Option<Shown> {
+    fn changed(&self, change: Change) -> Vec<Shown> {
         let Change { key, value, sequence: revision } = change;
-        Some(match (Record::of(&key)?, value) {
-            (Record::Lease(shard), Some(value)) => Shown::Lease { lease: self.read(shard, &value), revision },
-            (Record::Lease(shard), None) => Shown::LeaseGone { shard },
-            (Record::Member(replica), Some(_)) => Shown::Member { replica, revision },
-            (Record::Member(replica), None) => Shown::MemberGone { replica },
-        })
+        let Some(record) = Record::of(&key) else { return Vec::new() };
+        match (record, value) {
+            (Record::Lease(shard), Some(value)) => {
+                vec![Shown::Lease { lease: self.read(shard, &value), revision }]
+            }
+            (Record::Lease(shard), None) => vec![Shown::LeaseGone { shard }],
+            (Record::Member(replica), Some(value)) => {
+                let refused = refused(&replica, &value, revision);
+                refused.into_iter().chain([Shown::Member { replica, revision }]).collect()
+            }
+            (Record::Member(replica), None) => vec![Shown::MemberGone { replica }],
+        }
     }
 
     /// What cannot be read, or is of another shard, counts as somebody's of whom nothing is known.
@@ -217,6 +253,13 @@ impl LeaseBucket {
             }
         }
     }
+}
+
+/// What a presence says of refused shards; nothing where it cannot be read, since being there is all that counts.
+fn refused(replica: &Replica, value: &Bytes, revision: u64) -> Option<Shown> {
+    let Presence { replica: told, refused: shards, .. } = Presence::decode(value).ok()?;
+    let is_told = told == *replica && !shards.is_empty();
+    is_told.then_some(Shown::Refused { replica: told, shards, revision })
 }
 
 /// What a key is of.

@@ -143,6 +143,13 @@ impl JetStream {
         self.inner.client.connection_state() == async_nats::connection::State::Connected
     }
 
+    /// Whether the server answers within `patience`: a connection that nobody has closed may lead nowhere.
+    pub async fn answers(&self, patience: Duration) -> bool {
+        let name = self.inner.prefix.stream();
+        let ask = ensure::get(&self.inner.context, &name);
+        self.is_connected() && matches!(tokio::time::timeout(patience, ask).await, Ok(Ok(_)))
+    }
+
     /// Says in which epoch this process publishes from now on: whoever consumes can tell what a former publisher sent late.
     pub fn publishes_in(&self, epoch: u64) {
         self.inner.epoch.store(epoch, Ordering::Relaxed);

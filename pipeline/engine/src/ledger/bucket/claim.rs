@@ -54,12 +54,24 @@ impl Ledger {
             return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
         };
         // Boxed, as whoever calls it has it inside for as long as a shard is held.
-        Box::pin(remote.common.claim(shard, epoch)).await
+        Box::pin(remote.common.claim(shard, Some(epoch))).await
+    }
+
+    /// As [`Ledger::claim`], for a shard that is this process's for good: under the epoch that follows the newest. Where two
+    /// claim it at once, the one whose claim was written last has it.
+    ///
+    /// # Errors
+    /// As [`Ledger::claim`], but never [`LedgerError::Fenced`].
+    pub async fn claim_for_good(&self, shard: u32) -> Result<Claimed, LedgerError> {
+        let Some(remote) = &self.inner.bucket else {
+            return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
+        };
+        Box::pin(remote.common.claim(shard, None)).await
     }
 }
 
 impl Common {
-    async fn claim(&self, shard: u32, epoch: u64) -> Result<Claimed, LedgerError> {
+    async fn claim(&self, shard: u32, epoch: Option<u64>) -> Result<Claimed, LedgerError> {
         self.forget(shard, None);
         let (claim, sequence) = self.write_claim(shard, epoch).await?;
         let entries = self.load(shard, sequence).await?;
@@ -88,7 +100,7 @@ impl Common {
     }
 
     /// Writes the claim, and returns it with its sequence.
-    async fn write_claim(&self, shard: u32, epoch: u64) -> Result<(Claim, u64), LedgerError> {
+    async fn write_claim(&self, shard: u32, epoch: Option<u64>) -> Result<(Claim, u64), LedgerError> {
         let key = self.names.claim(shard);
         for _ in 0..ATTEMPTS {
             let (value, last) = match self.bucket.last(&key).await {
@@ -123,9 +135,10 @@ impl Common {
         Ok(())
     }
 
-    /// The claim that follows what stands there.
-    fn next_claim(&self, shard: u32, epoch: u64, value: Option<&[u8]>) -> Result<Claim, LedgerError> {
+    /// The claim that follows what stands there, under `epoch` or the one that follows.
+    fn next_claim(&self, shard: u32, epoch: Option<u64>, value: Option<&[u8]>) -> Result<Claim, LedgerError> {
         let sharding = self.options.sharding.to_string();
+        let mut next = epoch.unwrap_or(1);
         let ledger = match value.map(Claim::read) {
             None => None,
             Some(None) => {
@@ -139,8 +152,12 @@ impl Common {
                 if found.format > FORMAT {
                     return Err(LedgerError::Claim { found: found.format, known: FORMAT });
                 }
-                if found.epoch > epoch {
-                    return Err(LedgerError::Fenced { shard, found: found.epoch, own: epoch });
+                match epoch {
+                    Some(own) if found.epoch > own => {
+                        return Err(LedgerError::Fenced { shard, found: found.epoch, own });
+                    }
+                    Some(_) => {}
+                    None => next = found.epoch.saturating_add(1),
                 }
                 if found.sharding != sharding {
                     return Err(LedgerError::Sharding { found: found.sharding, asked: sharding });
@@ -148,7 +165,7 @@ impl Common {
                 found.ledger
             }
         };
-        Ok(Claim { format: FORMAT, epoch, ledger, sharding })
+        Ok(Claim { format: FORMAT, epoch: next, ledger, sharding })
     }
 
     async fn load(&self, shard: u32, sequence: u64) -> Result<Vec<Entry>, LedgerError> {

@@ -21,7 +21,7 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 
 use self::run::Driver;
-use super::{Config, Replica, StopHow, Store};
+use super::{Config, Refusal, Replica, StopHow, Store};
 
 pub use self::fence::Fence;
 
@@ -57,6 +57,8 @@ pub struct Standing {
     pub members: BTreeSet<Replica>,
     /// Who owned shard 0 last, and in which epoch, whoever it is; the lease may have ended since.
     pub zero: Option<(Replica, u64)>,
+    /// Whether somebody owns shard 0 now, this replica or another one; known while `listed`.
+    pub watched: bool,
     /// Whether everything in the store has been seen, and is watched since.
     pub listed: bool,
 }
@@ -70,6 +72,8 @@ pub struct Driven {
     /// Takes the shard and epoch of what has stopped: nothing of it is under way any more. A report that was cut off is
     /// under way until its time-out, because the receiver may still take it.
     pub drained: mpsc::Sender<(u32, u64)>,
+    /// Takes instead the shard and epoch of what was not even begun, because its part of the ledger could not be claimed.
+    pub refused: mpsc::Sender<(u32, u64, Refusal)>,
     /// What the replica knows.
     pub status: watch::Receiver<Standing>,
     /// Ends after `stop`, when everything was handed over, or cannot be. Aborted, it says nothing to anybody, and its leases
@@ -90,8 +94,9 @@ pub fn drive<S: Store>(
 ) -> Driven {
     let (to_orders, orders) = mpsc::channel(config.shards.get() as usize);
     let (drained, from_drained) = mpsc::channel(config.shards.get() as usize);
+    let (refused, from_refused) = mpsc::channel(config.shards.get() as usize);
     let (to_status, status) = watch::channel(Standing::default());
     let driver = Driver::new(config, me, store, post_timeout, to_status);
-    let task = tokio::spawn(driver.run(to_orders, from_drained, stop));
-    Driven { orders, drained, status, task }
+    let task = tokio::spawn(driver.run(to_orders, (from_drained, from_refused), stop));
+    Driven { orders, drained, refused, status, task }
 }

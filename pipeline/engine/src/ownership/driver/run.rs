@@ -11,7 +11,8 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout, t
 
 use super::{Fence, Order, Standing};
 use crate::ownership::{
-    Action, Answer, Config, Input, Lease, Ownership, Presence, Replica, Request, Shown, StopHow, Store, Write,
+    Action, Answer, Config, Input, Lease, Ownership, Presence, REFUSED, Refusal, Replica, Request, Shown,
+    StopHow, Store, Write,
 };
 
 /// Writes that are under way at once.
@@ -72,7 +73,7 @@ impl<S: Store> Driver<S> {
     pub(super) async fn run(
         mut self,
         out: mpsc::Sender<Order>,
-        mut drained: mpsc::Receiver<(u32, u64)>,
+        (mut drained, mut refused): (mpsc::Receiver<(u32, u64)>, mpsc::Receiver<(u32, u64, Refusal)>),
         stop: Shutdown,
     ) {
         let mut ticks = interval(self.config.tick);
@@ -107,6 +108,7 @@ impl<S: Store> Driver<S> {
                     Some((shard, epoch)) => self.step(Input::Drained { shard, epoch }),
                     None => may_drain = false,
                 },
+                Some((shard, epoch, why)) = refused.recv() => self.step(Input::Refused { shard, epoch, why }),
                 room = out.reserve(), if !self.orders.is_empty() => match (room, self.orders.pop_front()) {
                     (Ok(room), Some(order)) => room.send(order),
                     _ => break,
@@ -234,7 +236,9 @@ impl<S: Store> Driver<S> {
         }
         let now = Timestamp::now();
         let until = now.checked_add(self.config.ttl).unwrap_or(now);
-        let presence = Presence { replica: self.me.clone(), until };
+        let mut refused = self.machine.refusals();
+        refused.truncate(REFUSED);
+        let presence = Presence { replica: self.me.clone(), until, refused };
         let (store, patience) = (Arc::clone(&self.store), self.config.answer);
         self.presence.spawn(async move {
             let _ = timeout(patience, store.announce(&presence)).await;
@@ -255,6 +259,7 @@ impl<S: Store> Driver<S> {
             owned: self.machine.owned(),
             members: self.machine.members(),
             zero: self.machine.last_owner(0),
+            watched: self.machine.is_owned(0),
             listed: self.machine.is_listed(),
         };
         self.status.send_if_modified(|told| {

@@ -1,0 +1,204 @@
+//! Health of a process that shares its work with others: the bus, who watches, and which shards can be claimed.
+
+use std::time::{Duration, Instant};
+
+use super::{Health, HealthLimits, Heard, State};
+
+/// Whoever has owned the first shard for so long watches; whoever is refused it has it for less.
+const SETTLED: Duration = Duration::from_secs(10);
+
+/// How the bus is connected with.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Link {
+    /// It has not been reached since the start.
+    Joining,
+    /// It answers.
+    Whole,
+    /// There is no connection any more.
+    Away,
+}
+
+/// Why a shard's part of the ledger may not be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Refused {
+    /// A newer version wrote it.
+    Version,
+    /// It was written with another number of shards, or another way to share them out.
+    Sharding,
+}
+
+impl Refused {
+    /// In words.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Version => "a newer version wrote its part of the ledger",
+            Self::Sharding => "its part of the ledger was written with another sharding",
+        }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Bus {
+    link: Link,
+    since: Instant,
+}
+
+/// Where shards come and go.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Shares {
+    /// Whether this process watches,
+    pub(super) watches: bool,
+    /// knows who owns what,
+    pub(super) knows: bool,
+    /// and whether somebody owns the first shard, since when.
+    owned: (bool, Instant),
+    /// Since when nobody is known to watch.
+    unwatched: Instant,
+}
+
+impl Shares {
+    fn new(now: Instant) -> Self {
+        Self { watches: false, knows: false, owned: (false, now), unwatched: now }
+    }
+
+    /// Whether another replica watches. While the bus is away nobody can tell.
+    pub(super) fn watched(&self, limits: &HealthLimits, is_away: bool, now: Instant) -> (State, String) {
+        let (owned, since) = self.owned;
+        if self.knows && owned && now.saturating_duration_since(since) >= SETTLED {
+            return (State::Ok, "another replica watches".to_owned());
+        }
+        let unwatched = now.saturating_duration_since(self.unwatched);
+        if is_away || !self.knows {
+            let state = if unwatched > limits.handover && !is_away { State::Degraded } else { State::Ok };
+            return (state, "it is not known who watches".to_owned());
+        }
+        let text = format!("nobody has watched for {} s", unwatched.as_secs());
+        if unwatched > limits.handover {
+            (State::Failing, text)
+        } else if unwatched > limits.handover / 3 {
+            (State::Degraded, text)
+        } else if owned {
+            (State::Ok, "another replica begins to watch".to_owned())
+        } else {
+            (State::Ok, text)
+        }
+    }
+}
+
+impl Health {
+    /// How the bus is connected with; never told where there is none.
+    pub fn bus(&self, link: Link, now: Instant) {
+        let mut heard = self.heard();
+        let before = heard.bus.map(|bus| bus.link);
+        if before == Some(link) {
+            return;
+        }
+        heard.bus = Some(Bus { link, since: now });
+        if link != Link::Whole {
+            return;
+        }
+        // What could not be done before has its full time from now on.
+        if before == Some(Link::Joining) {
+            (heard.started, heard.moved) = (now, now);
+        }
+        for lane in &mut heard.lanes {
+            lane.progressed = now;
+        }
+        if let Some(shares) = &mut heard.shares {
+            shares.unwatched = now;
+        }
+    }
+
+    /// Shards come and go: those that run are checked. Until this process `knows` who owns what it is not ready; `owned`:
+    /// somebody owns the first shard, whose owner watches for all.
+    pub fn shares(&self, knows: bool, owned: bool, now: Instant) {
+        let mut heard = self.heard();
+        let shares = heard.shares.get_or_insert_with(|| Shares::new(now));
+        shares.knows = knows;
+        if shares.owned.0 != owned {
+            let (was, since) = shares.owned;
+            if was && now.saturating_duration_since(since) >= SETTLED {
+                shares.unwatched = now;
+            }
+            shares.owned = (owned, now);
+        }
+    }
+
+    /// This process begins or ceases to watch for all.
+    pub fn watches(&self, watches: bool, now: Instant) {
+        let mut heard = self.heard();
+        let Some(shares) = &mut heard.shares else { return };
+        let begins = watches && !shares.watches;
+        if shares.watches && !watches {
+            shares.unwatched = now;
+        }
+        shares.watches = watches;
+        if begins {
+            (heard.listed, heard.moved, heard.broken) = (false, now, None);
+        }
+    }
+
+    /// A shard's part of the ledger is being claimed.
+    pub fn claims(&self, shard: u32, now: Instant) {
+        self.heard().claims.entry(shard).or_insert(now);
+    }
+
+    /// It is not any more, and was not claimed.
+    pub fn claims_no_more(&self, shard: u32) {
+        self.heard().claims.remove(&shard);
+    }
+
+    /// It was claimed.
+    pub fn claimed(&self, shard: u32) {
+        let mut heard = self.heard();
+        heard.claims.remove(&shard);
+        heard.refused.remove(&shard);
+    }
+
+    /// It may not be claimed; that is remembered until it is.
+    pub fn refused(&self, shard: u32, why: Refused) {
+        let mut heard = self.heard();
+        heard.claims.remove(&shard);
+        heard.refused.insert(shard, why);
+    }
+}
+
+impl Heard {
+    pub(super) fn is_joining(&self) -> bool {
+        self.bus.is_some_and(|bus| bus.link == Link::Joining)
+    }
+
+    pub(super) fn is_away(&self) -> bool {
+        self.bus.is_some_and(|bus| bus.link != Link::Whole)
+    }
+
+    pub(super) fn bus(&self, now: Instant) -> (State, String) {
+        let Some(Bus { link, since }) = self.bus else { return (State::Ok, "not needed".to_owned()) };
+        let lasting = now.saturating_duration_since(since).as_secs();
+        match link {
+            Link::Whole => (State::Ok, "connected".to_owned()),
+            Link::Joining => (
+                State::Degraded,
+                format!("not reached for {lasting} s: nothing is watched or reported before it answers"),
+            ),
+            Link::Away => (State::Degraded, format!("no connection for {lasting} s, tried again")),
+        }
+    }
+
+    /// What is to be said of shards that cannot be claimed.
+    pub(super) fn unclaimed(&self, limits: &HealthLimits, now: Instant) -> Option<String> {
+        if let Some((shard, why)) = self.refused.first_key_value() {
+            let others = match self.refused.len() - 1 {
+                0 => String::new(),
+                others => format!(", and {others} others"),
+            };
+            return Some(format!("shard {shard}{others} cannot be claimed: {}", why.as_str()));
+        }
+        let late = |(_, since): &(&u32, &Instant)| now.saturating_duration_since(**since) > limits.handover;
+        let (shard, since) = self.claims.iter().find(late)?;
+        let lasting = now.saturating_duration_since(*since).as_secs();
+        (!self.is_away())
+            .then(|| format!("shard {shard}: its part of the ledger has not been claimed for {lasting} s"))
+    }
+}

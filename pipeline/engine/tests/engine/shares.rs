@@ -1,0 +1,254 @@
+//! Engines that share their work through a ledger in a bucket: shards are claimed, refused, and claimed later.
+
+use std::collections::BTreeSet;
+use std::num::NonZeroU32;
+use std::time::{Duration, Instant};
+
+use pipeline_core::{
+    Digest, Entity, Key, Report, ReportKind, Sections, Settle, Shows, Shutdown, Stub, Version,
+};
+use pipeline_engine::bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
+use pipeline_engine::bus::{Bus, Joined, Leases};
+use pipeline_engine::health::{Health, HealthLimits, State};
+use pipeline_engine::ledger::{BucketOptions, Ledger};
+use pipeline_engine::metrics::{Metrics, MetricsConfig};
+use pipeline_engine::ownership::{self, Lease, Replica, drive, weight};
+use pipeline_engine::run::{Config, Engine, EngineError, Parts};
+use pipeline_engine::sharding::{Owned, Sharding};
+use tokio::task::JoinHandle;
+
+use crate::fakes::{Cluster, Enricher, Receiver};
+use crate::on;
+use crate::running::PATIENCE;
+
+const SHARDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
+/// Far longer than anything that is done soon after a shard was claimed.
+const TTL: Duration = Duration::from_secs(2_000);
+const POST: Duration = Duration::from_secs(400);
+
+fn config() -> Config {
+    Config { sharding: Sharding::Jump { shards: SHARDS }, owned: Owned::All, ..Config::default() }
+}
+
+/// Times of a clock that runs two hundred times as fast as others.
+fn leases() -> ownership::Config {
+    let (renew, tick) = (TTL / 4, TTL / 20);
+    let usual = ownership::Config::new(0);
+    let config =
+        ownership::Config { shards: SHARDS, ttl: TTL, renew, tick, answer: renew, drain: TTL, ..usual };
+    config.check(POST).unwrap();
+    config
+}
+
+/// An application of a shard.
+fn name(shard: u32) -> String {
+    let names = (0..).map(|n| format!("app-{n}"));
+    names.into_iter().find(|name| config().sharding.place(&crate::fakes::key(name)) == shard).unwrap()
+}
+
+/// Writes who had the shards: nobody any more, so that they are claimed at once, or somebody who may still be there.
+async fn had(bus: &JetStream, owners: [Option<&str>; 4]) {
+    let bucket = bus.bucket(LEASES);
+    bucket.ensure().await.unwrap();
+    for (shard, owner) in (0..).zip(owners) {
+        let owner = owner.map(|owner| Replica::new(owner).unwrap());
+        let lease = Lease { shard, epoch: 7, owner, until: pipeline_core::Timestamp::UNIX_EPOCH };
+        bucket.put(&format!("lease.{shard}"), lease.encode().into(), Expect::Last(0)).await.unwrap();
+    }
+}
+
+fn ledger(bus: &JetStream, sink: &str) -> Ledger {
+    let options = BucketOptions {
+        // Real time passes slowly here.
+        retry: Duration::from_secs(10),
+        ..BucketOptions::new(sink, config().sharding)
+    };
+    Ledger::in_bucket(bus.bucket(LEDGER), options).unwrap()
+}
+
+/// All of an application is reported and acknowledged.
+async fn reported(ledger: &Ledger, key: &Key) {
+    let report = Report {
+        key: key.clone(),
+        uid: "gone".into(),
+        version: Version(1),
+        entity: Entity::Application,
+        kind: ReportKind::App,
+        decision: Digest(1),
+        content: Digest(1),
+        owed: false,
+        ends: false,
+        shows: Shows::default(),
+        body: bytes::Bytes::new(),
+        trace: 0,
+    };
+    assert!(ledger.sending(key, &report, None).await, "it may go");
+    ledger.acknowledge(key, &report);
+    let settle = Settle {
+        uid: "gone".into(),
+        version: Version(1),
+        sections: Sections { spec: Digest(1), ..Sections::default() },
+        healthy: true,
+        operation: Digest::NONE,
+        owed: false,
+        unsent: Vec::new(),
+        present: Vec::new(),
+        stub: Stub::default(),
+    };
+    ledger.settle(key, &settle, &[]);
+}
+
+struct Member {
+    receiver: Receiver,
+    health: Health,
+    task: JoinHandle<Result<(), EngineError>>,
+    stop: Shutdown,
+}
+
+impl Member {
+    /// An engine with a ledger of its own where `sink` is another; of its shards it has those whose leases it gets, if it
+    /// is a `replica`, or else all.
+    fn start(kept: &on::Kept, cluster: &Cluster, sink: &str, replica: Option<Replica>) -> Self {
+        let (bus, stop) = (kept.connect(), Shutdown::new());
+        let owned = if replica.is_some() { 0..0 } else { 0..SHARDS.get() };
+        let health = Health::new(HealthLimits::default(), owned.clone(), Instant::now());
+        let receiver = Receiver::new();
+        let leases = replica.map(|me| {
+            let config = leases();
+            let store = bus.leases(SHARDS, config.ttl);
+            Leases { driven: drive(config, me, store, POST, stop.clone()), post_timeout: POST }
+        });
+        let parts = Parts {
+            source: cluster.clone(),
+            enrich: Enricher::default(),
+            sink: receiver.clone(),
+            ledger: ledger(&bus, sink),
+            metrics: Metrics::new(&MetricsConfig {
+                shards: SHARDS.get(),
+                ..MetricsConfig::new(owned, "test")
+            }),
+            health: health.clone(),
+            bus: Bus::JetStream(Joined { jetstream: bus, reports: false, leases }),
+        };
+        let task = tokio::spawn(Engine::new(config(), parts).run(stop.clone()));
+        Self { receiver, health, task, stop }
+    }
+
+    /// Applications of which a report was taken, and whether their lives are over.
+    fn told(&self) -> BTreeSet<(Key, bool)> {
+        self.receiver.came().into_iter().map(|came| (came.key, came.ends)).collect()
+    }
+
+    async fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            if self.task.is_finished() {
+                panic!("{what}: it ended: {:?}", (&mut self.task).await);
+            }
+            let health = self.health.report(Instant::now());
+            assert!(begun.elapsed() < PATIENCE, "{what} never was: {health:?} {:?}", self.receiver.came());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Its health after nothing has changed for so long.
+    fn health(&self, later: Duration) -> (State, String) {
+        let report = self.health.report(Instant::now() + later);
+        (report.state, report.line())
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_another_one_gets_it() {
+    let kept = on::server();
+    let bus = kept.connect();
+    had(&bus, [None; 4]).await;
+    let bucket = bus.bucket(LEDGER);
+    bucket.ensure().await.unwrap();
+    let newer = r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
+    bucket.put("claim.older.0", newer.into(), Expect::Last(0)).await.unwrap();
+    let cluster = Cluster::new();
+    for shard in 0..SHARDS.get() {
+        cluster.put(&name(shard), 1);
+    }
+    // The shard wants to be with the one that may not have it.
+    let mut names = ["one.1", "two.2"].map(|name| Replica::new(name).unwrap());
+    names.sort_by_key(|name| weight(0, name));
+    let [able, refused] = names;
+
+    let mut one = Member::start(&kept, &cluster, "older", Some(refused));
+    let cannot = "shard 0 cannot be claimed: a newer version wrote its part of the ledger";
+    one.until("a refusal in health", |one| one.health(Duration::ZERO).1.contains(cannot)).await;
+    assert_eq!(cluster.runs.load(std::sync::atomic::Ordering::SeqCst), 0, "a watch began before the claim");
+    let (state, line) = one.health(Duration::from_secs(3_600));
+    assert_eq!(state, State::Failing, "{line}");
+    assert!(line.contains("source: nobody has watched for 36"), "{line}");
+
+    let mut other = Member::start(&kept, &cluster, "newer", Some(able));
+    let first = crate::fakes::key(&name(0));
+    other.until("a report of the first shard", |other| other.told().contains(&(first.clone(), false))).await;
+    one.until("the word that another watches", |one| {
+        let (state, line) = one.health(Duration::from_secs(3_600));
+        state == State::Degraded && !line.contains("source")
+    })
+    .await;
+    assert!(one.health(Duration::ZERO).1.contains(cannot), "it is remembered");
+    let all: BTreeSet<Key> = (0..SHARDS.get()).map(|shard| crate::fakes::key(&name(shard))).collect();
+    let told = |member: &Member| member.told().into_iter().map(|(key, _)| key).collect::<BTreeSet<Key>>();
+    other.until("reports of all", |other| &told(other) | &told(&one) == all).await;
+    one.end().await;
+    other.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deletion_that_nobody_watched_is_found_by_a_shard_that_is_claimed_long_after() {
+    let kept = on::server();
+    let bus = kept.connect();
+    // Whoever had the third shard may be there for as long as a lease lives.
+    had(&bus, [None, None, Some("gone.3"), None]).await;
+    let gone = crate::fakes::key(&name(2));
+    let former = ledger(&bus, "sink");
+    former.claim(2, 7).await.unwrap();
+    reported(&former, &gone).await;
+    former.flush().await.unwrap();
+    drop(former);
+
+    let cluster = Cluster::new();
+    cluster.put(&name(0), 1);
+    let mut one = Member::start(&kept, &cluster, "sink", Some(Replica::new("one.1").unwrap()));
+    let there = crate::fakes::key(&name(0));
+    one.until("a report of what is there", |one| one.told().contains(&(there.clone(), false))).await;
+    assert!(!one.told().contains(&(gone.clone(), true)), "its shard is not claimed yet");
+    one.until("a report of the deletion", |one| one.told().contains(&(gone.clone(), true))).await;
+    one.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_clock_that_is_behind_keeps_no_process_from_its_shards() {
+    let kept = on::server();
+    let bus = kept.connect();
+    let tomorrow = u64::try_from(pipeline_core::Timestamp::now().as_second()).unwrap() + 86_400;
+    let former = ledger(&bus, "sink");
+    for shard in 0..SHARDS.get() {
+        former.claim(shard, tomorrow).await.unwrap();
+    }
+    drop(former);
+
+    let cluster = Cluster::new();
+    let names: Vec<String> = (0..SHARDS.get()).map(name).collect();
+    names.iter().for_each(|name| cluster.put(name, 1));
+    let all: BTreeSet<(Key, bool)> = names.iter().map(|name| (crate::fakes::key(name), false)).collect();
+    let mut one = Member::start(&kept, &cluster, "sink", None);
+    one.until("reports of all", |one| one.told() == all).await;
+    one.end().await;
+    let mut again = Member::start(&kept, &cluster, "sink", None);
+    cluster.put(&name(1), 2);
+    let changed = BTreeSet::from([(crate::fakes::key(&name(1)), false)]);
+    again.until("a report of what changed", |again| again.told() == changed).await;
+    again.end().await;
+}

@@ -119,8 +119,9 @@ fn expect(case: &Case, event: &Watched, before: &mut Before) -> Expected {
         }
         let health = if in_tree { health(entry, tree.as_ref()) } else { entry.get("health").cloned() };
         let (states, place) = (expected.managed.get(&place(entry)).map(states), place(entry).join("/"));
-        // What Argo CD does not tell, of what it is about to delete, is as it was.
-        let before_it = || before.entries.get(&place).and_then(|state| state.get(3)).cloned();
+        // What Argo CD does not tell, of what it is about to delete, is as it was while nothing else changes.
+        let before_it =
+            || before.entries.get(&place).filter(|_| !application).and_then(|state| state.get(3)).cloned();
         let states = match text(entry, "status") {
             "OutOfSync" => states.or_else(before_it).unwrap_or_default(),
             _ => Value::Null,

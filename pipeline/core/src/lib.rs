@@ -34,7 +34,8 @@ pub use room::Room;
 pub use secrecy::{ExposeSecret, SecretString};
 pub use seen::Seen;
 pub use stage::{
-    Again, Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Turn, idempotency_key,
+    Again, Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Surveyed, Turn,
+    idempotency_key,
 };
 pub use traceparent::{traced, traceparent};
 pub use uid::Uid;

@@ -39,8 +39,21 @@ pub trait Source: Send + Sync + 'static {
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
 
-    /// Everything that is there now, from one complete list: which life of it, and which state.
-    fn survey(&self) -> impl Future<Output = Result<Vec<(Key, Uid, Version)>, StageError>> + Send;
+    /// Everything that is there now, from one complete list.
+    fn survey(&self) -> impl Future<Output = Result<Vec<Surveyed>, StageError>> + Send;
+}
+
+/// One object of a complete list.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Surveyed {
+    /// Whose.
+    pub key: Key,
+    /// Which life of it; empty when it is not shown.
+    pub uid: Uid,
+    /// Which state of it; 0 means unknown.
+    pub version: Version,
+    /// What is reported of it may change though its version does not.
+    pub may_drift: bool,
 }
 
 /// Turns an event and what is known into reports.

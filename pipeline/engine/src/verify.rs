@@ -75,8 +75,9 @@ pub struct Verified {
     pub recreated: Found,
     /// Acknowledged, and not in the cluster any more.
     pub gone: Found,
-    /// In the cluster in a newer state than the acknowledged one, or not acknowledged as a whole, or of which it is not
-    /// known what the receiver holds. They are read again; most turn out to be unchanged.
+    /// In the cluster in a newer state than the acknowledged one, or not in sync, so that what is reported of them may
+    /// change without a newer state, or not acknowledged as a whole, or of which it is not known what the receiver holds.
+    /// They are read again; most turn out to be unchanged.
     pub newer: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
     pub receiver_differs: Option<Found>,

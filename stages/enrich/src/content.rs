@@ -8,12 +8,12 @@
 //! changes, or for an hour.
 
 use std::fmt;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
 use pipeline_core::{Digest, Key, Reason, StageError, Uid};
 use quick_cache::sync::Cache;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
 /// Work about more bytes than these leaves the runtime's threads.
@@ -38,7 +38,7 @@ pub struct Config {
 
 impl Default for Config {
     fn default() -> Self {
-        Self { time: Duration::from_secs(30), places: 4, probe: Probe::default() }
+        Self { time: Duration::from_secs(30), places: 8, probe: Probe::default() }
     }
 }
 
@@ -68,6 +68,7 @@ impl Config {
             places: Arc::new(Semaphore::new(places.max(1))),
             probe,
             slow: Cache::new(REMEMBERED),
+            running: Cache::new(REMEMBERED),
             last: Mutex::new(None),
         }
     }
@@ -78,6 +79,8 @@ impl Config {
 pub(crate) enum Unworked {
     #[error("work on the application's content takes longer than {} s", .0.as_secs_f64())]
     TooSlow(Duration),
+    #[error("earlier work on the application's content goes on still")]
+    Running,
     #[error("work on the content of other applications took up all places until the event's time was over")]
     NoPlace,
 }
@@ -98,6 +101,8 @@ pub(crate) struct Content {
     places: Arc<Semaphore>,
     probe: Probe,
     slow: Cache<Uid, Slow>,
+    /// Work that nobody waits for any more.
+    running: Cache<Key, Weak<()>>,
     /// When it was last said that content takes too long.
     last: Mutex<Option<Instant>>,
 }
@@ -114,16 +119,54 @@ impl Content {
         if bytes <= SMALL {
             return Ok(work());
         }
-        let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
-        let place = place.ok().and_then(Result::ok).ok_or(Unworked::NoPlace)?;
         let (probe, of) = (self.probe.clone(), key.clone());
-        let working = tokio::task::spawn_blocking(move || {
-            let _place = place;
+        if self.running.get(key).is_some_and(|running| running.strong_count() > 0) {
+            // However often it is tried, it takes up one place.
+            return Err(Unworked::Running);
+        }
+        let running = Arc::new(());
+        let goes_on = Arc::downgrade(&running);
+        let work = move || {
+            let _running = running;
             if let Some(probe) = &probe.0 {
                 probe(&of);
             }
             work()
+        };
+        let worked = self.aside(deadline, work).await;
+        if worked.is_err() {
+            self.running.insert(key.clone(), goes_on);
+        }
+        worked
+    }
+
+    /// The same for what goes through a text once and does nothing with it.
+    pub(crate) async fn glance<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        deadline: Instant,
+        glance: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unworked> {
+        if bytes <= SMALL { Ok(glance()) } else { self.aside(deadline, glance).await }
+    }
+
+    /// Works in a thread of its own.
+    async fn aside<T: Send + 'static>(
+        &self,
+        deadline: Instant,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<T, Unworked> {
+        let place = timeout_at(deadline, self.places.clone().acquire_owned()).await;
+        let place = place.ok().and_then(Result::ok).ok_or(Unworked::NoPlace)?;
+        let (begins, begun) = oneshot::channel();
+        let working = tokio::task::spawn_blocking(move || {
+            let _place = place;
+            // Whoever waited may have gone.
+            let _ = begins.send(());
+            work()
         });
+        // That a thread is waited for says nothing of the content.
+        timeout_at(deadline, begun).await.map_err(|_| Unworked::NoPlace)?.unwrap_or_default();
         match timeout(self.time, working).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(ended)) => match ended.try_into_panic() {
@@ -137,15 +180,19 @@ impl Content {
 
     /// What becomes of an event whose content was not worked on: it is tried again, and given up after some tries.
     pub(crate) fn failed(&self, key: &Key, uid: &Uid, content: Digest, why: Unworked) -> StageError {
-        let Unworked::TooSlow(_) = why else { return StageError::retry(Reason::Timeout, why) };
         let known = self.slow.get(uid).filter(|slow| slow.content == content);
+        match why {
+            Unworked::TooSlow(_) => {}
+            Unworked::Running if known.is_some() => {}
+            Unworked::Running | Unworked::NoPlace => return StageError::retry(Reason::Timeout, why),
+        }
         let tries = known.map_or(0, |slow| slow.tries.min(TRIES - 1)) + 1;
         self.slow.insert(uid.clone(), Slow { content, tries, last: Instant::now() });
         self.say(key, tries);
         if tries < TRIES {
             StageError::retry(Reason::TooSlow, why)
         } else {
-            StageError::reject(Reason::TooSlow, why)
+            StageError::reject(Reason::TooSlow, Unworked::TooSlow(self.time))
         }
     }
 

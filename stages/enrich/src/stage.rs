@@ -182,9 +182,8 @@ impl Enrich for ArgoCdEnrichment {
         let inner = &self.inner;
         let argocd = inner.settings().await?;
         let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
-        let Some((found, text)) = inner.glance(event, known, &trip).await else {
-            return Err(StageError::retry(Reason::Timeout, Unworked::NoPlace));
-        };
+        let glance = inner.glance(event, known, &trip).await;
+        let (found, text) = glance.map_err(|why| StageError::retry(Reason::Timeout, why))?;
         let was_looked_at = || inner.fetcher.was_looked_at(&event.key);
         if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, was_looked_at)) {
             return Ok(enriched);
@@ -193,7 +192,7 @@ impl Enrich for ArgoCdEnrichment {
         let content = text.unwrap_or_else(|| Digest::of(&event.version.0.to_be_bytes()));
         let asked_for = event.cause == Cause::Owed;
         if !asked_for && let Err(given_up) = inner.content.admit(&event.uid, content) {
-            return inner.without_content(event, known, turn, &argocd).unwrap_or(Err(given_up));
+            return Err(given_up);
         }
         match inner.work(event, known, turn, (&argocd, &trip), text).await {
             Ok(enriched) => {
@@ -201,11 +200,11 @@ impl Enrich for ArgoCdEnrichment {
                 Ok(enriched)
             }
             Err(Failed::Stage(error)) => Err(error),
-            Err(Failed::Unworked(why)) => {
-                let failed = inner.content.failed(&event.key, &event.uid, content, why);
-                let gone = (!failed.is_retry()).then(|| inner.without_content(event, known, turn, &argocd));
-                gone.flatten().unwrap_or(Err(failed))
+            // That it is gone is certain, whatever it was.
+            Err(Failed::Unworked(Unworked::TooSlow(_) | Unworked::Running)) if event.is_deleted() => {
+                inner.without_content(event, known, turn, &argocd)
             }
+            Err(Failed::Unworked(why)) => Err(inner.content.failed(&event.key, &event.uid, content, why)),
         }
     }
 }
@@ -237,20 +236,20 @@ impl Inner {
         known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
     }
 
-    /// What can be told of an event at a glance; `None` when its time is over before.
+    /// What can be told of an event at a glance.
     async fn glance(
         self: &Arc<Self>,
         event: &Event,
         known: Option<&Record>,
         trip: &Trip,
-    ) -> Option<(Option<Facts>, Option<Digest>)> {
+    ) -> Result<(Option<Facts>, Option<Digest>), Unworked> {
         let size = event.size();
         if size <= SMALL {
-            return Some(self.glance.of(event, known));
+            return Ok(self.glance.of(event, known));
         }
         let (this, of, known) = (self.clone(), event.clone(), known.cloned());
         let glance = move || this.glance.of(&of, known.as_ref());
-        self.content.work(&event.key, size, trip.deadline, glance).await.ok()
+        self.content.glance(size, trip.deadline, glance).await
     }
 
     /// Enriches an event that is worth it.
@@ -310,21 +309,18 @@ impl Inner {
         self.content.work(&event.key, size, trip.deadline, begin).await
     }
 
-    /// What can be told of an application whose content cannot be worked on: that it is gone, if it is.
+    /// The end of an application whose last content cannot be worked on.
     fn without_content(
         &self,
         event: &Event,
         known: Option<&Record>,
         turn: &Turn,
         argocd: &Known,
-    ) -> Option<Result<Enriched, StageError>> {
-        let gone =
-            event.is_deleted().then(|| Event { change: Change::Deleted { body: None }, ..event.clone() })?;
-        match Round::begin(&gone, known, turn, &argocd.settings(), &self.redactor) {
-            Ok(Begun::Done(enriched)) => Some(Ok(enriched)),
-            // Nothing is asked for without an object.
-            Ok(Begun::Go(_)) => None,
-            Err(error) => Some(Err(error)),
+    ) -> Result<Enriched, StageError> {
+        let gone = Event { change: Change::Deleted { body: None }, ..event.clone() };
+        match Round::begin(&gone, known, turn, &argocd.settings(), &self.redactor)? {
+            Begun::Done(enriched) => Ok(enriched),
+            Begun::Go(round) => round.finish(),
         }
     }
 

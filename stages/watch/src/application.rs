@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Timestamp, Uid,
+    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Surveyed, Timestamp,
     Version,
 };
 use pipeline_redact::Redactor;
@@ -126,7 +126,7 @@ impl Source for ApplicationWatch {
         self.namespaces.contains(key.namespace())
     }
 
-    async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
+    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
         self.there().await.map_err(|failure| match failure.is_gone() {
             // A list that takes longer than the server keeps its history may be faster another time.
             true => StageError::retry(failure.reason(), failure),

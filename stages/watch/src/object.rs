@@ -19,6 +19,10 @@ use serde_json::value::RawValue;
 
 /// Bytes that are kept of each text of an operation's end.
 const TEXT_LIMIT: usize = 1024;
+/// A longer text is left out: to redact it would hold up the watch, and little of it would be kept.
+const LONGEST_TEXT: usize = 64 * 1024;
+/// What stands for it.
+const LEFT_OUT: &str = "(a text of more than 64 kB, left out)";
 
 /// What an object says of itself, read in one pass: whatever else it holds is passed over.
 #[derive(Deserialize)]
@@ -63,6 +67,14 @@ struct Metadata<'a> {
 struct Status<'a> {
     #[serde(borrow, default, rename = "operationState")]
     operation_state: Lenient<OperationState<'a>>,
+    #[serde(borrow, default)]
+    sync: Lenient<Sync<'a>>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+struct Sync<'a> {
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -154,6 +166,15 @@ pub(crate) struct Head<'a> {
     pub(crate) version: Version,
     text: &'a str,
     operation: Option<OperationState<'a>>,
+    sync: Option<Sync<'a>>,
+}
+
+impl Head<'_> {
+    /// What lives is not what is wanted, and may change without the application's version.
+    pub(crate) fn is_out_of_sync(&self) -> bool {
+        let status = self.sync.as_ref().and_then(|sync| text(sync.status));
+        status.is_some_and(|status| status == "OutOfSync")
+    }
 }
 
 /// An object without a usable identity, and what of it could be read.
@@ -182,14 +203,12 @@ pub(crate) fn head(text: &str) -> Result<Head<'_>, Unreadable> {
         return Err(Unreadable { part, key: None, resource_version });
     };
     match (non_empty(metadata.uid), resource_version) {
-        (Some(uid), Some(resource_version)) => Ok(Head {
-            key,
-            uid: (&*uid).into(),
-            version: version(&resource_version),
-            resource_version,
-            text,
-            operation: top.status.0.and_then(|status| status.operation_state.0),
-        }),
+        (Some(uid), Some(resource_version)) => {
+            let (operation, sync) =
+                top.status.0.map_or((None, None), |status| (status.operation_state.0, status.sync.0));
+            let (uid, version) = ((&*uid).into(), version(&resource_version));
+            Ok(Head { key, uid, version, resource_version, text, operation, sync })
+        }
         (None, resource_version) => Err(Unreadable { part: "uid", key: Some(key), resource_version }),
         (_, None) => Err(Unreadable { part: "resourceVersion", key: Some(key), resource_version: None }),
     }
@@ -274,6 +293,9 @@ fn non_empty(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
 /// Secret's data.
 fn bounded(text: Option<Cow<'_, str>>, redactor: &Redactor) -> String {
     let text = text.unwrap_or_default();
+    if text.len() > LONGEST_TEXT {
+        return LEFT_OUT.to_owned();
+    }
     let mut text = redactor.text(&text).into_owned();
     text.truncate(text.floor_char_boundary(TEXT_LIMIT));
     text.shrink_to_fit();

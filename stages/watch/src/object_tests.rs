@@ -145,6 +145,16 @@ fn a_secret_that_a_message_quotes_is_withheld_even_where_its_kind_is_cut_off() {
 }
 
 #[test]
+fn a_text_that_would_hold_up_the_watch_is_left_out() {
+    for (length, left_out) in [(LONGEST_TEXT, false), (LONGEST_TEXT + 1, true)] {
+        let state = serde_json::json!({"finishedAt": "t", "message": "a ".repeat(length / 2 + 1)[..length]})
+            .to_string();
+        let end = with_operation(&state).unwrap();
+        assert_eq!(end.message == "(a text of more than 64 kB, left out)", left_out, "{length}");
+    }
+}
+
+#[test]
 fn every_kept_text_of_an_operations_end_is_redacted_and_what_is_harmless_stays() {
     let token = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
     let end = with_operation(&format!(

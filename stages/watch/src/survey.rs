@@ -2,7 +2,7 @@
 //!
 //! Nothing is emitted and nothing is noted: the watch goes on beside it.
 
-use pipeline_core::{Key, Uid, Version};
+use pipeline_core::{Surveyed, Version};
 use tracing::warn;
 
 use crate::ApplicationWatch;
@@ -20,14 +20,14 @@ impl ApplicationWatch {
     /// A list that fails half way is an error, and so is one with an object whose name cannot be read: whoever takes
     /// what is not in the answer for deleted must not be misled by either. A list whose continue token expired is
     /// begun anew, once.
-    pub(crate) async fn there(&self) -> Result<Vec<(Key, Uid, Version)>, Failure> {
+    pub(crate) async fn there(&self) -> Result<Vec<Surveyed>, Failure> {
         match self.all_pages().await {
             Err(failure) if failure.is_gone() => self.all_pages().await,
             answer => answer,
         }
     }
 
-    async fn all_pages(&self) -> Result<Vec<(Key, Uid, Version)>, Failure> {
+    async fn all_pages(&self) -> Result<Vec<Surveyed>, Failure> {
         let mut there = Vec::new();
         let (mut nameless, mut unknown) = (0_usize, 0_usize);
         let mut pages = Pages::new(self.config.page_size);
@@ -36,17 +36,24 @@ impl ApplicationWatch {
             let text = String::from_utf8_lossy(&body);
             let page = Page::read(&text)?;
             for item in page.items() {
-                let (key, uid, version) = match object::head(item.get()) {
-                    Ok(head) => (head.key, head.uid, head.version),
-                    Err(Unreadable { key: Some(key), .. }) => (key, NO_UID.into(), Version(0)),
+                let surveyed = match object::head(item.get()) {
+                    Ok(head) => Surveyed {
+                        may_drift: head.is_out_of_sync(),
+                        key: head.key,
+                        uid: head.uid,
+                        version: head.version,
+                    },
+                    Err(Unreadable { key: Some(key), .. }) => {
+                        Surveyed { key, uid: NO_UID.into(), version: Version(0), may_drift: false }
+                    }
                     Err(_) => {
                         nameless += 1;
                         continue;
                     }
                 };
-                if self.namespaces.contains(key.namespace()) {
-                    unknown += usize::from(uid.is_empty());
-                    there.push((key, uid, version));
+                if self.namespaces.contains(surveyed.key.namespace()) {
+                    unknown += usize::from(surveyed.uid.is_empty());
+                    there.push(surveyed);
                 }
             }
             if pages.turn(page)?.is_some() {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use pipeline_core::{Enrich, Key, Reason, Record, Sink, Source, StageError, Uid, Version};
+use pipeline_core::{Enrich, Key, Reason, Record, Sink, Source, StageError, Surveyed, Version};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -29,7 +29,7 @@ const ASK: Duration = Duration::from_secs(30);
 const BATCH: usize = 256;
 
 /// What a list said of each application.
-type Listed = BTreeMap<Key, (Uid, Version)>;
+type Listed = BTreeMap<Key, Surveyed>;
 
 /// One verification.
 pub(super) struct Check<'a, So, En, Si> {
@@ -105,8 +105,8 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         let listed = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
         // Of what is not watched no list says anything.
         let ours = |key: &Key| self.handle.owns(key) && self.shared.source.watches(key);
-        let owned = listed.into_iter().filter(|(key, ..)| ours(key));
-        let listed: Listed = owned.map(|(key, uid, version)| (key, (uid, version))).collect();
+        let owned = listed.into_iter().filter(|listed| ours(&listed.key));
+        let listed: Listed = owned.map(|listed| (listed.key.clone(), listed)).collect();
         let known = self.shared.ledger.known().into_iter().map(|(key, _)| key);
         let known: BTreeSet<Key> = known.filter(ours).collect();
 
@@ -168,7 +168,7 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         found
     }
 
-    fn differs(&self, key: &Key, listed: Option<&(Uid, Version)>) -> Option<Difference> {
+    fn differs(&self, key: &Key, listed: Option<&Surveyed>) -> Option<Difference> {
         difference(listed, self.shared.ledger.get(key).as_ref())
     }
 
@@ -185,7 +185,13 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
             let mut reads = reads.into_iter();
             for key in some {
                 let now = match reads.next() {
-                    Some(Ok(Ok(event))) => event.map(|event| (event.uid.clone(), event.version)),
+                    Some(Ok(Ok(event))) => event.map(|event| Surveyed {
+                        key: event.key.clone(),
+                        uid: event.uid.clone(),
+                        version: event.version,
+                        // Of what was read one by one, that it is there and in which state is asked.
+                        may_drift: false,
+                    }),
                     Some(Ok(Err(error))) => {
                         let error: &dyn std::error::Error = &error;
                         tracing::debug!(%key, error, "cannot read an application to verify it");

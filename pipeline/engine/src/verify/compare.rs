@@ -1,6 +1,6 @@
 //! What one application's state in the cluster and its record tell when they are laid side by side. Pure.
 
-use pipeline_core::{Entity, Record, Uid, Version};
+use pipeline_core::{Entity, Record, Surveyed};
 
 /// How an application differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -11,19 +11,21 @@ pub(super) enum Difference {
     Recreated,
     /// Remembered, and not in the list. Whether it is gone must be asked: the list holds what is watched alone.
     Unlisted,
-    /// Its state may be newer than what was acknowledged, or nothing is sure of what the receiver holds.
+    /// Its state may be newer than what was acknowledged, or what is reported of it may have changed without one, or
+    /// nothing is sure of what the receiver holds.
     Newer,
 }
 
 /// Compares what a list said of an application with what is remembered by now, which may be newer.
-pub(super) fn difference(listed: Option<&(Uid, Version)>, known: Option<&Record>) -> Option<Difference> {
+pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> Option<Difference> {
     match (listed, known) {
         (None, None) => None,
         (Some(_), None) => Some(Difference::Missing),
         (None, Some(_)) => Some(Difference::Unlisted),
-        (Some((uid, _)), Some(known)) if *uid != known.uid => Some(Difference::Recreated),
-        (Some((_, version)), Some(known)) => {
-            (!is_whole(known) || known.version < *version).then_some(Difference::Newer)
+        (Some(listed), Some(known)) if listed.uid != known.uid => Some(Difference::Recreated),
+        (Some(listed), Some(known)) => {
+            let may_differ = listed.may_drift || known.version < listed.version || !is_whole(known);
+            may_differ.then_some(Difference::Newer)
         }
     }
 }

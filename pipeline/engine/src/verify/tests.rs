@@ -1,4 +1,6 @@
-use pipeline_core::{Digest, Entity, EntityId, Record, Report, ReportKind, Sections, Shows, Uid, Version};
+use pipeline_core::{
+    Digest, Entity, EntityId, Record, Report, ReportKind, Sections, Shows, Surveyed, Version,
+};
 
 use super::compare::{Difference, acknowledged, difference};
 use super::*;
@@ -28,7 +30,11 @@ fn told(record: Option<Record>, uid: &str, entity: Entity) -> Option<Record> {
 
 #[test]
 fn a_list_and_a_record_differ_in_one_way_at_a_time() {
-    let listed = |uid: &str, version: u64| -> Option<(Uid, Version)> { Some((uid.into(), Version(version))) };
+    let key = Key::new("argocd", "store").unwrap();
+    let listed = |uid: &str, version: u64| -> Option<Surveyed> {
+        Some(Surveyed { key: key.clone(), uid: uid.into(), version: Version(version), may_drift: false })
+    };
+    let drifting = listed("a", 5).map(|listed| Surveyed { may_drift: true, ..listed });
     let partly = Record { sections: None, ..record("a", 5) };
     let unsure = Record { unsure: true, ..record("a", 5) };
     for (listed, known, expected) in [
@@ -38,6 +44,7 @@ fn a_list_and_a_record_differ_in_one_way_at_a_time() {
         (listed("a", 5), Some(record("a", 5)), None),
         (listed("a", 4), Some(record("a", 5)), None),
         (listed("a", 6), Some(record("a", 5)), Some(Difference::Newer)),
+        (drifting, Some(record("a", 5)), Some(Difference::Newer)),
         (listed("a", 5), Some(partly), Some(Difference::Newer)),
         (listed("a", 5), Some(unsure), Some(Difference::Newer)),
         (listed("b", 6), Some(record("a", 5)), Some(Difference::Recreated)),

@@ -173,12 +173,14 @@ impl Round {
         hasher.finish()
     }
 
-    /// Of the live and the desired state of an entry, where they were had.
+    /// Of the live and the desired state of an entry, where they were had. What Argo CD does not know is about to go: what
+    /// changed of it is told, with nothing.
     fn states_of(&self, entry: &Entry) -> Option<Digest> {
         match self.managed_answer()? {
             Got::Managed(managed) => {
                 Some(managed.get(&entry.resource).map_or(Digest::NONE, |state| state.digest))
             }
+            Got::NotFound => (!self.scope.quiet).then_some(Digest::NONE),
             _ => None,
         }
     }

@@ -21,7 +21,7 @@ use tokio::sync::Barrier;
 use crate::support::{Samples, Server};
 
 /// An application of Argo CD 3 with two resources.
-fn application(name: &str) -> Value {
+pub(crate) fn application(name: &str) -> Value {
     let entry = |kind: &str| json!({"kind": kind, "version": "v1", "namespace": "there", "name": name, "status": "Synced"});
     json!({
         "apiVersion": "argoproj.io/v1alpha1",
@@ -41,7 +41,7 @@ fn application(name: &str) -> Value {
     })
 }
 
-fn event(name: &str) -> Event {
+pub(crate) fn event(name: &str) -> Event {
     Event {
         key: Key::new("apps", name).unwrap(),
         uid: name.into(),
@@ -56,7 +56,7 @@ fn event(name: &str) -> Event {
 }
 
 /// What an upstream Argo CD answers to `path`.
-fn argo_cd(path: &str) -> Response {
+pub(crate) fn argo_cd(path: &str) -> Response {
     if path == "/api/v1/settings" {
         return r#"{"trackingMethod":"annotation"}"#.into_response();
     }
@@ -73,8 +73,8 @@ fn calls_of(server: &Server, what: &str) -> usize {
     server.asked().iter().filter(|path| path.contains(what)).count()
 }
 
-struct Stage {
-    stage: ArgoCdEnrichment,
+pub(crate) struct Stage {
+    pub(crate) stage: ArgoCdEnrichment,
     watch: SettingsWatch,
 }
 
@@ -89,13 +89,13 @@ impl Stage {
         Self { stage, watch }
     }
 
-    async fn looked(server: &Server, change: impl FnOnce(&mut Config)) -> Self {
+    pub(crate) async fn looked(server: &Server, change: impl FnOnce(&mut Config)) -> Self {
         let stage = Self::new(server, change).await;
         stage.watch.look().await.unwrap();
         stage
     }
 
-    async fn enrich(&self, event: &Event) -> Result<Enriched, StageError> {
+    pub(crate) async fn enrich(&self, event: &Event) -> Result<Enriched, StageError> {
         let turn = Turn::at(Timestamp::UNIX_EPOCH);
         self.stage.enrich(event, None, &turn).await
     }

@@ -1,6 +1,6 @@
 //! What is there, asked for once, beside the watch.
 
-use pipeline_core::{Reason, Source as _, StageError};
+use pipeline_core::{Reason, Source as _, StageError, Surveyed};
 use stages_watch::Namespaces;
 
 use crate::fake::{ALL, ARGOCD, Answer, Fake, app, cut, list, page, paged};
@@ -10,7 +10,10 @@ async fn survey(fake: &Fake) -> Result<Vec<String>, StageError> {
     let (watch, seen, _) = build(config(fake.address)).await;
     let there = watch.survey().await;
     assert!(seen.is_empty(), "only the watch says what was seen");
-    Ok(there?.into_iter().map(|(key, uid, version)| format!("{key} {uid} {}", version.0)).collect())
+    let show = |of: Surveyed| {
+        format!("{} {} {}{}", of.key, of.uid, of.version.0, if of.may_drift { " drifts" } else { "" })
+    };
+    Ok(there?.into_iter().map(show).collect())
 }
 
 fn shown(error: &StageError) -> (bool, Reason, String) {
@@ -36,9 +39,23 @@ async fn only_namespaces_that_are_watched_count() {
     let mut wide = config(fake.address);
     wide.namespaces = Namespaces::split("team-*");
     let (watch, _, _) = build(wide).await;
-    let keys: Vec<_> = watch.survey().await.unwrap().into_iter().map(|(key, _, _)| key.to_string()).collect();
+    let keys: Vec<_> = watch.survey().await.unwrap().into_iter().map(|of| of.key.to_string()).collect();
     assert_eq!(keys, ["argocd/a", "team-a/b"]);
     assert_eq!(fake.asked("list")[0].path, ALL);
+}
+
+#[tokio::test]
+async fn what_is_not_in_sync_may_drift() {
+    let with = |name: &str, status: &str| {
+        app("argocd", name, "u", 5).replace(r#""spec":{}"#, &format!(r#""spec":{{}},"status":{status}"#))
+    };
+    let items = [
+        with("a", r#"{"sync":{"status":"OutOfSync"}}"#),
+        with("b", r#"{"sync":{"status":"Synced"}}"#),
+        with("c", r#"{"sync":"OutOfSync"}"#),
+    ];
+    let fake = Fake::start(move |_| list(9, &items)).await;
+    assert_eq!(survey(&fake).await.unwrap(), ["argocd/a u 5 drifts", "argocd/b u 5", "argocd/c u 5"]);
 }
 
 #[tokio::test]

@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Key, Note, OperationEnd, Reason, Shutdown, Source, StageError, Timestamp,
-    Uid, Version,
+    Cause, Change, Emitter, Event, Key, Note, OperationEnd, Reason, Shutdown, Source, StageError, Surveyed,
+    Timestamp, Uid, Version,
 };
 use tokio::sync::broadcast;
 
@@ -220,7 +220,7 @@ impl Source for Cluster {
         !self.unwatched.lock().unwrap().contains(key)
     }
 
-    async fn survey(&self) -> Result<Vec<(Key, Uid, Version)>, StageError> {
+    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
         let mut objects = self.objects.lock().unwrap().clone();
         if objects.keys().any(|key| self.unreadable.lock().unwrap().contains(key)) {
             return Err(StageError::retry(Reason::CutShort, "the list broke off"));
@@ -228,7 +228,7 @@ impl Source for Cluster {
         objects.retain(|key, _| !self.unlisted.lock().unwrap().contains(key));
         let seen = |(key, object): (_, Object)| {
             let uid = object.uid(&key);
-            (key, uid, Version(object.version))
+            Surveyed { key, uid, version: Version(object.version), may_drift: false }
         };
         Ok(objects.into_iter().map(seen).collect())
     }

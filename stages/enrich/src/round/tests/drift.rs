@@ -133,14 +133,13 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
 }
 
 #[test]
-fn an_application_that_argo_cd_does_not_know_tells_nothing_of_drift() {
+fn a_refresh_of_an_application_that_argo_cd_does_not_know_tells_nothing_of_drift() {
     let app = drifted(2);
     let known = reported(&app);
     let unknown = |ask: &Ask| match ask {
         Ask::ManagedResources { .. } => Answer::NotFound,
         ask => healthy(ask),
     };
-    let mut later = app.clone();
-    later["spec"]["syncPolicy"] = json!({});
-    assert_eq!(kinds(&run(&event(&later), Some(&known), unknown).0), ["Application"]);
+    let (same, _) = run(&refreshed(&app), Some(&known), unknown);
+    assert_eq!((same.filtered, same.owed), (Some(Filtered::ReconciledOnly), None));
 }

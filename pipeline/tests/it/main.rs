@@ -16,6 +16,7 @@ mod bus_away;
 mod bus_commands;
 mod environment;
 mod gentle;
+mod merged;
 mod overload;
 mod pages;
 mod replay;

@@ -5,6 +5,7 @@ mod admin;
 mod build;
 pub(crate) mod bus;
 pub(crate) mod join;
+mod judged;
 mod lead;
 pub(crate) mod log;
 mod rbac;
@@ -31,6 +32,7 @@ use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use self::judged::Judged;
 pub(crate) use self::rbac::run as rbac;
 use crate::config::{Config, Loaded};
 
@@ -121,7 +123,6 @@ impl Reporter {
             shards: engine_config.sharding.shards().get(),
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
-        let meter: Arc<dyn Meter> = Arc::new(metrics.clone());
         let health = Health::new(
             HealthLimits {
                 lane_stuck: config.argocd.event_timeout + SLACK,
@@ -132,6 +133,7 @@ impl Reporter {
             Instant::now(),
         );
 
+        let meter: Arc<dyn Meter> = Arc::new(Judged::new(metrics.clone(), health.clone()));
         let mut services = JoinSet::new();
         let works = Arc::new(OnceLock::new());
         let served = Served {
@@ -169,8 +171,8 @@ impl Reporter {
             .build(deps)
             .await
             .context("watch the applications of the cluster (settings under `kubernetes`)")?;
-        let (enrich, settings) = build::enrichment(config)
-            .await?
+        let (enrichment, following) = build::enrichment(config, stop).await?;
+        let (enrich, settings) = enrichment
             .build(seen.clone(), redactor, meter.clone())
             .await
             .context("reach Argo CD (settings under `argocd`)")?;
@@ -194,6 +196,12 @@ impl Reporter {
         let engine = Engine::traced(engine_config, parts, tap).led_by(lead);
 
         services.spawn(settings.serve(stop.clone()));
+        if let Some(following) = following {
+            services.spawn(async {
+                following.await;
+                Ok(())
+            });
+        }
         services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         let handle = engine.handle();
         let answering = Answering {

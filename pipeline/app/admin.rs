@@ -43,7 +43,7 @@ pub(super) async fn listen(
 
 /// The token of the admin address, which is read now: one that cannot be is told at the start.
 async fn secret(config: &Config) -> anyhow::Result<Option<Secret>> {
-    let Some(token) = build::token(config, &config.admin.token).await? else { return Ok(None) };
+    let Some(token) = build::token(&config.admin.token)? else { return Ok(None) };
     token.read().await?;
     Ok(Some(Arc::new(move || {
         let token = token.clone();

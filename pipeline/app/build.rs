@@ -138,12 +138,26 @@ pub(super) fn watch(config: &Config) -> stages_watch::Config {
     }
 }
 
-/// The enrichment.
-pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich::stage::Config> {
+/// The enrichment, and what follows its token where that stands in a Secret; to be run until `stop`.
+pub(super) async fn enrichment(
+    config: &Config,
+    stop: &Shutdown,
+) -> anyhow::Result<(stages_enrich::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
     let argocd = &config.argocd;
     let mut client = stages_enrich::client::Config::new(argocd.url.as_str());
     client.root_path.clone_from(&argocd.root_path);
-    client.token = token(config, &argocd.token).await.context("the token of Argo CD")?;
+    let mut following = None;
+    client.token = match &argocd.token {
+        Token::Secret { name, key } => {
+            let secret = watch(config).secret(name, key).await.context("the token of Argo CD")?;
+            let first = secret.read().await.context("the token of Argo CD")?;
+            let (token, sender) = stages_http::Token::told(first.clone());
+            let tell = move |token| drop(sender.send(token));
+            following = Some(secret.follow(first, tell, stop.clone()));
+            Some(token)
+        }
+        given => token(given).context("the token of Argo CD")?,
+    };
     client.concurrency = argocd.concurrency;
     client.min_concurrency = argocd.min_concurrency;
     client.per_second = argocd.requests_per_second;
@@ -169,7 +183,7 @@ pub(super) async fn enrichment(config: &Config) -> anyhow::Result<stages_enrich:
         config::TrackingMethod::Annotation => Some(TrackingMethod::Annotation),
         config::TrackingMethod::AnnotationAndLabel => Some(TrackingMethod::AnnotationAndLabel),
     };
-    Ok(enrichment)
+    Ok((enrichment, following))
 }
 
 /// The sink.
@@ -177,7 +191,7 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
     match &config.reporter.sink {
         config::Sink::Platform { path, gzip_level, concurrency, batch } => {
             let platform = &config.platform;
-            let token = token(config, &platform.token).await.context("the token of the platform")?;
+            let token = token(&platform.token).context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
             let mut sink = stages_report::platform::Config::new(platform.url.as_str(), token);
             sink.path.clone_from(path);
@@ -235,15 +249,12 @@ pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
 }
 
 /// A token as the settings give it; one in a file follows the file.
-pub(super) async fn token(config: &Config, token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
+pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
     Ok(match token {
         Token::None => None,
         Token::Value(value) => Some(stages_http::Token::literal(value.expose_secret())),
         Token::File(path) => Some(stages_http::Token::file(path)),
-        Token::Secret { name, key } => {
-            let value = watch(config).secret(name, key).await?;
-            Some(stages_http::Token::literal(value.expose_secret()))
-        }
+        Token::Secret { .. } => anyhow::bail!("only the token of Argo CD may stand in a Secret"),
     })
 }
 

@@ -56,7 +56,7 @@ pub(super) async fn start(config: &Config, metrics: &Metrics) -> anyhow::Result<
     let series = metrics.spans();
     let lost = series.clone();
     let (tap, taps) = taps(WAITING, settings.ratio, move |spans| lost.add(SpanResult::Dropped, spans));
-    let exporter = Exporter::new(config, settings, taps, series)
+    let exporter = Exporter::new(settings, taps, series)
         .await
         .context("send traces (settings under `traces.otlp`)")?;
     tracing::info!(collector = %exporter.client.host(), ratio = settings.ratio, "events are traced");
@@ -98,7 +98,6 @@ struct Exporter {
 
 impl Exporter {
     async fn new(
-        config: &Config,
         settings: &config::Traces,
         taps: Taps,
         series: SpanSeries,
@@ -126,7 +125,7 @@ impl Exporter {
             taps,
             client: http.build(Target::new(base.as_str(), "")?).await?,
             path,
-            token: build::token(config, &settings.token).await?,
+            token: build::token(&settings.token)?,
             headers,
             source: otlp::Source::new(settings),
             series,

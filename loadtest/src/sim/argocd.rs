@@ -89,7 +89,7 @@ impl Settings {
 #[derive(Debug)]
 struct Shared {
     root: String,
-    authorization: Option<HeaderValue>,
+    authorization: RwLock<Option<HeaderValue>>,
     content: Content,
     settings: RwLock<Settings>,
     told: RwLock<HashMap<(Kind, String), (u16, Bytes)>>,
@@ -115,11 +115,7 @@ impl ArgoCdSim {
     /// # Errors
     /// When the address is taken, or the token is no header value.
     pub async fn start(config: Config) -> anyhow::Result<Self> {
-        let authorization = config
-            .token
-            .map(|token| HeaderValue::from_str(&format!("Bearer {token}")))
-            .transpose()
-            .context("put the token into a header")?;
+        let authorization = RwLock::new(config.token.as_deref().map(bearer).transpose()?);
         let root = config.root.trim_matches('/');
         let shared = Arc::new(Shared {
             root: if root.is_empty() { String::new() } else { format!("/{root}") },
@@ -177,6 +173,16 @@ impl ArgoCdSim {
         about.map(|&kind| self.count(kind)).sum()
     }
 
+    /// Wants another token from now on.
+    ///
+    /// # Errors
+    /// When it is no header value.
+    pub fn set_token(&self, token: &str) -> anyhow::Result<()> {
+        let wanted = Some(bearer(token)?);
+        *self.shared.authorization.write().unwrap_or_else(PoisonError::into_inner) = wanted;
+        Ok(())
+    }
+
     /// How many requests came without the right token.
     #[must_use]
     pub fn unauthorized(&self) -> u64 {
@@ -227,10 +233,15 @@ impl Drop for ArgoCdSim {
     }
 }
 
+fn bearer(token: &str) -> anyhow::Result<HeaderValue> {
+    HeaderValue::from_str(&format!("Bearer {token}")).context("put the token into a header")
+}
+
 async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
     let asked = Asked::read(&uri, &shared.root);
     let kind = asked.kind();
-    if !authorized(&headers, shared.authorization.as_ref()) && kind != Kind::Version {
+    let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if !authorized(&headers, wanted.as_ref()) && kind != Kind::Version {
         shared.unauthorized.fetch_add(1, Ordering::Relaxed);
         return refused(401, "no session information").response();
     }

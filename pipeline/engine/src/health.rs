@@ -5,7 +5,7 @@
 //!
 //! *Failing* (`/healthz` answers 503) is what a restart may cure: a watch that neither moves nor tries, a shard
 //! that ended, a lane in which no turn ends. *Degraded* (200, with a text) is what a restart would only make
-//! worse: the API server or the receiver is away, a right is missing, the ledger's disk is full, a change waits long while others get through. Reads no clock.
+//! worse: the API server or the receiver is away, a right is missing, a token is refused, the ledger's disk is full, a change waits long while others get through. Reads no clock.
 
 mod report;
 mod shares;
@@ -69,14 +69,16 @@ pub enum Check {
     Ledger,
     /// Argo CD's settings are known.
     Settings,
+    /// Argo CD takes the token.
+    Argocd,
     /// The bus answers, where there is one.
     Bus,
 }
 
 impl Check {
     /// All, in the order in which they are shown.
-    pub const ALL: [Self; 6] =
-        [Self::Source, Self::Lanes, Self::Sink, Self::Ledger, Self::Settings, Self::Bus];
+    pub const ALL: [Self; 7] =
+        [Self::Source, Self::Lanes, Self::Sink, Self::Ledger, Self::Settings, Self::Argocd, Self::Bus];
 
     /// The name in `/healthz` and the metric label.
     #[must_use]
@@ -87,6 +89,7 @@ impl Check {
             Self::Sink => "sink",
             Self::Ledger => "ledger",
             Self::Settings => "settings",
+            Self::Argocd => "argocd",
             Self::Bus => "bus",
         }
     }
@@ -144,6 +147,8 @@ struct Heard {
     circuit: (Option<&'static str>, Instant),
     ledger: Option<LedgerStatus>,
     settings: bool,
+    /// Since when Argo CD refuses the token.
+    token_refused: Option<Instant>,
     seen: [(State, Instant); Check::ALL.len()],
 }
 
@@ -182,6 +187,7 @@ impl Health {
             circuit: (None, now),
             ledger: None,
             settings: false,
+            token_refused: None,
             seen: [(State::Ok, now); Check::ALL.len()],
         };
         Self { limits: Arc::new(limits), heard: Arc::new(Mutex::new(heard)) }
@@ -255,6 +261,12 @@ impl Health {
         self.heard().settings = true;
     }
 
+    /// A call that Argo CD answers for nobody without a token was refused (401), or was not.
+    pub fn argocd_refuses(&self, refused: bool, now: Instant) {
+        let mut heard = self.heard();
+        heard.token_refused = refused.then(|| heard.token_refused.unwrap_or(now));
+    }
+
     /// Whether the first list is complete.
     #[must_use]
     pub fn listed(&self) -> bool {
@@ -272,6 +284,7 @@ impl Health {
                 Check::Sink => heard.sink(now),
                 Check::Ledger => heard.ledger(),
                 Check::Settings => heard.settings(&self.limits, now),
+                Check::Argocd => heard.argocd(now),
                 Check::Bus => heard.bus(now),
             };
             let seen = &mut heard.seen[check as usize];
@@ -405,6 +418,16 @@ impl Heard {
             Some(_) if self.settings => (State::Ok, "known".to_owned()),
             Some(limit) if waited <= limit => (State::Ok, "not known yet".to_owned()),
             Some(_) => (State::Degraded, format!("not known after {} s", waited.as_secs())),
+        }
+    }
+
+    fn argocd(&self, now: Instant) -> (State, String) {
+        match self.token_refused {
+            None => (State::Ok, "the token is not refused".to_owned()),
+            Some(since) => {
+                let lasting = now.saturating_duration_since(since).as_secs();
+                (State::Degraded, format!("the token has been refused for {lasting} s"))
+            }
         }
     }
 }

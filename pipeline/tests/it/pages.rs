@@ -103,7 +103,7 @@ async fn health_and_readiness_tell_how_it_goes() {
     assert_eq!((status, &page["state"], &page["ready"]), (200, &json!("ok"), &json!(true)), "{page:#}");
     let checks: Vec<&str> =
         page["checks"].as_array().unwrap().iter().map(|check| check["check"].as_str().unwrap()).collect();
-    assert_eq!(checks, ["source", "lanes", "sink", "ledger", "settings", "bus"]);
+    assert_eq!(checks, ["source", "lanes", "sink", "ledger", "settings", "argocd", "bus"]);
 
     // The receiver is away: that shows, and is no reason to be restarted.
     simulation.platform.faults().add(refuse());

@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::header::HeaderValue;
 use tokio::io::AsyncReadExt as _;
+use tokio::sync::watch;
 
 /// No token is longer; what is, is not a token.
 const MAX_BYTES: u64 = 64 * 1024;
@@ -33,6 +34,17 @@ pub enum Token {
     Literal(SecretString),
     /// The content of a file.
     File(Arc<TokenFile>),
+    /// What somebody tells who follows where it stands.
+    Told(Arc<Told>),
+}
+
+/// A token that is told anew while the process runs.
+pub struct Told(watch::Receiver<SecretString>, tokio::sync::Mutex<watch::Receiver<SecretString>>);
+
+impl fmt::Debug for Told {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Told").finish_non_exhaustive()
+    }
 }
 
 /// A file that holds a token and may be replaced while the process runs, as a mounted secret is.
@@ -98,6 +110,14 @@ impl Token {
         Self::Literal(SecretString::from(token.into()))
     }
 
+    /// A token that is `first`, and from then on whatever is sent.
+    #[must_use]
+    pub fn told(first: SecretString) -> (Self, watch::Sender<SecretString>) {
+        let (sender, receiver) = watch::channel(first);
+        let waiting = tokio::sync::Mutex::new(receiver.clone());
+        (Self::Told(Arc::new(Told(receiver, waiting))), sender)
+    }
+
     /// A token that is read of `path` when it is first needed, and again whenever the file has changed; for headers it is
     /// looked at ten times a second at most.
     #[must_use]
@@ -118,17 +138,24 @@ impl Token {
         match self {
             Self::Literal(token) => Ok(token.clone()),
             Self::File(file) => file.read().await,
+            Self::Told(told) => Ok(told.0.borrow().clone()),
         }
     }
 
     /// Returns when the file holds another token than at the last return; the first time, than the one that was last
     /// given out, or else than the one it held at the call. So no change is missed between two calls, and none is told
     /// twice. Looks once a second, the first time after a second. A file that is touched, vanishes or holds no token
-    /// has not changed. Never returns for a token that is no file. For one waiter: clones share what was told.
+    /// has not changed. Never returns for a token as configured. For one waiter: clones share what was told.
     pub async fn changed(&self) {
         match self {
             Self::Literal(_) => std::future::pending().await,
             Self::File(file) => file.changed().await,
+            Self::Told(told) => {
+                if told.1.lock().await.changed().await.is_err() {
+                    // Nobody tells anything any more.
+                    std::future::pending::<()>().await;
+                }
+            }
         }
     }
 
@@ -139,6 +166,7 @@ impl Token {
     pub async fn header(&self, prefix: &str) -> Result<HeaderValue, TokenError> {
         let token = match self {
             Self::Literal(token) => token.clone(),
+            Self::Told(told) => told.0.borrow().clone(),
             Self::File(file) => match file.lately() {
                 Some(token) => token,
                 None => file.read().await?,

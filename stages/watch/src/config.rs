@@ -69,6 +69,8 @@ pub struct Config {
     pub backoff_min: Duration,
     /// The longest wait after a failure.
     pub backoff_max: Duration,
+    /// How often a Secret that holds a token is read.
+    pub secret_every: Duration,
 }
 
 impl Default for Config {
@@ -84,6 +86,7 @@ impl Default for Config {
             max_body: 64 << 20,
             backoff_min: Duration::from_millis(800),
             backoff_max: Duration::from_secs(30),
+            secret_every: Duration::from_secs(10),
         }
     }
 }
@@ -278,11 +281,23 @@ async fn kubeconfig(path: Option<&PathBuf>, context: Option<String>) -> Result<k
         None => Kubeconfig::read(),
     }
     .map_err(refused)?;
-    let named = proxy::named(&document, context.as_deref());
+    let cluster = cluster(&document, context.as_deref());
+    let named = cluster.and_then(|cluster| cluster.proxy_url.clone());
+    let authority = cluster.filter(|cluster| cluster.certificate_authority_data.is_none());
+    let authority = authority.and_then(|cluster| cluster.certificate_authority.as_ref()).map(PathBuf::from);
     let options = KubeConfigOptions { context, ..KubeConfigOptions::default() };
     let mut config = kube::Config::from_custom_kubeconfig(document, &options).await.map_err(refused)?;
     config.proxy_url = proxy::of(&config.cluster_url, named, variable)?;
+    // kube reads this one again every minute.
+    config.root_cert_file = authority;
     Ok(config)
+}
+
+/// The cluster of `context`, or of the current one.
+fn cluster<'a>(document: &'a Kubeconfig, context: Option<&str>) -> Option<&'a kube::config::Cluster> {
+    let context = context.or(document.current_context.as_deref())?;
+    let context = document.contexts.iter().find(|named| named.name == context)?.context.as_ref()?;
+    document.clusters.iter().find(|named| named.name == context.cluster)?.cluster.as_ref()
 }
 
 /// Of the environment, which may change from one process to the next and not within one.

@@ -30,4 +30,4 @@ pub use config::{Cluster, Config, ConfigError};
 pub use leases::{LeaseConfig, LeaseObjects};
 pub use namespaces::{Namespaces, PatternError};
 pub use rights::{Right, Scope};
-pub use secret::SecretError;
+pub use secret::{SecretError, SecretToken};

@@ -11,7 +11,6 @@ use std::net::IpAddr;
 
 use http::Uri;
 use hyper_util::client::proxy::matcher::Matcher;
-use kube::config::Kubeconfig;
 
 use crate::ConfigError;
 
@@ -47,14 +46,6 @@ pub(crate) fn of(
         Some("http" | "https") if proxy.host().is_some_and(|host| !host.is_empty()) => Ok(Some(proxy)),
         _ => Err(ConfigError::Proxy),
     }
-}
-
-/// What the cluster of `context`, or of the current one, names as its proxy.
-pub(crate) fn named(document: &Kubeconfig, context: Option<&str>) -> Option<String> {
-    let context = context.or(document.current_context.as_deref())?;
-    let context = document.contexts.iter().find(|named| named.name == context)?.context.as_ref()?;
-    let cluster = document.clusters.iter().find(|named| named.name == context.cluster)?;
-    cluster.cluster.as_ref()?.proxy_url.clone()
 }
 
 fn is_loopback(server: &Uri) -> bool {

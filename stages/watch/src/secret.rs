@@ -1,18 +1,22 @@
-//! A token that stands in a Secret, read once at the start.
+//! A token that stands in a Secret, and is followed there.
 //!
-//! takes: the name of a Secret and a key in it - gives: the text under that key
+//! takes: the name of a Secret and a key in it - gives: the text under that key, and each that stands there later.
+//! It is asked for every few seconds and not watched: a watch would need the right to list and watch it
 //! calls: `GET /api/v1/namespaces/{namespace}/secrets/{name}` - fails: with what is missing; nothing of the
 //! answer stands in an error. Only a process that is told to needs the right to this one Secret.
+
+use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use kube::api::GetParams;
 use kube::core::Request;
-use pipeline_core::SecretString;
+use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
 
 use crate::api::{Failure, exchange, segment};
 use crate::rights::{self, Right};
+use crate::token::TokenFile;
 use crate::{Config, ConfigError};
 
 /// A Secret is at most 1 MiB; base64 and its metadata are on top of that.
@@ -66,31 +70,97 @@ impl Config {
         rights::secret(&self.namespace, name)
     }
 
-    /// Reads the token under `key` of the Secret `name` in the runtime's namespace.
+    /// The token under `key` of the Secret `name` in the runtime's namespace.
+    ///
+    /// # Errors
+    /// [`SecretError`] when the API server cannot be asked.
+    pub async fn secret(&self, name: &str, key: &str) -> Result<SecretToken, SecretError> {
+        let config = |source| SecretError::Config { name: name.to_owned(), source };
+        let (client, token) = self.cluster.client().await.map_err(config)?;
+        Ok(SecretToken {
+            client,
+            token,
+            namespace: self.namespace.clone(),
+            name: name.to_owned(),
+            key: key.to_owned(),
+            call_timeout: self.call_timeout,
+            every: self.secret_every,
+        })
+    }
+}
+
+/// Where a token stands.
+pub struct SecretToken {
+    client: kube::Client,
+    token: Option<TokenFile>,
+    namespace: String,
+    name: String,
+    key: String,
+    call_timeout: Duration,
+    every: Duration,
+}
+
+impl SecretToken {
+    /// Reads it.
     ///
     /// # Errors
     /// [`SecretError`] names what is missing.
-    pub async fn secret(&self, name: &str, key: &str) -> Result<SecretString, SecretError> {
-        let config = |source| SecretError::Config { name: name.to_owned(), source };
+    pub async fn read(&self) -> Result<SecretString, SecretError> {
         let read = |source: Box<dyn std::error::Error + Send + Sync>| SecretError::Read {
-            name: name.to_owned(),
+            name: self.name.clone(),
             namespace: self.namespace.clone(),
             source,
         };
-        let (client, token) = self.cluster.client().await.map_err(config)?;
         let path = format!("/api/v1/namespaces/{}/secrets", segment(&self.namespace));
-        let request =
-            Request::new(path).get(&segment(name), &GetParams::default()).map_err(|e| read(e.into()))?;
-        let answer = exchange("get secret", &client, token.as_ref(), request, LARGEST);
+        let request = Request::new(path)
+            .get(&segment(&self.name), &GetParams::default())
+            .map_err(|error| read(error.into()))?;
+        let answer = exchange("get secret", &self.client, self.token.as_ref(), request, LARGEST);
         let answer = tokio::time::timeout(self.call_timeout, answer)
             .await
             .unwrap_or(Err(Failure::Timeout { act: "get secret" }));
         let body = answer.map_err(|failure| read(failure.into()))?;
-        text(&body, key).ok_or_else(|| SecretError::Key {
-            name: name.to_owned(),
+        text(&body, &self.key).ok_or_else(|| SecretError::Key {
+            name: self.name.clone(),
             namespace: self.namespace.clone(),
-            key: key.to_owned(),
+            key: self.key.clone(),
         })
+    }
+
+    /// Tells each other token that stands there from now on, until `stop`. While it cannot be read the last one is in
+    /// force; that is said once.
+    pub async fn follow(self, mut last: SecretString, tell: impl Fn(SecretString), stop: Shutdown) {
+        let following = async {
+            let mut complained = false;
+            loop {
+                tokio::time::sleep(self.every).await;
+                match self.read().await {
+                    Ok(now) => {
+                        complained = false;
+                        if now.expose_secret() != last.expose_secret() {
+                            tracing::info!(
+                                secret = self.name,
+                                "the secret holds another token, which is used from now on"
+                            );
+                            tell(now.clone());
+                            last = now;
+                        }
+                    }
+                    Err(error) if !std::mem::replace(&mut complained, true) => {
+                        let error = &error as &dyn std::error::Error;
+                        tracing::warn!(error, "the token read before stays in use");
+                    }
+                    Err(_) => {}
+                }
+            }
+        };
+        stop.run_until_cancelled(following).await;
+    }
+}
+
+impl std::fmt::Debug for SecretToken {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("SecretToken").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
@@ -104,8 +174,6 @@ fn text(body: &[u8], key: &str) -> Option<SecretString> {
 
 #[cfg(test)]
 mod tests {
-    use pipeline_core::ExposeSecret as _;
-
     use super::*;
 
     #[test]

@@ -173,6 +173,7 @@ async fn health_is_a_line_or_all_checks() {
         ("sink", "degraded"),
         ("ledger", "ok"),
         ("settings", "ok"),
+        ("argocd", "ok"),
         ("bus", "ok"),
     ];
     assert_eq!(states, expected);

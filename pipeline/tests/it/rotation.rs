@@ -1,0 +1,61 @@
+//! Credentials that are replaced while the program works.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadtest::sim::Simulation;
+use loadtest::sim::kube::Collection;
+use serde_json::{Value, json};
+
+use crate::runtime::{Runtime, fleet, taken};
+
+const APPLICATIONS: u32 = 60;
+/// An application and its one resource.
+const REPORTS: u64 = 2 * APPLICATIONS as u64;
+
+fn store(simulation: &Simulation, token: &str) {
+    let secret = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "reporter"},
+        "data": {"token": STANDARD.encode(token)},
+    });
+    simulation.kube.apply(Collection::Secrets, secret).unwrap();
+}
+
+/// What health says of one check.
+fn check<'a>(page: &'a Value, name: &str) -> &'a Value {
+    page["checks"].as_array().unwrap().iter().find(|check| check["check"] == name).unwrap()
+}
+
+#[tokio::test]
+async fn the_token_of_the_named_secret_is_followed_under_load_and_health_tells_a_refusal() {
+    let simulation = fleet(APPLICATIONS, 1, |_| {}).await;
+    simulation.argocd.set_token("canary-first").unwrap();
+    store(&simulation, "canary-first");
+    // One call after the other, so that the token is replaced in the middle of the work.
+    let settings = json!({
+        "argocd": {"tokenFile": "", "tokenSecret": {"name": "reporter"}, "concurrency": 2},
+        "reporter": {"lanes": {"concurrency": 2}},
+    });
+    let runtime = Runtime::start(&simulation, &settings).await;
+    taken(&simulation, REPORTS / 4).await;
+    simulation.argocd.set_token("canary-second").unwrap();
+    let refused = |page: &str| {
+        let page: Value = serde_json::from_str(page).unwrap();
+        let check = check(&page, "argocd");
+        let text = check["text"].as_str().unwrap();
+        check["state"] == "degraded"
+            && text.starts_with("the token has been refused for ")
+            && text.ends_with(" s")
+    };
+    let (status, _) = runtime.answers("/healthz?full=true", |_, page| refused(page)).await;
+    assert_eq!(status, 200, "a restart does not help");
+    store(&simulation, "canary-second");
+    let totals = taken(&simulation, REPORTS).await;
+    assert_eq!((totals.wrong(), totals.taken), (Vec::new(), REPORTS));
+    let (_, page) = runtime.answers("/healthz?full=true", |_, page| !refused(page)).await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(check(&page, "argocd")["text"], "the token is not refused");
+    assert!(runtime.log().iter().all(|line| !format!("{line:?}").contains("canary")));
+    let said = "the secret holds another token, which is used from now on";
+    assert_eq!(runtime.log().iter().filter(|line| line.message == said).count(), 1);
+    runtime.stop().await;
+}

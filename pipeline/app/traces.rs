@@ -56,9 +56,8 @@ pub(super) async fn start(config: &Config, metrics: &Metrics) -> anyhow::Result<
     let series = metrics.spans();
     let lost = series.clone();
     let (tap, taps) = taps(WAITING, settings.ratio, move |spans| lost.add(SpanResult::Dropped, spans));
-    let exporter = Exporter::new(settings, taps, series)
-        .await
-        .context("send traces (settings under `traces.otlp`)")?;
+    let exporter =
+        Exporter::new(settings, taps, series).await.context("send traces (settings under `traces.otlp`)")?;
     tracing::info!(collector = %exporter.client.host(), ratio = settings.ratio, "events are traced");
     let closing = Shutdown::new();
     let task = tokio::spawn(exporter.run(closing.clone()));
@@ -97,11 +96,7 @@ struct Exporter {
 }
 
 impl Exporter {
-    async fn new(
-        settings: &config::Traces,
-        taps: Taps,
-        series: SpanSeries,
-    ) -> anyhow::Result<Self> {
+    async fn new(settings: &config::Traces, taps: Taps, series: SpanSeries) -> anyhow::Result<Self> {
         let path = settings.url.path().to_owned();
         let mut base = settings.url.clone();
         base.set_path("");

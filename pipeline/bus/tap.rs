@@ -97,7 +97,7 @@ fn line(tapped: &Tapped, at: Timestamp) -> Line {
                 kind: message.kind().as_str(),
                 report: message.about().map(|about| about.report.as_str()),
                 app: shown(message.key.as_str()),
-                resource_version: message.version.0,
+                resource_version: message.version.number(),
                 trace: (message.trace != 0).then(|| format!("{:032x}", message.trace)),
             },
             Err(error) => What::Unread { problem: error.to_string() },

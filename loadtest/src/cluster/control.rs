@@ -9,7 +9,7 @@ mod etcd;
 mod files;
 mod flags;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -180,6 +180,28 @@ impl Control {
     /// When etcd refuses.
     pub async fn compact(&self) -> anyhow::Result<u64> {
         self.etcd.compact().await
+    }
+
+    /// Copies what etcd stores into the folder `name` beside it, while both it and the API server are stopped; they are
+    /// started again.
+    ///
+    /// # Errors
+    /// When one does not end or begin, or the data cannot be copied.
+    pub async fn copy(&self, name: &str) -> anyhow::Result<PathBuf> {
+        self.api_server.kill().await?;
+        let copy = self.etcd.copy(name).await?;
+        self.start_api_server().await?;
+        Ok(copy)
+    }
+
+    /// Puts a copy back in the place of what etcd stores, so that its revisions go back; the API server is started anew.
+    ///
+    /// # Errors
+    /// As [`Control::copy`].
+    pub async fn restore(&self, copy: &Path) -> anyhow::Result<()> {
+        self.api_server.kill().await?;
+        self.etcd.restore(copy).await?;
+        self.start_api_server().await
     }
 
     /// Whether each program runs, by its name.

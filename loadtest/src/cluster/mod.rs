@@ -17,6 +17,7 @@ pub mod play;
 pub mod port;
 pub mod progress;
 pub mod record;
+pub mod restore;
 pub mod run;
 pub mod scenario;
 pub mod up;
@@ -53,6 +54,8 @@ enum Command {
     Run(run::Args),
     /// Kills its parts in turn while applications change, and judges what was reported in the end
     Faults(faults::Args),
+    /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
+    Restore(restore::Args),
     /// Plays recordings of such runs by the simulators, and compares every last report with the recorded one
     Replay(again::Args),
 }
@@ -215,6 +218,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Status(args) => up::status(args),
         Command::Run(args) => run::run(args),
         Command::Faults(args) => faults::run(args),
+        Command::Restore(args) => restore::run(args),
         Command::Replay(args) => again::run(args),
     }
 }

@@ -101,6 +101,10 @@ impl Shared {
     }
 }
 
+/// What a simulated API server stored at one moment.
+#[derive(Debug, Clone)]
+pub struct Snapshot(Store);
+
 /// A running API server and its controls.
 pub struct KubeSim {
     shared: Arc<Shared>,
@@ -334,6 +338,24 @@ impl KubeSim {
     pub fn compact(&self) {
         self.shared.store().compact();
         self.shared.signals.send_modify(|_| {});
+    }
+
+    /// What is stored now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        Snapshot(self.shared.store().clone())
+    }
+
+    /// Puts back what was stored, and goes on counting from there, as a restored etcd does; every watch breaks. History is
+    /// gone: the API server's cache was filled anew.
+    pub fn restore(&self, snapshot: &Snapshot) {
+        let mut store = self.shared.store();
+        store.clone_from(&snapshot.0);
+        store.compact();
+        let version = store.version();
+        drop(store);
+        self.shared.signals.send_modify(|signal| signal.version = version);
+        self.drop_watches();
     }
 
     /// Stops listening and breaks every connection; objects stay.

@@ -86,7 +86,7 @@ fn event(told: &Told, event: &EventSpan) -> Span {
         attributes.push(text("gitops.application.uid", uid));
     }
     if event.version.0 != 0 {
-        attributes.push(text("gitops.application.resource_version", &event.version.0.to_string()));
+        attributes.push(text("gitops.application.resource_version", &event.version.number().to_string()));
     }
     if let Some(reason) = event.reason {
         attributes.push(text("gitops.reason", reason));

@@ -8,9 +8,45 @@ use jiff::Timestamp;
 
 use crate::{Digest, Hasher, Key, Uid};
 
-/// `metadata.resourceVersion` as a number; comparable within one cluster. 0 means unknown.
+/// `metadata.resourceVersion` as a number, and in its highest byte the era that it is of; comparable within one cluster.
+/// 0 means unknown.
+///
+/// A cluster's store counts its writes. One that is restored from a snapshot counts anew from there, and what it says
+/// then is newer than all before, whatever the numbers. Whoever notices it begins another era: so every comparison of
+/// versions holds, and what remembers them needs to know nothing of it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Version(pub u64);
+
+impl Version {
+    const NUMBER: u32 = 56;
+
+    /// The version that the API server calls so. A number of more than 56 bits, which no store has counted to, is unknown.
+    #[must_use]
+    pub const fn of_number(number: u64) -> Self {
+        if number >> Self::NUMBER == 0 { Self(number) } else { Self(0) }
+    }
+
+    /// The same number in an era. What is unknown stays so.
+    #[must_use]
+    pub const fn in_era(self, era: u8) -> Self {
+        match self.number() {
+            0 => Self(0),
+            number => Self((era as u64) << Self::NUMBER | number),
+        }
+    }
+
+    /// How often the cluster's versions had gone back before; from 0.
+    #[must_use]
+    pub const fn era(self) -> u8 {
+        (self.0 >> Self::NUMBER) as u8
+    }
+
+    /// What the API server calls it.
+    #[must_use]
+    pub const fn number(self) -> u64 {
+        self.0 & ((1 << Self::NUMBER) - 1)
+    }
+}
 
 /// What happened.
 #[derive(Clone, PartialEq, Eq)]
@@ -141,6 +177,20 @@ impl Event {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_later_era_says_is_newer_whatever_its_number() {
+        let (late, early) = (Version::of_number(900), Version::of_number(7));
+        assert!(early < late && late < early.in_era(1) && late.in_era(1) < early.in_era(2));
+        assert!(early.in_era(1) < late.in_era(1));
+        for era in [0, 1, 255] {
+            assert_eq!((late.in_era(era).era(), late.in_era(era).number()), (era, 900));
+            assert_eq!(late.in_era(3).in_era(era), late.in_era(era));
+            assert_eq!(Version(0).in_era(era), Version(0), "unknown");
+        }
+        assert_eq!(Version::of_number((1 << 56) - 1).number(), (1 << 56) - 1);
+        assert_eq!(Version::of_number(1 << 56), Version(0));
+    }
 
     #[test]
     fn what_is_printed_of_a_change_holds_nothing_of_the_object() {

@@ -164,6 +164,9 @@ pub struct Settle {
     pub stub: Stub,
 }
 
+/// Bits of a counter below the era in which it began.
+const ERA: u32 = 24;
+
 impl Record {
     /// A record of which nothing is acknowledged yet.
     #[must_use]
@@ -184,6 +187,27 @@ impl Record {
             resources: Vec::new(),
             stub: Stub::default(),
         }
+    }
+
+    /// A record that begins with a state of this version.
+    #[must_use]
+    pub fn begun(uid: Uid, version: Version) -> Self {
+        let first = Self::first(version);
+        let unanswered = Unanswered { skipped: first, ..Unanswered::default() };
+        Self { counter: first, floor: first, unanswered, ..Self::new(uid) }
+    }
+
+    /// Where counters begin: what was gone may be there again in a restored store, under its uid and in its very state,
+    /// and its reports must not have the keys of those before its end.
+    #[must_use]
+    pub fn first(version: Version) -> u32 {
+        u32::from(version.era()) << ERA
+    }
+
+    /// How many reports a counter has counted.
+    #[must_use]
+    pub fn counted(counter: u32) -> u32 {
+        counter & ((1 << ERA) - 1)
     }
 
     /// What is remembered of one resource.
@@ -237,7 +261,7 @@ impl Record {
         }
         let mut record = match record {
             Some(record) if record.uid == report.uid => record,
-            _ => Self::new(report.uid.clone()),
+            _ => Self::begun(report.uid.clone(), report.version),
         };
         if record.sections.is_none() {
             // Of two lives the later one is told by its version, also before a first round is settled.

@@ -311,6 +311,7 @@ pub enum Note {
 type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
 type TakeNote = dyn Fn(Note) + Send + Sync;
 type Known = dyn Fn() -> Vec<(Key, Uid)> + Send + Sync;
+type Acknowledged = dyn Fn(&Key) -> Version + Send + Sync;
 type Pace = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// What a source emits into: routes each event to the shard that owns its key.
@@ -323,6 +324,7 @@ pub struct Emitter {
     place: Arc<Place>,
     note: Arc<TakeNote>,
     known: Arc<Known>,
+    acknowledged: Arc<Acknowledged>,
     emitted: Arc<AtomicU64>,
     pace: Option<Arc<Pace>>,
 }
@@ -341,6 +343,7 @@ impl Emitter {
             place: Arc::new(place),
             note: Arc::new(note),
             known: Arc::new(move || known.to_vec()),
+            acknowledged: Arc::new(|_| Version(0)),
             emitted: Arc::default(),
             pace: None,
         }
@@ -351,6 +354,13 @@ impl Emitter {
     #[must_use]
     pub fn knowing(self, known: impl Fn() -> Vec<(Key, Uid)> + Send + Sync + 'static) -> Self {
         Self { known: Arc::new(known), ..self }
+    }
+
+    /// The same, with what is known of versions: `acknowledged` gives that of the state of a key which was acknowledged
+    /// last, 0 where none is known.
+    #[must_use]
+    pub fn acknowledging(self, acknowledged: impl Fn(&Key) -> Version + Send + Sync + 'static) -> Self {
+        Self { acknowledged: Arc::new(acknowledged), ..self }
     }
 
     /// The same, but a first list is held back between its pages: `pace` is given how many events were emitted so far,
@@ -397,6 +407,12 @@ impl Emitter {
     #[must_use]
     pub fn known(&self) -> Vec<(Key, Uid)> {
         (self.known)()
+    }
+
+    /// The version of the state of `key` that was acknowledged last; 0 where none is known.
+    #[must_use]
+    pub fn acknowledged(&self, key: &Key) -> Version {
+        (self.acknowledged)(key)
     }
 }
 

@@ -20,6 +20,7 @@ mod merged;
 mod overload;
 mod pages;
 mod replay;
+mod restored;
 mod rotation;
 mod runtime;
 mod secrets;

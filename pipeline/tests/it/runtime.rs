@@ -19,7 +19,7 @@ pub(crate) const SOON: Duration = Duration::from_secs(60);
 /// How long work in many pieces may take on a machine that is busy with other things.
 const LATER: Duration = Duration::from_secs(600);
 /// How often a page or a log is looked at while a condition is waited for.
-const LOOK: Duration = Duration::from_millis(20);
+pub(crate) const LOOK: Duration = Duration::from_millis(20);
 
 /// A running program.
 pub(crate) struct Runtime {

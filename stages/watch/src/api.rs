@@ -22,6 +22,7 @@ use serde::Deserialize;
 use crate::Config;
 use crate::credentials;
 use crate::lines::{Line, Lines};
+use crate::pages::Page;
 use crate::token::TokenFile;
 
 const GROUP_VERSION: &str = "/apis/argoproj.io/v1alpha1";
@@ -169,6 +170,22 @@ impl Api {
             read(ACT, body, self.max_body).await
         })
         .await
+    }
+
+    /// The newest version that the store knows: that of a list of nothing.
+    pub(crate) async fn newest(&self) -> Result<Version, Failure> {
+        const ACT: &str = "list applications";
+        // Names of objects hold no colon.
+        let asked = ListParams::default().limit(1).fields("metadata.name=:");
+        let request = Request::new(&self.collection).list(&asked).map_err(|error| unbuilt(ACT, error))?;
+        let body = self
+            .measured(Call::List, ACT, async {
+                let body = ok(ACT, self.send(ACT, request).await?)?;
+                read(ACT, body, self.max_body).await
+            })
+            .await?;
+        let text = String::from_utf8_lossy(&body);
+        Ok(Page::read(&text)?.version().unwrap_or_default())
     }
 
     /// Opens a watch of what comes after `resource_version`. Measured until the server answers.

@@ -24,6 +24,7 @@ use serde_json::value::RawValue;
 use tracing::warn;
 
 use crate::api::{Api, Failure};
+use crate::era::Era;
 use crate::lines::Line;
 use crate::namespaces::Namespaces;
 use crate::object::{self, Head, Unreadable};
@@ -55,6 +56,7 @@ pub struct ApplicationWatch {
     pub(crate) namespaces: Namespaces,
     pub(crate) api: Api,
     pub(crate) seen: Seen,
+    pub(crate) era: Era,
     redactor: Redactor,
 }
 
@@ -79,10 +81,14 @@ pub(crate) struct Position {
     pub(crate) doubts: u32,
     /// Since a watch last worked its version was too old once.
     pub(crate) expired: bool,
+    /// A watch was begun since the last list: what it goes on from may be of a store that was restored since.
+    pub(crate) begun: bool,
 }
 
 pub(crate) enum Stopped {
     Failed(Failure),
+    /// Another era began: everything has to be listed.
+    Restored,
     /// Nobody takes events any more: the process is stopping.
     NobodyListens,
 }
@@ -119,6 +125,7 @@ impl Source for ApplicationWatch {
     }
 
     fn delivered(&self, event: &Event) {
+        self.era.knows(event.version);
         self.seen.shown(&event.key, &event.uid, event.version, event.is_deleted());
     }
 
@@ -135,7 +142,12 @@ impl Source for ApplicationWatch {
     }
 
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
-        let Some(body) = self.api.object(key, not_older_than).await? else { return Ok(None) };
+        self.era.knows(not_older_than);
+        // A version of a former era may never come again.
+        let known = not_older_than.era() == self.era.now();
+        let asked = if known { Version(not_older_than.number()) } else { Version(0) };
+        let era = self.era.now();
+        let Some(body) = self.api.object(key, asked).await? else { return Ok(None) };
         let malformed = |what| Failure::Malformed { act: "get application", what };
         let text = String::from_utf8_lossy(&body);
         if serde_json::from_str::<&RawValue>(&text).is_err() {
@@ -143,6 +155,7 @@ impl Source for ApplicationWatch {
         }
         match object::head(&text) {
             Ok(head) if head.key == *key => {
+                let head = head.in_era(era);
                 if self.namespaces.contains(key.namespace()) {
                     self.seen.read(key, &head.uid, head.version);
                 }
@@ -161,7 +174,7 @@ impl ApplicationWatch {
         api: Api,
         (seen, redactor): (Seen, Redactor),
     ) -> Self {
-        Self { config, namespaces, api, seen, redactor }
+        Self { config, namespaces, api, seen, era: Era::default(), redactor }
     }
 
     /// What the watch needs to be allowed.
@@ -192,6 +205,7 @@ impl ApplicationWatch {
             match result {
                 Ok(()) => {}
                 Err(Stopped::NobodyListens) => return,
+                Err(Stopped::Restored) => position.at = None,
                 Err(Stopped::Failed(failure)) => {
                     out.note(Note::Broken(failure.reason()));
                     trouble.add(&failure, &self.config);
@@ -222,10 +236,20 @@ impl ApplicationWatch {
         let at = position.at.clone().unwrap_or_default();
         // Not all replicas shall come back at the same moment.
         let timeout = self.config.watch_timeout.mul_f64(0.8 + fastrand::f64() / 5.0);
+        if std::mem::replace(&mut position.begun, true) {
+            self.compare_with_store(object::version(&at)).await?;
+        }
         let mut changes = self.api.watch(&at, timeout.max(SHORTEST_TIMEOUT)).await?;
         out.note(Note::Alive);
         let begun = Instant::now();
-        while let Some(line) = changes.next().await? {
+        let mut restored = std::pin::pin!(self.era.begun());
+        loop {
+            let next = tokio::select! {
+                biased;
+                () = &mut restored => return Err(Stopped::Restored),
+                next = changes.next() => next?,
+            };
+            let Some(line) = next else { break };
             match line {
                 Line::Whole(line) => self.take_line(out, &line, position).await?,
                 Line::TooLong => {
@@ -243,6 +267,18 @@ impl ApplicationWatch {
         Ok(())
     }
 
+    /// A server that was away may have come back with a store that was restored: it would let a watch go on from a version
+    /// that is still to come, and say nothing until then.
+    async fn compare_with_store(&self, at: Version) -> Result<(), Stopped> {
+        let known = self.era.of(at);
+        let now = self.api.newest().await?;
+        if self.era.is_over(now, known) {
+            self.era.next(now, known);
+            return Err(Stopped::Restored);
+        }
+        Ok(())
+    }
+
     async fn take_line(&self, out: &Emitter, line: &[u8], position: &mut Position) -> Result<(), Stopped> {
         let text = utf8(line);
         if text.trim().is_empty() {
@@ -252,7 +288,7 @@ impl ApplicationWatch {
             && let Ok(head) = object::head(object)
         {
             out.note(Note::Alive);
-            return self.take(out, &head, deleted, position).await;
+            return self.take(out, head, deleted, position).await;
         }
         let Ok(change) = serde_json::from_str::<Change<'_>>(&text) else {
             malformed(out, "line");
@@ -281,7 +317,7 @@ impl ApplicationWatch {
         };
         out.note(Note::Alive);
         match object::head(object) {
-            Ok(head) => self.take(out, &head, deleted, position).await,
+            Ok(head) => self.take(out, head, deleted, position).await,
             Err(Unreadable { part, resource_version, .. }) => {
                 malformed(out, part);
                 position.go_on_from(resource_version);
@@ -295,10 +331,11 @@ impl ApplicationWatch {
     async fn take(
         &self,
         out: &Emitter,
-        head: &Head<'_>,
+        head: Head<'_>,
         deleted: bool,
         position: &mut Position,
     ) -> Result<(), Stopped> {
+        let head = &head.in_era(self.era.now());
         position.go_on_from(Some(head.resource_version.clone()));
         if !self.namespaces.contains(head.key.namespace()) {
             return Ok(());

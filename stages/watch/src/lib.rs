@@ -12,6 +12,7 @@ mod api;
 mod application;
 mod config;
 mod credentials;
+mod era;
 mod leases;
 mod lines;
 mod list;

@@ -28,11 +28,14 @@ const AT_ONCE: usize = 8;
 /// second: 10,000 are confirmed in half a minute.
 const PACE: Duration = Duration::from_millis(20);
 
+/// What was known of each application before a list: its life, and the version of it, 0 for none.
+type Known = BTreeMap<Key, (Uid, Version)>;
+
 /// What a list has shown so far.
 #[derive(Debug)]
 struct Listed<'a> {
     /// What was known before.
-    known: &'a BTreeMap<Key, Uid>,
+    known: &'a Known,
     /// What of it is there.
     present: HashSet<&'a Key>,
     objects: usize,
@@ -41,7 +44,7 @@ struct Listed<'a> {
 }
 
 impl<'a> Listed<'a> {
-    fn of(known: &'a BTreeMap<Key, Uid>) -> Self {
+    fn of(known: &'a Known) -> Self {
         Self { known, present: HashSet::new(), objects: 0, nameless: false }
     }
 
@@ -66,7 +69,18 @@ impl ApplicationWatch {
     pub(crate) async fn list(&self, out: &Emitter, position: &mut Position) -> Result<(), Stopped> {
         out.note(Note::Listing);
         let known = self.known(out, position.listed);
-        let mut listed = Listed::of(&known);
+        known.values().for_each(|(_, version)| self.era.knows(*version));
+        loop {
+            match self.list_once(out, position, &known).await {
+                // From its beginning: what was handed over of the former era counts for nothing.
+                Err(Stopped::Restored) => {}
+                done => return done,
+            }
+        }
+    }
+
+    async fn list_once(&self, out: &Emitter, position: &mut Position, known: &Known) -> Result<(), Stopped> {
+        let mut listed = Listed::of(known);
         let mut pages = Pages::new(self.config.page_size);
         let resource_version = loop {
             if let Some(version) = self.list_page(out, &mut pages, position.listed, &mut listed).await? {
@@ -76,9 +90,9 @@ impl ApplicationWatch {
                 out.may_go_on().await;
             }
         };
-        self.take_vanished(out, object::version(&resource_version), &listed).await?;
+        self.take_vanished(out, self.era.of(object::version(&resource_version)), &listed).await?;
         out.note(Note::Listed { objects: listed.objects });
-        position.listed = true;
+        (position.listed, position.begun) = (true, false);
         position.at = Some(resource_version);
         Ok(())
     }
@@ -94,6 +108,8 @@ impl ApplicationWatch {
         let body = pages.next(&self.api).await?;
         let text = String::from_utf8_lossy(&body);
         let page = Page::read(&text)?;
+        let newest = listed.known.values().map(|(_, version)| *version).max().unwrap_or_default();
+        self.compare(page.version().unwrap_or_default(), newest)?;
         for item in page.items() {
             self.take_listed(out, item.get(), relist, listed).await?;
         }
@@ -101,18 +117,28 @@ impl ApplicationWatch {
         Ok(pages.turn(page)?)
     }
 
+    /// Begins another era if `now`, as a list says it, is older than what was `known` before it.
+    fn compare(&self, now: Version, known: Version) -> Result<(), Stopped> {
+        if self.era.is_over(now, known) {
+            self.era.next(now, known);
+            return Err(Stopped::Restored);
+        }
+        Ok(())
+    }
+
     /// What was known before the list: seen by this process, whoever owns it, and until a first list is complete what
     /// the ledger knew of its own when the process started. What the ledger knows in namespaces that are not watched
     /// (any more) is left alone: no list can say anything of it.
-    fn known(&self, out: &Emitter, relist: bool) -> BTreeMap<Key, Uid> {
+    fn known(&self, out: &Emitter, relist: bool) -> Known {
         let mut known = BTreeMap::new();
         if !relist {
             let ours = |key: &Key| self.namespaces.contains(key.namespace()) && out.wants(key);
-            known.extend(out.known().iter().filter(|(key, _)| ours(key)).cloned());
+            let ledger = out.known().into_iter().filter(|(key, _)| ours(key));
+            known.extend(ledger.map(|(key, uid)| (key.clone(), (uid, out.acknowledged(&key)))));
         }
         for key in self.seen.keys() {
-            if let Some((uid, _)) = self.seen.get(&key) {
-                known.insert(key, uid);
+            if let Some(seen) = self.seen.get(&key) {
+                known.insert(key, seen);
             }
         }
         known
@@ -126,7 +152,7 @@ impl ApplicationWatch {
         listed: &mut Listed<'_>,
     ) -> Result<(), Stopped> {
         let head = match object::head(text) {
-            Ok(head) => head,
+            Ok(head) => head.in_era(self.era.now()),
             Err(Unreadable { part, key, .. }) => {
                 malformed(out, part);
                 match key {
@@ -138,6 +164,11 @@ impl ApplicationWatch {
         };
         if !self.namespaces.contains(head.key.namespace()) {
             return Ok(());
+        }
+        if let Some((uid, version)) = listed.known.get(&head.key)
+            && *uid == head.uid
+        {
+            self.compare(head.version, *version)?;
         }
         listed.objects += 1;
         listed.shows(&head.key);
@@ -167,7 +198,7 @@ impl ApplicationWatch {
         if most || listed.nameless {
             self.ask_for_vanished(out, version, &missing, listed.nameless).await?;
         } else {
-            for (key, uid) in missing {
+            for (key, (uid, _)) in missing {
                 self.vanished(out, version, key, uid).await?;
             }
         }
@@ -187,13 +218,13 @@ impl ApplicationWatch {
         &self,
         out: &Emitter,
         version: Version,
-        missing: &[(&Key, &Uid)],
+        missing: &[(&Key, &(Uid, Version))],
         nameless: bool,
     ) -> Result<(), Stopped> {
         for some in missing.chunks(AT_ONCE) {
             let paced = Instant::now() + PACE;
-            let found = join_all(some.iter().map(|(key, uid)| self.by_name(key, uid, version))).await;
-            for ((key, uid), found) in some.iter().zip(found) {
+            let found = join_all(some.iter().map(|(key, (uid, _))| self.by_name(key, uid, version))).await;
+            for ((key, (uid, _)), found) in some.iter().zip(found) {
                 match found {
                     ByName::Gone => self.vanished(out, version, key, uid).await?,
                     _ if nameless => self.seen.note(key, uid, Version(0)),
@@ -219,7 +250,9 @@ impl ApplicationWatch {
         };
         match object::head(&String::from_utf8_lossy(&body)) {
             // Created after the list, whose watch will say so.
-            Ok(head) if head.key == *key && head.uid != *uid && head.version > listed => ByName::Gone,
+            Ok(head) if head.key == *key && head.uid != *uid && self.era.of(head.version) > listed => {
+                ByName::Gone
+            }
             _ => ByName::There,
         }
     }

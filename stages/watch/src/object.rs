@@ -177,6 +177,13 @@ impl Head<'_> {
     }
 }
 
+impl Head<'_> {
+    /// The same in an era.
+    pub(crate) fn in_era(self, era: u8) -> Self {
+        Self { version: self.version.in_era(era), ..self }
+    }
+}
+
 /// An object without a usable identity, and what of it could be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unreadable {
@@ -222,7 +229,7 @@ pub(crate) fn resource_version(text: &str) -> Option<String> {
 
 /// A resourceVersion as a number; unknown when it is none.
 pub(crate) fn version(resource_version: &str) -> Version {
-    Version(resource_version.parse().unwrap_or(0))
+    resource_version.parse().map_or(Version(0), Version::of_number)
 }
 
 /// One state of an object as an event. The text is copied, so that an event that waits in a queue holds its

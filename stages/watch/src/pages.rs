@@ -3,10 +3,12 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
+use pipeline_core::Version;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::api::{Api, Failure};
+use crate::object;
 
 const ACT: &str = "list applications";
 
@@ -32,6 +34,11 @@ impl<'a> Page<'a> {
     /// Reads the text of a page.
     pub(crate) fn read(text: &'a str) -> Result<Self, Failure> {
         serde_json::from_str(text).map_err(|_| malformed("the answer is not a list in json"))
+    }
+
+    /// The version of the whole list, if it says it.
+    pub(crate) fn version(&self) -> Option<Version> {
+        self.metadata.resource_version.as_deref().map(object::version)
     }
 
     /// The objects in it.

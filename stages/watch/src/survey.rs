@@ -2,7 +2,9 @@
 //!
 //! Nothing is emitted and nothing is noted: the watch goes on beside it.
 
-use pipeline_core::{Surveyed, Version};
+use std::collections::HashMap;
+
+use pipeline_core::{Key, Surveyed, Uid, Version};
 use tracing::warn;
 
 use crate::ApplicationWatch;
@@ -28,6 +30,12 @@ impl ApplicationWatch {
     }
 
     async fn all_pages(&self) -> Result<Vec<Surveyed>, Failure> {
+        let known: HashMap<Key, (Uid, Version)> = self
+            .seen
+            .keys()
+            .into_iter()
+            .filter_map(|key| Some((key.clone(), self.seen.get(&key)?)))
+            .collect();
         let mut there = Vec::new();
         let (mut nameless, mut unknown) = (0_usize, 0_usize);
         let mut pages = Pages::new(self.config.page_size);
@@ -65,6 +73,17 @@ impl ApplicationWatch {
         }
         if nameless > 0 {
             return Err(pages::malformed("there are objects whose name cannot be read"));
+        }
+        let older = there.iter().find_map(|Surveyed { key, uid, version, .. }| {
+            let (_, before) = known.get(key).filter(|(known, _)| known == uid)?;
+            self.era.is_over(*version, *before).then_some((*version, *before))
+        });
+        if let Some((now, before)) = older {
+            self.era.next(now, before);
+            self.era.tell();
+        }
+        for surveyed in &mut there {
+            surveyed.version = self.era.of(surveyed.version);
         }
         there.sort_unstable();
         Ok(there)

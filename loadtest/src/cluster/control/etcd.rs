@@ -1,10 +1,11 @@
 //! etcd: the memory of the API server.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tokio::process::Command;
 
 use super::LIMIT;
 use crate::cluster::child::{Child, Spec};
@@ -21,6 +22,7 @@ const MARK: &str = "bWFyaw==";
 pub(super) struct Etcd {
     gateway: Gateway,
     child: Child,
+    data: PathBuf,
 }
 
 /// The part of etcd that speaks JSON over HTTP.
@@ -39,7 +41,29 @@ impl Etcd {
         let gateway = Gateway::new(url)?;
         let child = Child::start(&spec)?;
         child.ready(LIMIT, async || gateway.revision().await.is_ok()).await?;
-        Ok(Self { gateway, child })
+        Ok(Self { gateway, child, data: directory.join("etcd") })
+    }
+
+    /// Copies its data into the folder `name` beside them, while it is stopped.
+    pub(super) async fn copy(&self, name: &str) -> anyhow::Result<PathBuf> {
+        let copy = self.data.with_file_name(name);
+        self.child.stop().await?;
+        duplicate(&self.data, &copy).await?;
+        self.go_on().await?;
+        Ok(copy)
+    }
+
+    /// Puts a copy of its data back.
+    pub(super) async fn restore(&self, copy: &Path) -> anyhow::Result<()> {
+        self.child.stop().await?;
+        tokio::fs::remove_dir_all(&self.data).await.context("remove the data of etcd")?;
+        duplicate(copy, &self.data).await?;
+        self.go_on().await
+    }
+
+    async fn go_on(&self) -> anyhow::Result<()> {
+        self.child.restart().await?;
+        self.child.ready(LIMIT, async || self.gateway.revision().await.is_ok()).await.map(drop)
     }
 
     pub(super) fn url(&self) -> &str {
@@ -98,6 +122,13 @@ impl Gateway {
         }
         Ok(answer)
     }
+}
+
+/// Copies a folder with all that is in it.
+async fn duplicate(from: &Path, to: &Path) -> anyhow::Result<()> {
+    let status = Command::new("cp").arg("-a").arg(from).arg(to).status().await.context("run cp")?;
+    anyhow::ensure!(status.success(), "copy {} to {}: cp ended with {status}", from.display(), to.display());
+    Ok(())
 }
 
 /// The revision of the store when it answered.

@@ -128,7 +128,7 @@ pub(crate) enum NotAt {
 
 type Place = (Collection, Key);
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(crate) struct Store {
     version: u64,
     compacted: u64,

@@ -1,6 +1,6 @@
 //! A report that is on its way: what is written down before it goes, and what a record makes of it after a kill.
 
-use crate::{Digest, Entity, Report, Uid, Version};
+use crate::{Digest, Entity, EntityId, Report, Uid, Version};
 
 use super::{Record, ResourceRow, Sections, Stub, Unanswered};
 
@@ -50,10 +50,10 @@ impl Sent {
         if first && (report.ends || before.is_some_and(|record| record.version > report.version)) {
             return None;
         }
+        let floor = same.map_or_else(|| Record::first(report.version), |record| record.floor);
         let row = match report.entity {
-            Entity::Application => ResourceRow::default(),
+            Entity::Application => ResourceRow::above(EntityId::default(), floor),
             Entity::Resource(id) => {
-                let floor = same.map_or(0, |record| record.floor);
                 let known = same.and_then(|record| record.resource(id)).copied();
                 known.unwrap_or_else(|| ResourceRow::above(id, floor))
             }
@@ -131,7 +131,7 @@ impl Record {
             _ => Self {
                 version: sent.version,
                 stub: sent.stub.clone().unwrap_or_default(),
-                ..Self::new(sent.uid.clone())
+                ..Self::begun(sent.uid.clone(), sent.version)
             },
         };
         if record.counter(sent.entity) > sent.counter {

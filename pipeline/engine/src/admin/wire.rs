@@ -189,7 +189,7 @@ impl Explained {
                 at,
                 app: key.to_string(),
                 shard,
-                version: moment.version.0,
+                version: moment.version.number(),
                 trace: format!("{:032x}", moment.trace),
                 step: moment.step.into(),
             }
@@ -233,7 +233,7 @@ impl From<&Record> for Acknowledged {
         let rows = || record.resources.iter();
         Self {
             uid: record.uid.to_string(),
-            version: record.version.0,
+            version: record.version.number(),
             at: Timestamp::from_second(record.reported.into()).ok().filter(|_| record.reported > 0),
             complete: record.is_settled(),
             own_reports: record.counter.into(),
@@ -261,7 +261,7 @@ impl Parked {
             app: key.to_string(),
             reason: parked.reason.as_str().to_owned(),
             at: rounded(parked.at),
-            version: parked.version.0,
+            version: parked.version.number(),
             uid: parked.uid.as_ref().map(ToString::to_string),
             refused: refused.collect(),
         }

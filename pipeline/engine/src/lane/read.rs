@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, Timestamp, Uid, Version};
+use pipeline_core::{Event, Key, Timestamp, Uid};
 
 use super::input::{Action, Blame, ReadResult, Step, Trace};
 use super::mark::{Gone, Load, Mark};
@@ -80,14 +80,14 @@ impl Lane {
     ) {
         let Some(slot) = self.keys.get_mut(key) else { return };
         let Some(asked) = slot.asked.take() else { return };
-        let since = asked.since;
+        let (since, last) = (asked.since, asked.version);
         let later = slot.mark.take();
         let before = sum(asked.load(), later.as_deref().map(Mark::load).unwrap_or_default());
         let Gone { deletions, rest, ahead } = asked.gone(key, later, uid, observed);
         charge(&mut self.counts, before, rest.as_deref().map(Mark::load).unwrap_or_default());
         slot.mark = rest;
         self.counts.dirty -= u64::from(slot.mark.is_none());
-        slot.watched = slot.newest.as_ref().map_or(Version(0), |(_, version)| *version);
+        slot.watched = slot.newest.as_ref().map_or(last, |(_, version)| *version);
         slot.shown = None;
         if let Some(uid) = ahead {
             slot.over = Some((uid, None));

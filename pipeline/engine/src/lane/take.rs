@@ -41,6 +41,9 @@ impl Lane {
             }
             age => age,
         };
+        if age == Age::New && !event.is_deleted() && slot.is_over(&event.uid) {
+            slot.over = None;
+        }
         if matches!(age, Age::Stale | Age::Overtaken) {
             slot.watched = slot.watched.max(event.version);
         }
@@ -147,7 +150,9 @@ impl Slot {
             return Age::New;
         }
         let followed = self.newest.as_ref().is_some_and(|(uid, _)| *uid != event.uid);
-        if self.is_over(&event.uid) && !(event.is_deleted() && followed) {
+        // A store that was restored may show again what was over.
+        let restored = event.version.era() > self.watched.era() && !event.is_deleted();
+        if self.is_over(&event.uid) && !restored && !(event.is_deleted() && followed) {
             // A list that says once more that a former life is over may say so of the one that a read showed since.
             return Age::Former;
         }

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use pipeline_core::{Emitter, Enrich, Event, Key, Note, Shutdown, Sink, Source};
+use pipeline_core::{Emitter, Enrich, Event, Key, Note, Shutdown, Sink, Source, Version};
 use tokio::sync::{mpsc, watch};
 
 use super::listing::Listing;
@@ -38,7 +38,9 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
             known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
         };
         let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
-        let mut emitter = emitter.knowing(known);
+        let ledger = shared.ledger.clone();
+        let acknowledged = move |key: &Key| ledger.get(key).map_or(Version(0), |record| record.version);
+        let mut emitter = emitter.knowing(known).acknowledging(acknowledged);
         if let Some(table) = &table {
             let listing = Arc::new(Listing::new(table.clone()));
             emitter = emitter.paced(move |emitted| {

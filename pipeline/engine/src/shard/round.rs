@@ -110,7 +110,8 @@ impl Round {
         self.flying += 1;
         self.record = Record::sending(self.record.take(), &report, None);
         let known = self.record.as_ref().filter(|record| record.uid == report.uid);
-        let counter = known.map_or(0, |record| record.counter(report.entity));
+        let counter =
+            known.map_or_else(|| Record::first(report.version), |record| record.counter(report.entity));
         Some((report, counter))
     }
 

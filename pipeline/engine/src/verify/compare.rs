@@ -40,8 +40,9 @@ pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u
     // A resource of which nothing was remembered began where the record's counters begin.
     let since = |before: Option<&Record>, after: &Record| {
         let moved = |entity| {
-            let began = before.map_or(0, |before| before.counter(entity));
-            u64::from(after.counter(entity).saturating_sub(began))
+            let now = after.counter(entity);
+            let moved = before.map(|before| now.saturating_sub(before.counter(entity)));
+            u64::from(moved.unwrap_or_else(|| Record::counted(now)))
         };
         let resources = after.resources.iter().map(|row| moved(Entity::Resource(row.id)));
         moved(Entity::Application) + resources.sum::<u64>()

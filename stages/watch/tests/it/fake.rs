@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
 use axum::body::Body;
@@ -38,6 +39,8 @@ impl Asked {
     pub(crate) fn kind(&self) -> &'static str {
         if self.get("watch") == Some("true") {
             "watch"
+        } else if self.get("fieldSelector").is_some() {
+            "newest"
         } else if self.path.ends_with("/applications") {
             "list"
         } else {
@@ -93,6 +96,8 @@ pub(crate) fn stream() -> (Feed, Answer) {
 pub(crate) struct Fake {
     pub(crate) address: SocketAddr,
     asked: Arc<Mutex<Vec<Asked>>>,
+    /// The newest version of its store, as a list of nothing says it.
+    pub(crate) newest: Arc<AtomicU64>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -134,14 +139,16 @@ impl Fake {
         L::Addr: std::fmt::Debug,
     {
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let state = (asked.clone(), Arc::new(Mutex::new(handler)));
+        // A store that has counted far, unless the test says otherwise.
+        let newest = Arc::new(AtomicU64::new(1 << 50));
+        let state = (asked.clone(), Arc::new(Mutex::new(handler)), newest.clone());
         let app = Router::new().fallback(move |request: Request| {
-            let (log, handler) = state.clone();
+            let (log, handler, newest) = state.clone();
             let (parts, _) = request.into_parts();
-            async move { answer(&log, &handler, parts).await }
+            async move { answer(&log, &handler, &newest, parts).await }
         });
         let task = tokio::spawn(async move { serve(listener, app).await.unwrap() });
-        Self { address, asked, task }
+        Self { address, asked, newest, task }
     }
 
     pub(crate) fn asked(&self, kind: &str) -> Vec<Asked> {
@@ -149,7 +156,12 @@ impl Fake {
     }
 }
 
-async fn answer(log: &Mutex<Vec<Asked>>, handler: &Mutex<Handler>, request: Parts) -> Response {
+async fn answer(
+    log: &Mutex<Vec<Asked>>,
+    handler: &Mutex<Handler>,
+    newest: &AtomicU64,
+    request: Parts,
+) -> Response {
     let query = request.uri.query().unwrap_or_default();
     let mut asked = Asked {
         path: request.uri.path().to_owned(),
@@ -165,7 +177,10 @@ async fn answer(log: &Mutex<Vec<Asked>>, handler: &Mutex<Handler>, request: Part
         let mut log = log.lock().unwrap();
         asked.nth = log.iter().filter(|before| before.kind() == asked.kind()).count();
         log.push(asked.clone());
-        (handler.lock().unwrap())(&asked)
+        match asked.kind() {
+            "newest" => list(newest.load(Ordering::Relaxed), &[]),
+            _ => (handler.lock().unwrap())(&asked),
+        }
     };
     let status = |code| StatusCode::from_u16(code).unwrap();
     match answer {

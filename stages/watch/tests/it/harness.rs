@@ -1,9 +1,12 @@
 //! Runs the watch against the fake and collects what it gives.
 
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid};
+use pipeline_core::{
+    Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid, Version,
+};
 use pipeline_redact::Redactor;
 use stages_watch::{ApplicationWatch, Cluster, Config, Deps};
 use tokio::sync::mpsc;
@@ -68,6 +71,23 @@ impl Run {
         known: &[(&str, &str)],
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
     ) -> Self {
+        Self::of(config, known, wants, |_| Version(0)).await
+    }
+
+    /// The ledger remembers these versions.
+    pub(crate) async fn remembering(config: Config, known: &[(&str, &str, u64)]) -> Self {
+        let versions: HashMap<Key, Version> =
+            known.iter().map(|(key, _, version)| (Key::parse(key).unwrap(), Version(*version))).collect();
+        let known: Vec<_> = known.iter().map(|(key, uid, _)| (*key, *uid)).collect();
+        Self::of(config, &known, |_| true, move |key| versions.get(key).copied().unwrap_or_default()).await
+    }
+
+    async fn of(
+        config: Config,
+        known: &[(&str, &str)],
+        wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
+        acknowledged: impl Fn(&Key) -> Version + Send + Sync + 'static,
+    ) -> Self {
         let (watch, seen, samples) = build(config).await;
         let (to_shard, events) = mpsc::channel(10_000);
         let (to_notes, notes) = mpsc::unbounded_channel();
@@ -83,7 +103,7 @@ impl Run {
         );
         let paced: Arc<Mutex<Vec<u64>>> = Arc::default();
         let asked = paced.clone();
-        let out = out.paced(move |emitted| {
+        let out = out.acknowledging(acknowledged).paced(move |emitted| {
             asked.lock().unwrap().push(emitted);
             std::future::ready(())
         });

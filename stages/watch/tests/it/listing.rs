@@ -182,8 +182,8 @@ async fn a_list_that_failed_half_way_deletes_nothing() {
             Answer::Raw(200, "{\"metadata\":{\"resourceVersion\":\"9\"},\"items\":[{\"a\":".to_owned())
         }
         ("list", 7) => Answer::Raw(200, "<html>sign in</html>".to_owned()),
-        ("list", 9) => page(9, "100", &[]),
-        ("list", 11) => page(9, "", &[]).without_version(),
+        ("list", 9) => page(900, "100", &[]),
+        ("list", 11) => page(900, "", &[]).without_version(),
         ("list", _) => paged(asked, 900, &items),
         _ => Answer::Hang,
     })

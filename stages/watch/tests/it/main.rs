@@ -13,5 +13,6 @@ mod listing;
 mod proxy;
 mod reach;
 mod read;
+mod restored;
 mod said;
 mod survey;

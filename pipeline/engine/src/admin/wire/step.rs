@@ -118,7 +118,7 @@ impl Moment {
             at: rounded(at),
             app: trace.key.to_string(),
             shard,
-            version: trace.version.0,
+            version: trace.version.number(),
             trace: format!("{:032x}", trace.trace),
             step: trace.step.into(),
         }

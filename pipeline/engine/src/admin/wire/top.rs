@@ -232,7 +232,7 @@ impl Event {
         Self {
             app: event.key.to_string(),
             shard,
-            version: event.version.0,
+            version: event.version.number(),
             trace: format!("{:032x}", event.trace),
             at: rounded(event.at),
             seconds: event.took.as_secs_f64(),
@@ -284,7 +284,7 @@ fn failing(shard: u32, app: &Ranked<top::Failing>) -> Failing {
         parked: app.detail.parked,
         reason: last.map_or("", |last| last.reason.as_str()).to_owned(),
         at: last.map_or(Timestamp::UNIX_EPOCH, |last| rounded(last.at)),
-        version: last.map_or(0, |last| last.version.0),
+        version: last.map_or(0, |last| last.version.number()),
         trace: format!("{:032x}", last.map_or(0, |last| last.trace)),
     }
 }

@@ -380,3 +380,29 @@ fn one_busy_key_cannot_take_the_queue() {
     bench.take(state("other", 30));
     assert_eq!(bench.counts().queued, 4);
 }
+
+#[test]
+fn a_restored_store_is_believed_whatever_was_acknowledged_or_over_before() {
+    let mut bench = Bench::new(small());
+    let restored = |version: u64| Event { version: Version(version).in_era(1), ..state("x", 0) };
+    bench.take(state("x", 50));
+    bench.end("x", ACKED);
+    // Older by its number alone; then as any other of its era.
+    bench.take(restored(20));
+    assert_eq!(bench.starts.len(), 1);
+    bench.end("x", ACKED);
+    bench.take(restored(20));
+    bench.take(state("x", 60));
+    assert_eq!((bench.starts.len(), bench.counts().stale), (0, 2));
+
+    // A read shows that it is over; the snapshot shows it once more, and what happens to it afterwards.
+    bench.step(Input::Replay { key: key("x"), uid: None });
+    bench.read("x", gone());
+    bench.end("x", ACKED);
+    let again = |version: u64| Event { version: Version(version).in_era(2), ..state("x", 0) };
+    for version in [10, 11] {
+        bench.take(again(version));
+        assert_eq!(bench.starts.len(), 1, "{version}");
+        bench.end("x", ACKED);
+    }
+}

@@ -24,8 +24,10 @@ pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> O
         (None, Some(_)) => Some(Difference::Unlisted),
         (Some(listed), Some(known)) if listed.uid != known.uid => Some(Difference::Recreated),
         (Some(listed), Some(known)) => {
-            let may_differ = listed.may_drift || known.version < listed.version || !is_whole(known);
-            may_differ.then_some(Difference::Newer)
+            // What a restored store shows as it was before has been compared when the era began, and was left as it is.
+            let newer =
+                known.version < listed.version && known.version.number() != listed.version.number();
+            (listed.may_drift || newer || !is_whole(known)).then_some(Difference::Newer)
         }
     }
 }

@@ -253,9 +253,8 @@ pub async fn program(given: Option<&Path>) -> anyhow::Result<PathBuf> {
 /// # Errors
 /// When it can neither be built nor found.
 pub async fn binary() -> anyhow::Result<PathBuf> {
-    if let Some(program) = std::env::var_os(PROGRAM).map(PathBuf::from) {
-        anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
-        return Ok(program);
+    if let Some(program) = std::env::var_os(PROGRAM) {
+        return named(program.into());
     }
     let here = std::env::current_exe().context("find this program")?;
     let mut folder = here.parent().context("the folder of this program")?;
@@ -294,6 +293,12 @@ fn profile(folder: &Path) -> &OsStr {
     }
 }
 
+/// The binary that the environment names.
+fn named(program: PathBuf) -> anyhow::Result<PathBuf> {
+    anyhow::ensure!(program.is_file(), "there is no {}, which {PROGRAM} names", program.display());
+    Ok(program)
+}
+
 async fn has_make() -> bool {
     let asked =
         Command::new("make").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status().await;
@@ -326,6 +331,14 @@ mod tests {
         assert_eq!(served_at(line), Some("127.0.0.1:4321".parse().unwrap()));
         assert_eq!(served_at(r#"{"fields":{"message":"listed","address":"127.0.0.1:1"}}"#), None);
         assert_eq!(served_at("no json"), None);
+    }
+
+    #[test]
+    fn a_binary_that_is_named_is_taken_if_it_is_there() {
+        let here = std::env::current_exe().unwrap();
+        assert_eq!(named(here.clone()).unwrap(), here);
+        let error = named("/nowhere/gitops-runtime".into()).unwrap_err().to_string();
+        assert_eq!(error, "there is no /nowhere/gitops-runtime, which LOADTEST_PROGRAM names");
     }
 
     #[test]

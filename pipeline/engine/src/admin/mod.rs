@@ -58,7 +58,6 @@ const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
 /// Whoever listens longer than this begins anew.
 const DAY: Duration = Duration::from_secs(24 * 3600);
 const BOUNDS: Bounds = Bounds {
-    spare: 0,
     head_timeout: Duration::from_secs(10),
     connection_age: DAY,
     grace: Duration::from_secs(2),

@@ -14,20 +14,23 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use pipeline_core::Shutdown;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
+
+use super::places::{Answer, Place, Places};
 
 /// Bytes of a request's line and headers.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
-/// Whoever has a spare place has this long to send its request's head.
-const SPARE_HEAD: Duration = Duration::from_secs(2);
+
+/// A connection that gives its place up has this long to write what it was answered.
+const LEAVING: Duration = Duration::from_secs(1);
 
 /// What a client may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,10 +41,9 @@ pub(crate) struct Bounds {
     pub(crate) connection_age: Duration,
     /// Answers under way when the process stops have this long.
     pub(crate) grace: Duration,
-    /// Connections at a time; more wait to be accepted.
+    /// Connections at a time; one more takes the place of the one that has been idle the longest, or waits where all are
+    /// being answered.
     pub(crate) connections: usize,
-    /// So many beyond that, each for one request whose head comes at once: a probe gets its answer whoever holds all others.
-    pub(crate) spare: usize,
 }
 
 /// Where connections come from.
@@ -71,20 +73,13 @@ impl Listen for UnixListener {
 
 /// Answers whoever connects, until `stop`.
 pub(crate) async fn serve<L: Listen>(listener: L, pages: Router, bounds: Bounds, stop: Shutdown) {
-    let places = Arc::new(Semaphore::new(bounds.connections.max(1)));
-    let spare = Arc::new(Semaphore::new(bounds.spare));
-    let brief = Bounds { head_timeout: bounds.head_timeout.min(SPARE_HEAD), ..bounds };
+    let places = Places::new(bounds.connections);
     let tasks = TaskTracker::new();
     let accepting = async {
         loop {
-            let (place, bounds, keeps) = tokio::select! {
-                biased;
-                Ok(place) = places.clone().acquire_owned() => (place, bounds, true),
-                Ok(place) = spare.clone().acquire_owned() => (place, brief, false),
-                else => return,
-            };
             let stream = accept(&listener).await;
-            tasks.spawn(converse(stream, pages.clone(), (bounds, keeps), stop.clone(), place));
+            let place = places.take().await;
+            tasks.spawn(converse(stream, pages.clone(), bounds, stop.clone(), place));
         }
     };
     tokio::select! {
@@ -112,34 +107,39 @@ async fn accept<L: Listen>(listener: &L) -> L::Stream {
     }
 }
 
-/// One connection, for several requests if it `keeps`, until its client, its age or the process ends it.
+/// One connection, until its client, its age or the process ends it.
 async fn converse(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     pages: Router,
-    (bounds, keeps): (Bounds, bool),
+    bounds: Bounds,
     stop: Shutdown,
-    place: OwnedSemaphorePermit,
+    place: Place,
 ) {
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(bounds.head_timeout).max_buf_size(HEAD_BYTES);
-    http.keep_alive(keeps);
-    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), TowerToHyperService::new(pages)));
-    let ended = tokio::select! {
-        result = connection.as_mut() => Some(result),
-        () = stop.cancelled() => None,
-        () = tokio::time::sleep(bounds.connection_age) => None,
+    let (place, pages) = (Arc::new(place), TowerToHyperService::new(pages));
+    let pages = service_fn(|request| {
+        let (busy, answer) = (place.busy(), pages.call(request));
+        async { answer.await.map(|response: Response| response.map(|body| Answer::new(body, busy))) }
+    });
+    let mut connection = pin!(http.serve_connection(TokioIo::new(stream), pages));
+    let (ended, grace) = tokio::select! {
+        result = connection.as_mut() => (Some(result), bounds.grace),
+        () = stop.cancelled() => (None, bounds.grace),
+        () = tokio::time::sleep(bounds.connection_age) => (None, bounds.grace),
+        // Nothing was asked, or everything was answered: what was written last may still leave.
+        () = place.lost() => (None, bounds.grace.min(LEAVING)),
     };
     let ended = match ended {
         Some(result) => Some(result),
         None => {
             connection.as_mut().graceful_shutdown();
-            tokio::time::timeout(bounds.grace, connection).await.ok()
+            tokio::time::timeout(grace, connection).await.ok()
         }
     };
     if let Some(Err(error)) = ended {
         tracing::debug!(%error, "a connection ended early");
     }
-    drop(place);
 }
 
 /// Makes an answer within `timeout`, or says that it was not; no answer is kept by whoever passes it on.

@@ -8,6 +8,7 @@
 
 pub(crate) mod connections;
 mod pages;
+mod places;
 pub(crate) mod status;
 
 use std::io::ErrorKind;
@@ -41,10 +42,8 @@ pub struct ServeConfig {
     pub connection_age: Duration,
     /// Answers under way when the process stops have this long.
     pub grace: Duration,
-    /// Connections at a time.
+    /// Connections at a time; one more takes the place of the one that has been idle the longest.
     pub connections: usize,
-    /// So many beyond that, each for one request that comes at once, as a probe's does; more wait to be accepted.
-    pub spare: usize,
     /// Serve `/metrics` and nothing else.
     pub metrics_only: bool,
 }
@@ -61,7 +60,6 @@ impl ServeConfig {
             connection_age: Duration::from_secs(300),
             grace: Duration::from_secs(5),
             connections: 256,
-            spare: 16,
             metrics_only: false,
         }
     }
@@ -197,7 +195,6 @@ impl Service for Server {
             connection_age: config.connection_age,
             grace: config.grace,
             connections: config.connections,
-            spare: config.spare,
         };
         connections::serve(listener, pages, bounds, stop).await;
         Ok(())

@@ -399,28 +399,59 @@ async fn idle_clients_do_not_keep_others_out() {
     running.stop().await;
 }
 
+/// Half of them have said nothing yet, the others have had an answer and ask nothing more.
 #[tokio::test]
-async fn a_probe_is_answered_while_idle_clients_hold_every_connection() {
-    let patience = Duration::from_secs(60);
-    let config = ServeConfig { head_timeout: patience * 60, connection_age: patience * 60, ..config() };
-    let places = config.connections;
-    let running = run(config).await;
+async fn a_probe_is_answered_beside_as_many_idle_connections_as_there_are_places_and_more() {
+    let hour = Duration::from_secs(3600);
+    let running = run(ServeConfig { head_timeout: hour, connection_age: hour, ..config() }).await;
+    running.become_ready();
     let mut idle = Vec::new();
-    for _ in 0..places {
-        idle.push(TcpStream::connect(running.address).await.unwrap());
+    for number in 0..2 * 256 {
+        let mut stream = TcpStream::connect(running.address).await.unwrap();
+        if number % 2 == 0 {
+            stream.write_all(b"GET /readyz HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+            let mut first = [0; 8];
+            let answered = tokio::time::timeout(Duration::from_secs(30), stream.read_exact(&mut first)).await;
+            assert!(answered.is_ok_and(|read| read.is_ok()), "connection {number} is not answered");
+        }
+        idle.push(stream);
     }
-    for _ in 0..places {
-        let probe = tokio::time::timeout(patience, running.get("/healthz")).await;
-        assert_eq!(probe.expect("no answer to the probe"), text(200, "ok\n"));
-    }
-    // Others who say nothing hold spare places for a moment only.
-    for _ in 0..places {
-        idle.push(TcpStream::connect(running.address).await.unwrap());
-    }
-    let probe = tokio::time::timeout(patience, running.get("/healthz")).await;
-    assert_eq!(probe.expect("no answer to the probe"), text(200, "ok\n"));
-    drop(idle);
+    let probe = tokio::time::timeout(Duration::from_secs(30), running.get("/healthz")).await;
+    assert_eq!(probe.map(|(status, _)| status), Ok(200), "the probe is not answered");
     running.stop().await;
+}
+
+/// An answer that is on its way is no idle connection, however many want its place.
+#[tokio::test]
+async fn who_is_being_answered_keeps_its_place() {
+    let pages = Router::new().route(
+        "/",
+        axum::routing::get(async |stop: axum::extract::State<Shutdown>| {
+            stop.cancelled().await;
+            "done"
+        }),
+    );
+    let released = Shutdown::new();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let (address, stop) = (listener.local_addr().unwrap(), Shutdown::new());
+    let hour = Duration::from_secs(3600);
+    let bounds = Bounds { head_timeout: hour, connection_age: hour, grace: hour, connections: 2 };
+    let serving =
+        tokio::spawn(connections::serve(listener, pages.with_state(released.clone()), bounds, stop.clone()));
+    let asked = async || {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(b"GET / HTTP/1.1\r\nhost: a\r\nconnection: close\r\n\r\n").await.unwrap();
+        stream
+    };
+    let (mut one, mut other, mut third) = (asked().await, asked().await, asked().await);
+    released.cancel();
+    for stream in [&mut one, &mut other, &mut third] {
+        let mut answer = String::new();
+        let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_string(&mut answer)).await;
+        assert!(read.is_ok_and(|read| read.is_ok()) && answer.ends_with("done"), "{answer}");
+    }
+    stop.cancel();
+    serving.await.unwrap();
 }
 
 #[tokio::test]

@@ -299,7 +299,7 @@ fn the_third_format_on_disk_is_read() {
     let mut expected = before_the_floor(&sample());
     expected.forget(|_| true);
     assert_eq!(decode(&third), Ok(expected));
-    let mut present = third.clone();
+    let mut present = third;
     present[2 + 16 + 2 + 8 + 8 + 1 + 4 + 2 + 1 + 1] &= !ROW_GONE;
     assert_eq!(decode(&present), Ok(before_the_floor(&sample())));
     let mut later = encode(&sample()).into_vec();

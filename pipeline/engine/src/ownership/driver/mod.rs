@@ -97,6 +97,6 @@ pub fn drive<S: Store>(
     let (refused, from_refused) = mpsc::channel(config.shards.get() as usize);
     let (to_status, status) = watch::channel(Standing::default());
     let driver = Driver::new(config, me, store, post_timeout, to_status);
-    let task = tokio::spawn(driver.run(to_orders, (from_drained, from_refused), stop));
+    let task = tokio::spawn(driver.run(to_orders, from_drained, from_refused, stop));
     Driven { orders, drained, refused, status, task }
 }

@@ -73,7 +73,8 @@ impl<S: Store> Driver<S> {
     pub(super) async fn run(
         mut self,
         out: mpsc::Sender<Order>,
-        (mut drained, mut refused): (mpsc::Receiver<(u32, u64)>, mpsc::Receiver<(u32, u64, Refusal)>),
+        mut drained: mpsc::Receiver<(u32, u64)>,
+        mut refused: mpsc::Receiver<(u32, u64, Refusal)>,
         stop: Shutdown,
     ) {
         let mut ticks = interval(self.config.tick);

@@ -488,7 +488,10 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             behind.as_str(),
             "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by"
         );
-        let like = !bare.starts_with('-')
+        // What is neither quoted nor holds a digit or a sign is a word.
+        let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
+        let like = !word_only
+            && !bare.starts_with('-')
             && if password {
                 shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
             } else {

@@ -175,6 +175,9 @@ impl Marks {
     }
 }
 
+/// Bytes of the longest run in which groups are told from the whole match.
+const GROUPS: usize = 4096;
+
 /// A run, and the rows that concern it, each with its last mark.
 struct Run {
     range: Range<usize>,
@@ -194,16 +197,24 @@ impl Run {
             let Some(last) = last.take() else { continue };
             let Some(row) = ROWS.get(number) else { continue };
             handed += run.len();
-            let Some(hit) = pattern(number).and_then(|pattern| pattern.captures(run)) else { continue };
-            let Some(whole) = (1..hit.len()).find_map(|group| hit.get(group)).or_else(|| hit.get(0)) else {
-                continue;
+            let Some(pattern) = pattern(number) else { continue };
+            // Groups are dear to find: of a long run the whole match is taken.
+            let hit = if run.len() > GROUPS {
+                pattern.find(run).map(|hit| (hit.range(), hit))
+            } else {
+                pattern.captures(run).and_then(|groups| {
+                    let whole = groups.get(0)?;
+                    let secret = (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole);
+                    Some((whole.range(), secret))
+                })
             };
+            let Some((all, whole)) = hit else { continue };
             let mut range = self.range.start + whole.start()..self.range.start + whole.end();
             if super::shape::is_harmless(whole.as_str()) {
                 continue;
             }
             // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
-            let end = hit.get(0).map_or(range.end, |all| self.range.start + all.end());
+            let end = self.range.start + all.end;
             if last >= end {
                 range.end = self.range.end;
             }

@@ -156,11 +156,13 @@ fn is_expression(text: &str) -> bool {
 
 /// A mask: Argo CD's own (`+` signs alone, eight or more), or stars, dots, dashes and the words that stand for one.
 pub(super) fn is_mask(text: &str) -> bool {
-    let plus = text.len() >= 8 && text.bytes().all(|byte| byte == b'+');
-    let signs = text.len() >= 3
-        && ["*", "•", "x", "X", ".", "-", "_", "#", "?"]
-            .iter()
-            .any(|sign| text.replace(*sign, "").is_empty());
+    let Some(first) = text.chars().next() else { return false };
+    if "+*•xX.-_#?".contains(first) {
+        let signs = text.chars().take_while(|letter| *letter == first).count();
+        if signs * first.len_utf8() == text.len() {
+            return signs >= if first == '+' { 8 } else { 3 };
+        }
+    }
     let words = [
         "redacted",
         "masked",
@@ -181,9 +183,8 @@ pub(super) fn is_mask(text: &str) -> bool {
         "{}",
         "[]",
     ];
-    plus || signs
-        || words
-            .contains(&text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase().as_str())
+    let bare = || text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase();
+    text.len() <= 32 && (words.contains(&text) || words.contains(&bare().as_str()))
 }
 
 /// Whether credentials stand in `text` where they are found by themselves: in a URL, or behind a name.

@@ -407,7 +407,7 @@ pub const ROWS: &[Row] = &[
         "oracle-logon",
         "Oracle: user/password@host",
         &["jdbc:oracle:", "@//", "as sysdba"],
-        r"(?i)(?:jdbc:oracle:[a-z]+:[^/@\s]+/([^@\s]+)@|^[a-z][a-z0-9_$]*/([^@\s/]+)@//)",
+        r"(?i)(?:jdbc:oracle:[a-z]+:[^/@\s]+/([^@\s]+)@|^[a-z][a-z0-9_$]*/([^@\s/]+)@//[A-Za-z0-9])",
         ["jdbc:oracle:thin:scott/tiger@db:1521:orcl", "scott/tiger@//db:1521/orcl"],
         ["jdbc:oracle:thin:@db:1521:orcl", "team/app@//"],
     ),

@@ -171,6 +171,16 @@ impl<'t> Scan<'t> {
         head.rsplit('\n').next().unwrap_or_default()
     }
 
+    /// The line above that of `at`, where both are short.
+    fn line_above(&self, at: usize) -> &'t str {
+        let mut from = at.saturating_sub(PAIR);
+        while !self.text.is_char_boundary(from) {
+            from += 1;
+        }
+        let head = self.text.get(from..at).unwrap_or_default();
+        head.trim_end().rsplit('\n').next().unwrap_or_default()
+    }
+
     /// Values beside names. Each name is looked at once, and none within a value that was found.
     fn names(&self, marks: &[usize], found: &mut Vec<Found>) {
         let mut done = 0;
@@ -372,13 +382,7 @@ impl<'t> Scan<'t> {
         let directive = prose::is_directive(name.text);
         let logon =
             ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
-                || name.text == "password"
-                    && self.text.get(..name.start).is_some_and(|head| {
-                        head.trim_end()
-                            .rsplit('\n')
-                            .next()
-                            .is_some_and(|line| line.trim_start().starts_with("login "))
-                    });
+                || name.text == "password" && self.line_above(name.start).trim_start().starts_with("login ");
         if (directive || logon && password)
             && (!prose::is_word_of_prose(text)
                 || alone && head.trim().is_empty()

@@ -166,7 +166,8 @@ impl Content {
             work()
         });
         // That a thread is waited for says nothing of the content.
-        timeout_at(deadline, begun).await.map_err(|_| Unworked::NoPlace)?.unwrap_or_default();
+        // It never began where the runtime is shut down, which its end tells below.
+        let _ = timeout_at(deadline, begun).await.map_err(|_| Unworked::NoPlace)?;
         match timeout(self.time, working).await {
             Ok(Ok(result)) => Ok(result),
             Ok(Err(ended)) => match ended.try_into_panic() {

@@ -425,6 +425,6 @@ pub const ROWS: &[Row] = &[
         &["@"],
         r"^(?:[A-Za-z0-9_.-]+=)?[A-Za-z0-9_.-]{1,64}:([^\s@/:]{3,}|[^\s@/]*[0-9][^\s@/]*)@[A-Za-z0-9_.-]+(?::[0-9]{2,5}(?:[/?].*)?|/[^\s:]*)$",
         ["app:hunter2@db:5432", "admin:pw12@cache.example:6379/0"],
-        ["git@github.com:org/repo.git", "app:1.2@sha256:0123"],
+        ["git@github.com:org/repo.git", "app:1.2@sha256:9f8e7d6c5b4a39281706f5e4d3c2b1a0"],
     ),
 ];

@@ -198,6 +198,11 @@ impl<'t> Scan<'t> {
             let start = start + usize::from(escaped && end > start + 1);
             let from = start.max(end.saturating_sub(NAME));
             let Some(text) = self.text.get(from..end) else { continue };
+            // Most words stand before nothing that could give them a value.
+            let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
+            if !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(')) {
+                continue;
+            }
             let class = match names::classify(text) {
                 Class::Plain => self.class_of_words(text, start),
                 class => class,

@@ -115,7 +115,8 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
             .bytes()
             .take_while(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || *byte == b'_')
             .count();
-        let bare = inner.bytes().nth(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && byte != b'$');
+        let bare =
+            inner.as_bytes().get(length).is_none_or(|byte| !byte.is_ascii_alphanumeric() && *byte != b'$');
         let begins = inner.starts_with(|letter: char| letter.is_ascii_uppercase() || letter == '_');
         return (begins && bare && length >= 2).then_some(at + 1 + length);
     }

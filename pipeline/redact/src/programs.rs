@@ -246,7 +246,7 @@ impl Arguments {
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-                (!password.is_empty() && !(ids(user) && ids(password)) && !shape::is_harmless(password))
+                (!(password.is_empty() || shape::is_harmless(password) || ids(user) && ids(password)))
                     .then_some(whole)
             }
         }

@@ -353,7 +353,7 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     if names::is_password(name) {
         return count >= 3 && function && line.split_whitespace().take(12).all(is_letters);
     }
-    count >= 2 && words.take(2).all(|word| is_letters(word)) || function
+    count >= 2 && words.take(2).all(is_letters) || function
 }
 
 const FUNCTION: &[&str] = &[

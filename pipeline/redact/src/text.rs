@@ -83,7 +83,7 @@ fn apart(text: &str, mut found: Vec<Found>, digests: &[usize]) -> Vec<Found> {
     for next in found {
         match all.last_mut() {
             Some(last) if next.range.start < last.range.end => {
-                last.range.end = last.range.end.max(next.range.end)
+                last.range.end = last.range.end.max(next.range.end);
             }
             _ => all.push(next),
         }
@@ -318,12 +318,10 @@ impl<'t> Scan<'t> {
             Class::Key => shape::is_key(text) && !shape::is_switch(text),
             Class::Link => !shape::is_harmless(text) && shape::is_secret_link(text),
             _ => {
-                !shape::is_harmless(text)
-                    && !shape::is_switch(text)
-                    && !prose::is_state(text)
-                    && !prose::is_label(text)
-                    && !(names::is_checksum(name.text) && shape::is_hash(text))
-                    && !names::names_object(name.text, text)
+                let checksum = names::is_checksum(name.text) && shape::is_hash(text);
+                let harmless = shape::is_harmless(text) || shape::is_switch(text);
+                let told = prose::is_state(text) || prose::is_label(text);
+                !(checksum || harmless || told || names::names_object(name.text, text))
             }
         };
         secret.then_some(value)

@@ -494,10 +494,9 @@ fn names_secret(name: &str, value: &Value) -> bool {
         Class::Secret => match value {
             Value::Object(_) | Value::Array(_) => !(names::may_refer(name) && shape::is_reference(value)),
             Value::String(text) => {
-                !(names::is_locator(name) && shape::holds_logon(text))
-                    && !names::names_object(name, text)
-                    && !(names::is_checksum(name) && shape::is_hash(text))
-                    && !tells(name, value)
+                let locator = names::is_locator(name) && shape::holds_logon(text);
+                let checksum = names::is_checksum(name) && shape::is_hash(text);
+                !(locator || checksum || names::names_object(name, text) || tells(name, value))
             }
             _ => true,
         },

@@ -1,6 +1,6 @@
 //! Samples in the shapes of popular programs: of those with secrets every secret must be gone, of the others
 //! everything that is named must survive. `rules` was made with the rules, `field` by somebody who had not seen them.
-#![expect(clippy::expect_used, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
+#![expect(clippy::panic, clippy::unwrap_used, clippy::print_stdout, reason = "a test")]
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -92,9 +92,9 @@ fn run(corpus: &str) -> (f64, f64, usize, usize) {
                 }
             }
             if sample.gone.is_empty() {
-                harmless += 1
+                harmless += 1;
             } else {
-                secrets += 1
+                secrets += 1;
             }
             for word in &sample.kept {
                 let lost = out.iter().find(|out| !out.contains(word.as_str()));

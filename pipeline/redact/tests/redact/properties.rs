@@ -254,3 +254,29 @@ fn megabytes_are_scanned_in_one_pass() {
     // Quadratic work would take minutes here.
     assert!(start.elapsed().as_secs() < 30, "{:?}", start.elapsed());
 }
+
+#[test]
+fn what_once_froze_the_process_comes_back_to_the_byte() {
+    let redactor = redactor();
+    for one in ["eyJ-", "AKIA-", "://", "password-", "-----BEGIN ", "value="] {
+        let bomb = one.repeat(240_000 / one.len());
+        assert_eq!(redactor.text(&bomb), bomb, "{one}");
+        let object = json!({"kind": "ConfigMap", "data": {"a": bomb}}).to_string();
+        assert_eq!(redactor.manifest(&object), object, "{one}");
+    }
+}
+
+#[test]
+fn what_unpacks_to_more_than_is_looked_into_is_sealed() {
+    use std::io::Write as _;
+
+    use base64::Engine as _;
+
+    let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..64 {
+        packed.write_all(&[b'a'; 1_000_000]).unwrap();
+    }
+    let text = base64::engine::general_purpose::STANDARD.encode(packed.finish().unwrap());
+    let object = json!({"kind": "ConfigMap", "data": {"a": text}}).to_string();
+    assert!(!redactor().manifest(&object).contains(&text));
+}

@@ -67,6 +67,7 @@ fn text(verified: &Verified) -> String {
         ("recreated", "in the cluster in another life than the reported one", &verified.recreated),
         ("gone", "reported, and not in the cluster any more", &verified.gone),
         ("newer", "in the cluster in a newer state, or not reported for certain", &verified.newer),
+        ("drifted", "not in sync, and changed without a newer state", &verified.drifted),
         ("differs", "the receiver holds something else", &differs),
         ("parked", "refused for good: see gitops-runtime parked list", &verified.parked),
         ("unread", "not to be read, or not in time: nothing is known of it", &verified.unread),

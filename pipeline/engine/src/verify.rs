@@ -75,10 +75,12 @@ pub struct Verified {
     pub recreated: Found,
     /// Acknowledged, and not in the cluster any more.
     pub gone: Found,
-    /// In the cluster in a newer state than the acknowledged one, or not in sync, so that what is reported of them may
-    /// change without a newer state, or not acknowledged as a whole, or of which it is not known what the receiver holds.
-    /// They are read again; most turn out to be unchanged.
+    /// In the cluster in a newer state than the acknowledged one, or not acknowledged as a whole, or of which it is not
+    /// known what the receiver holds. They are read again; most turn out to be unchanged.
     pub newer: Found,
+    /// In the acknowledged state, and changed all the same: what is not in sync was read again, and was reported. Without a
+    /// repair nobody looks.
+    pub drifted: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
     pub receiver_differs: Option<Found>,
     /// Why the receiver could not be asked, if it could not.
@@ -216,6 +218,7 @@ fn say(verified: &Answer) {
             recreated = found.recreated.total,
             gone = found.gone.total,
             newer = found.newer.total,
+            drifted = found.drifted.total,
             receiver_differs = found.receiver_differs.as_ref().map(|found| found.total),
             reports = found.reports,
             still_different = found.still_different.total,

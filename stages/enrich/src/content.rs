@@ -45,7 +45,9 @@ impl Default for Config {
 /// Is called where work on the content of an application begins that is not small, in the thread that does it; for whoever
 /// wants to hold it up.
 #[derive(Clone, Default)]
-pub struct Probe(Option<Arc<dyn Fn(&Key) + Send + Sync>>);
+pub struct Probe(Option<Arc<Tell>>);
+
+type Tell = dyn Fn(&Key) + Send + Sync;
 
 impl Probe {
     /// Calls `probe`.

@@ -58,6 +58,7 @@ struct Findings {
     recreated: BTreeSet<Key>,
     gone: BTreeSet<Key>,
     newer: BTreeSet<Key>,
+    may_drift: BTreeSet<Key>,
     parked: BTreeSet<Key>,
     unread: BTreeSet<Key>,
     busy: BTreeSet<Key>,
@@ -75,6 +76,7 @@ impl Findings {
             Difference::Recreated => &mut self.recreated,
             Difference::Unlisted => &mut self.gone,
             Difference::Newer => &mut self.newer,
+            Difference::MayDrift => &mut self.may_drift,
         };
         set.insert(key);
     }
@@ -127,9 +129,15 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         };
         let mut still: BTreeSet<Key> = found.different().union(&differs).cloned().collect();
         if !self.options.dry {
-            let keys: BTreeSet<Key> = still.union(&found.newer).cloned().collect();
+            let mut keys: BTreeSet<Key> = still.union(&found.newer).cloned().collect();
             verified.repaired = keys.len();
-            verified.reports = self.repair(&keys, &differs, &mut found).await;
+            keys.extend(found.may_drift.iter().cloned());
+            let reports = self.repair(&keys, &differs, &mut found).await;
+            let drifted = |key: &&Key| reports.get(*key).is_some_and(|reports| *reports > 0);
+            let drifted: BTreeSet<Key> = found.may_drift.iter().filter(drifted).cloned().collect();
+            verified.repaired += drifted.len();
+            verified.drifted = Found::of(&drifted);
+            verified.reports = reports.values().sum();
             still = self.compare_again(&keys, &differs, &mut found, &mut verified).await;
         }
         verified.parked = Found::of(&found.parked);
@@ -160,7 +168,7 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
             match self.differs(&key, listed.get(&key)) {
                 None => {}
                 // Read again in any case, when it is repaired.
-                Some(Difference::Newer) => found.add(key, Difference::Newer),
+                Some(what @ (Difference::Newer | Difference::MayDrift)) => found.add(key, what),
                 Some(_) => sure.push(key),
             }
         }
@@ -298,20 +306,26 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         Ok(Some(differing))
     }
 
-    /// Has the applications read and reported again, and waits until that is done. Gives the reports of them that were
+    /// Has the applications read and reported again, and waits until that is done. Gives how many reports of each were
     /// acknowledged meanwhile.
-    async fn repair(&self, keys: &BTreeSet<Key>, whole: &BTreeSet<Key>, found: &mut Findings) -> u64 {
-        let mut before: BTreeMap<&Key, Option<Record>> = BTreeMap::new();
+    async fn repair(
+        &self,
+        keys: &BTreeSet<Key>,
+        whole: &BTreeSet<Key>,
+        found: &mut Findings,
+    ) -> BTreeMap<Key, u64> {
+        let mut before: BTreeMap<Key, Option<Record>> = BTreeMap::new();
         for (done, key) in keys.iter().enumerate() {
             self.say("repairing", done, keys.len());
-            before.insert(key, self.shared.ledger.get(key));
+            before.insert(key.clone(), self.shared.ledger.get(key));
             self.handle.replay(key, whole.contains(key)).await;
         }
         self.rest(keys.iter().cloned().collect(), self.time.deadline, found).await;
-        let told = before
-            .iter()
-            .map(|(key, before)| acknowledged(before.as_ref(), self.shared.ledger.get(key).as_ref()));
-        told.sum()
+        let reports = before.into_iter().map(|(key, before)| {
+            let reports = acknowledged(before.as_ref(), self.shared.ledger.get(&key).as_ref());
+            (key, reports)
+        });
+        reports.collect()
     }
 
     /// What is different even now, of what was found.

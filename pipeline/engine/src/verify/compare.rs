@@ -11,9 +11,10 @@ pub(super) enum Difference {
     Recreated,
     /// Remembered, and not in the list. Whether it is gone must be asked: the list holds what is watched alone.
     Unlisted,
-    /// Its state may be newer than what was acknowledged, or what is reported of it may have changed without one, or
-    /// nothing is sure of what the receiver holds.
+    /// Its state may be newer than what was acknowledged, or nothing is sure of what the receiver holds.
     Newer,
+    /// What is reported of it may have changed without a newer state: only reading it again tells.
+    MayDrift,
 }
 
 /// Compares what a list said of an application with what is remembered by now, which may be newer.
@@ -25,9 +26,11 @@ pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> O
         (Some(listed), Some(known)) if listed.uid != known.uid => Some(Difference::Recreated),
         (Some(listed), Some(known)) => {
             // What a restored store shows as it was before has been compared when the era began, and was left as it is.
-            let newer =
-                known.version < listed.version && known.version.number() != listed.version.number();
-            (listed.may_drift || newer || !is_whole(known)).then_some(Difference::Newer)
+            let newer = known.version < listed.version && known.version.number() != listed.version.number();
+            match newer || !is_whole(known) {
+                true => Some(Difference::Newer),
+                false => listed.may_drift.then_some(Difference::MayDrift),
+            }
         }
     }
 }

@@ -55,7 +55,8 @@ async fn until(client: &Client, wanted: Option<Reason>) {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(Duration::from_secs(60), asked).await.expect("the file is followed");
+    let followed = tokio::time::timeout(Duration::from_secs(60), asked).await;
+    assert!(followed.is_ok(), "the file is not followed");
 }
 
 #[tokio::test]

@@ -77,7 +77,7 @@ fn what_the_cluster_counts_is_no_drift_and_what_is_in_sync_cannot_drift() {
 fn an_event_shows_the_drift_beside_what_else_it_shows() {
     let app = drifted(2);
     let known = reported(&app);
-    let mut later = app.clone();
+    let mut later = app;
     later["metadata"]["resourceVersion"] = json!("11");
     later["spec"]["syncPolicy"] = json!({});
     let (moved, _) = run(&event(&later), Some(&known), states("two", "wanted", 1));
@@ -116,7 +116,7 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
     };
     let (quiet, _) = run(&refreshed(&app), Some(&known), failing);
     assert_eq!((quiet.filtered, quiet.owed), (Some(Filtered::ReconciledOnly), Some(Again::Incomplete)));
-    let mut later = app.clone();
+    let mut later = app;
     later["status"]["sync"]["revision"] = json!("2");
     let upstream = settings(RawManifests::Absent);
     let (waits, _) = run_with(&event(&later), Some(&known), &upstream, Duration::ZERO, failing);

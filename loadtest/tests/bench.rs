@@ -83,7 +83,9 @@ async fn a_scenario_of_a_file_is_measured_and_a_missed_bound_fails_it() {
     assert!(run.correct.holds(), "{table}");
     assert_eq!((run.scenario.as_str(), run.about.as_str()), ("small", "A few changes"));
     assert_eq!(figure(run, "applications reported at the start").unwrap().value, 20.0);
-    assert_eq!(figure(run, "reports a change").unwrap().value, 2.0, "{table}");
+    // A state that is read while the next change is made shows both, and the first one's report tells the second.
+    let reports = figure(run, "reports a change").unwrap().value;
+    assert!((1.0..=3.0).contains(&reports), "{table}");
     let calls = figure(run, "Argo CD calls a change, but one a new commit").unwrap().value;
     assert!((1.0..=3.0).contains(&calls), "{table}");
     assert!(

@@ -33,7 +33,7 @@ pub(super) fn report(object: &Value, app: &str) -> String {
 pub(super) fn application(name: &str, version: u64) -> String {
     let object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {
         "name": name, "namespace": "argocd", "uid": "u", "resourceVersion": version.to_string(),
-    }});
+    }, "status": {"resources": [{"version": "v1", "kind": "ConfigMap", "namespace": name, "name": "cm"}]}});
     report(&object, "")
 }
 

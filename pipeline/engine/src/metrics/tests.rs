@@ -88,7 +88,7 @@ fn what_is_counted_is_shown() {
         ("parked_total{reason=\"refused\"}", 1.0),
         ("report_latency_seconds_bucket{le=\"0.025\"}", 0.0),
         ("report_latency_seconds_bucket{le=\"0.05\"}", 1.0),
-        ("watch_restarts_total", 15.0),
+        ("watch_restarts_total", 16.0),
         ("malformed_objects_total", 1.0),
         ("listed_objects", 2.0),
         ("lists_total", 1.0),

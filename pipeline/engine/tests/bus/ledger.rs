@@ -211,19 +211,19 @@ async fn claims_that_refuse_a_process_are_found_without_claiming() {
     claim(&replica(&server).await, 0, 1).await;
     assert_eq!(found(Some("platform")).await, [""; 0]);
     for (key, value) in [
-        ("claim.platform.1", r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
+        ("claim.platform.1", r#"{"format":8,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
         ("claim.platform.2", r#"{"format":2,"epoch":1,"ledger":"x","sharding":"jump:\u001b5"}"#),
         ("claim.platform.3", "garbage: everything is reported again"),
-        ("claim.other.3", r#"{"format":4,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
+        ("claim.other.3", r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
     ] {
         bucket.put(key, value.into(), Expect::Anything).await.unwrap();
     }
     let ours = [
-        "claim of shard 1 of the ledger: format is 3, and should be 2 or less",
+        "claim of shard 1 of the ledger: format is 8, and should be 3 or less",
         "claim of shard 2 of the ledger: sharding is jump:\\u{1b}5, and should be jump:4",
     ];
     assert_eq!(found(Some("platform")).await, ours);
-    let other = "claim of shard 3 of the ledger: format is 4, and should be 2 or less";
+    let other = "claim of shard 3 of the ledger: format is 9, and should be 3 or less";
     assert_eq!(found(None).await, [ours[0], ours[1], other]);
 }
 

@@ -82,7 +82,9 @@ impl Enrich for Enricher {
                 known.resource(id).is_none_or(|row| row.content != report.content || row.unsure)
             }
         };
-        let states = entities.map(|entity| self.report(event, entity, u64::from(owed)));
+        // What was missing is there by now.
+        let completed = owed && known.is_some_and(Record::is_owed);
+        let states = entities.map(|entity| self.report(event, entity, u64::from(completed)));
         reports.extend(states.filter(differs));
         let owes = !owed && self.owes.lock().unwrap().contains(&event.key);
         let settle = Settle {

@@ -1,5 +1,7 @@
 //! What outlives the process beside acknowledgements: ends of operations, deletions, what was refused for good.
 
+use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,12 +21,24 @@ pub(crate) async fn open(directory: &Path) -> Ledger {
     tokio::task::spawn_blocking(|| Ledger::open(path, LedgerOptions::new("receiver")).unwrap()).await.unwrap()
 }
 
-/// What the disk holds at this moment, as if the process were killed now.
+/// What a process that is killed now leaves on disk. Files are read until two readings in a row are equal: one that is
+/// written while it is read would be an image that no kill leaves.
 pub(crate) fn crash(directory: &Path) -> TempDir {
+    let read = || -> BTreeMap<OsString, Vec<u8>> {
+        let files = std::fs::read_dir(directory).unwrap().map(Result::unwrap);
+        files.filter_map(|file| Some((file.file_name(), std::fs::read(file.path()).ok()?))).collect()
+    };
+    let mut files = read();
+    loop {
+        let again = read();
+        if again == files {
+            break;
+        }
+        files = again;
+    }
     let image = tempfile::tempdir().unwrap();
-    for file in std::fs::read_dir(directory).unwrap() {
-        let file = file.unwrap();
-        std::fs::copy(file.path(), image.path().join(file.file_name())).unwrap();
+    for (name, content) in files {
+        std::fs::write(image.path().join(name), content).unwrap();
     }
     image
 }

@@ -170,7 +170,7 @@ async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_anothe
     had(&bus, [None; 4]).await;
     let bucket = bus.bucket(LEDGER);
     bucket.ensure().await.unwrap();
-    let newer = r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
+    let newer = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
     bucket.put("claim.older.0", newer.into(), Expect::Last(0)).await.unwrap();
     let cluster = Cluster::new();
     for shard in 0..SHARDS.get() {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::limit::Limit;
 use super::measured::{Beside, Bound, Correct, Figure, Latency, Run};
 use super::play::Played;
 use super::scenario::{Measure, Rate, Scenario, Wanted};
@@ -208,6 +209,12 @@ fn values(played: &Played) -> (Values, Besides) {
             (Measure::CpuPerChange, each(calm.cpu)),
             (Measure::SimulatorCpuPerChange, each(calm.own_cpu)),
         ]);
+        if let Some(Limit::Change(limit)) = played.limit {
+            let ratio = calm.cpu / calm.known() as f64 / limit;
+            found.push((Measure::CpuPerChangeRatio, Some(ratio)));
+            let whose = "parsing and compressing the bytes alone".to_owned();
+            besides.insert(Measure::CpuPerChange, Beside { whose, value: limit * 1e3 });
+        }
     }
     if let Some(window) = timed(&played.windows) {
         found.extend([(Measure::P50, window.milliseconds(0.5)), (Measure::P99, window.milliseconds(0.99))]);
@@ -220,7 +227,7 @@ fn values(played: &Played) -> (Values, Besides) {
         found.extend([(Measure::P99BesideHot, Some(with)), (Measure::P99BesideHotRatio, Some(ratio))]);
         besides.insert(Measure::P99BesideHot, Beside { whose: "without it".to_owned(), value: without });
     }
-    if let (Some(parsing), Some(window)) = (played.parsing, played.windows.last()) {
+    if let (Some(Limit::Event(parsing)), Some(window)) = (played.limit, played.windows.last()) {
         let event = per(1, window.empty).map(|share| window.cpu * share);
         found.extend([
             (Measure::CpuFiltered, event.map(|seconds| seconds * 1e6)),

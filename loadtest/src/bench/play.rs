@@ -11,10 +11,10 @@ use serde_json::json;
 
 use super::cold::{self, Cold};
 use super::drive::Driver;
+use super::limit::{self, Limit};
 use super::look::{self, Seen};
 use super::measured::Correct;
-use super::parse;
-use super::scenario::{Arrive, Scenario};
+use super::scenario::{Arrive, Measure, Scenario};
 use super::subject::Subject;
 use super::windows::{self, Field, Window};
 use crate::reporter::Usage;
@@ -40,8 +40,8 @@ pub(super) struct Played {
     pub(super) usage: Usage,
     /// Samples at `/metrics`.
     pub(super) series: Option<usize>,
-    /// Processor seconds that parsing the JSON of one event takes, where only refreshes were made.
-    pub(super) parsing: Option<f64>,
+    /// What reading and writing the bytes alone costs, where a figure stands beside it.
+    pub(super) limit: Option<Limit>,
 }
 
 /// Plays a scenario.
@@ -77,8 +77,11 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
     if let Some(told) = running.told().await? {
         seen.take(&told.shards);
     }
-    let parsing = match scenario.only_refreshes() {
-        true => Some(parse::alone(&simulation).await?),
+    let limit = match scenario.only_refreshes() {
+        true => Some(limit::of_an_event(&simulation).await?),
+        false if scenario.is_asked_for(Measure::CpuPerChangeRatio) => {
+            Some(limit::of_a_change(&simulation).await?)
+        }
         false => None,
     };
     let usage = running.usage()?;
@@ -94,7 +97,7 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
     };
     running.stop().await?;
     simulation.stop().await?;
-    Ok(Played { when, cold: part.cold, windows: part.windows, seen, correct, usage, series, parsing })
+    Ok(Played { when, cold: part.cold, windows: part.windows, seen, correct, usage, series, limit })
 }
 
 struct Part {

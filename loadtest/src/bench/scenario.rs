@@ -251,6 +251,11 @@ impl Scenario {
         self.mix.reconcile > 0 && self.mix == Mix { reconcile: self.mix.reconcile, ..Mix::NONE }
     }
 
+    /// Whether the scenario is about this figure.
+    pub(super) fn is_asked_for(&self, measure: Measure) -> bool {
+        self.figures.iter().any(|figure| figure.what == measure)
+    }
+
     /// Whether one application is hot at any time.
     pub(super) fn has_hot(&self) -> bool {
         self.changes.iter().any(|changes| changes.hot.is_some())

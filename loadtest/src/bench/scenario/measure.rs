@@ -42,6 +42,8 @@ pub(crate) enum Measure {
     P99BesideHotRatio,
     /// Processor time of the reporter for a change.
     CpuPerChange,
+    /// That over the time it takes to parse and to compress the same bytes alone.
+    CpuPerChangeRatio,
     /// The same of simulators and driver.
     SimulatorCpuPerChange,
     /// Processor time of the reporter for 1,000 events that bring nothing new.
@@ -66,7 +68,7 @@ pub(crate) enum Measure {
 
 impl Measure {
     /// Every figure.
-    pub(crate) const ALL: [Self; 28] = [
+    pub(crate) const ALL: [Self; 29] = [
         Self::Reported,
         Self::Lost,
         Self::FirstReports,
@@ -85,6 +87,7 @@ impl Measure {
         Self::P99BesideHot,
         Self::P99BesideHotRatio,
         Self::CpuPerChange,
+        Self::CpuPerChangeRatio,
         Self::SimulatorCpuPerChange,
         Self::CpuFiltered,
         Self::CpuFilteredRatio,
@@ -118,6 +121,7 @@ impl Measure {
             Self::P99BesideHot => "p99 of the others beside a hot application",
             Self::P99BesideHotRatio => "the same over a run without it",
             Self::CpuPerChange => "CPU a change",
+            Self::CpuPerChangeRatio => "the same over parsing and compressing its bytes alone",
             Self::SimulatorCpuPerChange => "CPU a change of simulators and driver",
             Self::CpuFiltered => "CPU for 1,000 filtered events",
             Self::CpuFilteredRatio => "the same over parsing their JSON alone",
@@ -141,7 +145,7 @@ impl Measure {
             | Self::SimulatorCpuPerChange
             | Self::CpuPerFirstReport
             | Self::CpuFiltered => "ms",
-            Self::P99BesideHotRatio | Self::CpuFilteredRatio => "x",
+            Self::P99BesideHotRatio | Self::CpuPerChangeRatio | Self::CpuFilteredRatio => "x",
             Self::Resident => "MiB",
             _ => "",
         }
@@ -160,6 +164,7 @@ impl Measure {
                 | Self::P99BesideHot
                 | Self::P99BesideHotRatio
                 | Self::CpuPerChange
+                | Self::CpuPerChangeRatio
                 | Self::SimulatorCpuPerChange
                 | Self::CpuFiltered
                 | Self::CpuFilteredRatio

@@ -97,10 +97,18 @@ pub(crate) fn suspicious(text: &[u8]) -> bool {
     SUSPICIOUS.is_match(text)
 }
 
+/// Marks of one row between which nothing ends a run.
+#[derive(Debug)]
+struct Hits {
+    row: usize,
+    first: usize,
+    last: usize,
+}
+
 /// Where what stands in a text.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
-    rows: Vec<(usize, usize)>,
+    rows: Vec<Hits>,
     pub(crate) names: Vec<usize>,
     pub(crate) urls: Vec<usize>,
     pub(crate) pems: Vec<usize>,
@@ -118,28 +126,41 @@ impl Marks {
     /// Finds them, in one pass.
     pub(crate) fn of(text: &str) -> Self {
         let mut marks = Self { handed: text.len(), ..Self::default() };
+        let mut latest = [usize::MAX; ROWS.len()];
         for hit in MARKS.find_overlapping_iter(text) {
             let at = hit.start();
             match KINDS.1.get(hit.pattern().as_usize()) {
-                Some(Mark::Row(row)) => marks.rows.push((at, *row)),
-                Some(Mark::Name) => marks.names.push(at),
+                Some(Mark::Row(row)) => marks.row(text.as_bytes(), *row, at, &mut latest),
+                Some(Mark::Name) => add(&mut marks.names, at),
                 Some(Mark::Url) => marks.urls.push(at),
                 Some(Mark::Pem) => marks.pems.push(at),
                 Some(Mark::Scheme) => marks.schemes.push(at),
-                Some(Mark::Command) => marks.commands.push(at),
+                Some(Mark::Command) => add(&mut marks.commands, at),
                 Some(Mark::Value) => marks.values.push(at),
                 Some(Mark::After) => marks.after.push((at, hit.end())),
                 Some(Mark::Digest) => marks.digests.push(at),
                 None => {}
             }
         }
-        // Hits come in the order of their ends.
-        marks.rows.sort();
-        for places in [&mut marks.names, &mut marks.commands] {
-            places.sort();
-            places.dedup();
-        }
         marks
+    }
+
+    /// Adds a mark of `row`: to those before it, as far as the run goes.
+    fn row(&mut self, text: &[u8], row: usize, at: usize, latest: &mut [usize; ROWS.len()]) {
+        let (Some(cut), Some(latest)) = (ROWS.get(row).map(|row| row.cut), latest.get_mut(row)) else {
+            return;
+        };
+        if let Some(hits) = self.rows.get_mut(*latest) {
+            let between = text.get(hits.last + 1..at).unwrap_or_default();
+            // A mark may begin with a byte that ends runs.
+            if !between.iter().any(|byte| cut.ends(*byte)) {
+                hits.first = hits.first.min(at);
+                hits.last = hits.last.max(at);
+                return;
+            }
+        }
+        *latest = self.rows.len();
+        self.rows.push(Hits { row, first: at, last: at });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -153,75 +174,57 @@ impl Marks {
             && self.after.is_empty()
     }
 
-    /// What the rows of the table find.
+    /// What the rows of the table find: each is searched once in each of the runs in which its marks stand.
     pub(crate) fn rows(&mut self, text: &str, found: &mut Vec<Found>) {
-        for cut in [Cut::Word, Cut::Link] {
-            let mut run = Run { range: 0..0, rows: [None; ROWS.len()], any: false };
-            for (at, row) in &self.rows {
-                if ROWS.get(*row).is_none_or(|row| row.cut != cut) {
-                    continue;
-                }
-                if *at >= run.range.end {
-                    self.handed += run.search(text, found);
-                    run.range = around(text, *at, run.range.end, cut, &self.urls);
-                }
-                run.any = true;
-                if let Some(last) = run.rows.get_mut(*row) {
-                    *last = Some(*at);
-                }
-            }
-            self.handed += run.search(text, found);
+        if self.rows.is_empty() {
+            return;
         }
+        let mut done = [0; ROWS.len()];
+        for hits in &self.rows {
+            let (Some(row), Some(done)) = (ROWS.get(hits.row), done.get_mut(hits.row)) else { continue };
+            let mut at = hits.first.max(*done);
+            // What looks like one run is several where URLs stand in a row.
+            while at <= hits.last {
+                let run = around(text, at, *done, row.cut, &self.urls);
+                self.handed += run.len();
+                found.extend(search(text, &run, hits));
+                at = run.end.max(at + 1);
+                *done = at;
+            }
+        }
+    }
+}
+
+/// Keeps `places` in order, each once. They come in the order of their ends, so little is out of order.
+fn add(places: &mut Vec<usize>, at: usize) {
+    let next = places.iter().rposition(|known| *known <= at).map_or(0, |before| before + 1);
+    if next.checked_sub(1).and_then(|before| places.get(before)) != Some(&at) {
+        places.insert(next, at);
     }
 }
 
 /// Bytes of the longest run in which groups are told from the whole match.
 const GROUPS: usize = 4096;
 
-/// A run, and the rows that concern it, each with its last mark.
-struct Run {
-    range: Range<usize>,
-    rows: [Option<usize>; ROWS.len()],
-    any: bool,
-}
-
-impl Run {
-    /// Searches each row once; gives the bytes that were handed over.
-    fn search(&mut self, text: &str, found: &mut Vec<Found>) -> usize {
-        if !std::mem::take(&mut self.any) {
-            return 0;
-        }
-        let Some(run) = text.get(self.range.clone()) else { return 0 };
-        let mut handed = 0;
-        for (number, last) in self.rows.iter_mut().enumerate() {
-            let Some(last) = last.take() else { continue };
-            let Some(row) = ROWS.get(number) else { continue };
-            handed += run.len();
-            let Some(pattern) = pattern(number) else { continue };
-            // Groups are dear to find: of a long run the whole match is taken.
-            let hit = if run.len() > GROUPS {
-                pattern.find(run).map(|hit| (hit.range(), hit))
-            } else {
-                pattern.captures(run).and_then(|groups| {
-                    let whole = groups.get(0)?;
-                    let secret = (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole);
-                    Some((whole.range(), secret))
-                })
-            };
-            let Some((all, whole)) = hit else { continue };
-            let mut range = self.range.start + whole.start()..self.range.start + whole.end();
-            if super::shape::is_harmless(whole.as_str()) {
-                continue;
-            }
-            // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
-            let end = self.range.start + all.end;
-            if last >= end {
-                range.end = self.range.end;
-            }
-            found.push(Found::new(range, row.name));
-        }
-        handed
+/// Searches a row in one run.
+fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
+    let run = text.get(range.clone())?;
+    let pattern = pattern(hits.row)?;
+    // Groups are dear to find: of a long run the whole match is taken.
+    let (all, secret) = if run.len() > GROUPS {
+        pattern.find(run).map(|hit| (hit.range(), hit))?
+    } else {
+        let groups = pattern.captures(run)?;
+        let whole = groups.get(0)?;
+        (whole.range(), (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole))
+    };
+    if super::shape::is_harmless(secret.as_str()) {
+        return None;
     }
+    // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
+    let rest = hits.last >= range.start + all.end;
+    let end = if rest { range.end } else { range.start + secret.end() };
+    Some(Found::new(range.start + secret.start()..end, ROWS.get(hits.row)?.name))
 }
 
 fn pattern(number: usize) -> Option<&'static Regex> {
@@ -231,13 +234,40 @@ fn pattern(number: usize) -> Option<&'static Regex> {
     Some(PATTERNS.get(number)?.get_or_init(build))
 }
 
+impl Cut {
+    /// Whether a run ends at this byte.
+    fn ends(self, byte: u8) -> bool {
+        let link = matches!(
+            byte,
+            b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\'
+        );
+        let word = || {
+            matches!(
+                byte,
+                b',' | b';'
+                    | b'('
+                    | b')'
+                    | b'['
+                    | b']'
+                    | b'{'
+                    | b'}'
+                    | b'|'
+                    | b'&'
+                    | b'?'
+                    | b'#'
+                    | b'@'
+                    | b'!'
+                    | b'^'
+            )
+        };
+        link || self == Cut::Word && word()
+    }
+}
+
 /// The run around `at`, which begins at `from` or later.
 pub(crate) fn around(text: &str, at: usize, from: usize, cut: Cut, urls: &[usize]) -> Range<usize> {
     let bytes = text.as_bytes();
-    let ends = |byte: &u8| match cut {
-        Cut::Word => byte.is_ascii_whitespace() || b"\"'`<>\\,;()[]{}|&?#@!^".contains(byte),
-        Cut::Link => byte.is_ascii_whitespace() || b"\"'`<>\\".contains(byte),
-    };
+    let ends = |byte: &u8| cut.ends(*byte);
     let head = bytes.get(from..at).unwrap_or_default();
     let mut start = head.iter().rposition(ends).map_or(from, |found| from + found + 1);
     let mut limit = bytes.len();

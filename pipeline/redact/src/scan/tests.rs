@@ -32,7 +32,7 @@ fn every_row_has_a_name_of_its_own() {
 fn handed(one: &str, length: usize) -> (usize, usize) {
     let text = one.repeat(length / one.len());
     let mut marks = Marks::of(&text);
-    let mut hit: Vec<usize> = marks.rows.iter().map(|(_, row)| *row).collect();
+    let mut hit: Vec<usize> = marks.rows.iter().map(|hits| hits.row).collect();
     hit.sort_unstable();
     hit.dedup();
     marks.rows(&text, &mut Vec::new());

@@ -30,6 +30,9 @@ pub(super) enum Class {
 
 /// Judges `name`.
 pub(super) fn classify(name: &str) -> Class {
+    if !suspicious(name.as_bytes()) {
+        return Class::Plain;
+    }
     let mut from = name.len().saturating_sub(LONGEST);
     while !name.is_char_boundary(from) {
         from += 1;

@@ -33,11 +33,59 @@ pub(super) enum Packed {
 pub(super) fn is_encoded(text: &str) -> bool {
     let text = text.trim();
     text.len() >= LEAST
+        && text.as_bytes().first().is_some_and(|byte| is_letter(*byte))
         && text.lines().all(|line| !line.trim().is_empty() && line.trim().bytes().all(is_letter))
 }
 
+/// For each byte, whether it is a letter of base64.
+const LETTERS: [bool; 256] = {
+    let mut letters = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let sign = byte as u8;
+        letters[byte] = sign.is_ascii_alphanumeric() || matches!(sign, b'+' | b'/' | b'-' | b'_' | b'=');
+        byte += 1;
+    }
+    letters
+};
+
 fn is_letter(byte: u8) -> bool {
-    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_' | b'=')
+    LETTERS.get(usize::from(byte)).copied().unwrap_or_default()
+}
+
+/// Whether the first letters of `text` are the base64 of something that can be read, or of what is packed. Few names
+/// are, so few are decoded.
+fn begins(text: &str) -> bool {
+    let mut letters = [0_u8; LEAST];
+    let mut count = 0;
+    for (place, byte) in letters.iter_mut().zip(text.bytes().filter(|byte| !byte.is_ascii_whitespace())) {
+        *place = byte;
+        count += 1;
+    }
+    let mut bytes = [0_u8; LEAST];
+    let engine = if letters.iter().any(|byte| matches!(byte, b'-' | b'_')) { &URL_SAFE } else { &STANDARD };
+    let Ok(length) = engine.decode_slice(letters.get(..count).unwrap_or_default(), &mut bytes) else {
+        // Signs that end it early, or of both alphabets.
+        return true;
+    };
+    let head = bytes.get(..length).unwrap_or_default();
+    let readable = |head: &str| !head.chars().any(|letter| letter.is_control() && !letter.is_whitespace());
+    is_packed(head)
+        || match std::str::from_utf8(head) {
+            Ok(head) => readable(head),
+            // A letter that is cut at the end.
+            Err(error) => {
+                error.error_len().is_none()
+                    && head
+                        .get(..error.valid_up_to())
+                        .and_then(|head| std::str::from_utf8(head).ok())
+                        .is_some_and(readable)
+            }
+        }
+}
+
+fn is_packed(bytes: &[u8]) -> bool {
+    matches!(bytes, [0x1f, 0x8b, ..] | [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..])
 }
 
 /// The bytes of a Secret's data.
@@ -52,7 +100,7 @@ fn decode(text: &str) -> Option<Vec<u8>> {
 
 /// Unpacks `text`, of which at most `left` bytes may still be unpacked.
 pub(super) fn unpack(text: &str, left: &mut usize) -> Packed {
-    if !is_encoded(text) {
+    if !is_encoded(text) || !begins(text) {
         return Packed::No;
     }
     let Some(bytes) = decode(text) else { return Packed::No };
@@ -99,7 +147,8 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     std::iter::from_fn(move || {
         while at < bytes.len() {
             let start = at;
-            let length = bytes.get(at..)?.iter().take_while(|byte| is_letter(**byte)).count();
+            let rest = bytes.get(at..)?;
+            let length = rest.iter().position(|byte| !is_letter(*byte)).unwrap_or(rest.len());
             at = start + length + 1;
             if length >= LEAST + 4 {
                 return Some(start..start + length);

@@ -182,9 +182,11 @@ impl Arguments {
     pub(crate) fn program(&mut self, name: &str) {
         let name = name.rsplit('/').next().unwrap_or(name);
         let name = name.split([':', '@']).next().unwrap_or(name);
+        let Some(first) = name.as_bytes().first().map(u8::to_ascii_lowercase) else { return };
         for (number, program) in PROGRAMS.iter().enumerate() {
             let hit = program.names.iter().any(|known| {
-                name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
+                known.as_bytes().first() == Some(&first)
+                    && name.get(..known.len()).is_some_and(|head| head.eq_ignore_ascii_case(known))
                     && (known.len() > 4 || name.len() == known.len() || matches!(*known, "snmp"))
             });
             if hit {

@@ -7,9 +7,27 @@ use super::placeholders;
 
 /// A member by its name, whatever its case; the spelling Kubernetes knows comes first.
 pub(super) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    object.get(name).or_else(|| {
-        object.iter().find(|(key, _)| key.trim().eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    })
+    let mut other = None;
+    for (key, value) in object {
+        if key == name {
+            return Some(value);
+        }
+        if other.is_none() && is_spelling(key, name) {
+            other = Some(value);
+        }
+    }
+    other
+}
+
+/// Whether `key` is `name` in whatever case, white space around it or not.
+fn is_spelling(key: &str, name: &str) -> bool {
+    if key.len() == name.len() {
+        return key.eq_ignore_ascii_case(name);
+    }
+    let edge = |byte: Option<&u8>| byte.is_some_and(|byte| *byte <= b' ' || !byte.is_ascii());
+    key.len() > name.len()
+        && (edge(key.as_bytes().first()) || edge(key.as_bytes().last()))
+        && key.trim().eq_ignore_ascii_case(name)
 }
 
 /// The `kind` of an object, trimmed and in lower case; empty when it has none.
@@ -353,8 +371,12 @@ pub(super) fn mentions_secret(text: &str) -> bool {
 
 /// Whether a text quotes a manifest of kind Secret together with data.
 pub(super) fn dumps_secret(text: &str) -> bool {
-    let kind = text.contains("kind") || text.contains("Kind");
-    kind && (text.contains("ata\"") || text.contains("ata:") || text.contains("ata\\"))
+    // The shortest that does: `kind:Secret data:`.
+    let kind = || text.contains("kind") || text.contains("Kind");
+    text.len() >= 16
+        && text.contains(':')
+        && kind()
+        && (text.contains("ata\"") || text.contains("ata:") || text.contains("ata\\"))
         && mentions_secret(text)
 }
 

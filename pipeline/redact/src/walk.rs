@@ -149,22 +149,25 @@ impl<'r> Walk<'r> {
         let kind = shape::kind(map);
         let secret = place == Place::SecretItem || shape::is_secret(map, &kind);
         let whole = secret && shape::member(map, "metadata").is_some();
-        let pair = pair_is_secret(map);
-        let refers = map.contains_key("remoteRef") || map.contains_key("sourceRef");
+        let members = Members::of(map);
+        let pair = (members.named || members.patches) && pair_is_secret(map);
+        let refers = members.refers;
         let patches_secret = shape::member(map, "target")
             .and_then(Value::as_object)
             .is_some_and(|target| shape::kind(target) == "secret");
         let program = self.program.take();
-        if let Some(Value::String(image)) =
-            map.get("image").filter(|_| map.contains_key("args") || map.contains_key("command"))
+        if members.image
+            && let Some(Value::String(image)) =
+                map.get("image").filter(|_| map.contains_key("args") || map.contains_key("command"))
         {
             self.program = Some(container(image, map));
         }
-        let web_key = map.contains_key("kty");
+        let web_key = members.web_key;
         for (name, value) in map.iter_mut() {
             self.step(|| name.clone());
-            let lower = name.trim().to_ascii_lowercase();
-            let child = match (place, lower.as_str()) {
+            let lower = lower(name);
+            let class = names::classify(name);
+            let child = match (place, &*lower) {
                 (_, "data") if secret || place == Place::Template => {
                     if place == Place::Template {
                         Place::Clear
@@ -200,11 +203,9 @@ impl<'r> Walk<'r> {
                 (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
                 _ if pair && PAIR_VALUES.contains(&name.as_str()) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
-                _ if value.is_object() && names::classify(name) != Class::Plain && is_schema(value) => {
-                    Place::SecretSchema
-                }
-                _ if is_key_reference(name, value) => Place::Keep,
-                _ if names_secret(name, value) => Place::Secret,
+                _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
+                _ if class != Class::Plain && is_key_reference(value) => Place::Keep,
+                _ if is_secret_value(name, class, value) => Place::Secret,
                 _ if place == Place::Maker || shape::makes_secrets(&kind) => Place::Maker,
                 (Place::Generator, _) => Place::Plain,
                 _ => Place::Plain,
@@ -216,15 +217,20 @@ impl<'r> Walk<'r> {
             self.back();
         }
         self.program = program;
-        self.rename(map, |name| match names::suspicious(name.as_bytes()) || name.len() > 16 {
-            true => owned(self.redactor.marked(name)).map(|_| name.to_owned()),
-            false => None,
-        });
+        if members.odd {
+            self.rename(map, |name| match is_odd(name) {
+                true => owned(self.redactor.marked(name)).map(|_| name.to_owned()),
+                false => None,
+            });
+        }
     }
 
     /// `key` below a name that makes a secret of it: `encryption: {key: x}`.
     fn key_of_owner(&mut self, name: &str, value: &mut Value, depth: usize) {
         let Value::Object(inner) = value else { return };
+        if !inner.keys().any(|member| matches!(member.as_str(), "key" | "keys" | "salt")) {
+            return;
+        }
         if ["name", "operator", "path", "effect", "secretName", "property"]
             .iter()
             .any(|other| inner.contains_key(*other))
@@ -459,21 +465,74 @@ fn is_schema(value: &Value) -> bool {
         })
 }
 
+/// Which members an object has that say what its others are, in one pass over their names.
+#[derive(Debug, Default)]
+struct Members {
+    /// It may be a pair.
+    named: bool,
+    /// It may be a JSON patch.
+    patches: bool,
+    refers: bool,
+    image: bool,
+    web_key: bool,
+    /// A name may be a secret itself.
+    odd: bool,
+}
+
+impl Members {
+    fn of(map: &Map<String, Value>) -> Self {
+        let mut members = Self::default();
+        for name in map.keys() {
+            match name.as_str() {
+                "name" | "key" | "Name" | "Key" => members.named = true,
+                "op" => members.patches = true,
+                "remoteRef" | "sourceRef" => members.refers = true,
+                "image" => members.image = true,
+                "kty" => members.web_key = true,
+                name => members.odd = members.odd || is_odd(name),
+            }
+        }
+        members
+    }
+}
+
+/// Whether a name is more than a short word of letters, so that it could be a secret itself: of letters alone, from a
+/// small one on, no row of the table is made below 28.
+fn is_odd(name: &str) -> bool {
+    let word = name.len() < 28
+        && name.starts_with(|first: char| first.is_ascii_lowercase())
+        && name.bytes().all(|byte| byte.is_ascii_alphabetic());
+    !word && (name.len() > 16 || names::suspicious(name.as_bytes()))
+}
+
+/// A name, trimmed and in lower case.
+fn lower(name: &str) -> Cow<'_, str> {
+    let name = name.trim();
+    match name.bytes().any(|byte| byte.is_ascii_uppercase()) {
+        true => Cow::Owned(name.to_ascii_lowercase()),
+        false => Cow::Borrowed(name),
+    }
+}
+
 /// Whether the value under a secret name says in which object, and under which key of it, one is kept.
-fn is_key_reference(name: &str, value: &Value) -> bool {
+fn is_key_reference(value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
     let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"]
         .iter()
         .any(|member| map.contains_key(*member));
     object
         && (map.contains_key("key") || map.contains_key("secretKeyRef") || map.contains_key("secretRef"))
-        && names::classify(name) != Class::Plain
         && shape::is_reference(value)
 }
 
 /// Whether the value under `name` is to be sealed.
 fn names_secret(name: &str, value: &Value) -> bool {
-    match names::classify(name) {
+    is_secret_value(name, names::classify(name), value)
+}
+
+/// The same, of a name that was judged.
+fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
+    match class {
         Class::Plain => false,
         Class::Scalar => {
             let locator = |text: &str| names::is_locator(name) && shape::holds_logon(text);

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::sync::{LazyLock, OnceLock};
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
-use regex::Regex;
+use regex::bytes::{Regex, RegexBuilder};
 
 use super::table::{Cut, ROWS};
 
@@ -57,6 +57,9 @@ const AFTER: [&str; 6] = [" on >", "stats auth ", "auth plain ", "auth login ", 
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
+/// Bytes of a row's mark that are looked for, so that the automaton stays small.
+const LONGEST: usize = 10;
+
 static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
     let mut texts = Vec::new();
     let mut marks = Vec::new();
@@ -65,7 +68,7 @@ static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
         marks.push(mark);
     };
     for (number, row) in ROWS.iter().enumerate() {
-        row.marks.iter().for_each(|text| add(text, Mark::Row(number)));
+        row.marks.iter().for_each(|text| add(text.get(..LONGEST).unwrap_or(text), Mark::Row(number)));
     }
     NAMES.iter().for_each(|text| add(text, Mark::Name));
     SCHEMES.iter().for_each(|text| add(text, Mark::Scheme));
@@ -212,13 +215,13 @@ fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
     let pattern = pattern(hits.row)?;
     // Groups are dear to find: of a long run the whole match is taken.
     let (all, secret) = if run.len() > GROUPS {
-        pattern.find(run).map(|hit| (hit.range(), hit))?
+        pattern.find(run.as_bytes()).map(|hit| (hit.range(), hit))?
     } else {
-        let groups = pattern.captures(run)?;
+        let groups = pattern.captures(run.as_bytes())?;
         let whole = groups.get(0)?;
         (whole.range(), (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole))
     };
-    if super::shape::is_harmless(secret.as_str()) {
+    if run.get(secret.range()).is_some_and(super::shape::is_harmless) {
         return None;
     }
     // Another may stand behind it: a row is searched once, so the rest of the run goes with it.
@@ -230,37 +233,35 @@ fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
 fn pattern(number: usize) -> Option<&'static Regex> {
     let row = ROWS.get(number)?;
     #[expect(clippy::expect_used, reason = "the patterns are constants, which a test builds")]
-    let build = || Regex::new(row.pattern).expect("a constant pattern");
+    let build = || RegexBuilder::new(row.pattern).unicode(false).build().expect("a constant pattern");
     Some(PATTERNS.get(number)?.get_or_init(build))
 }
+
+/// For each byte, which runs end at it: 0 none, 1 those of words, 2 those of links too.
+const ENDS: [u8; 256] = {
+    let mut ends = [0; 256];
+    let (words, links) = (b",;()[]{}|&?#@!^", b" \t\n\x0c\r\"'`<>\\");
+    let mut at = 0;
+    while at < words.len() {
+        ends[words[at] as usize] = 1;
+        at += 1;
+    }
+    at = 0;
+    while at < links.len() {
+        ends[links[at] as usize] = 2;
+        at += 1;
+    }
+    ends
+};
 
 impl Cut {
     /// Whether a run ends at this byte.
     fn ends(self, byte: u8) -> bool {
-        let link = matches!(
-            byte,
-            b' ' | b'\t' | b'\n' | b'\x0c' | b'\r' | b'"' | b'\'' | b'`' | b'<' | b'>' | b'\\'
-        );
-        let word = || {
-            matches!(
-                byte,
-                b',' | b';'
-                    | b'('
-                    | b')'
-                    | b'['
-                    | b']'
-                    | b'{'
-                    | b'}'
-                    | b'|'
-                    | b'&'
-                    | b'?'
-                    | b'#'
-                    | b'@'
-                    | b'!'
-                    | b'^'
-            )
+        let least = match self {
+            Self::Word => 1,
+            Self::Link => 2,
         };
-        link || self == Cut::Word && word()
+        ENDS.get(usize::from(byte)).is_some_and(|ends| *ends >= least)
     }
 }
 

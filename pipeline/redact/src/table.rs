@@ -22,7 +22,7 @@ pub struct Row {
     pub cut: Cut,
     /// One of these, in any case, stands in every match.
     pub marks: &'static [&'static str],
-    /// Its regular expression.
+    /// Its regular expression, which knows ASCII alone.
     pub pattern: &'static str,
     /// Texts that match.
     pub yes: [&'static str; 2],

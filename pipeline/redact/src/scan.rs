@@ -106,6 +106,8 @@ struct Hits {
     row: usize,
     first: usize,
     last: usize,
+    /// How long all of them are together.
+    bytes: usize,
 }
 
 /// Where what stands in a text.
@@ -133,7 +135,7 @@ impl Marks {
         for hit in MARKS.find_overlapping_iter(text) {
             let at = hit.start();
             match KINDS.1.get(hit.pattern().as_usize()) {
-                Some(Mark::Row(row)) => marks.row(text.as_bytes(), *row, at, &mut latest),
+                Some(Mark::Row(row)) => marks.row(text.as_bytes(), *row, hit.range(), &mut latest),
                 Some(Mark::Name) => add(&mut marks.names, at),
                 Some(Mark::Url) => marks.urls.push(at),
                 Some(Mark::Pem) => marks.pems.push(at),
@@ -149,7 +151,8 @@ impl Marks {
     }
 
     /// Adds a mark of `row`: to those before it, as far as the run goes.
-    fn row(&mut self, text: &[u8], row: usize, at: usize, latest: &mut [usize; ROWS.len()]) {
+    fn row(&mut self, text: &[u8], row: usize, mark: Range<usize>, latest: &mut [usize; ROWS.len()]) {
+        let at = mark.start;
         let (Some(cut), Some(latest)) = (ROWS.get(row).map(|row| row.cut), latest.get_mut(row)) else {
             return;
         };
@@ -159,11 +162,12 @@ impl Marks {
             if !between.iter().any(|byte| cut.ends(*byte)) {
                 hits.first = hits.first.min(at);
                 hits.last = hits.last.max(at);
+                hits.bytes += mark.len();
                 return;
             }
         }
         *latest = self.rows.len();
-        self.rows.push(Hits { row, first: at, last: at });
+        self.rows.push(Hits { row, first: at, last: at, bytes: mark.len() });
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -189,8 +193,12 @@ impl Marks {
             // What looks like one run is several where URLs stand in a row.
             while at <= hits.last {
                 let run = around(text, at, *done, row.cut, &self.urls);
-                self.handed += run.len();
-                found.extend(search(text, &run, hits));
+                if hits.fill(&run) {
+                    found.push(Found::new(run.clone(), row.name));
+                } else {
+                    self.handed += run.len();
+                    found.extend(search(text, &run, hits));
+                }
                 at = run.end.max(at + 1);
                 *done = at;
             }
@@ -208,6 +216,17 @@ fn add(places: &mut Vec<usize>, at: usize) {
 
 /// Bytes of the longest run in which groups are told from the whole match.
 const GROUPS: usize = 4096;
+
+impl Hits {
+    /// Whether a long run is made of little but marks: nobody writes that but to make the search slow, so it goes whole,
+    /// unsearched.
+    fn fill(&self, run: &Range<usize>) -> bool {
+        run.len() > GROUPS
+            && run.contains(&self.first)
+            && run.contains(&self.last)
+            && self.bytes * 2 >= run.len()
+    }
+}
 
 /// Searches a row in one run.
 fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {

@@ -1,0 +1,231 @@
+//! Where the value that belongs to a name begins and ends.
+
+use std::ops::Range;
+
+use super::super::{placeholders, shape};
+use super::{NAME, Name, Scan, is_end, is_quote};
+
+impl<'t> Scan<'t> {
+    /// Where the value that begins at `from` ends.
+    pub(super) fn value(&self, from: usize, name: &Name<'_>, delimiter: u8) -> Option<Range<usize>> {
+        let leads = self.leads_line(name.start);
+        let first = self.byte(from)?;
+        if matches!(first, b'\n' | b'\r') || (matches!(first, b'|' | b'>') && leads && delimiter == b':') {
+            return (leads && delimiter == b':').then(|| self.block(from, name.start)).flatten();
+        }
+        if first == b'\\' && self.byte(from + 1).is_some_and(is_quote) {
+            let close =
+                self.within(from + 2, 65_536, |byte| Some(byte) == self.byte(from + 1) || byte == b'\n');
+            return Some(from + 2..close - usize::from(self.before(close) == Some(b'\\')));
+        }
+        if is_quote(first) && self.byte(from + 1) == Some(first) && self.byte(from + 2) == Some(first) {
+            let end = self.close(from + 3, first);
+            return Some(from + 3..end);
+        }
+        if is_quote(first) {
+            return Some(from + 1..self.close(from + 1, first));
+        }
+        if matches!(first, b'{' | b'[')
+            && !matches!(self.byte(from + 1), Some(b'{' | b'['))
+            && (leads || name.quoted)
+        {
+            return Some(from..self.bracket(from));
+        }
+        if let Some(end) = self.placeholder(from) {
+            return Some(from..end);
+        }
+        if name.quoted {
+            if name.apart && delimiter == b':' && first.is_ascii_alphabetic() {
+                // Prose: `volume "creds" : not found`; JSON would quote the value.
+                return None;
+            }
+            return Some(
+                from..self
+                    .until(from, |byte| byte.is_ascii_whitespace() || matches!(byte, b',' | b'}' | b']')),
+            );
+        }
+        if let Some(quote) = self.before(name.start).filter(|byte| is_quote(*byte)) {
+            return Some(from..self.until(from, |byte| byte == quote || byte == b'\n'));
+        }
+        if leads {
+            let end = self.line_end(from);
+            let line = self.text.get(from..end)?;
+            let variable = delimiter == b'='
+                && self.before(from) == Some(b'=')
+                && name
+                    .text
+                    .bytes()
+                    .all(|byte| byte.is_ascii_uppercase() || byte.is_ascii_digit() || byte == b'_');
+            if variable
+                && let Some((value, command)) = line.split_once(' ')
+                && command.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '"')
+                && command.contains([' ', '/'])
+                && (command.contains(" -") || command.contains("=") || command.starts_with("exec "))
+            {
+                return Some(from..from + value.len());
+            }
+            return Some(from..from + line.trim_end().trim_end_matches(';').len());
+        }
+        if matches!(self.before(name.start), Some(b'?' | b'&')) {
+            return Some(from..self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#')));
+        }
+        let mut end = self.until(from, is_end);
+        let line = self.line_from(from);
+        // `Password=two words;Server=x`: a semicolon before the next name ends a value that may hold spaces.
+        if let Some(more) = line.find(';').filter(|more| begins_pair(line, *more)) {
+            let gap = self.text.get(end..from + more);
+            if gap.is_none_or(|gap| !gap.contains(['=', ':'])) {
+                end = from + more;
+            }
+        }
+        Some(from..from + self.text.get(from..end)?.trim_end_matches([',', ')', ';']).len())
+    }
+
+    /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
+    fn placeholder(&self, from: usize) -> Option<usize> {
+        if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#')) {
+            return None;
+        }
+        let line = self.line_from(from);
+        let end = placeholders::one(line, 0)?;
+        let rest = line.get(end..)?;
+        (rest.is_empty() || rest.starts_with([' ', ',', ';', ')', '&', '"', '\'', '}', ']', '.', ':']))
+            .then_some(from + end)
+    }
+
+    /// Leaves the scheme of an `Authorization` outside, and takes in the credentials that follow it.
+    pub(super) fn after_scheme(&self, value: Range<usize>) -> Range<usize> {
+        let text = self.text.get(value.clone()).unwrap_or_default();
+        let line = ["\\r", "\\n"].iter().filter_map(|end| text.find(end)).min().unwrap_or(text.len());
+        let value = value.start..value.start + line;
+        let end = self.until(value.start, is_end);
+        let scheme = self.text.get(value.start..end).is_some_and(|word| {
+            ["bearer", "basic", "token", "digest", "apikey", "negotiate"]
+                .iter()
+                .any(|known| word.eq_ignore_ascii_case(known))
+        });
+        if !scheme || !matches!(self.byte(end), Some(b' ' | b'\t')) {
+            return value;
+        }
+        let from = self.until(end, |byte| byte != b' ' && byte != b'\t');
+        let end = self.until(from, is_end);
+        let more = self.text.get(from..end).unwrap_or_default();
+        let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
+        from..if line < text.len() { value.end } else { value.end.max(end) }
+    }
+
+    /// The closing `quote` from `from` on, else the end of the line. A quote behind an odd number of backslashes does
+    /// not close.
+    pub(super) fn close(&self, from: usize, quote: u8) -> usize {
+        let slot = match quote {
+            b'"' => 0,
+            b'\'' => 1,
+            _ => 2,
+        };
+        let Some(known) = self.closes.get(slot) else { return self.line_end(from) };
+        let (asked, found) = known.get();
+        let at = if asked <= from && from <= found {
+            found
+        } else {
+            let mut at = from;
+            while let Some(byte) = self.byte(at) {
+                match byte {
+                    b'\\' => at += 1,
+                    _ if byte == quote => break,
+                    _ => {}
+                }
+                at += 1;
+            }
+            let at = at.min(self.bytes.len());
+            known.set((from, at));
+            at
+        };
+        if at < self.bytes.len() { at } else { self.line_end(from) }
+    }
+
+    /// The end of the bracket that opens at `from`, else the end of the text.
+    fn bracket(&self, from: usize) -> usize {
+        if from >= self.unclosed.get() {
+            return self.bytes.len();
+        }
+        let mut depth = 0_usize;
+        for (offset, byte) in self.bytes.get(from..).unwrap_or_default().iter().enumerate() {
+            match byte {
+                b'{' | b'[' => depth += 1,
+                b'}' | b']' => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            if depth == 0 {
+                return from + offset + 1;
+            }
+        }
+        self.unclosed.set(from);
+        self.bytes.len()
+    }
+
+    /// The lines after `from` that are indented deeper than the line of the name.
+    fn block(&self, from: usize, name: usize) -> Option<Range<usize>> {
+        // It leads its line, so the line begins near.
+        let line_start = name - self.line_before(name, NAME).len();
+        let indent = self.until(line_start, |byte| byte != b' ' && byte != b'\t') - line_start;
+        let start = (self.line_end(from) + 1).min(self.bytes.len());
+        let mut end = start;
+        let mut next = start;
+        while next < self.bytes.len() {
+            let stop = self.until(next, |byte| byte == b'\n');
+            let depth = self.until(next, |byte| byte != b' ' && byte != b'\t') - next;
+            let blank = next + depth >= stop;
+            if !blank && depth <= indent {
+                break;
+            }
+            if !blank {
+                end = stop;
+            }
+            next = stop + 1;
+        }
+        let start = self.until(start, |byte| !byte.is_ascii_whitespace());
+        (start < end).then_some(start..end)
+    }
+
+    /// Whether only indentation, list marks, comment marks and words like `export` stand before `at` in
+    /// its line.
+    pub(super) fn leads_line(&self, at: usize) -> bool {
+        let line_start = self
+            .bytes
+            .get(..at)
+            .and_then(|head| head.iter().rev().take(NAME).position(|byte| *byte == b'\n'))
+            .map_or_else(|| at.saturating_sub(NAME), |back| at - back);
+        if line_start > 0 && self.before(line_start) != Some(b'\n') {
+            return false;
+        }
+        self.bytes.get(line_start..at).is_some_and(|head| {
+            head.split(|byte| {
+                byte.is_ascii_whitespace() || matches!(byte, b'-' | b'#' | b'/' | b';' | b'*' | b'$')
+            })
+            .all(|word| {
+                word.is_empty() || [&b"export"[..], b"set", b"ENV", b"ARG", b"env", b"local"].contains(&word)
+            })
+        })
+    }
+
+    /// The text of an element whose start tag is the name and ends at `end`.
+    pub(super) fn element(&self, name: &Name<'t>, end: usize) -> Option<Range<usize>> {
+        if self.before(name.start) != Some(b'<') {
+            return None;
+        }
+        let value = end + 1..self.until(end + 1, |byte| byte == b'<');
+        let closed = self.byte(value.end + 1) == Some(b'/');
+        (closed && !shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
+    }
+}
+
+/// Whether a name and `=` follow the semicolon at `at`.
+fn begins_pair(line: &str, at: usize) -> bool {
+    line.get(at + 1..).and_then(|rest| rest.split_once('=')).is_some_and(|(name, _)| {
+        !name.trim().is_empty()
+            && name.len() <= 64
+            && name
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))
+    })
+}

@@ -91,13 +91,15 @@ async fn what_the_platform_forgot_is_found_and_reported_again() {
     assert!(simulation.platform.forget("argocd", "web", None), "it was held");
     let totals = simulation.platform.totals();
 
+    // Each was out of sync, and read again for that.
+    runtime.until("what was read again", |status| status.total.observed == 6).await;
     let both = ["argocd/shop", "argocd/web"];
     let (code, dry) = verified(&simulation, &["--dry-run"]).await;
     let expected = BTreeMap::from([("receiverDiffers", both.to_vec()), ("stillDifferent", both.to_vec())]);
     assert_eq!((code, findings(&dry)), (Some(1), expected), "{dry:#}");
     assert_eq!((&dry["dry"], &dry["repaired"], &dry["reports"]), (&json!(true), &json!(0), &json!(0)));
     assert_eq!(simulation.platform.totals(), totals, "a dry run reports nothing");
-    assert_eq!(runtime.status().await.total.observed, 3, "and reads nothing again");
+    assert_eq!(runtime.status().await.total.observed, 6, "and reads nothing again");
 
     let text = answer(&simulation, &["verify"]).await;
     let found = " differs  the receiver holds something else  argocd/shop argocd/web  2\n";

@@ -131,10 +131,11 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         if !self.options.dry {
             let mut keys: BTreeSet<Key> = still.union(&found.newer).cloned().collect();
             verified.repaired = keys.len();
-            keys.extend(found.may_drift.iter().cloned());
+            let may_drift: BTreeSet<Key> = found.may_drift.difference(&keys).cloned().collect();
+            keys.extend(may_drift.iter().cloned());
             let reports = self.repair(&keys, &differs, &mut found).await;
             let drifted = |key: &&Key| reports.get(*key).is_some_and(|reports| *reports > 0);
-            let drifted: BTreeSet<Key> = found.may_drift.iter().filter(drifted).cloned().collect();
+            let drifted: BTreeSet<Key> = may_drift.iter().filter(drifted).cloned().collect();
             verified.repaired += drifted.len();
             verified.drifted = Found::of(&drifted);
             verified.reports = reports.values().sum();

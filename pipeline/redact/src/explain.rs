@@ -36,13 +36,14 @@ impl Notes {
     }
 
     pub(super) fn lines(&mut self, text: &str, found: &[Found]) {
+        let one_line = !text.contains('\n');
         let (mut line, mut done) = (1, 0);
         for found in found {
             line += text.get(done..found.range.start).unwrap_or_default().matches('\n').count();
             done = found.range.start;
             let place = match self.path.is_empty() {
                 true => format!("line {line}"),
-                false if line == 1 && !text.contains('\n') => self.path.join("."),
+                false if one_line => self.path.join("."),
                 false => format!("{}, line {line}", self.path.join(".")),
             };
             self.found.push(Note { place, rule: found.rule });

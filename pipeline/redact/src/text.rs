@@ -17,8 +17,11 @@ mod value;
 const NAME: usize = 128;
 /// How far the end of a value that may hold spaces is looked for, in bytes.
 const LINE: usize = 512;
-/// Names within one value that are looked at; behind them its rest is secret.
-const NAMES: usize = 16;
+/// So often the length of a text is looked at for the values of its names, which may lie within each other; from the name
+/// on that would have more looked at, the rest is secret.
+const LOOKS: usize = 16;
+/// So many bytes are looked at however short the text is.
+const LEAST_LOOKED: usize = 64 * 1024;
 /// How far a pair's name may stand before the word `value`, in bytes.
 const PAIR: usize = 256;
 
@@ -100,8 +103,8 @@ struct Scan<'t> {
     closes: [Cell<(usize, usize)>; 3],
     /// The same of brackets: the end of the text is searched for once.
     unclosed: Cell<usize>,
-    /// Where the last value ended, and how many names have it as theirs.
-    shared: Cell<(usize, usize)>,
+    /// Bytes of values that were looked at.
+    looked: Cell<usize>,
 }
 
 /// A name before a delimiter.
@@ -121,7 +124,7 @@ impl<'t> Scan<'t> {
             bytes: text.as_bytes(),
             closes: [nothing(), nothing(), nothing()],
             unclosed: Cell::new(usize::MAX),
-            shared: Cell::new((0, 0)),
+            looked: Cell::new(0),
         }
     }
 
@@ -292,19 +295,17 @@ impl<'t> Scan<'t> {
         if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.line_from(from)) {
             return None;
         }
+        if self.looked.get() > LEAST_LOOKED.max(LOOKS * self.bytes.len()) {
+            return Some(from..self.bytes.len());
+        }
         let value = match class {
             Class::Header => self.after_scheme(self.value(from, name, delimiter)?),
             _ => self.value(from, name, delimiter)?,
         };
+        self.looked.set(self.looked.get().saturating_add(value.len()));
         let text = self.text.get(value.clone())?;
         if names::is_locator(name.text) && shape::holds_logon(text) {
             return None;
-        }
-        let (end, names) = self.shared.get();
-        let names = if end == value.end { names + 1 } else { 0 };
-        self.shared.set((value.end, names));
-        if names > NAMES {
-            return Some(value);
         }
         let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
         let value = value.start..value.start + commented.len();
@@ -596,4 +597,31 @@ fn is_quote_letter(letter: char) -> bool {
 
 fn is_end(byte: u8) -> bool {
     byte.is_ascii_whitespace() || is_quote(byte) || byte == b'<'
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_within_values_are_looked_at_a_bounded_number_of_times() {
+        let nested = r#""enc_key":{"a":"#.repeat(20_000) + &"}".repeat(20_000);
+        let flat = [
+            r#""enc_key":{"api_key":1,"#,
+            r#""enc_key":["token":null,"#,
+            r#""signing_key": {"api_key": "a","#,
+            r#""auth_key":{ "hook_url": 1,"#,
+            "'enc_key':{'api_key':1,",
+            "a_key=",
+        ];
+        for text in flat.map(|one| one.repeat(400_000 / one.len())).into_iter().chain([nested]) {
+            let marks = Marks::of(&text);
+            assert!(!marks.is_empty());
+            let scan = Scan::new(&text);
+            let mut found = Vec::new();
+            scan.names(&marks.names, &mut found);
+            let most = (LOOKS + 1) * text.len();
+            assert!(scan.looked.get() <= most, "{} of {}", scan.looked.get(), text.len());
+        }
+    }
 }

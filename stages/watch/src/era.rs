@@ -34,21 +34,24 @@ impl Era {
         self.now.fetch_max(version.era(), Ordering::Relaxed);
     }
 
-    /// Whether `now`, as the store says it, is older than what was `known` before it was asked.
+    /// Whether `now`, as the store says it, is older than what was `known` before it was asked. No era follows the last.
     pub(crate) fn is_over(&self, now: Version, known: Version) -> bool {
-        known.era() == self.now() && now.number() != 0 && now.number() < known.number()
+        let last = known.era() == u8::MAX;
+        known.era() == self.now() && !last && now.number() != 0 && now.number() < known.number()
     }
 
-    /// The versions went back from `known` to `now`.
+    /// The versions went back from `known` to `now`. Whoever else noticed it as well has begun the era already.
     pub(crate) fn next(&self, now: Version, known: Version) {
+        let (over, next) = (known.era(), known.era().saturating_add(1));
+        if self.now.compare_exchange(over, next, Ordering::Relaxed, Ordering::Relaxed).is_err() {
+            return;
+        }
         let (now, known) = (now.number(), known.number());
         warn!(
             known,
             now,
             "the versions of the cluster went back, as after a restore of its store: all applications are compared again"
         );
-        // The last one stays the last.
-        let _ = self.now.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| now.checked_add(1));
     }
 
     /// Tells the watch that another era began.

@@ -68,7 +68,8 @@ async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
             top::run(&Reporter::find(place, variables).await?, wanted, variables).await
         }
         Ask::Verify { dry_run, within, place } => {
-            let options = VerifyOptions { dry: *dry_run, seconds: within.as_secs() };
+            let options =
+                VerifyOptions { dry: *dry_run, seconds: within.as_secs(), ..VerifyOptions::default() };
             verify::run(&Reporter::find(place, variables).await?, options, place.json).await
         }
     }

@@ -120,7 +120,7 @@ async fn compare(
                 if status.borrow().zero != cause.0 || *claims.borrow() != cause.1 {
                     break;
                 }
-                match handle.verify(VerifyOptions::default()).await {
+                match handle.verify(VerifyOptions { drift: false, ..VerifyOptions::default() }).await {
                     Ok(_) => compared = Some(cause.clone()),
                     // Somebody asked for the same, or the cluster cannot be listed now.
                     Err(VerifyError::Busy | VerifyError::Survey(_)) => {}

@@ -168,6 +168,7 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         for key in resting {
             match self.differs(&key, listed.get(&key)) {
                 None => {}
+                Some(Difference::MayDrift) if !self.options.drift => {}
                 // Read again in any case, when it is repaired.
                 Some(what @ (Difference::Newer | Difference::MayDrift)) => found.add(key, what),
                 Some(_) => sure.push(key),

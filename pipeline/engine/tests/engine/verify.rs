@@ -9,7 +9,7 @@ use pipeline_engine::verify::{Found, Verified, VerifyError, VerifyOptions};
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
 use crate::running::{Running, one_shard, start};
 
-const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300 };
+const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300, drift: true };
 
 /// An engine that has reported eight applications of three entities each.
 async fn reported(compares: Compares) -> Running {
@@ -150,7 +150,7 @@ async fn what_comes_to_no_end_is_said() {
     let engine = reported(Compares::Yes).await;
     engine.receiver.answers(|_, _| Err(StageError::retry(Reason::ServerError, "it is broken")));
     engine.cluster.put_unwatched("app-9", 1, 50);
-    let result = verified(&engine, VerifyOptions { dry: false, seconds: 20 }).await;
+    let result = verified(&engine, VerifyOptions { dry: false, seconds: 20, drift: true }).await;
     assert_eq!((result.missing, result.unfinished), (found(&["app-9"]), found(&["app-9"])));
     assert_eq!((result.repaired, result.reports), (1, 0));
     assert_eq!(result.still_different, found(&["app-9"]));
@@ -232,7 +232,7 @@ async fn the_cluster_is_asked_at_a_pace_and_no_longer_than_there_is_time() {
         engine.cluster.delete_unwatched(&format!("app-{number:04}"));
     }
     let reads = engine.cluster.reads.load(std::sync::atomic::Ordering::SeqCst);
-    let result = engine.handle.verify(VerifyOptions { dry: true, seconds: 1 }).await.unwrap();
+    let result = engine.handle.verify(VerifyOptions { dry: true, seconds: 1, drift: true }).await.unwrap();
     let (gone, unread) = (result.gone.total, result.unread.total);
     assert!((320..=400).contains(&gone), "400 a second: {gone}");
     assert_eq!(gone + unread, 800, "what was not looked at is said");

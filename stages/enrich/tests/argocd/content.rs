@@ -100,12 +100,12 @@ fn refused(result: Result<Enriched, StageError>) -> (bool, Reason, String) {
 #[tokio::test]
 async fn content_that_always_takes_too_long_is_given_up_until_it_changes() {
     // Long enough for what is not held up, however busy the machine is.
-    const LIMIT: Duration = Duration::from_secs(2);
+    const LIMIT: Duration = Duration::from_secs(5);
     let server = Server::new(|_, path| argo_cd(path)).await;
     let gate = Gate::default();
     let stage = held(&server, &gate, LIMIT).await;
     let said = |retry| {
-        (retry, Reason::TooSlow, "work on the application's content takes longer than 2 s".to_owned())
+        (retry, Reason::TooSlow, "work on the application's content takes longer than 5 s".to_owned())
     };
     let mut said_of_tries = Vec::new();
     for _ in 0..3 {
@@ -124,7 +124,7 @@ async fn content_that_always_takes_too_long_is_given_up_until_it_changes() {
 async fn an_application_whose_content_was_given_up_is_tried_when_somebody_asks_and_its_end_is_told() {
     let server = Server::new(|_, path| argo_cd(path)).await;
     let gate = Gate::default();
-    let stage = held(&server, &gate, Duration::from_secs(2)).await;
+    let stage = held(&server, &gate, Duration::from_secs(5)).await;
     let event = large("held", 7, "a");
     for _ in 0..3 {
         refused(stage.enrich(&event).await);

@@ -7,18 +7,15 @@
 //! last text of each application is remembered as a digest, over what was found in it, too: where the ledger knows the
 //! same, the same text is neither parsed into values nor redacted again. What was found does not stand here a second time.
 
-use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
 use pipeline_core::{Digest, Event, Hasher, Record, Sections, Uid};
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
 
 use crate::canonical;
+use crate::members::{self, Take};
 use crate::round::Facts;
 
 /// Applications remembered; with more than that, memory is begun anew rather than grown.
@@ -95,61 +92,12 @@ impl fmt::Debug for Glance {
 /// Of an object's text, less the members that never count; `None` for what is no object, or whose `metadata` or
 /// `status` is there and is none. The text is gone through once.
 fn digest(body: &[u8]) -> Option<Digest> {
-    let mut hasher = Hasher::default();
-    let mut text = serde_json::Deserializer::from_str(std::str::from_utf8(body).ok()?);
-    Members { of: None, hasher: &mut hasher }.deserialize(&mut text).ok()?;
-    text.end().ok()?;
-    Some(hasher.finish())
+    members::digest(std::str::from_utf8(body).ok()?, |of, name| match of {
+        Some(section) if !canonical::may_count(section, name) => Take::Nothing,
+        None if matches!(name, "metadata" | "status") => Take::Members,
+        _ => Take::Whole,
+    })
 }
-
-/// Takes the digest of an object's members as they stand: each one's name and its text.
-struct Members<'h> {
-    /// Of which section they are; `None` for those of the object itself.
-    of: Option<&'h str>,
-    hasher: &'h mut Hasher,
-}
-
-impl<'de> DeserializeSeed<'de> for Members<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
-    }
-}
-
-impl<'de> Visitor<'de> for Members<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { of, hasher } = self;
-        while let Some(Name(name)) = map.next_key()? {
-            match of {
-                Some(section) if !canonical::may_count(section, &name) => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                None if matches!(&*name, "metadata" | "status") => {
-                    hasher.write(name.as_bytes());
-                    map.next_value_seed(Members { of: Some(&name), hasher })?;
-                    // So that no member can be taken for one of the object itself.
-                    hasher.write(&[]);
-                }
-                _ => {
-                    hasher.write(name.as_bytes());
-                    hasher.write(map.next_value::<&RawValue>()?.get().as_bytes());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A member's name, borrowed where it holds no escape.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -12,6 +12,7 @@ mod faults;
 pub mod fetch;
 mod glance;
 mod lately;
+mod members;
 mod object;
 mod payload;
 pub mod round;

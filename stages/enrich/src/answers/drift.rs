@@ -1,74 +1,25 @@
 //! What of a manifest makes it differ from another one of the same resource: all of it, but for what the cluster counts
 //! and tells by itself (`status`, versions, who manages which field).
 
-use std::borrow::Cow;
-use std::fmt;
-
 use pipeline_core::Hasher;
-use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, Visitor};
-use serde::{Deserialize, Deserializer};
-use serde_json::value::RawValue;
+
+use crate::members::{self, Take};
 
 /// Adds the text of a manifest, in one pass; all of a text that is no JSON object.
 pub(super) fn write(manifest: &str, hasher: &mut Hasher) {
-    let mut counted = Hasher::default();
-    let mut text = serde_json::Deserializer::from_str(manifest);
-    let members = Members { in_metadata: false, hasher: &mut counted };
-    match members.deserialize(&mut text).and_then(|()| text.end()) {
-        Ok(()) => hasher.write(&counted.finish().0.to_be_bytes()),
-        Err(_) => hasher.write(manifest.as_bytes()),
+    match members::digest(manifest, counts) {
+        Some(counted) => hasher.write(&counted.0.to_be_bytes()),
+        None => hasher.write(manifest.as_bytes()),
     }
 }
 
-struct Members<'h> {
-    in_metadata: bool,
-    hasher: &'h mut Hasher,
-}
-
-impl<'de> DeserializeSeed<'de> for Members<'_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        deserializer.deserialize_map(self)
+fn counts(of: Option<&str>, name: &str) -> Take {
+    match (of, name) {
+        (Some(_), "resourceVersion" | "generation" | "managedFields") | (None, "status") => Take::Nothing,
+        (None, "metadata") => Take::Members,
+        _ => Take::Whole,
     }
 }
-
-impl<'de> Visitor<'de> for Members<'_> {
-    type Value = ();
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object")
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let Self { in_metadata, hasher } = self;
-        while let Some(Name(name)) = map.next_key()? {
-            match &*name {
-                "resourceVersion" | "generation" | "managedFields" if in_metadata => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                "status" if !in_metadata => {
-                    map.next_value::<IgnoredAny>()?;
-                }
-                "metadata" if !in_metadata => {
-                    hasher.write(name.as_bytes());
-                    map.next_value_seed(Members { in_metadata: true, hasher })?;
-                    // So that no member can be taken for one of the object itself.
-                    hasher.write(&[]);
-                }
-                _ => {
-                    hasher.write(name.as_bytes());
-                    hasher.write(map.next_value::<&RawValue>()?.get().as_bytes());
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A member's name, borrowed where it holds no escape.
-#[derive(Deserialize)]
-struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 #[cfg(test)]
 mod tests {

@@ -1,10 +1,32 @@
 //! Ctrl-C and SIGTERM: what runs is ended in order, and no process stays behind.
 
+use std::process::ExitCode;
+
 use anyhow::Context as _;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
 /// The exit code of a program that Ctrl-C ended.
 pub const INTERRUPTED: u8 = 130;
+
+/// Runs `judged` to its end on a runtime of its own, or until it is interrupted: the exit code tells whether all was well.
+///
+/// # Errors
+/// When the runtime cannot be started, signals cannot be listened for, or `judged` fails.
+pub fn exit_of(judged: impl Future<Output = anyhow::Result<bool>>) -> anyhow::Result<ExitCode> {
+    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
+    let good = runtime.block_on(async {
+        let mut interrupt = Interrupt::listen()?;
+        tokio::select! {
+            good = Box::pin(judged) => good.map(Some),
+            () = interrupt.wait() => Ok(None),
+        }
+    })?;
+    Ok(match good {
+        Some(true) => ExitCode::SUCCESS,
+        Some(false) => ExitCode::FAILURE,
+        None => ExitCode::from(INTERRUPTED),
+    })
+}
 
 /// Hears of interruptions, those that came before anyone waited included.
 #[derive(Debug)]

@@ -24,7 +24,7 @@ use tokio::time::Instant;
 
 pub use compare::{Compared, Difference, Entity};
 
-use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::interrupt;
 use crate::process;
 use crate::recordings::{self, Case};
 use crate::screen::{judged, say};
@@ -114,19 +114,7 @@ impl Outcome {
 /// When the recordings cannot be read, or the binary cannot be had.
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cases = recordings::load_dir(&args.dir)?;
-    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    let good = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
-        tokio::select! {
-            good = all(args, &cases) => good.map(Some),
-            () = interrupt.wait() => Ok(None),
-        }
-    })?;
-    Ok(match good {
-        Some(true) => ExitCode::SUCCESS,
-        Some(false) => ExitCode::FAILURE,
-        None => ExitCode::from(INTERRUPTED),
-    })
+    interrupt::exit_of(all(args, &cases))
 }
 
 /// Plays all cases; whether all came out as they were recorded.

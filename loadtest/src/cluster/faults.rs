@@ -29,7 +29,7 @@ use super::oracle;
 use super::progress::Progress;
 use super::run::{Setup, Stage};
 use super::temporary_directory;
-use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::interrupt;
 use crate::process;
 use crate::screen::{judged, say};
 use driver::Driver;
@@ -79,19 +79,7 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    let held = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
-        tokio::select! {
-            held = all(args) => held.map(Some),
-            () = interrupt.wait() => Ok(None),
-        }
-    })?;
-    Ok(match held {
-        Some(true) => ExitCode::SUCCESS,
-        Some(false) => ExitCode::FAILURE,
-        None => ExitCode::from(INTERRUPTED),
-    })
+    interrupt::exit_of(all(args))
 }
 
 /// Carries all rounds out; whether all is well.

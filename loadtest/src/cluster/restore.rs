@@ -20,7 +20,7 @@ use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
 use super::temporary_directory;
-use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::interrupt;
 use crate::process;
 use crate::reporter::Reporter;
 use crate::screen::{judged, say};
@@ -69,19 +69,7 @@ pub struct Args {
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    let held = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
-        tokio::select! {
-            held = Box::pin(all(args)) => held.map(Some),
-            () = interrupt.wait() => Ok(None),
-        }
-    })?;
-    Ok(match held {
-        Some(true) => ExitCode::SUCCESS,
-        Some(false) => ExitCode::FAILURE,
-        None => ExitCode::from(INTERRUPTED),
-    })
+    interrupt::exit_of(all(args))
 }
 
 async fn all(args: &Args) -> anyhow::Result<bool> {

@@ -15,12 +15,12 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use futures::stream::{self, StreamExt as _};
 
 use super::scenario::{self, Scenario};
 use super::temporary_directory;
-use crate::interrupt::{INTERRUPTED, Interrupt};
+use crate::interrupt;
 use crate::process;
 use crate::screen::{judged, say, table};
 pub use restart::Restart;
@@ -94,19 +94,7 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     let chosen = chosen(scenarios, &args.cases)?;
-    let runtime = tokio::runtime::Runtime::new().context("start the runtime")?;
-    let passed = runtime.block_on(async {
-        let mut interrupt = Interrupt::listen()?;
-        tokio::select! {
-            passed = all(args, &chosen) => passed.map(Some),
-            () = interrupt.wait() => Ok(None),
-        }
-    })?;
-    Ok(match passed {
-        Some(true) => ExitCode::SUCCESS,
-        Some(false) => ExitCode::FAILURE,
-        None => ExitCode::from(INTERRUPTED),
-    })
+    interrupt::exit_of(all(args, &chosen))
 }
 
 /// The scenarios of these names; all when there are none.

@@ -16,15 +16,15 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use pipeline_bus::jetstream::JetStream;
 use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
-use pipeline_engine::admin::Answering;
-use pipeline_engine::bus::Bus;
-use pipeline_engine::bus::jetstream::JetStream;
-use pipeline_engine::health::{Health, HealthLimits, Link};
-use pipeline_engine::ledger::{Ledger, LedgerError};
-use pipeline_engine::metrics::{Metrics, MetricsConfig};
+use pipeline_engine::run::Bus;
 use pipeline_engine::run::{Engine, EngineError, Parts};
-use pipeline_engine::serve::{ServeConfig, Served, Server, Works};
+use pipeline_http::admin::Answering;
+use pipeline_http::serve::{ServeConfig, Served, Server, Works};
+use pipeline_ledger::{Ledger, LedgerError};
+use pipeline_observe::health::{Health, HealthLimits, Link};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use stages_enrich::stage::ArgoCdEnrichment;
 use stages_report::Sink;
 use stages_watch::ApplicationWatch;
@@ -60,7 +60,7 @@ const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
 const LOOK: Duration = Duration::from_secs(1);
 
 /// How the settings share applications out.
-pub(crate) fn sharding(config: &Config) -> pipeline_engine::sharding::Sharding {
+pub(crate) fn sharding(config: &Config) -> pipeline_ownership::sharding::Sharding {
     build::engine(config).sharding
 }
 

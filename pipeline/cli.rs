@@ -1,7 +1,9 @@
 //! The command line.
 
-mod ask;
-mod bus;
+mod arguments;
+pub(crate) mod ask;
+pub(crate) mod bus;
+pub(crate) mod redact;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,8 +11,8 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
-pub(crate) use self::ask::{Ask, Distributed, ParkedCommand, Place, Which};
-pub(crate) use self::bus::{BusCommand, LedgerCommand, OnBus, Tapping};
+pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
+pub(crate) use self::arguments::bus::{BusCommand, LedgerCommand, OnBus, Tapping};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \

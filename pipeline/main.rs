@@ -2,11 +2,8 @@
 //! running one, and says by its exit code how that went.
 
 mod app;
-mod ask;
-mod bus;
 mod cli;
 mod config;
-mod redact;
 
 use std::fmt::Display;
 use std::io::Write as _;
@@ -15,10 +12,10 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let variables = config::variables();
     let done = match cli::Cli::read(&variables) {
-        cli::Command::Ask(ask) => ask::run(&ask, &variables),
-        cli::Command::OnBus(command) => bus::run(&command, &variables),
+        cli::Command::Ask(ask) => cli::ask::run(&ask, &variables),
+        cli::Command::OnBus(command) => cli::bus::run(&command, &variables),
         cli::Command::Config(command) => return config::run(&command, &variables),
-        cli::Command::Redact(given) => redact::run(&given).map(|()| ExitCode::SUCCESS),
+        cli::Command::Redact(given) => cli::redact::run(&given).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => return fail(format!("{error:#}")),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pipeline_engine::admin::{Admin, Answering, Secret};
+use pipeline_http::admin::{Admin, Answering, Secret};
 
 use super::build;
 use crate::config::{Config, Places, SocketPlace};

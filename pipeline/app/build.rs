@@ -4,13 +4,12 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use pipeline_core::{ExposeSecret as _, Hasher, Meter, Shutdown};
+use pipeline_core::{Backoff, ExposeSecret as _, Hasher, Meter, Shutdown};
 use pipeline_engine::circuit;
-use pipeline_engine::lane::Backoff;
-use pipeline_engine::ledger::{Ledger, LedgerOptions};
 use pipeline_engine::limit::RateLimit;
 use pipeline_engine::run;
-use pipeline_engine::sharding::{Owned, Sharding};
+use pipeline_ledger::{Ledger, LedgerOptions};
+use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_enrich::round::TrackingMethod;
 use stages_report::Sink;

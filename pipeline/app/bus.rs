@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use pipeline_bus::jetstream;
 use pipeline_core::{ExposeSecret as _, SecretString};
-use pipeline_engine::bus::jetstream;
-use pipeline_engine::ledger::BucketOptions;
-use pipeline_engine::ownership::Replica;
+use pipeline_ledger::BucketOptions;
+use pipeline_ownership::Replica;
 
 use super::build;
 use crate::config::{Bus, BusCredentials, Config, Leases, Token};
@@ -130,7 +130,7 @@ pub(crate) fn lease_objects(config: &Config, bus: &Bus, leases: &Leases) -> stag
 
 #[cfg(test)]
 mod tests {
-    use pipeline_engine::bus::durables;
+    use pipeline_bus::durables;
 
     use super::*;
 

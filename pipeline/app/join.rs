@@ -1,11 +1,11 @@
 //! Joins the bus: connects, finds the ledger and the redaction key that the replicas share, and begins to ask for shards.
 
 use anyhow::Context as _;
+use pipeline_bus::jetstream::{Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_core::{Shutdown, Timestamp};
-use pipeline_engine::bus::jetstream::{Expect, JetStream, LEDGER, PutError, connect};
-use pipeline_engine::bus::{Bus, Joined, Leases};
-use pipeline_engine::ledger::Ledger;
-use pipeline_engine::ownership::drive;
+use pipeline_engine::run::{Bus, Joined, Leases};
+use pipeline_ledger::Ledger;
+use pipeline_ownership::drive;
 use pipeline_redact::RedactionKey;
 
 use super::bus;

@@ -4,8 +4,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{Call, Meter, Outcome, Peer, Pressure, Reason, Sample, Wait};
-use pipeline_engine::health::Health;
-use pipeline_engine::metrics::Metrics;
+use pipeline_observe::health::Health;
+use pipeline_observe::metrics::Metrics;
 
 /// Counts in the metrics, and judges the answers to the token.
 pub(super) struct Judged {

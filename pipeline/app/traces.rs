@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use pipeline_core::{ExposeSecret as _, Shutdown};
-use pipeline_engine::metrics::{Metrics, SpanResult, SpanSeries};
-use pipeline_engine::spans::{Tap, Taps, Told, taps};
+use pipeline_observe::metrics::{Metrics, SpanResult, SpanSeries};
+use pipeline_observe::spans::{Tap, Taps, Told, taps};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use stages_http::{Client, HttpError, Method, Target, Token};
 use tokio::task::JoinHandle;

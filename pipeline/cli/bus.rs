@@ -1,135 +1,116 @@
-//! The commands of the bus.
+//! The commands of the bus: `bus check`, `bus show`, `tap` and `ledger copy`.
+//!
+//! takes: the command line, and the settings that the reporter is started with - gives: text for people, or JSON
+//! calls: the servers of the bus - fails: when none answers or it refuses, or there is no bus: each says what to do next
 
-use std::path::PathBuf;
+mod check;
+mod copy;
+mod show;
+mod tap;
 
-use clap::{Args, Subcommand};
+use std::process::ExitCode;
 
-use super::ask::app;
-use super::{Settings, assignment};
-use crate::config::Given;
-use pipeline_engine::bus::{APPLICATIONS, REPORTS};
+use anyhow::{Context as _, anyhow};
+use pipeline_bus::REPORTS;
+use pipeline_bus::jetstream::{
+    Bucket, ConnectError, DurableShow, JetStream, LEASES, LEDGER, Show, connect_once,
+};
+use serde::Serialize;
 
-const BUS: &str = "\
-Examples:
-  Tell what is absent on the server, or differs from the settings; exit 1 if something does:
-    gitops-runtime bus check --bus nats://nats:4222
-  See what waits there, and for whom:
-    gitops-runtime bus show --config settings.yaml
-  For tools:
-    gitops-runtime bus show --json | jq '.durables[] | select(.waiting == 0)'
+use crate::app;
+use crate::cli::ask::{is_broken_pipe, say};
+use crate::cli::{BusCommand, LedgerCommand, OnBus};
+use crate::config::{Bus, Config, Given, LeaseStore, LogLevel, Variables};
 
-Neither changes anything. The reporter makes what is absent when it starts; what differs is changed by a person.";
-
-const TAP: &str = "\
-Examples:
-  gitops-runtime tap --bus nats://nats:4222              every message, from now on
-  gitops-runtime tap --source reports --app shop         what is acknowledged of one application
-  gitops-runtime tap --shard 0 --count 10                ten messages of one shard
-  gitops-runtime tap --json | jq -r .app                 one JSON object a line
-
-A line has the time, the source, the shard, what it is, the application, its resourceVersion, the bytes and the trace id
-that `explain` shows. No message is shown, held back or acknowledged: listening changes nothing.";
-
-const LEDGER: &str = "\
-Examples:
-  One process becomes several: what it remembers goes into the bucket of the bus, its redaction key as well, and nothing is
-  reported twice:
-    gitops-runtime ledger copy --from /var/lib/gitops-runtime/reporter-ledger.redb --bus nats://nats:4222
-  With the settings that the replicas will run with:
-    gitops-runtime ledger copy --from reporter-ledger.redb --config settings.yaml
-
-The process that wrote the file must have ended, and no replica have begun. The file stays as it is.";
-
-/// What is done on the bus itself.
-#[derive(Subcommand)]
-pub(crate) enum OnBus {
-    /// Check or show what stands on the bus.
-    #[command(subcommand, after_help = BUS)]
-    Bus(BusCommand),
-    /// Follow what is published on the bus, without the messages themselves.
-    #[command(after_help = TAP)]
-    Tap(Box<Tapping>),
-    /// Move the ledger.
-    #[command(subcommand, after_help = LEDGER)]
-    Ledger(LedgerCommand),
-}
-
-/// What is asked of the bus.
-#[derive(Subcommand)]
-pub(crate) enum BusCommand {
-    /// Tell what is absent on the server or differs from the settings; exit 1 if something does.
-    #[command(after_help = BUS)]
-    Check {
-        #[command(flatten)]
-        place: Box<BusPlace>,
-    },
-    /// Show stream, durables and buckets: messages, bytes, what is unacknowledged and what is pending.
-    #[command(after_help = BUS)]
-    Show {
-        #[command(flatten)]
-        place: Box<BusPlace>,
-    },
-}
-
-/// What is listened to.
-#[derive(Args)]
-pub(crate) struct Tapping {
-    /// What is watched, or what was acknowledged; without it, both
-    #[arg(long, value_name = "SOURCE", value_parser = [APPLICATIONS, REPORTS])]
-    pub(crate) source: Option<String>,
-    /// One application
-    #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]
-    pub(crate) app: Option<String>,
-    /// One shard, counted from 0
-    #[arg(long, value_name = "NUMBER")]
-    pub(crate) shard: Option<u32>,
-    /// End after so many messages
-    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
-    pub(crate) count: Option<u64>,
-    #[command(flatten)]
-    pub(crate) place: BusPlace,
-}
-
-/// What is done with ledgers.
-#[derive(Subcommand)]
-pub(crate) enum LedgerCommand {
-    /// Copy the ledger of a file into the bucket of the bus.
-    #[command(after_help = LEDGER)]
-    Copy {
-        /// The file
-        #[arg(long, value_name = "FILE")]
-        from: PathBuf,
-        /// Print JSON, for tools
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        given: Box<Settings>,
-    },
-}
-
-/// Where the bus is, and how the answer is shown.
-#[derive(Args)]
-#[command(next_help_heading = "The bus")]
-pub(crate) struct BusPlace {
-    /// Its servers, such as nats://nats:4222
-    #[arg(long, value_name = "URL")]
-    bus: Option<String>,
-    /// The reporter's file of settings [env: GITOPS_RUNTIME_CONFIG]
-    #[arg(long, value_name = "FILE")]
-    config: Option<PathBuf>,
-    /// Any setting, such as bus.prefix=gitops; may be repeated
-    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
-    set: Vec<(String, String)>,
-    /// Print JSON, for tools
-    #[arg(long)]
-    pub(crate) json: bool,
-}
-
-impl BusPlace {
-    /// What the flags say of the settings.
-    pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let bus = self.bus.iter().map(|text| ("bus.url".to_owned(), "--bus".to_owned(), text.clone()));
-        Given { file: self.config.clone(), flags: set.chain(bus).collect() }
+/// Runs one of the commands.
+///
+/// # Errors
+/// Whatever kept it from being done, with what to do next.
+pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+    stages_http::install_crypto();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let done = runtime.block_on(answer(command, variables));
+    runtime.shutdown_background();
+    match done {
+        // Whoever read has read enough.
+        Err(error) if is_broken_pipe(&error) => Ok(ExitCode::SUCCESS),
+        done => done,
     }
+}
+
+async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
+    match command {
+        OnBus::Bus(BusCommand::Check { place }) => {
+            check::run(&Reached::at(&place.given(), variables).await?, place.json).await
+        }
+        OnBus::Bus(BusCommand::Show { place }) => {
+            show::run(&Reached::at(&place.given(), variables).await?, place.json).await
+        }
+        OnBus::Tap(tapping) => {
+            tap::run(&Reached::at(&tapping.place.given(), variables).await?, tapping).await
+        }
+        OnBus::Ledger(LedgerCommand::Copy { from, json, given }) => {
+            copy::run(&Reached::at(&given.given(), variables).await?, from, *json).await
+        }
+    }
+}
+
+/// Who keeps the stream of reports so full that its oldest are discarded: the durable that is furthest behind. What is
+/// discarded at once is a sixteenth of it.
+fn behind(show: &Show) -> Option<String> {
+    let reports = show.reports.as_ref()?;
+    let full = reports.bytes > reports.max_bytes - reports.max_bytes / 8;
+    let of_reports = |durable: &&DurableShow| durable.filter.split('.').any(|part| part == REPORTS);
+    let durables = show.durables.iter().filter(of_reports);
+    let furthest = durables.max_by_key(|durable| durable.pending + durable.in_flight).filter(|_| full)?;
+    Some(format!("durable {}", furthest.name))
+}
+
+/// A bus that answers, and the settings that say where it is.
+struct Reached {
+    config: Config,
+    bus: JetStream,
+}
+
+impl Reached {
+    async fn at(given: &Given, variables: &Variables) -> anyhow::Result<Self> {
+        let mut config = Config::load_given(given, variables)?;
+        // What goes well is said by the answer.
+        if config.log_level != LogLevel::Error {
+            config.log_level = LogLevel::Warn;
+        }
+        app::log::start(&config);
+        let settings = bus_of(&config)?;
+        let at = settings.urls.join(" or ");
+        let connected = connect_once(app::bus::connection(settings).await?).await;
+        let bus = connected.map_err(|error| {
+            let next = match &error {
+                ConnectError::Away(_) => format!("at {at}: is it running? give --bus as the reporter has it"),
+                ConnectError::Refused(_) => format!("at {at}: set those that the server takes, see `bus`"),
+                _ => at,
+            };
+            anyhow!(error).context(next)
+        })?;
+        Ok(Self { config, bus })
+    }
+
+    /// The buckets that the settings need.
+    fn buckets(&self) -> Vec<Bucket> {
+        let Some(bus) = &self.config.bus else { return Vec::new() };
+        let leases = bus.leases.is_some_and(|leases| leases.store == LeaseStore::Bus);
+        let wanted = [(LEASES, leases), (LEDGER, bus.bucket)];
+        wanted.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| self.bus.bucket(name)).collect()
+    }
+}
+
+/// The settings of the bus, which there must be.
+fn bus_of(config: &Config) -> anyhow::Result<&Bus> {
+    config.bus.as_ref().context("there is no bus: set bus.url, or give --bus nats://nats:4222")
+}
+
+/// Prints a value as one line of JSON.
+fn say_json(value: &impl Serialize) -> anyhow::Result<()> {
+    let json = serde_json::to_string(value).context("write the answer as JSON")?;
+    say(&format!("{json}\n"))
 }

@@ -7,7 +7,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pipeline_core::SecretString;
-use pipeline_engine::ownership;
 
 pub(crate) use self::written::LeaseStore;
 pub(super) use self::written::{Bus as Written, ReplicaName, Servers, Subjects};
@@ -105,9 +104,9 @@ pub(crate) struct Leases {
 
 impl Leases {
     /// What drives them; `first_epoch` is the seconds since 1970. With short times its steps are short as well.
-    pub(crate) fn ownership(&self, first_epoch: u64) -> ownership::Config {
-        let usual = ownership::Config::new(first_epoch);
-        ownership::Config {
+    pub(crate) fn ownership(&self, first_epoch: u64) -> pipeline_ownership::Config {
+        let usual = pipeline_ownership::Config::new(first_epoch);
+        pipeline_ownership::Config {
             shards: self.shards,
             ttl: self.ttl,
             renew: self.renew,

@@ -37,7 +37,7 @@ pub(super) fn resolve(raw: &raw::Sharding, bus: bool, host: &Host, problems: &mu
     };
     let shards = match raw.shards.0 {
         Shards::Number(number) => number,
-        Shards::Auto if leases => pipeline_engine::ownership::SHARDS.get(),
+        Shards::Auto if leases => pipeline_ownership::SHARDS.get(),
         Shards::Auto => FIXED,
     };
     Sharding { shards, shard: fixed(raw.shard.0, shards, host, problems), leases }

@@ -298,7 +298,7 @@ impl Unit for SocketPlace {
         match text {
             "auto" => Ok(Self::Auto),
             "" => Ok(Self::None),
-            path if pipeline_engine::admin::fits(Path::new(path)) => Ok(Self::Path(path.into())),
+            path if pipeline_http::admin::fits(Path::new(path)) => Ok(Self::Path(path.into())),
             _ => Err(
                 "is longer than the 103 bytes that a socket's path may have; give a shorter one, such as \
                       /tmp/gitops-runtime.sock"

@@ -9,8 +9,13 @@ const ARROWS: &[(&str, &[&str])] = &[
     (
         "gitops-runtime",
         &[
+            "pipeline-bus",
             "pipeline-core",
             "pipeline-engine",
+            "pipeline-http",
+            "pipeline-ledger",
+            "pipeline-observe",
+            "pipeline-ownership",
             "pipeline-redact",
             "stages-enrich",
             "stages-http",
@@ -19,8 +24,19 @@ const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("loadtest", &["pipeline-core", "pipeline-redact", "stages-enrich"]),
+    ("pipeline-bus", &["pipeline-core"]),
     ("pipeline-core", &[]),
-    ("pipeline-engine", &["pipeline-core"]),
+    (
+        "pipeline-engine",
+        &["pipeline-bus", "pipeline-core", "pipeline-ledger", "pipeline-observe", "pipeline-ownership"],
+    ),
+    (
+        "pipeline-http",
+        &["pipeline-core", "pipeline-engine", "pipeline-ledger", "pipeline-observe", "pipeline-ownership"],
+    ),
+    ("pipeline-ledger", &["pipeline-bus", "pipeline-core", "pipeline-ownership"]),
+    ("pipeline-observe", &["pipeline-core", "pipeline-ledger"]),
+    ("pipeline-ownership", &["pipeline-core"]),
     ("pipeline-redact", &[]),
     ("stages-enrich", &["pipeline-core", "pipeline-redact", "stages-http"]),
     ("stages-http", &["pipeline-core"]),
@@ -29,7 +45,9 @@ const ARROWS: &[(&str, &[&str])] = &[
 ];
 
 /// Workspace crates that may be used by another's tests alone.
-const TEST_ARROWS: &[(&str, &[&str])] = &[("gitops-runtime", &["loadtest"])];
+// The engine is asked through its admin interface in its own tests.
+const TEST_ARROWS: &[(&str, &[&str])] =
+    &[("gitops-runtime", &["loadtest"]), ("pipeline-engine", &["pipeline-http", "pipeline-ledger"])];
 
 /// Crates from elsewhere that the core must not know: it speaks of events, not of peers.
 const NOT_IN_CORE: &[&str] = &["async-nats", "axum", "hyper", "k8s-openapi", "kube", "reqwest"];

@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use pipeline_core::Reason;
-use pipeline_engine::spans::{self, End, EventSpan, Told, What};
+use pipeline_observe::spans::{self, End, EventSpan, Told, What};
 use prost::Message as _;
 
 use crate::app::VERSION;

@@ -52,7 +52,7 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     let leases = bus.leases.unwrap();
     assert_eq!((leases.store, leases.shards.get()), (LeaseStore::Bus, 32));
     assert_eq!((leases.ttl, leases.renew), (Duration::from_secs(10), Duration::from_secs(3)));
-    assert_eq!(leases.ownership(7), ownership::Config::new(7));
+    assert_eq!(leases.ownership(7), pipeline_ownership::Config::new(7));
     assert!(bus.bucket && !config.state.keep_ledger);
     assert_eq!((config.reporter.shards, config.reporter.shard), (32, None));
 }

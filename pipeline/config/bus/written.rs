@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pipeline_bus::{Prefix, jetstream};
 use pipeline_core::SecretString;
-use pipeline_engine::bus::{Prefix, jetstream};
-use pipeline_engine::ownership::Replica;
+use pipeline_ownership::Replica;
 use schemars::JsonSchema;
 use serde::Deserialize;
 

@@ -113,6 +113,14 @@ impl OperationEnd {
         hasher.finish()
     }
 
+    /// Whether both tell of the same end of the same operation.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        self.started_at == other.started_at
+            && self.finished_at == other.finished_at
+            && self.phase == other.phase
+    }
+
     /// Bytes this summary is charged with.
     #[must_use]
     pub fn size(&self) -> usize {

@@ -4,7 +4,11 @@
 //! This crate knows no Kubernetes client, no HTTP and no broker. Stages (`stages/*`) and the engine
 //! (`pipeline/engine`) both depend on it and never on each other.
 
+mod backoff;
+mod circuit;
+mod counts;
 mod digest;
+mod digest_outcome;
 mod divergence;
 mod error;
 mod event;
@@ -12,15 +16,22 @@ mod key;
 pub mod leases;
 mod meter;
 mod names;
+mod parked;
+mod pending;
 mod record;
 mod report;
 mod room;
 mod seen;
 mod stage;
+mod step;
 mod traceparent;
 pub mod uid;
 
+pub use backoff::Backoff;
+pub use circuit::CircuitState;
+pub use counts::LaneCounts;
 pub use digest::{Digest, Hasher};
+pub use digest_outcome::DigestOutcome;
 pub use divergence::{ApplicationDigest, Compared, ShardDigest};
 pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, OperationEnd, Version};
@@ -28,6 +39,8 @@ pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
 pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, Wait};
 pub use names::{Names, Short};
+pub use parked::{Parked, Refused};
+pub use pending::Pending;
 pub use record::{ParentRef, Record, ResourceRow, Sections, Sent, Settle, Stub, Unanswered};
 pub use report::{Entity, EntityId, Report, ReportKind, Shows};
 pub use room::Room;
@@ -37,6 +50,7 @@ pub use stage::{
     Again, Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Surveyed, Turn,
     idempotency_key,
 };
+pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};
 pub use uid::Uid;
 

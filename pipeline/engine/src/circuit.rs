@@ -13,9 +13,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use pipeline_core::{Key, Reason};
-
-use crate::lane::Backoff;
+use pipeline_core::{Backoff, CircuitState, Key, Reason};
 
 /// When a circuit opens, and how long it stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,32 +73,11 @@ pub enum Verdict {
     Reject,
 }
 
-/// Whether reports may be sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
-    /// They may.
-    Closed,
-    /// They may not; from `until` on one may try.
-    Open {
-        /// Time since the engine started.
-        until: Duration,
-        /// Why it opened.
-        reason: Reason,
-    },
-    /// One is trying.
-    Probing {
-        /// Which try it is.
-        probe: u64,
-        /// Why it had opened.
-        reason: Reason,
-    },
-}
-
 /// The circuit of one sink, shared by all shards.
 #[derive(Debug)]
 pub struct Circuit {
     config: Config,
-    state: State,
+    state: CircuitState,
     /// Applications that failed since the last answer; at most `config.failures`.
     failing: BTreeSet<Key>,
     /// Times it opened in a row without closing.
@@ -119,7 +96,7 @@ impl Circuit {
     pub fn new(config: Config) -> Self {
         Self {
             config,
-            state: State::Closed,
+            state: CircuitState::Closed,
             failing: BTreeSet::new(),
             opened: 0,
             probes: 0,
@@ -131,7 +108,7 @@ impl Circuit {
 
     /// Where it stands.
     #[must_use]
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> CircuitState {
         self.state
     }
 
@@ -177,18 +154,18 @@ impl Circuit {
     /// The reason why the circuit opened.
     pub fn may_send(&self, probe: Option<u64>) -> Result<(), Reason> {
         match self.state {
-            State::Closed => Ok(()),
-            State::Probing { probe: right, .. } if probe == Some(right) => Ok(()),
-            State::Probing { reason, .. } | State::Open { reason, .. } => Err(reason),
+            CircuitState::Closed => Ok(()),
+            CircuitState::Probing { probe: right, .. } if probe == Some(right) => Ok(()),
+            CircuitState::Probing { reason, .. } | CircuitState::Open { reason, .. } => Err(reason),
         }
     }
 
     /// Takes the right to probe, if it is time and nobody has it.
     pub fn try_probe(&mut self, now: Duration) -> Option<u64> {
         match self.state {
-            State::Open { until, reason } if until <= now => {
+            CircuitState::Open { until, reason } if until <= now => {
                 self.probes += 1;
-                self.state = State::Probing { probe: self.probes, reason };
+                self.state = CircuitState::Probing { probe: self.probes, reason };
                 Some(self.probes)
             }
             _ => None,
@@ -198,10 +175,10 @@ impl Circuit {
     /// Gives the right back: the probe ended without an answer of the sink. One that is spent changes
     /// nothing.
     pub fn probe_over(&mut self, probe: u64, now: Duration) {
-        if let State::Probing { probe: right, reason } = self.state
+        if let CircuitState::Probing { probe: right, reason } = self.state
             && right == probe
         {
-            self.state = State::Open { until: now, reason };
+            self.state = CircuitState::Open { until: now, reason };
         }
     }
 
@@ -210,7 +187,7 @@ impl Circuit {
         self.changed = Some(now);
         self.denied.clear();
         self.opened = 0;
-        if let State::Open { until, .. } = &mut self.state {
+        if let CircuitState::Open { until, .. } = &mut self.state {
             *until = now.min(*until);
         }
     }
@@ -219,7 +196,7 @@ impl Circuit {
         self.failing.clear();
         self.denied.clear();
         self.opened = 0;
-        self.state = State::Closed;
+        self.state = CircuitState::Closed;
     }
 
     /// Whether `reason` says that the sink would refuse anything we send.
@@ -244,19 +221,19 @@ impl Circuit {
             self.denied.insert(key.clone());
         }
         let opens = match self.state {
-            State::Closed => {
+            CircuitState::Closed => {
                 self.failing.insert(key.clone());
                 self.failing.len() >= self.config.failures || self.refuses_all(reason)
             }
-            State::Probing { probe: right, .. } => probe == Some(right),
+            CircuitState::Probing { probe: right, .. } => probe == Some(right),
             // What was on its way when it opened changes nothing.
-            State::Open { .. } => false,
+            CircuitState::Open { .. } => false,
         };
         if opens {
             self.opened = self.opened.saturating_add(1);
             self.failing.clear();
             let wait = self.backoff(reason, now).wait(self.opened, after, seed);
-            self.state = State::Open { until: now + wait, reason };
+            self.state = CircuitState::Open { until: now + wait, reason };
         }
     }
 

@@ -15,13 +15,15 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Compared, Enrich, Key, ShardDigest, Shutdown, Sink, Source, StageError, Timestamp};
+use pipeline_core::{
+    CircuitState, Compared, DigestOutcome, Enrich, Key, ShardDigest, Shutdown, Sink, Source, StageError,
+    Timestamp,
+};
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
-use crate::circuit::State;
-use crate::ledger::Acknowledged;
 use crate::run::{Config, Handle};
 use crate::shard::Shared;
+use pipeline_ledger::Acknowledged;
 
 /// A receiver answers for one shard within this time.
 const ASK: Duration = Duration::from_secs(10);
@@ -37,45 +39,13 @@ struct Opinion {
     doubts: u32,
 }
 
-/// What came of asking about one shard; a metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// It holds the same.
-    Equal,
-    /// It holds something else, and nothing was under way.
-    Differs,
-    /// It holds something else, which may be what was under way.
-    Unsettled,
-    /// It does not compare.
-    Unknown,
-    /// It did not answer.
-    Failed,
-}
-
-impl Told {
-    /// All, so that each starts at zero.
-    pub(crate) const ALL: [Self; 5] =
-        [Self::Equal, Self::Differs, Self::Unsettled, Self::Unknown, Self::Failed];
-
-    /// The label.
-    pub(crate) const fn as_str(self) -> &'static str {
-        match self {
-            Self::Equal => "equal",
-            Self::Differs => "differs",
-            Self::Unsettled => "unsettled",
-            Self::Unknown => "unknown",
-            Self::Failed => "failed",
-        }
-    }
-}
-
 impl Opinion {
     /// Takes an answer; gives whether the receiver holds the same, when that is news.
-    fn hear(&mut self, told: Told) -> Option<bool> {
+    fn hear(&mut self, told: DigestOutcome) -> Option<bool> {
         let same = match told {
-            Told::Unsettled | Told::Unknown | Told::Failed => return None,
-            Told::Equal => true,
-            Told::Differs => false,
+            DigestOutcome::Unsettled | DigestOutcome::Unknown | DigestOutcome::Failed => return None,
+            DigestOutcome::Equal => true,
+            DigestOutcome::Differs => false,
         };
         self.doubts = if same { 0 } else { self.doubts.saturating_add(1) };
         if !same && self.doubts < BELIEVED {
@@ -102,7 +72,7 @@ pub(crate) async fn watch<So: Source, En: Enrich, Si: Sink>(
         let round = async {
             tick.tick().await;
             // A receiver that takes no reports is not bothered with questions.
-            if matches!(handle.status().circuit, State::Closed) {
+            if matches!(handle.status().circuit, CircuitState::Closed) {
                 away = round(&shared, &config, &handle, &mut opinions, away).await;
             }
         };
@@ -124,7 +94,7 @@ async fn round<So: Source, En: Enrich, Si: Sink>(
 ) -> bool {
     for (shard, _) in handle.status().shards {
         let asked = ask(shared, config, handle, shard).await;
-        shared.metrics.digest(*asked.as_ref().unwrap_or(&Told::Failed));
+        shared.metrics.digest(*asked.as_ref().unwrap_or(&DigestOutcome::Failed));
         match asked {
             Ok(told) => match opinions.entry(shard).or_default().hear(told) {
                 Some(true) => tracing::info!(shard, "the receiver holds the same"),
@@ -157,7 +127,7 @@ async fn ask<So: Source, En: Enrich, Si: Sink>(
     config: &Config,
     handle: &Handle,
     shard: u32,
-) -> Result<Told, Option<StageError>> {
+) -> Result<DigestOutcome, Option<StageError>> {
     let calm = is_calm(handle, shard);
     let before = acknowledged(shared, config, shard).await;
     let digest = ShardDigest {
@@ -174,12 +144,12 @@ async fn ask<So: Source, En: Enrich, Si: Sink>(
         Err(_) => return Err(None),
     };
     Ok(match compared {
-        Compared::Equal => Told::Equal,
-        Compared::Unknown => Told::Unknown,
+        Compared::Equal => DigestOutcome::Equal,
+        Compared::Unknown => DigestOutcome::Unknown,
         Compared::Differs => {
             let moved = acknowledged(shared, config, shard).await != before;
             let calm = calm && !moved && is_calm(handle, shard) && !is_unsure(shared, config, shard).await;
-            if calm { Told::Differs } else { Told::Unsettled }
+            if calm { DigestOutcome::Differs } else { DigestOutcome::Unsettled }
         }
     })
 }
@@ -221,18 +191,18 @@ mod tests {
     fn a_difference_is_believed_the_second_time_and_said_once() {
         let mut opinion = Opinion::default();
         let told: Vec<_> = [
-            Told::Unknown,
-            Told::Differs,
-            Told::Unsettled,
-            Told::Differs,
-            Told::Differs,
-            Told::Equal,
-            Told::Equal,
-            Told::Differs,
-            Told::Equal,
-            Told::Differs,
-            Told::Failed,
-            Told::Differs,
+            DigestOutcome::Unknown,
+            DigestOutcome::Differs,
+            DigestOutcome::Unsettled,
+            DigestOutcome::Differs,
+            DigestOutcome::Differs,
+            DigestOutcome::Equal,
+            DigestOutcome::Equal,
+            DigestOutcome::Differs,
+            DigestOutcome::Equal,
+            DigestOutcome::Differs,
+            DigestOutcome::Failed,
+            DigestOutcome::Differs,
         ]
         .map(|told| opinion.hear(told))
         .into();
@@ -247,6 +217,9 @@ mod tests {
     #[test]
     fn a_receiver_that_holds_the_same_is_said_once() {
         let mut opinion = Opinion::default();
-        assert_eq!([Told::Equal, Told::Equal].map(|told| opinion.hear(told)), [Some(true), None]);
+        assert_eq!(
+            [DigestOutcome::Equal, DigestOutcome::Equal].map(|told| opinion.hear(told)),
+            [Some(true), None]
+        );
     }
 }

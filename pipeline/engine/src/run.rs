@@ -4,6 +4,7 @@
 //! calls: [`Source::run`], supervised; everything else from the shards - fails: when a shard dies of a bug, or
 //! the ledger cannot be written at the end; the cluster still holds all state, and a restart finds what differs
 
+mod bus;
 mod config;
 mod handle;
 mod listing;
@@ -19,29 +20,29 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Shutdown, Sink, Source};
+use pipeline_core::{Enrich, Key, LaneCounts, Shutdown, Sink, Source};
 use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 
+pub use bus::{Bus, Joined, Leases};
 pub use config::Config;
 pub use handle::{Handle, Status};
 
-use crate::bus::{Bus, Joined};
 use crate::divergence;
-use crate::health::Health;
-use crate::lane::{Lane, LaneCounts};
-use crate::ledger::{Ledger, LedgerError, Origin};
-use crate::metrics::Metrics;
-use crate::ownership::Fence;
+use crate::lane::Lane;
 use crate::shard::{Acknowledged, Breaker, Delivered, Left, Ports, Shard, Shared};
 pub use crate::shard::{Explained, Moment};
-use crate::spans::Tap;
 use crate::verify;
 use handle::Inner;
 use on_stream::Shares;
+use pipeline_ledger::{Ledger, LedgerError, Origin};
+use pipeline_observe::health::Health;
+use pipeline_observe::metrics::Metrics;
+use pipeline_observe::spans::Tap;
+use pipeline_ownership::Fence;
 use stream::results;
 use table::{Table, Told};
 

@@ -9,10 +9,8 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pipeline_core::{Reason, Shutdown, StageError};
+use pipeline_core::{Backoff, Reason, Shutdown, StageError};
 use tokio::time::Instant;
-
-use crate::lane::Backoff;
 
 /// Between starts, unless told otherwise.
 pub const RESTART: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(60) };

@@ -7,10 +7,10 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use loadtest::nats::NatsServer;
+use pipeline_bus::jetstream::{Config, Durable, Expect, JetStream, LEASES, LEDGER, connect};
+use pipeline_bus::{About, Keep, Message, Payload, Subject};
 use pipeline_core::{Digest, Entity, Key, ReportKind, Shutdown, Timestamp, Version};
-use pipeline_engine::bus::jetstream::{Config, Durable, Expect, JetStream, LEASES, LEDGER, connect};
-use pipeline_engine::bus::{About, Keep, Message, Payload, Subject};
-use pipeline_engine::ownership::{Presence, Replica};
+use pipeline_ownership::{Presence, Replica};
 use serde_json::{Value, json};
 use tokio::process::Command;
 

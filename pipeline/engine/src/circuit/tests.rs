@@ -13,8 +13,8 @@ fn fail(circuit: &mut Circuit, applications: std::ops::Range<u32>) {
     }
 }
 
-fn open(after: u64, reason: Reason) -> State {
-    State::Open { until: NOW + Duration::from_millis(after), reason }
+fn open(after: u64, reason: Reason) -> CircuitState {
+    CircuitState::Open { until: NOW + Duration::from_millis(after), reason }
 }
 
 #[test]
@@ -22,7 +22,7 @@ fn opens_after_enough_applications_in_a_row() {
     let mut circuit = Circuit::new(Config::default());
     for number in 0..4 {
         assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
-        assert_eq!(circuit.state(), State::Closed);
+        assert_eq!(circuit.state(), CircuitState::Closed);
     }
     circuit.answer(&key(4), DOWN, None, NOW, 0);
     assert_eq!(circuit.state(), open(500, Reason::Unreachable));
@@ -34,7 +34,7 @@ fn one_failing_application_never_opens_it() {
     for _ in 0..100 {
         circuit.answer(&key(1), DOWN, None, NOW, 0);
     }
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn an_answer_between_starts_the_count_anew() {
     for between in [Answer::Accepted, Answer::Refused { reason: Reason::Refused }, followed] {
         fail(&mut circuit, 0..4);
         circuit.answer(&key(9), between, None, NOW, 0);
-        assert_eq!(circuit.state(), State::Closed);
+        assert_eq!(circuit.state(), CircuitState::Closed);
     }
 }
 
@@ -67,7 +67,7 @@ fn being_refused_as_a_whole_opens_it_at_once_and_parks_nothing() {
     let mut circuit = Circuit::new(Config::default());
     let refused = Answer::Refused { reason: Reason::TooLarge };
     assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Reject);
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn one_probe_at_a_time_and_longer_waits_between() {
         assert_eq!(circuit.may_send(probe), Ok(()));
         assert_eq!(circuit.may_send(None), Err(Reason::Unreachable));
         circuit.answer(&key(7), DOWN, None, now, 0);
-        assert!(matches!(circuit.state(), State::Probing { .. }), "an old failure is not the probe's");
+        assert!(matches!(circuit.state(), CircuitState::Probing { .. }), "an old failure is not the probe's");
         circuit.answer(&key(1), DOWN, probe, now, 0);
     }
     now += Duration::from_secs(15);
     let probe = circuit.try_probe(now);
     circuit.answer(&key(1), Answer::Accepted, probe, now, 0);
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
     fail(&mut circuit, 0..5);
     assert_eq!(circuit.state(), open(500, Reason::Unreachable), "the wait starts anew");
 }
@@ -108,7 +108,7 @@ fn a_probe_without_an_answer_is_given_back() {
     assert_eq!(circuit.may_send(Some(second)), Ok(()), "an old right gives no other's back");
     circuit.answer(&key(1), Answer::Accepted, Some(second), later, 0);
     circuit.probe_over(second, later);
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn what_was_on_its_way_closes_it_but_does_not_prolong_it() {
     circuit.answer(&key(9), DOWN, None, NOW + Duration::from_secs(1), 0);
     assert_eq!(circuit.state(), open(500, Reason::Unreachable));
     circuit.answer(&key(9), Answer::Accepted, None, NOW, 0);
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
@@ -154,7 +154,7 @@ fn a_refused_token_is_probed_after_minutes_however_often_it_is_refused() {
         circuit.answer(&key(1), DENIED, probe, now, 0);
     }
     let until = now + Duration::from_secs(150);
-    assert_eq!(circuit.state(), State::Open { until, reason: Reason::Unauthorized });
+    assert_eq!(circuit.state(), CircuitState::Open { until, reason: Reason::Unauthorized });
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn one_application_that_is_forbidden_does_not_stop_the_others_for_minutes() {
         let probe = circuit.try_probe(now);
         circuit.answer(&key(1), forbidden, probe, now, 0);
         now += Duration::from_millis(wait);
-        assert_eq!(circuit.state(), State::Open { until: now, reason: Reason::Forbidden });
+        assert_eq!(circuit.state(), CircuitState::Open { until: now, reason: Reason::Forbidden });
     }
     let probe = circuit.try_probe(now);
     circuit.answer(&key(2), Answer::Accepted, probe, now, 0);
@@ -182,17 +182,17 @@ fn a_changed_token_is_probed_at_once() {
     let later = NOW + Duration::from_secs(1);
     assert_eq!(circuit.try_probe(later), None);
     circuit.hasten(later);
-    assert_eq!(circuit.state(), State::Open { until: later, reason: Reason::Unauthorized });
+    assert_eq!(circuit.state(), CircuitState::Open { until: later, reason: Reason::Unauthorized });
     let probe = circuit.try_probe(later);
     circuit.answer(&key(1), Answer::Accepted, probe, later, 0);
-    assert_eq!(circuit.state(), State::Closed);
+    assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
 fn what_was_sent_with_the_token_before_the_change_does_not_stop_the_sink_for_minutes() {
     let mut circuit = Circuit::new(Config::default());
     circuit.hasten(NOW);
-    assert_eq!(circuit.state(), State::Closed, "nothing is open: nothing changes");
+    assert_eq!(circuit.state(), CircuitState::Closed, "nothing is open: nothing changes");
     circuit.answer(&key(1), DENIED, None, NOW, 0);
     circuit.answer(&key(2), DENIED, None, NOW, 0);
     let mut now = NOW + Duration::from_millis(500);
@@ -200,17 +200,21 @@ fn what_was_sent_with_the_token_before_the_change_does_not_stop_the_sink_for_min
         let probe = circuit.try_probe(now);
         if wait == 500 {
             circuit.hasten(now);
-            assert!(matches!(circuit.state(), State::Probing { .. }), "the probe goes on");
+            assert!(matches!(circuit.state(), CircuitState::Probing { .. }), "the probe goes on");
         }
         circuit.answer(&key(3), DENIED, probe, now, 0);
         now += Duration::from_millis(wait);
-        assert_eq!(circuit.state(), State::Open { until: now, reason: Reason::Unauthorized });
+        assert_eq!(circuit.state(), CircuitState::Open { until: now, reason: Reason::Unauthorized });
     }
     now += CHANGING;
     let probe = circuit.try_probe(now);
     circuit.answer(&key(1), DENIED, probe, now, 0);
     let until = now + Duration::from_secs(150);
-    assert_eq!(circuit.state(), State::Open { until, reason: Reason::Unauthorized }, "the new one is wrong");
+    assert_eq!(
+        circuit.state(),
+        CircuitState::Open { until, reason: Reason::Unauthorized },
+        "the new one is wrong"
+    );
 }
 
 #[test]

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Call, Digest, Entity, Event, Filtered, Key, OperationEnd, Reason, ReportKind, Timestamp, Uid,
-    Version,
+    Again, Digest, Event, Filtered, Key, Parked, Pending, Reason, Refused, Timestamp, Trace, Uid, Version,
 };
 
 /// Something that happened to a lane.
@@ -120,9 +119,6 @@ pub enum Outcome {
     },
 }
 
-/// Entities and contents that the sink refused for good, and why.
-pub type Refused = Arc<[(Entity, Digest, Reason)]>;
-
 /// Who made a retry necessary.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Blame {
@@ -206,165 +202,6 @@ pub struct Start {
     pub probe: bool,
 }
 
-/// One step in the life of an event, for whoever looks on. Holds no body and no error text.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Trace {
-    /// Which application.
-    pub key: Key,
-    /// Which state of it.
-    pub version: Version,
-    /// W3C trace id of the event's life.
-    pub trace: u128,
-    /// What happened.
-    pub step: Step,
-}
-
-/// What happened to an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Step {
-    /// It was taken in.
-    Observed,
-    /// Its state was folded into a newer one, which is read or sent in its stead.
-    Coalesced(Folded),
-    /// It brought no report.
-    Filtered(Filtered),
-    /// The rate limit delays it by this much.
-    Limited(Duration),
-    /// Its turn began.
-    Started {
-        /// How often it was tried before.
-        attempt: u32,
-    },
-    /// A call was made for it.
-    Fetched {
-        /// Which.
-        call: Call,
-        /// How long it took; nothing when the answer was at hand.
-        took: Duration,
-        /// Why it failed, if it did.
-        failed: Option<Reason>,
-    },
-    /// Its reports are made.
-    Enriched {
-        /// How many there are.
-        reports: usize,
-        /// How long that took, calls included.
-        took: Duration,
-    },
-    /// One of its reports was acknowledged.
-    Reported {
-        /// About what.
-        kind: ReportKind,
-        /// How long the sink took.
-        took: Duration,
-    },
-    /// One of its reports was not taken.
-    NotTaken {
-        /// About what.
-        kind: ReportKind,
-        /// Why.
-        reason: Reason,
-        /// How long the sink took.
-        took: Duration,
-    },
-    /// Every one of its reports was acknowledged.
-    Acked {
-        /// How long after it was taken in; for a read, after the first change that it stands for.
-        after: Duration,
-    },
-    /// It will be tried again.
-    Retried {
-        /// Why.
-        reason: Reason,
-        /// In how long.
-        after: Duration,
-    },
-    /// It was refused for good.
-    Parked(Reason),
-    /// The object is being read again.
-    Reading,
-    /// Something is owed: the object will be looked at again in this long.
-    Owed(Duration),
-}
-
-/// Why an event's state was folded into another.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Folded {
-    /// The queue was full.
-    Full,
-    /// The application was to be read again already.
-    Dirty,
-    /// The rate limit delays the application.
-    Limited,
-    /// A read has shown a newer state.
-    Overtaken,
-    /// A later life is known.
-    Former,
-    /// It had to be tried again, and there was no room to keep it.
-    Retried,
-    /// It may be older than what was reported since, or its body was too large to travel.
-    Doubted,
-}
-
-impl Folded {
-    /// How it is told.
-    #[must_use]
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Full => "full",
-            Self::Dirty => "dirty",
-            Self::Limited => "limited",
-            Self::Overtaken => "overtaken",
-            Self::Former => "former",
-            Self::Retried => "retried",
-            Self::Doubted => "doubted",
-        }
-    }
-}
-
-/// One key that was refused for good. No body is kept: replaying it reads the object again.
-///
-/// It is not tried again by itself. While it is parked, the same state (or an older one of the same life) that a
-/// watch or a list shows again is filtered as `parked`; a newer state, another life, a deletion, a replay and
-/// what is owed go on as usual. The entry goes with the first of them that is acknowledged or brings no report.
-///
-/// Discarding ([`Input::Discard`]) forgets the refusal and sends nothing. Nothing else remembers it, so the
-/// key's next change is reported as usual; and should the object not have changed when everything is listed
-/// again, after a restart, then that very state is tried once more, and parked anew if it is refused again.
-/// To keep it from being sent, leave it parked.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Parked {
-    /// Why.
-    pub reason: Reason,
-    /// When.
-    pub at: Timestamp,
-    /// Which state was refused; 0 when it could not even be read.
-    pub version: Version,
-    /// Which life.
-    pub uid: Option<Uid>,
-    /// Whose reports were refused, with the digest of what was sent; none when it did not come to that.
-    pub refused: Refused,
-}
-
-/// What of a key is unreported and cannot be read again from the cluster: it must outlive the process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Pending {
-    /// Ends of operations, oldest first: the life, the state that showed it, the end.
-    pub ends: Vec<(Uid, Version, Arc<OperationEnd>)>,
-    /// Lives that are over, and their last known state, oldest first.
-    pub gone: Vec<(Uid, Version)>,
-}
-
-impl Pending {
-    /// The latest life that it tells of.
-    #[must_use]
-    pub fn latest(&self) -> Option<&Uid> {
-        let ends = self.ends.iter().map(|(uid, version, _)| (version, uid));
-        let lives = ends.chain(self.gone.iter().map(|(uid, version)| (version, uid)));
-        lives.max_by_key(|(version, _)| **version).map(|(_, uid)| uid)
-    }
-}
-
 /// What a lane holds of one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Standing {
@@ -384,9 +221,4 @@ pub struct Standing {
     pub owed: Option<Duration>,
     /// How long something of it has been unreported.
     pub unreported: Option<Duration>,
-}
-
-/// Whether two summaries describe the same end of the same operation.
-pub(crate) fn same_end(a: &OperationEnd, b: &OperationEnd) -> bool {
-    a.started_at == b.started_at && a.finished_at == b.finished_at && a.phase == b.phase
 }

@@ -5,10 +5,10 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
+use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Pending, Timestamp, Uid, Version};
 
 use super::end::End;
-use super::input::{Pending, same_end};
+use super::pending::Gathered;
 
 /// Summaries and deletions kept for one key.
 pub(super) const KEPT: usize = 8;
@@ -109,7 +109,7 @@ impl Mark {
     }
 
     /// Adds what must outlive the process, the newest first.
-    pub(super) fn gather(&self, pending: &mut Pending) {
+    pub(super) fn gather(&self, pending: &mut Gathered) {
         for kept in self.ends.iter().rev() {
             pending.end(&kept.uid, kept.version, &kept.unpacked());
         }
@@ -138,7 +138,7 @@ impl Mark {
         }
         let mut left = spare;
         for end in event.coalesced_ends.iter().chain(&event.operation) {
-            if known.is_some_and(|known| same_end(known, end)) {
+            if known.is_some_and(|known| known.is_same(end)) {
                 continue;
             }
             dropped += self.keep(&event.uid, event.version, end, &mut left);
@@ -283,7 +283,7 @@ impl Mark {
                 .into_iter()
                 .filter(|kept| kept.uid == event.uid)
                 .map(|kept| kept.unpacked())
-                .filter(|end| !shown.as_ref().is_some_and(|shown| same_end(shown, end))),
+                .filter(|end| !shown.as_ref().is_some_and(|shown| shown.is_same(end))),
         );
         (before, later)
     }

@@ -10,8 +10,6 @@
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
-mod backoff;
-mod counts;
 mod end;
 mod input;
 mod mark;
@@ -32,16 +30,11 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key};
+use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace};
 use seahash::SeaHasher;
 
-pub use backoff::Backoff;
-pub use counts::LaneCounts;
-pub use input::{
-    Action, Blame, Folded, Input, Outcome, Parked, Pending, ReadResult, Refused, Standing, Start, Step, Trace,
-};
+pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 
-pub(crate) use input::same_end;
 #[cfg(test)]
 pub(crate) use mutant::Mutant;
 

@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pipeline_core::{Again, Cause, Key};
+use pipeline_core::{Again, Backoff, Cause, Key, LaneCounts};
 
+use super::Lane;
 use super::mark::Mark;
 use super::slot::{Slot, State};
-use super::{Backoff, Lane, LaneCounts};
 
 /// A refetch is taken to make at most so many calls.
 const MOST_CALLS: u32 = 100;

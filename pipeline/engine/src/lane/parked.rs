@@ -1,9 +1,8 @@
 //! Keys that were refused for good.
 
-use pipeline_core::{Cause, Event, Key, Reason, Timestamp};
+use pipeline_core::{Cause, Event, Key, Parked, Reason, Refused, Timestamp};
 
 use super::Lane;
-use super::input::{Parked, Refused};
 
 impl Lane {
     /// Keys that were refused for good, in order of their names.

@@ -7,10 +7,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, OperationEnd, Uid, Version};
+use pipeline_core::{Event, Key, OperationEnd, Pending, Uid, Version};
 
 use super::Lane;
-use super::input::{Pending, same_end};
 use super::mark::{KEPT, Load, Mark};
 use super::slot::{Held, Slot};
 use super::take::charge;
@@ -21,7 +20,7 @@ impl Lane {
     #[must_use]
     pub fn pending(&self, key: &Key) -> Option<Pending> {
         let slot = self.keys.get(key)?;
-        let mut pending = Pending::default();
+        let mut pending = Gathered::default();
         if let (Some(asked), Some(mark)) = (&slot.asked, &slot.mark) {
             mark.gather(&mut pending);
             pending.succeeded(asked, mark);
@@ -32,6 +31,7 @@ impl Lane {
         for held in slot.queue.iter().rev().chain(&slot.running) {
             pending.gather(&held.event);
         }
+        let Gathered(mut pending) = pending;
         if pending.ends.is_empty() && pending.gone.is_empty() {
             return None;
         }
@@ -69,8 +69,11 @@ impl Lane {
     }
 }
 
-/// While it is gathered, the newest comes first: what is too much is the oldest.
-impl Pending {
+/// What is being gathered, the newest first: what is too much is the oldest.
+#[derive(Default)]
+pub(super) struct Gathered(Pending);
+
+impl Gathered {
     fn gather(&mut self, event: &Event) {
         for end in event.operation.iter().chain(event.coalesced_ends.iter().rev()) {
             self.end(&event.uid, event.version, end);
@@ -85,26 +88,26 @@ impl Pending {
         if let (Some(uid), Some(next)) = (&asked.uid, &later.uid)
             && uid != next
             && asked.version < later.version
-            && !self.gone.iter().any(|(known, _)| known == uid)
+            && !self.0.gone.iter().any(|(known, _)| known == uid)
         {
             self.over(uid, asked.version);
         }
     }
 
     pub(super) fn end(&mut self, uid: &Uid, version: Version, end: &Arc<OperationEnd>) {
-        let known = |(life, _, kept): &(Uid, Version, Arc<OperationEnd>)| life == uid && same_end(kept, end);
-        if self.ends.len() < KEPT && !self.ends.iter().any(known) {
-            self.ends.push((uid.clone(), version, end.clone()));
+        let known = |(life, _, kept): &(Uid, Version, Arc<OperationEnd>)| life == uid && kept.is_same(end);
+        if self.0.ends.len() < KEPT && !self.0.ends.iter().any(known) {
+            self.0.ends.push((uid.clone(), version, end.clone()));
         }
     }
 
     /// A list that lacks a name ends the life that it knew, however many followed: the earliest word of a life's end
     /// says best when that was. Of one of which only the name is known, since the ledger has it, it was before all others.
     pub(super) fn over(&mut self, uid: &Uid, version: Version) {
-        if let Some((_, known)) = self.gone.iter_mut().find(|(life, _)| life == uid) {
+        if let Some((_, known)) = self.0.gone.iter_mut().find(|(life, _)| life == uid) {
             *known = version.min(*known);
-        } else if self.gone.len() < KEPT {
-            self.gone.push((uid.clone(), version));
+        } else if self.0.gone.len() < KEPT {
+            self.0.gone.push((uid.clone(), version));
         }
     }
 }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, Timestamp, Uid};
+use pipeline_core::{Event, Key, Step, Timestamp, Trace, Uid};
 
-use super::input::{Action, Blame, ReadResult, Step, Trace};
+use super::input::{Action, Blame, ReadResult};
 use super::mark::{Gone, Load, Mark};
 use super::slot::{Held, State};
 use super::take::charge;

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, OperationEnd, Uid, Version};
+use pipeline_core::{Cause, Event, OperationEnd, Refused, Uid, Version};
 
-use super::input::{Blame, Refused, Standing, same_end};
+use super::input::{Blame, Standing};
 use super::mark::{KEPT, Mark};
 use super::owed::Owed;
 
@@ -200,7 +200,7 @@ impl Slot {
 
     /// The event, without an end that a read has brought along already.
     pub(super) fn without_carried(&self, event: Arc<Event>) -> Arc<Event> {
-        let carried = |end: &Arc<OperationEnd>| self.carried.iter().any(|known| same_end(known, end));
+        let carried = |end: &Arc<OperationEnd>| self.carried.iter().any(|known| known.is_same(end));
         if !event.operation.as_ref().is_some_and(carried) {
             return event;
         }
@@ -219,7 +219,7 @@ impl Slot {
             self.carried.push(shown);
         }
         for end in &event.coalesced_ends {
-            if !self.carried.iter().any(|known| same_end(known, end)) {
+            if !self.carried.iter().any(|known| known.is_same(end)) {
                 self.carried.push(end.clone());
             }
         }

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, Filtered, Key, OperationEnd, Uid};
+use pipeline_core::{Cause, Event, Filtered, Folded, Key, LaneCounts, OperationEnd, Step, Uid};
 
-use super::input::{Action, Folded, Step, same_end};
+use super::input::Action;
 use super::mark::{Load, Mark};
 use super::slot::{Held, Slot};
-use super::{Config, Lane, LaneCounts, tell};
+use super::{Config, Lane, tell};
 
 /// What an event is, measured by what the lane already knows of its key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,8 +68,7 @@ impl Lane {
             Age::Overtaken => {
                 let event = slot.without_carried(event);
                 let shown = slot.shown.clone();
-                let hides =
-                    |end: &Arc<OperationEnd>| !shown.as_ref().is_some_and(|shown| same_end(shown, end));
+                let hides = |end: &Arc<OperationEnd>| !shown.as_ref().is_some_and(|shown| shown.is_same(end));
                 if event.operation.as_ref().is_some_and(hides) || slot.mark.is_some() {
                     fold(slot, &event, now, &self.config, counts);
                 } else {

@@ -3,13 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Change, Digest, Filtered, Key, Reason, Timestamp};
+use pipeline_core::{
+    Cause, Change, Digest, Filtered, Folded, Key, LaneCounts, Reason, Refused, Step, Timestamp,
+};
 
-use super::input::{Action, Blame, Folded, Outcome, Refused, Start, Step};
+use super::input::{Action, Blame, Outcome, Start};
 use super::owed::Owed;
 use super::slot::{Held, Retry, Slot, State};
 use super::take::{charge, fold};
-use super::{Lane, LaneCounts, tell};
+use super::{Lane, tell};
 
 impl Lane {
     /// Begins the turn or the read of a key that was in line. `false` when the rate limit delays it.
@@ -227,7 +229,7 @@ impl Slot {
 fn inherit(next: &mut Held, former: &Held) {
     let event = Arc::make_mut(&mut next.event);
     let shown = event.operation.clone();
-    let known = |end: &Arc<_>| shown.as_ref().is_some_and(|shown| super::input::same_end(shown, end));
+    let known = |end: &Arc<_>| shown.as_ref().is_some_and(|shown| shown.is_same(end));
     let mut ends: Vec<_> = former
         .event
         .coalesced_ends
@@ -237,7 +239,7 @@ fn inherit(next: &mut Held, former: &Held) {
         .cloned()
         .collect();
     ends.append(&mut event.coalesced_ends);
-    ends.dedup_by(|a, b| super::input::same_end(a, b));
+    ends.dedup_by(|a, b| a.is_same(b));
     event.coalesced_ends = ends;
     *next = Held::new(next.event.clone(), former.since, true);
 }

@@ -4,10 +4,11 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::circuit;
-use crate::lane::{self, Backoff};
+use crate::lane::{self};
 use crate::limit::RateLimit;
-use crate::sharding::{Owned, Sharding};
 use crate::supervise::RESTART;
+use pipeline_core::Backoff;
+use pipeline_ownership::sharding::{Owned, Sharding};
 
 /// Bounds and times of an engine. What a process may hold is shared out evenly among its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,17 +4,15 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::Key;
+use pipeline_core::{CircuitState, Key, LaneCounts, Parked, Trace};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::Instant;
 
 use super::table::{Table, Told};
-use crate::circuit;
-use crate::lane::{LaneCounts, Parked, Trace};
-use crate::ledger::Ledger;
 use crate::shard::{Command, Explained};
-use crate::top::Ranking;
 use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
+use pipeline_ledger::Ledger;
+use pipeline_observe::top::Ranking;
 
 /// Looks at a running engine and asks things of it; cloning shares.
 #[derive(Clone)]
@@ -26,7 +24,7 @@ pub(super) struct Inner {
     pub(super) started: Instant,
     pub(super) table: Arc<Table>,
     pub(super) ledger: Ledger,
-    pub(super) circuit: watch::Receiver<circuit::State>,
+    pub(super) circuit: watch::Receiver<CircuitState>,
     pub(super) traces: broadcast::Sender<(u32, Trace)>,
     pub(super) verify: verify::Caller,
     pub(super) watches: Box<dyn Fn(&Key) -> bool + Send + Sync>,
@@ -41,7 +39,7 @@ pub struct Status {
     /// The shards that this process works on, in order.
     pub shards: Vec<(u32, LaneCounts)>,
     /// The sink's circuit.
-    pub circuit: circuit::State,
+    pub circuit: CircuitState,
 }
 
 impl Status {
@@ -159,7 +157,8 @@ impl Handle {
     }
 
     /// Whether this process owns an application.
-    pub(crate) fn owns(&self, key: &Key) -> bool {
+    #[must_use]
+    pub fn owns(&self, key: &Key) -> bool {
         self.shard(key).is_some()
     }
 

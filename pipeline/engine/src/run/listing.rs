@@ -11,7 +11,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::table::Table;
-use crate::lane::LaneCounts;
+use pipeline_core::LaneCounts;
 
 /// Applications that may wait when the next page is read: the shards have enough to do until it is there.
 const WAITING: u64 = 128;
@@ -81,7 +81,7 @@ mod tests {
 
     use super::*;
     use crate::run::table::Told;
-    use crate::sharding::Sharding;
+    use pipeline_ownership::sharding::Sharding;
 
     fn table(counts: LaneCounts) -> (Arc<Table>, watch::Sender<LaneCounts>) {
         let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });

@@ -8,13 +8,13 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
+use super::bus::Joined;
 use super::stream::{Stream, answers, outlet::Outlet, results};
 use super::table::Table;
 use super::term::{Ends, Term};
 use super::{Config, EngineError, Fixed, Handle, SOURCE_END, replicas, spawn, watching};
-use crate::bus::Joined;
-use crate::health::Link;
 use crate::shard::{Acknowledged, Answers, Shared};
+use pipeline_observe::health::Link;
 
 /// The last acknowledgements are given within this time, or given up.
 const LAST: Duration = Duration::from_secs(5);

@@ -10,11 +10,11 @@ use pipeline_core::{Enrich, Shutdown, Sink, Source};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::bus::Leases;
 use super::term::{Ends, Term};
 use super::{EngineError, Handle};
-use crate::bus::Leases;
-use crate::ownership::{Driven, Order, Standing, StopHow};
 use crate::verify::{VerifyError, VerifyOptions};
+use pipeline_ownership::{Driven, Order, Standing, StopHow};
 
 /// The owner of this shard watches for all.
 pub(super) const WATCHER: u32 = 0;

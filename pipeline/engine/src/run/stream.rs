@@ -18,9 +18,9 @@ use std::time::Duration;
 
 use tokio::sync::{Mutex, watch};
 
-use crate::bus::durables;
-use crate::bus::jetstream::{BusError, JetStream};
-use crate::metrics::BusSeries;
+use pipeline_bus::durables;
+use pipeline_bus::jetstream::{BusError, JetStream};
+use pipeline_observe::metrics::BusSeries;
 
 /// Between tries to make what is not there.
 const AGAIN: Duration = Duration::from_secs(1);

@@ -3,12 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use pipeline_core::Key;
+use pipeline_core::{Key, LaneCounts};
 use tokio::sync::{mpsc, watch};
 
-use crate::lane::LaneCounts;
 use crate::shard::Command;
-use crate::sharding::Sharding;
+use pipeline_ownership::sharding::Sharding;
 
 /// One shard that is worked on, as others see it.
 #[derive(Debug)]

@@ -11,11 +11,11 @@ use super::replicas::WATCHER;
 use super::stream::{Stream, feed};
 use super::table::Table;
 use super::{Config, Fixed};
-use crate::health::Refused;
 use crate::lane::Lane;
-use crate::ledger::{Claimed, LedgerError};
-use crate::ownership::{Fence, Refusal};
 use crate::shard::{Answers, Left, Shard, Shared};
+use pipeline_ledger::{Claimed, LedgerError};
+use pipeline_observe::health::Refused;
+use pipeline_ownership::{Fence, Refusal};
 
 /// Between tries to claim a shard's part of the ledger.
 const AGAIN: Duration = Duration::from_millis(500);

@@ -3,16 +3,16 @@
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Key, Reason};
+use pipeline_core::{CircuitState, Key, Reason};
 use tokio::sync::watch;
 
-use crate::circuit::{Answer, Circuit, Config, State, Verdict};
+use crate::circuit::{Answer, Circuit, Config, Verdict};
 
 /// A circuit behind a lock that is held for one answer at a time.
 #[derive(Debug)]
 pub(crate) struct Breaker {
     guarded: Mutex<Guarded>,
-    state: watch::Sender<State>,
+    state: watch::Sender<CircuitState>,
     sink: &'static str,
 }
 
@@ -26,11 +26,11 @@ struct Guarded {
 impl Breaker {
     pub(crate) fn new(config: Config, sink: &'static str) -> Self {
         let guarded = Mutex::new(Guarded { circuit: Circuit::new(config), said: false });
-        Self { guarded, state: watch::Sender::new(State::Closed), sink }
+        Self { guarded, state: watch::Sender::new(CircuitState::Closed), sink }
     }
 
     /// Where it stands, and every change of that.
-    pub(crate) fn watch(&self) -> watch::Receiver<State> {
+    pub(crate) fn watch(&self) -> watch::Receiver<CircuitState> {
         self.state.subscribe()
     }
 
@@ -75,26 +75,26 @@ impl Breaker {
         result
     }
 
-    fn say(&self, before: State, state: State, said: &mut bool, now: Duration) {
+    fn say(&self, before: CircuitState, state: CircuitState, said: &mut bool, now: Duration) {
         let sink = self.sink;
         match state {
-            State::Open { reason, .. } if refuses_all(reason) && !*said => {
+            CircuitState::Open { reason, .. } if refuses_all(reason) && !*said => {
                 *said = true;
                 let reason = reason.as_str();
                 tracing::error!(sink, reason, "the sink refuses everything: check its address and token");
             }
-            State::Open { reason, .. } if before == State::Closed => {
+            CircuitState::Open { reason, .. } if before == CircuitState::Closed => {
                 tracing::warn!(sink, reason = reason.as_str(), "the sink is down, reports wait");
             }
-            State::Open { until, reason } => {
+            CircuitState::Open { until, reason } => {
                 let wait_ms = u64::try_from(until.saturating_sub(now).as_millis()).unwrap_or(u64::MAX);
                 tracing::debug!(sink, wait_ms, reason = reason.as_str(), "the sink is still down");
             }
-            State::Closed => {
+            CircuitState::Closed => {
                 *said = false;
                 tracing::info!(sink, "the sink takes reports again");
             }
-            State::Probing { .. } => {}
+            CircuitState::Probing { .. } => {}
         }
     }
 }

@@ -1,11 +1,11 @@
 //! What a person asks of a shard.
 
-use pipeline_core::{Enrich, Key, Record, Sink, Source, Timestamp, Version};
+use pipeline_core::{Enrich, Key, Parked, Record, Sink, Source, Step, Timestamp, Version};
 use tokio::sync::oneshot;
 
 use super::Shard;
-use crate::lane::{Input, Parked, Standing, Step};
-use crate::top::Ranking;
+use crate::lane::{Input, Standing};
+use pipeline_observe::top::Ranking;
 
 /// What a person asks of a shard.
 pub(crate) enum Command {

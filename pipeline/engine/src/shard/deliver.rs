@@ -6,8 +6,8 @@ use pipeline_core::{Enrich, Key, Report, Sink, Source, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Acknowledged, BATCH, BusAnswer, Delivered, Shard, Shared, Taken};
-use crate::bus::jetstream::Acker;
 use crate::lane::Input;
+use pipeline_bus::jetstream::Acker;
 
 impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     /// Takes a delivery in, and those that are there.

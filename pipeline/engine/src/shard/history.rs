@@ -6,11 +6,10 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use pipeline_core::{Key, ReportKind};
+use pipeline_core::{Key, ReportKind, Step};
 
 use super::Moment;
 use super::slim::{Kept, Whose};
-use crate::lane::Step;
 
 /// Steps kept of each application.
 const KEPT: usize = 24;

@@ -12,9 +12,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::time::Duration;
 
-use pipeline_core::Key;
-
-use crate::lane::Pending;
+use pipeline_core::{Key, Pending};
 
 /// What found no room is offered again after this long,
 const AGAIN: Duration = Duration::from_secs(1);

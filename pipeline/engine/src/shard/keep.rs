@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Record, Sink, Source};
+use pipeline_core::{Enrich, Key, Pending, Record, Sink, Source};
 
 use super::journal::Journal;
 use super::{Left, Shard};
-use crate::lane::{Input, Lane, Pending};
-use crate::ledger::Ledger;
+use crate::lane::{Input, Lane};
+use pipeline_ledger::Ledger;
 
 /// What is due within this time is written together.
 const TOGETHER: Duration = Duration::from_millis(10);

@@ -24,7 +24,9 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version};
+use pipeline_core::{
+    CircuitState, Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version,
+};
 use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -35,14 +37,13 @@ pub use command::{Explained, Moment};
 pub(crate) use ports::{Answers, BusAnswer, Delivered, Left, Ports, Taken};
 pub(crate) use shared::{Acknowledged, Shared};
 
-use crate::bus::jetstream::Acker;
-use crate::circuit::State;
 use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
-use crate::spans::{Recorder, TurnSpans};
 use crate::supervise::caught;
-use crate::top::{Tally, Top};
 use history::{History, Moments};
 use journal::Journal;
+use pipeline_bus::jetstream::Acker;
+use pipeline_observe::spans::{Recorder, TurnSpans};
+use pipeline_observe::top::{Tally, Top};
 use receipts::Receipts;
 use tell::PUBLISH;
 
@@ -73,7 +74,7 @@ pub(crate) struct Shard<So, En, Si> {
     actions: Vec<Action>,
     /// Rights to probe, by the key that uses one.
     probes: HashMap<Key, u64>,
-    circuit: State,
+    circuit: CircuitState,
     history: History,
     top: Top,
     spans: Option<Recorder>,
@@ -107,7 +108,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             ready: VecDeque::new(),
             actions: Vec::new(),
             probes: HashMap::new(),
-            circuit: State::Closed,
+            circuit: CircuitState::Closed,
             history: History::new(history),
             top: Top::new(),
             journal: Journal::new(journal_every),
@@ -205,7 +206,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         let started = self.shared.started;
         let lane = self.lane.next_deadline();
         let probe = match self.circuit {
-            State::Open { until, .. } if self.lane.has_probe() => Some(until),
+            CircuitState::Open { until, .. } if self.lane.has_probe() => Some(until),
             _ => None,
         };
         let due = lane
@@ -228,8 +229,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         self.take_ready(BATCH);
     }
 
-    fn switch(&mut self, state: State) {
-        let (was, is) = (self.circuit == State::Closed, state == State::Closed);
+    fn switch(&mut self, state: CircuitState) {
+        let (was, is) = (self.circuit == CircuitState::Closed, state == CircuitState::Closed);
         self.circuit = state;
         if was != is {
             self.step(if is { Input::Resume } else { Input::Pause });
@@ -238,7 +239,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 
     /// Probes, if the circuit is open, it is time, and there is something to probe with.
     fn probe(&mut self) {
-        let State::Open { until, .. } = self.circuit else { return };
+        let CircuitState::Open { until, .. } = self.circuit else { return };
         let now = self.shared.now();
         if until > now || !self.lane.has_probe() {
             return;
@@ -344,7 +345,8 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let state = (start.event.uid.clone(), start.event.version);
                     let fence = self.ports.fence.clone();
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
-                    let mut spans = self.spans.as_mut().map(|spans| Box::new(spans.starts(&start)));
+                    let mut spans =
+                        self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
                     let size = start.event.size();
                     let turn = Box::pin(async move {
                         let mut moments = Moments::default();

@@ -3,13 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, Shutdown, Uid};
+use pipeline_core::{Event, Key, LaneCounts, Parked, Pending, Shutdown, Uid};
 use tokio::sync::{mpsc, watch};
 
 use super::Command;
-use crate::bus::jetstream::Acker;
-use crate::lane::{LaneCounts, Parked, Pending};
-use crate::ownership::Fence;
+use pipeline_bus::jetstream::Acker;
+use pipeline_ownership::Fence;
 
 /// What a shard takes and tells.
 pub(crate) struct Ports {

@@ -8,11 +8,11 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Report, Settle, Shows, Timestamp,
+    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Settle, Shows, Timestamp,
 };
 
 use crate::circuit::Verdict;
-use crate::lane::{Blame, Outcome, Refused};
+use crate::lane::{Blame, Outcome};
 
 /// A round under way.
 #[derive(Debug)]

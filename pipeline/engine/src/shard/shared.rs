@@ -2,16 +2,15 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Report, Timestamp};
+use pipeline_core::{Report, Timestamp, Trace};
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
 use super::Breaker;
-use crate::health::Health;
-use crate::lane::Trace;
-use crate::ledger::Ledger;
-use crate::metrics::Metrics;
-use crate::spans::Tap;
+use pipeline_ledger::Ledger;
+use pipeline_observe::health::Health;
+use pipeline_observe::metrics::Metrics;
+use pipeline_observe::spans::Tap;
 
 /// What all shards of a process share.
 pub(crate) struct Shared<So, En, Si> {

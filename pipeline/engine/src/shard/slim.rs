@@ -6,10 +6,9 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Call, Filtered, Reason, ReportKind, Timestamp, Version};
+use pipeline_core::{Call, Filtered, Folded, Reason, ReportKind, Step, Timestamp, Version};
 
 use super::Moment;
-use crate::lane::{Folded, Step};
 
 /// A span of time in four bytes.
 #[derive(Debug, Clone, Copy)]

@@ -2,12 +2,11 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Sink, Source, Timestamp};
+use pipeline_core::{Enrich, Sink, Source, Step, Timestamp, Trace};
 use tokio::time::Instant;
 
 use super::{Moment, Shard};
-use crate::lane::{Step, Trace};
-use crate::metrics::{ErrorType, EventType};
+use pipeline_observe::metrics::{ErrorType, EventType};
 
 /// Counters are published at most this often, and at least this long after they changed.
 pub(super) const PUBLISH: Duration = Duration::from_millis(100);

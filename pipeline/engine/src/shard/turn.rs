@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Report, Sample,
-    Shipment, Sink, Source, StageError, Stub, Timestamp, Turn, Version, traced,
+    Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report,
+    Sample, Shipment, Sink, Source, StageError, Step, Stub, Timestamp, Trace, Turn, Version, traced,
 };
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -16,12 +16,12 @@ use super::history::Moments;
 use super::round::{End, Round};
 use super::{Moment, Shared};
 use crate::circuit::{Answer, Verdict};
-use crate::lane::{Blame, Outcome, ReadResult, Refused, Start, Step, Trace};
-use crate::ledger::Ledger;
-use crate::metrics::ReportResult;
-use crate::ownership::Fence;
-use crate::spans::TurnSpans;
-use crate::top::Tally;
+use crate::lane::{Blame, Outcome, ReadResult, Start};
+use pipeline_ledger::Ledger;
+use pipeline_observe::metrics::ReportResult;
+use pipeline_observe::spans::TurnSpans;
+use pipeline_observe::top::Tally;
+use pipeline_ownership::Fence;
 
 /// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
 struct Teller<'a, So, En, Si> {

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use futures::FutureExt as _;
 use pipeline_core::{Key, OperationEnd, Record, Report, Settle, Stub};
 
-use crate::ledger::Ledger;
-use crate::ledger::simulated::Disk;
+use pipeline_ledger::Ledger;
+use pipeline_ledger::simulated::Disk;
 
 /// How a process ends.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pipeline_core::{Digest, Entity, Event, Key, Record, Report, Shipment, Shows, Uid};
+use pipeline_core::{Digest, Entity, Event, Key, Pending, Record, Report, Shipment, Shows, Uid};
 
 use super::books::Books;
 use super::enrich::{application, resource, told};
@@ -11,7 +11,7 @@ use super::process::Shard;
 use super::receiver::{Came, Receiver};
 use super::show;
 use super::world::{World, operation_of};
-use crate::lane::{Config, Pending};
+use crate::lane::Config;
 
 /// Ends and deletions that one mark keeps.
 const KEPT: u64 = 8;

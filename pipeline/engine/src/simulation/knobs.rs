@@ -5,7 +5,8 @@ use std::time::Duration;
 use fastrand::Rng;
 
 use crate::circuit;
-use crate::lane::{self, Backoff};
+use crate::lane::{self};
+use pipeline_core::Backoff;
 
 /// A way to be broken on purpose.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

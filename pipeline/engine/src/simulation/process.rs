@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Cause, Key, Timestamp, Version};
+use pipeline_core::{Cause, CircuitState, Key, Timestamp, Version};
 
 use super::books::Books;
 use super::check::Check;
@@ -13,7 +13,7 @@ use super::turn::{Around, Turn};
 use super::watch::Watch;
 use super::world::World;
 use super::{Knobs, Mutant};
-use crate::circuit::{Circuit, State};
+use crate::circuit::Circuit;
 use crate::lane::{Action, Input, Lane, Outcome, ReadResult};
 use crate::shard::journal::Journal;
 use crate::shard::keep::{Keeping, key};
@@ -23,7 +23,7 @@ use crate::shard::probing;
 pub(super) struct Shard {
     pub(super) lane: Lane,
     /// The circuit, as this task has heard of it.
-    pub(super) circuit: State,
+    pub(super) circuit: CircuitState,
     pub(super) turns: Vec<Turn>,
     pub(super) reads: Vec<(Key, Version)>,
     pub(super) journal: Journal,
@@ -52,7 +52,7 @@ impl Process {
         };
         let shard = |_| Shard {
             lane: lane(),
-            circuit: State::Closed,
+            circuit: CircuitState::Closed,
             turns: Vec::new(),
             reads: Vec::new(),
             journal: Journal::new(knobs.journal_every),
@@ -129,7 +129,7 @@ impl Process {
     /// The task hears of the circuit's state.
     pub(super) fn heard(&mut self, place: usize) {
         let state = self.circuit.state();
-        let (was, is) = (self.shards[place].circuit == State::Closed, state == State::Closed);
+        let (was, is) = (self.shards[place].circuit == CircuitState::Closed, state == CircuitState::Closed);
         self.shards[place].circuit = state;
         if was != is {
             self.step(place, if is { Input::Resume } else { Input::Pause });
@@ -139,7 +139,7 @@ impl Process {
     /// Probes, if the circuit is open, it is time, and there is something to probe with.
     pub(super) fn probe(&mut self, place: usize) {
         let shard = &mut self.shards[place];
-        let State::Open { until, .. } = shard.circuit else { return };
+        let CircuitState::Open { until, .. } = shard.circuit else { return };
         if until > self.now || !shard.lane.has_probe() {
             return;
         }

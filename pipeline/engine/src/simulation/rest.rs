@@ -7,7 +7,7 @@ use pipeline_core::Key;
 use super::books::End;
 use super::receiver::Mood;
 use super::{Simulation, process};
-use crate::circuit;
+use pipeline_core::CircuitState;
 
 /// A run that has not come to rest after so many steps never will.
 const ENDLESS: usize = 50_000;
@@ -84,7 +84,7 @@ impl Simulation {
     /// When something happens next.
     fn due(&self) -> Option<Duration> {
         let until = |shard: &process::Shard| match shard.circuit {
-            circuit::State::Open { until, .. } if shard.lane.has_probe() => Some(until),
+            CircuitState::Open { until, .. } if shard.lane.has_probe() => Some(until),
             _ => None,
         };
         let shards = self.process.shards.iter();

@@ -2,10 +2,10 @@
 
 use std::fmt;
 
-use pipeline_core::{Digest, Entity, Event, Record, Report};
+use pipeline_core::{Digest, Entity, Event, Pending, Record, Report};
 
 use super::world::{State, operation_of};
-use crate::lane::{Outcome, Pending, ReadResult};
+use crate::lane::{Outcome, ReadResult};
 
 /// The first digits.
 fn short(Digest(digest): Digest) -> String {

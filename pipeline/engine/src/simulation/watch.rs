@@ -9,7 +9,7 @@ use fastrand::Rng;
 use pipeline_core::{Cause, Change, Event, Key, Seen, Timestamp, Uid, Version};
 
 use super::world::World;
-use crate::ledger::Ledger;
+use pipeline_ledger::Ledger;
 
 /// Where it stands.
 enum Phase {

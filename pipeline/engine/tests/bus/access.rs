@@ -8,14 +8,14 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use nkeys::KeyPair;
+use pipeline_bus::jetstream::{Config, ConnectError, Credentials, JetStream, Secret, Tls, connect};
 use pipeline_core::{SecretString, Shutdown};
-use pipeline_engine::bus::jetstream::{Config, ConnectError, Credentials, JetStream, Secret, Tls, connect};
 use tempfile::TempDir;
 use tracing::Dispatch;
 use tracing::subscriber::DefaultGuard;
 use tracing_subscriber::fmt::MakeWriter;
 
-use pipeline_engine::bus::{Keep, Subject};
+use pipeline_bus::{Keep, Subject};
 
 use crate::server::Server;
 use crate::world::{SOURCE, config, connected, durable, published, soon, state};

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream;
-use pipeline_engine::bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
+use pipeline_bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
 
 use crate::server::{Server, version};
 use crate::world::{config, connected, durable, published, state};

@@ -1,7 +1,7 @@
 //! Bytes from anybody on any subject.
 
 use bytes::Bytes;
-use pipeline_engine::bus::DecodeError;
+use pipeline_bus::DecodeError;
 
 use crate::server::Server;
 use crate::world::{config, delivered, published, ready, soon, state, taken};

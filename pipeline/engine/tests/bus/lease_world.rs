@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::Shutdown;
-use pipeline_engine::ownership::{Config, Driven, Fence, Order, Replica, SHARDS, Standing, drive};
+use pipeline_ownership::{Config, Driven, Fence, Order, Replica, SHARDS, Standing, drive};
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 

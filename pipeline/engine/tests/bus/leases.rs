@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use pipeline_bus::jetstream::{Bucket, Expect, LEASES};
 use pipeline_core::Timestamp;
-use pipeline_engine::bus::jetstream::{Bucket, Expect, LEASES};
-use pipeline_engine::ownership::{Answer, Lease, Replica, SHARDS, Shown, Store as _};
+use pipeline_ownership::{Answer, Lease, Replica, SHARDS, Shown, Store as _};
 use tokio::sync::mpsc;
 
 use crate::lease_world::{Crew, Member, TTL, config, long};

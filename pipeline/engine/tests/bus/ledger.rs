@@ -4,10 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Digest, OperationEnd, Reason, Timestamp, Version};
-use pipeline_engine::bus::jetstream::Expect;
-use pipeline_engine::lane::{Parked, Pending};
-use pipeline_engine::ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
+use pipeline_bus::jetstream::Expect;
+use pipeline_core::{Digest, OperationEnd, Parked, Pending, Reason, Timestamp, Version};
+use pipeline_ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
 
 use crate::ledger_world::{
     SHARDS, UID, bucket, claim, counted, flushed, key, keys, replica, report, reported, settle, sharding,
@@ -319,7 +318,7 @@ async fn many_rows_are_written_and_loaded() {
 }
 
 fn sharding_of_one() -> BucketOptions {
-    let one = pipeline_engine::sharding::Sharding::Jump { shards: std::num::NonZeroU32::MIN };
+    let one = pipeline_ownership::sharding::Sharding::Jump { shards: std::num::NonZeroU32::MIN };
     BucketOptions { sharding: one, ..slow() }
 }
 

@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
-use pipeline_engine::bus::jetstream::{
+use pipeline_bus::jetstream::{
     Bucket, BucketShow, BusError, Change, Config, Entry, Expect, LEDGER, PutError, Watch, Watched,
 };
-use pipeline_engine::bus::{Keep, Subject};
+use pipeline_bus::{Keep, Subject};
 
 use crate::ledger_world::until;
 use crate::server::Server;

@@ -2,10 +2,9 @@
 
 use std::path::Path;
 
-use pipeline_core::{Key, Record, Version};
-use pipeline_engine::bus::jetstream::Expect;
-use pipeline_engine::lane::Pending;
-use pipeline_engine::ledger::{Copied, Ledger, LedgerError, LedgerOptions};
+use pipeline_bus::jetstream::Expect;
+use pipeline_core::{Key, Pending, Record, Version};
+use pipeline_ledger::{Copied, Ledger, LedgerError, LedgerOptions};
 
 use crate::ledger_world::{SHARDS, UID, bucket, claim, counted, key, keys, replica, report, settle, slow};
 use crate::server::Server;
@@ -78,7 +77,7 @@ async fn nothing_is_copied_over_a_ledger_that_is_used() {
 
     let folder = tempfile::tempdir().unwrap();
     let other = Ledger::open(folder.path().join("x"), LedgerOptions::new("elsewhere")).unwrap();
-    let elsewhere = pipeline_engine::ledger::BucketOptions { sink: "elsewhere".into(), ..slow() };
+    let elsewhere = pipeline_ledger::BucketOptions { sink: "elsewhere".into(), ..slow() };
     soon("a copy of another sink", other.copy_to(&bucket, &elsewhere)).await.unwrap();
     let again = filled(folder.path()).copy_to(&bucket, &elsewhere).await.unwrap_err();
     assert!(

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::hash::Hasher as _;
 
+use pipeline_bus::jetstream::{Bucket, Expect};
 use pipeline_core::{Digest, Entity, EntityId, Key, Record, ResourceRow, Sections, Version};
-use pipeline_engine::bus::jetstream::{Bucket, Expect};
-use pipeline_engine::ledger::{Claimed, Ledger, LedgerError};
+use pipeline_ledger::{Claimed, Ledger, LedgerError};
 
 use crate::ledger_world::{
     SHARDS, bucket, claim, counted, flushed, key, keys, replica, report, reported, slow, until,

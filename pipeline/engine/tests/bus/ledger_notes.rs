@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pipeline_core::Report;
-use pipeline_engine::ledger::BucketOptions;
+use pipeline_ledger::BucketOptions;
 
 use crate::ledger_world::{
     bucket, claim, flushed, key, keys, replica, report, reported, settle, slow, until, with,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use pipeline_bus::jetstream::Expect;
 use pipeline_core::{Cause, Change, Digest, Event, Key, OperationEnd, Report, Settle, Timestamp, Version};
-use pipeline_engine::bus::jetstream::Expect;
-use pipeline_engine::ledger::Ledger;
+use pipeline_ledger::Ledger;
 
 use crate::ledger_world::{UID, bucket, claim, flushed, key, keys, replica, report, reported, settle, until};
 use crate::server::Server;

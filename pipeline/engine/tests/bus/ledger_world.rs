@@ -4,12 +4,12 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use bytes::Bytes;
+use pipeline_bus::jetstream::{Bucket, LEDGER};
 use pipeline_core::{
     Digest, Entity, Key, Record, Report, ReportKind, Sections, Settle, Shows, Stub, Version,
 };
-use pipeline_engine::bus::jetstream::{Bucket, LEDGER};
-use pipeline_engine::ledger::{BucketOptions, Claimed, Ledger};
-use pipeline_engine::sharding::Sharding;
+use pipeline_ledger::{BucketOptions, Claimed, Ledger};
+use pipeline_ownership::sharding::Sharding;
 
 use crate::server::Server;
 use crate::world::{config, connected, soon};

@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pipeline_bus::jetstream::Config;
 use pipeline_core::Shutdown;
-use pipeline_engine::bus::jetstream::Config;
 
 use crate::server::Server;
 use crate::world::{config, connected, delivered, durable, published, ready, soon, state, taken};

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use pipeline_bus::jetstream::{BusError, JetStream, Published};
+use pipeline_bus::{Keep, Message, Subject};
 use pipeline_core::Shutdown;
-use pipeline_engine::bus::jetstream::{BusError, JetStream, Published};
-use pipeline_engine::bus::{Keep, Message, Subject};
 
 use crate::server::Server;
 use crate::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};

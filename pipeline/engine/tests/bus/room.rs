@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use pipeline_bus::jetstream::{Config, Durable, Published, Refusal, Sent};
+use pipeline_bus::{Keep, Subject};
 use pipeline_core::Entity;
-use pipeline_engine::bus::jetstream::{Config, Durable, Published, Refusal, Sent};
-use pipeline_engine::bus::{Keep, Subject};
 
 use crate::server::Server;
 use crate::world::{

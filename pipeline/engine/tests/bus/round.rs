@@ -1,9 +1,9 @@
 //! What is published is what is delivered.
 
 use futures::StreamExt as _;
+use pipeline_bus::jetstream::{Config, Published};
+use pipeline_bus::{Kind, Message};
 use pipeline_core::Entity;
-use pipeline_engine::bus::jetstream::{Config, Published};
-use pipeline_engine::bus::{Kind, Message};
 
 use crate::server::Server;
 use crate::world::{config, deleted, delivered, ended, published, ready, resource, result, state, taken};

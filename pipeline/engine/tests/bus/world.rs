@@ -4,11 +4,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Digest, Entity, EntityId, Key, OperationEnd, ReportKind, Shutdown, Timestamp, Version};
-use pipeline_engine::bus::jetstream::{
+use pipeline_bus::jetstream::{
     BusError, Config, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
-use pipeline_engine::bus::{About, Keep, Message, Payload, Subject};
+use pipeline_bus::{About, Keep, Message, Payload, Subject};
+use pipeline_core::{Digest, Entity, EntityId, Key, OperationEnd, ReportKind, Shutdown, Timestamp, Version};
 
 use crate::server::Server;
 

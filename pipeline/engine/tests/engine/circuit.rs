@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Reason, StageError};
-use pipeline_engine::circuit::State;
+use pipeline_core::{CircuitState, Reason, StageError};
 use pipeline_engine::run::Config;
 use tokio::time::Instant;
 
@@ -30,7 +29,7 @@ async fn a_sink_that_is_down_gets_one_probe_at_a_time_and_then_everything() {
     engine.until("paused", |counts| counts.paused && counts.in_flight == 0).await;
     let storm = engine.receiver.came().len();
     assert!(storm <= 5 * 16, "what was in flight when it opened: {storm}");
-    assert!(matches!(engine.handle.status().circuit, State::Open { reason: Reason::Unreachable, .. }));
+    assert!(matches!(engine.handle.status().circuit, CircuitState::Open { reason: Reason::Unreachable, .. }));
 
     tokio::time::sleep(Duration::from_secs(600)).await;
     let probes = engine.receiver.came().len() - storm;
@@ -43,7 +42,7 @@ async fn a_sink_that_is_down_gets_one_probe_at_a_time_and_then_everything() {
     engine.until_idle(200).await;
     assert!(back.elapsed() < Duration::from_secs(35) + on::SLACK, "{:?}", back.elapsed());
     assert_eq!(engine.receiver.newest().len(), 200);
-    assert_eq!(engine.handle.status().circuit, State::Closed);
+    assert_eq!(engine.handle.status().circuit, CircuitState::Closed);
     engine.end().await;
 }
 
@@ -76,7 +75,7 @@ async fn one_application_that_fails_holds_no_other_up() {
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let tries = engine.receiver.came().iter().filter(|came| came.key.name() == "app-7").count();
     assert!((15..=40).contains(&tries), "up to 5 minutes between: {tries}");
-    assert_eq!(engine.handle.status().circuit, State::Closed);
+    assert_eq!(engine.handle.status().circuit, CircuitState::Closed);
     assert_eq!(engine.handle.status().total().waiting, 1);
     engine.end().await;
 }

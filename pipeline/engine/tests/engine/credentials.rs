@@ -4,8 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
-use pipeline_core::{Reason, StageError};
-use pipeline_engine::circuit::State;
+use pipeline_core::{CircuitState, Reason, StageError};
 use pipeline_engine::run::Config;
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
@@ -100,7 +99,9 @@ async fn a_refused_token_is_said_once_and_everything_goes_on_as_soon_as_it_chang
         tokio::time::sleep(Duration::from_secs(3600)).await;
         let probes = engine.receiver.came().len() - storm;
         assert!((11..=26).contains(&probes), "every 150 to 300 s: {probes}");
-        assert!(matches!(engine.handle.status().circuit, State::Open { reason: why, .. } if why == reason));
+        assert!(
+            matches!(engine.handle.status().circuit, CircuitState::Open { reason: why, .. } if why == reason)
+        );
 
         right.store(true, Ordering::SeqCst);
         engine.receiver.credentials.notify_one();
@@ -139,7 +140,7 @@ async fn a_token_that_changes_while_all_is_well_changes_nothing() {
     engine.until_idle(200).await;
     engine.receiver.credentials.notify_one();
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(engine.handle.status().circuit, State::Closed);
+    assert_eq!(engine.handle.status().circuit, CircuitState::Closed);
     assert_eq!(engine.receiver.came().len(), 200);
     engine.end().await;
 }

@@ -3,10 +3,10 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{Call, Entity, EntityId, Filtered, Reason, ReportKind, StageError};
-use pipeline_engine::lane::{Blame, Step};
+use pipeline_core::{Call, Entity, EntityId, Filtered, Reason, ReportKind, StageError, Step};
+use pipeline_engine::lane::Blame;
 use pipeline_engine::run::{Config, Explained};
-use pipeline_engine::sharding::{Owned, Sharding};
+use pipeline_ownership::sharding::{Owned, Sharding};
 
 use crate::fakes::{Cluster, Enricher, Receiver, key};
 use crate::running::{one_shard, start};

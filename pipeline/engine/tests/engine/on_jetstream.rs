@@ -6,9 +6,9 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use pipeline_bus::jetstream::{Config, JetStream, connect};
 use pipeline_core::Shutdown;
-use pipeline_engine::bus::jetstream::{Config, JetStream, connect};
-use pipeline_engine::bus::{Bus, Joined};
+use pipeline_engine::run::{Bus, Joined};
 use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
 

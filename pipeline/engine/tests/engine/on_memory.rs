@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_engine::bus::Bus;
+use pipeline_engine::run::Bus;
 
 /// Nothing to keep.
 pub(crate) struct Kept;

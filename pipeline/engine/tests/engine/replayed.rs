@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pipeline_core::Service as _;
-use pipeline_engine::admin::{Admin, Answering};
+use pipeline_http::admin::{Admin, Answering};
 use serde_json::{Value, json};
 
 use crate::fakes::{Cluster, Enricher, Receiver, key};

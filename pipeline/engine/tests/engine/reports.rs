@@ -4,10 +4,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{Call, Cause, Digest, Entity, EntityId, Reason, ReportKind, StageError};
-use pipeline_engine::lane::Step;
+use pipeline_core::{Call, Cause, Digest, Entity, EntityId, Reason, ReportKind, StageError, Step};
 use pipeline_engine::run::Config;
-use pipeline_engine::sharding::{Owned, Sharding};
+use pipeline_ownership::sharding::{Owned, Sharding};
 
 use crate::fakes::{Came, Cluster, Enricher, Receiver, key};
 use crate::on;

@@ -6,11 +6,10 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Entity, EntityId, Key, OperationEnd, Reason, StageError, Version};
-use pipeline_engine::lane::{Backoff, Pending};
-use pipeline_engine::ledger::{Ledger, LedgerOptions};
+use pipeline_core::{Backoff, Entity, EntityId, Key, OperationEnd, Pending, Reason, StageError, Version};
 use pipeline_engine::run::Config;
 use pipeline_engine::verify::VerifyOptions;
+use pipeline_ledger::{Ledger, LedgerOptions};
 use tempfile::TempDir;
 
 use crate::fakes::{Cluster, Enricher, Receiver, key};

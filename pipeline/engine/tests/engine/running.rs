@@ -3,13 +3,12 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::Shutdown;
-use pipeline_engine::health::{Health, HealthLimits};
-use pipeline_engine::lane::LaneCounts;
-use pipeline_engine::ledger::Ledger;
-use pipeline_engine::metrics::{Metrics, MetricsConfig};
+use pipeline_core::{LaneCounts, Shutdown};
 use pipeline_engine::run::{Config, Engine, EngineError, Handle, Parts};
-use pipeline_engine::sharding::Sharding;
+use pipeline_ledger::Ledger;
+use pipeline_observe::health::{Health, HealthLimits};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
+use pipeline_ownership::sharding::Sharding;
 use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};

@@ -4,17 +4,17 @@ use std::collections::BTreeSet;
 use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
+use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
 use pipeline_core::{
     Digest, Entity, Key, Report, ReportKind, Sections, Settle, Shows, Shutdown, Stub, Version,
 };
-use pipeline_engine::bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_engine::bus::{Bus, Joined, Leases};
-use pipeline_engine::health::{Health, HealthLimits, State};
-use pipeline_engine::ledger::{BucketOptions, Ledger};
-use pipeline_engine::metrics::{Metrics, MetricsConfig};
-use pipeline_engine::ownership::{self, Lease, Replica, drive, weight};
+use pipeline_engine::run::{Bus, Joined, Leases};
 use pipeline_engine::run::{Config, Engine, EngineError, Parts};
-use pipeline_engine::sharding::{Owned, Sharding};
+use pipeline_ledger::{BucketOptions, Ledger};
+use pipeline_observe::health::{Health, HealthLimits, State};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
+use pipeline_ownership::sharding::{Owned, Sharding};
+use pipeline_ownership::{self, Lease, Replica, drive, weight};
 use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
@@ -31,11 +31,18 @@ fn config() -> Config {
 }
 
 /// Times of a clock that runs two hundred times as fast as others.
-fn leases() -> ownership::Config {
+fn leases() -> pipeline_ownership::Config {
     let (renew, tick) = (TTL / 4, TTL / 20);
-    let usual = ownership::Config::new(0);
-    let config =
-        ownership::Config { shards: SHARDS, ttl: TTL, renew, tick, answer: renew, drain: TTL, ..usual };
+    let usual = pipeline_ownership::Config::new(0);
+    let config = pipeline_ownership::Config {
+        shards: SHARDS,
+        ttl: TTL,
+        renew,
+        tick,
+        answer: renew,
+        drain: TTL,
+        ..usual
+    };
     config.check(POST).unwrap();
     config
 }

@@ -5,11 +5,10 @@ use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
-use pipeline_core::{Peer, Reason, StageError};
-use pipeline_engine::lane::Step;
+use pipeline_core::{Peer, Reason, StageError, Step};
 use pipeline_engine::run::Config;
-use pipeline_engine::sharding::Sharding;
-use pipeline_engine::top::{Fetched, Ranking};
+use pipeline_observe::top::{Fetched, Ranking};
+use pipeline_ownership::sharding::Sharding;
 
 use crate::fakes::{Cluster, Enricher, Receiver, key};
 use crate::running::{one_shard, start};

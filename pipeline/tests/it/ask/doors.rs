@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt as _;
 
 use loadtest::sim::Simulation;
 use pipeline_core::Key;
-use pipeline_engine::sharding::Sharding;
+use pipeline_ownership::sharding::Sharding;
 use reqwest::header::{AUTHORIZATION, HOST, ORIGIN};
 use serde_json::json;
 

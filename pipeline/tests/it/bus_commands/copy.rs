@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 
 use loadtest::nats::NatsServer;
-use pipeline_engine::bus::jetstream::{Expect, LEDGER};
-use pipeline_engine::ledger::{BucketOptions, Ledger};
-use pipeline_engine::sharding::Sharding;
+use pipeline_bus::jetstream::{Expect, LEDGER};
+use pipeline_ledger::{BucketOptions, Ledger};
+use pipeline_ownership::sharding::Sharding;
 use pipeline_redact::RedactionKey;
 use serde_json::{Value, json};
 

@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Cause, Change, Event, Filtered, Key, OperationEnd, Reason, Timestamp, Uid, Version,
+    Again, Cause, Change, Event, Filtered, Key, OperationEnd, Pending, Reason, Refused, Timestamp, Uid,
+    Version,
 };
 
 use super::slot::WATCH_LAG;

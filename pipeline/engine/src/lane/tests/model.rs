@@ -5,6 +5,8 @@
 //! object was processed, and no deletion and no end of an operation was lost: of those that a process saw which
 //! was killed, the journaled ones.
 
+use pipeline_core::Pending;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;

@@ -1,5 +1,7 @@
 //! Order, concurrency, retries, stale redeliveries.
 
+use pipeline_core::Refused;
+
 use super::*;
 
 #[test]

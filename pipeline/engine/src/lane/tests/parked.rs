@@ -1,5 +1,7 @@
 //! Keys that were refused for good, and restarts.
 
+use pipeline_core::Refused;
+
 use super::*;
 
 fn parked(uid: &str, version: u64) -> Parked {

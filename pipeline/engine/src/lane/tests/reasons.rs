@@ -1,5 +1,7 @@
 //! What is told: why a state was folded, and where a key stands.
 
+use pipeline_core::Folded;
+
 use super::*;
 use crate::limit::RateLimit;
 

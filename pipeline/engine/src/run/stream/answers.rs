@@ -10,9 +10,9 @@ use futures::future::join_all;
 use tokio::sync::mpsc;
 
 use super::Stream;
-use crate::bus::jetstream::Acker;
-use crate::ledger::Ledger;
 use crate::shard::BusAnswer;
+use pipeline_bus::jetstream::Acker;
+use pipeline_ledger::Ledger;
 
 /// So long answers are gathered, for one commit of them all.
 const GATHER: Duration = Duration::from_millis(20);

@@ -8,8 +8,6 @@ use std::sync::Arc;
 
 use pipeline_core::{Change, Event, Key, OperationEnd};
 
-use crate::lane::same_end;
-
 /// Ends kept of one application, as in a lane.
 const ENDS: usize = 8;
 
@@ -53,7 +51,7 @@ impl Dirty {
         entry.reading = false;
         let (operation, coalesced) = (event.operation.clone(), event.coalesced_ends.clone());
         for end in coalesced.into_iter().chain(operation) {
-            if !entry.ends.iter().any(|known| same_end(known, &end)) {
+            if !entry.ends.iter().any(|known| known.is_same(&end)) {
                 entry.ends.push(end);
             }
         }
@@ -118,7 +116,7 @@ impl Dirty {
 fn with(mut event: Event, ends: Vec<Arc<OperationEnd>>) -> Event {
     let known = |end: &Arc<OperationEnd>| {
         let carried = event.coalesced_ends.iter().chain(&event.operation);
-        carried.into_iter().any(|known| same_end(known, end))
+        carried.into_iter().any(|known| known.is_same(&end))
     };
     let mut all: Vec<_> = ends.into_iter().filter(|end| !known(end)).collect();
     all.append(&mut event.coalesced_ends);

@@ -10,10 +10,10 @@ use pipeline_core::{Cause, Change, Event, Shutdown, Timestamp};
 use tokio::sync::mpsc;
 
 use super::{AGAIN, Stream, is_gone};
-use crate::bus::jetstream::{Acker, BusError, Deliveries, Delivery, Unread};
-use crate::bus::{DecodeError, Message, Payload, durable};
-use crate::metrics::Unreadable;
 use crate::shard::{Delivered, Taken};
+use pipeline_bus::jetstream::{Acker, BusError, Deliveries, Delivery, Unread};
+use pipeline_bus::{DecodeError, Message, Payload, durable};
+use pipeline_observe::metrics::Unreadable;
 
 /// Feeds `shard` until `stop`.
 pub(in crate::run) async fn feed(

@@ -18,10 +18,10 @@ use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::dirty::{Again, Dirty};
 use super::{Stream, is_gone};
-use crate::bus::jetstream::{BusError, Published};
-use crate::bus::{APPLICATIONS, Keep, Message, Subject};
 use crate::shard::Shared;
-use crate::sharding::Sharding;
+use pipeline_bus::jetstream::{BusError, Published};
+use pipeline_bus::{APPLICATIONS, Keep, Message, Subject};
+use pipeline_ownership::sharding::Sharding;
 
 /// Messages on their way.
 const FLYING: usize = 128;

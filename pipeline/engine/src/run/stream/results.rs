@@ -12,10 +12,10 @@ use pipeline_core::{Entity, Shutdown, Uid};
 use tokio::sync::mpsc;
 
 use super::Stream;
-use crate::bus::jetstream::{BusError, Published, Refusal};
-use crate::bus::{Keep, Message, REPORTS, Subject};
 use crate::shard::Acknowledged;
-use crate::sharding::Sharding;
+use pipeline_bus::jetstream::{BusError, Published, Refusal};
+use pipeline_bus::{Keep, Message, REPORTS, Subject};
+use pipeline_ownership::sharding::Sharding;
 
 /// Reports that wait to be published.
 pub(in crate::run) const WAITING: usize = 256;

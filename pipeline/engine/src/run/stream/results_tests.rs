@@ -6,9 +6,9 @@ use bytes::Bytes;
 use pipeline_core::{Digest, EntityId, Key, Report, ReportKind, Shows, Timestamp, Version};
 
 use super::*;
-use crate::bus::jetstream::{Config, Durable, JetStream, connect};
-use crate::bus::{Payload, durable};
-use crate::metrics::{Metrics, MetricsConfig};
+use pipeline_bus::jetstream::{Config, Durable, JetStream, connect};
+use pipeline_bus::{Payload, durable};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
 
 #[expect(dead_code, reason = "other tests kill it, and take its storage away")]
 #[path = "../../../tests/bus/server.rs"]

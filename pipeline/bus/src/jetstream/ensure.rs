@@ -1,0 +1,227 @@
+//! Makes the stream and its durables where they are absent, and says what differs where they are there.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use async_nats::jetstream::consumer::pull;
+use async_nats::jetstream::context::{ConsumerInfoErrorKind, CreateStreamErrorKind, GetStreamErrorKind};
+use async_nats::jetstream::stream::{self, ConsumerCreateStrictErrorKind, Stream};
+use async_nats::jetstream::{self, ErrorCode, consumer};
+use futures::TryStreamExt as _;
+
+use super::{BusError, Durable, Inner, JetStream, shape};
+use crate::REPORTS;
+
+/// One thing that is not as the configuration says. Nobody changes it but a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// `stream x`, `durable y`, or a setting of one: `stream x: max_bytes`.
+    pub what: String,
+    /// What it is, or `absent`.
+    pub is: String,
+    /// What the configuration says, or `present`.
+    pub should: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is {}, and should be {}", self.what, self.is, self.should)
+    }
+}
+
+/// What [`JetStream::ensure`] did.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ensured {
+    /// `stream x` and `durable y`, in the order they were made.
+    pub created: Vec<String>,
+    /// What was there and differs.
+    pub differences: Vec<Difference>,
+}
+
+impl Ensured {
+    fn differs(&mut self, what: String, is: &str, should: &str) {
+        self.differences.push(Difference { what, is: is.to_owned(), should: should.to_owned() });
+    }
+
+    fn compare(&mut self, what: &str, is: &[(&'static str, String)], should: &[(&'static str, String)]) {
+        for ((name, is), (_, should)) in is.iter().zip(should) {
+            if is != should {
+                self.differs(format!("{what}: {name}"), is, should);
+            }
+        }
+    }
+}
+
+impl JetStream {
+    /// Makes the streams of events and of reports, and each of `durables` on its own, where it is absent. To be called before the first publish, with the
+    /// durables of everybody who is to see what is published: one that is made anew has missed all that came before.
+    ///
+    /// # Errors
+    /// [`BusError`], when the server is away or refuses.
+    pub async fn ensure(&self, durables: &[Durable]) -> Result<Ensured, BusError> {
+        self.walk(durables, true).await
+    }
+
+    /// What is absent or differs, and durables of the same groups and sources that nobody asks for: they hold back what
+    /// they match until the stream is full. Changes nothing.
+    ///
+    /// # Errors
+    /// [`BusError`], when the server is away or refuses.
+    pub async fn check(&self, durables: &[Durable]) -> Result<Vec<Difference>, BusError> {
+        Ok(self.walk(durables, false).await?.differences)
+    }
+
+    async fn walk(&self, durables: &[Durable], make: bool) -> Result<Ensured, BusError> {
+        let Inner { config, prefix, context, .. } = &*self.inner;
+        self.connected()?;
+        let mut found = Ensured::default();
+        let (reports, events): (Vec<_>, Vec<_>) =
+            durables.iter().partition(|durable| durable.source == REPORTS);
+        let both = [(shape::events(config, prefix)?, events), (shape::reports(config, prefix)?, reports)];
+        for (should, durables) in &both {
+            let what = format!("stream {}", should.name);
+            let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
+                for durable in durables {
+                    found.differs(format!("durable {}", durable.name()?), "absent", "present");
+                }
+                continue;
+            };
+            for durable in durables {
+                self.durable(&stream, durable, &mut found, make).await?;
+            }
+            strangers(&stream, durables, &mut found).await?;
+        }
+        Ok(found)
+    }
+
+    async fn durable(
+        &self,
+        stream: &Stream,
+        durable: &Durable,
+        found: &mut Ensured,
+        make: bool,
+    ) -> Result<(), BusError> {
+        let name = durable.name()?;
+        let what = format!("durable {name}");
+        let should = shape::durable(&self.inner.config, &self.inner.prefix, durable)?;
+        let mut info = info(stream, &name).await?;
+        if info.is_none() && make {
+            match create(stream, should.clone()).await {
+                Ok(true) => found.created.push(what.clone()),
+                Ok(false) => {}
+                Err(error) => return Err(error),
+            }
+            info = self::info(stream, &name).await?;
+        }
+        match info {
+            None => found.differs(what, "absent", "present"),
+            Some(is) => {
+                found.compare(&what, &shape::durable_settings(&is.config), &shape::wanted(&should));
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Makes a stream, called `what`, where it is absent and to be made, and says what differs where it is there.
+pub(super) async fn settle(
+    context: &jetstream::Context,
+    what: &str,
+    should: &stream::Config,
+    make: bool,
+    found: &mut Ensured,
+) -> Result<Option<Stream>, BusError> {
+    let mut stream = get(context, &should.name).await?;
+    if stream.is_none() && make {
+        match context.create_stream(should.clone()).await {
+            Ok(_) => found.created.push(what.to_owned()),
+            // Another process made it at the same moment, with other settings.
+            Err(error) if exists(&error.kind()) => {}
+            // Another stream takes its subjects: it is said that this one is absent.
+            Err(error) if overlaps(&error.kind()) => {}
+            Err(error) => return Err(BusError::server("making the stream of the bus")(error.into())),
+        }
+        stream = get(context, &should.name).await?;
+    }
+    match &stream {
+        None => found.differs(what.to_owned(), "absent", "present"),
+        Some(stream) => {
+            let is = &stream.cached_info().config;
+            found.compare(what, &shape::stream_settings(is), &shape::stream_settings(should));
+        }
+    }
+    Ok(stream)
+}
+
+/// Whether it was made; not, when another process made it at the same moment.
+async fn create(stream: &Stream, config: pull::Config) -> Result<bool, BusError> {
+    match stream.create_consumer_strict(config).await {
+        Ok(_) => Ok(true),
+        Err(error) if matches!(error.kind(), ConsumerCreateStrictErrorKind::AlreadyExists) => Ok(false),
+        Err(error) => Err(BusError::server("making a durable of the bus")(error.into())),
+    }
+}
+
+fn exists(kind: &CreateStreamErrorKind) -> bool {
+    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_NAME_EXIST)
+}
+
+fn overlaps(kind: &CreateStreamErrorKind) -> bool {
+    matches!(kind, CreateStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_SUBJECT_OVERLAP)
+}
+
+/// The stream, if it is there.
+pub(super) async fn get(context: &jetstream::Context, name: &str) -> Result<Option<Stream>, BusError> {
+    match context.get_stream(name).await {
+        Ok(stream) => Ok(Some(stream)),
+        Err(error) => match error.kind() {
+            GetStreamErrorKind::JetStream(told) if told.error_code() == ErrorCode::STREAM_NOT_FOUND => {
+                Ok(None)
+            }
+            _ => Err(BusError::server("asking for the stream of the bus")(error.into())),
+        },
+    }
+}
+
+/// The durable, if it is there.
+pub(super) async fn info<T>(stream: &Stream<T>, name: &str) -> Result<Option<consumer::Info>, BusError> {
+    match stream.consumer_info(name).await {
+        Ok(info) => Ok(Some(info)),
+        Err(error) => match error.kind() {
+            ConsumerInfoErrorKind::NotFound | ConsumerInfoErrorKind::StreamNotFound => Ok(None),
+            ConsumerInfoErrorKind::JetStream(told) if told.error_code() == ErrorCode::CONSUMER_NOT_FOUND => {
+                Ok(None)
+            }
+            _ => Err(BusError::server("asking for a durable of the bus")(error.into())),
+        },
+    }
+}
+
+async fn strangers(stream: &Stream, durables: &[&Durable], found: &mut Ensured) -> Result<(), BusError> {
+    let (mut names, mut families) = (BTreeSet::new(), BTreeSet::new());
+    for durable in durables {
+        names.insert(durable.name()?);
+        families.insert(durable.family()?);
+    }
+    let all: Vec<String> = stream
+        .consumer_names()
+        .try_collect()
+        .await
+        .map_err(|error| BusError::server("asking for the durables of the bus")(error.into()))?;
+    let related = |name: &str| {
+        let tail = families.iter().find_map(|family| name.strip_prefix(family.as_str()));
+        tail.is_some_and(|tail| tail.is_empty() || shard(tail))
+    };
+    let mut strangers: Vec<&String> =
+        all.iter().filter(|name| !names.contains(*name) && related(name)).collect();
+    strangers.sort_unstable();
+    for name in strangers {
+        found.differs(format!("durable {name}"), "present", "absent");
+    }
+    Ok(())
+}
+
+/// Whether a name goes on with a shard, and not with another source that begins alike.
+fn shard(tail: &str) -> bool {
+    tail.strip_prefix('_').is_some_and(|digits| digits.parse::<u32>().is_ok())
+}

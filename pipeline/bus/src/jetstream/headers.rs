@@ -1,0 +1,109 @@
+//! What stands beside a message, for whoever does not read it.
+
+use async_nats::HeaderMap;
+use pipeline_core::{Entity, Key, Uid, Version};
+
+use super::replaced::ORDINAL;
+use crate::{Kind, Message, subject};
+
+/// The header of the publisher's epoch.
+const EPOCH: &str = "epoch";
+
+/// Bytes that the headers of one message take at most: their names and frame, and of their values the key and twice the uid
+/// at three times what a message allows, and figures.
+pub(super) const BYTES: usize = 8 * 1024;
+
+pub(super) fn of(message: &Message, whole: bool, ordinal: &str, epoch: u64) -> HeaderMap {
+    let kind = if whole { message.kind() } else { message.without_body().kind() };
+    let mut headers = HeaderMap::new();
+    headers.insert("kind", kind.as_str());
+    headers.insert("key", printable(message.key.as_str()));
+    headers.insert("uid", printable(&message.uid));
+    headers.insert("resourceversion", message.version.0.to_string());
+    if message.trace != 0 {
+        // A span of its own; its id is a part of the trace's, and never 0.
+        let span = (message.trace as u64).max(1);
+        headers.insert("traceparent", format!("00-{:032x}-{span:016x}-01", message.trace));
+    }
+    headers.insert(ORDINAL, ordinal);
+    if epoch != 0 {
+        headers.insert(EPOCH, epoch.to_string());
+    }
+    if let Some(id) = id(message) {
+        headers.insert(async_nats::header::NATS_MESSAGE_ID, id);
+    }
+    headers
+}
+
+/// By what the server knows a repetition: `uid:resourceVersion`; for a deletion, which may be noticed at the version that
+/// was seen last, and for reports, of which there are many of one version, with what tells them from it. Without a version
+/// nothing is known as a repetition.
+fn id(message: &Message) -> Option<String> {
+    let uid = printable(&message.uid);
+    let version = match message.version.0 {
+        0 => return None,
+        version => version,
+    };
+    // What was published before may not have brought these ends along.
+    let ends = message.ends.iter().fold(0, |sum, end| sum ^ end.digest().0);
+    let id = match (message.kind(), message.about()) {
+        (_, Some(about)) => {
+            let entity = match about.entity {
+                Entity::Application => 0,
+                Entity::Resource(id) => id.0,
+            };
+            format!("{uid}:{version}:{entity:016x}:{:016x}", about.content.0)
+        }
+        (Kind::Deleted, None) => format!("{uid}:{version}:deleted"),
+        _ => format!("{uid}:{version}"),
+    };
+    Some(if message.ends.is_empty() { id } else { format!("{id}:{ends:016x}") })
+}
+
+/// The epoch in which whoever published it began to watch; 0 where that is not said.
+pub(super) fn epoch(headers: &HeaderMap) -> u64 {
+    headers.get(EPOCH).and_then(|value| value.as_str().parse().ok()).unwrap_or_default()
+}
+
+/// The application, which life and which state of it, that the headers of a message name.
+pub(super) fn application(headers: &HeaderMap) -> Option<(Key, Uid, Version)> {
+    let text = |name| headers.get(name).and_then(|value| subject::plain(value.as_str()));
+    let version = text("resourceversion")?.parse().ok()?;
+    Some((Key::parse(&text("key")?).ok()?, text("uid")?.into(), Version(version)))
+}
+
+/// Text as a header may hold it: other bytes than printable ASCII as `=` and two hex digits.
+fn printable(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        if byte.is_ascii_graphic() && byte != b'=' {
+            safe.push(char::from(byte));
+        } else {
+            safe.push_str(&format!("={byte:02X}"));
+        }
+    }
+    safe
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_name_an_application_or_nothing() {
+        let headers = |key: &str, uid: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert("key", key);
+            headers.insert("uid", uid);
+            headers.insert("resourceversion", "7");
+            headers
+        };
+        let (key, uid) = (Key::new("argocd", "shop").unwrap(), "ä =1");
+        let told = application(&headers(&printable(key.as_str()), &printable(uid)));
+        assert_eq!(told, Some((key, Uid::from(uid), Version(7))));
+        for (key, uid) in [("shop", "1"), ("argocd/shop", "=zz"), ("argocd/shop", "=4"), ("=ff/x", "1")] {
+            assert_eq!(application(&headers(key, uid)), None, "{key} {uid}");
+        }
+        assert_eq!(application(&HeaderMap::new()), None);
+    }
+}

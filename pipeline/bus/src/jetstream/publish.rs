@@ -1,0 +1,162 @@
+//! Publishes messages, many at a time and in the order of the calls.
+
+use std::error::Error as _;
+use std::sync::Arc;
+
+use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErrorKind};
+use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
+use tokio::sync::OwnedSemaphorePermit;
+
+use super::replaced::Numbered;
+use super::{BusError, JetStream, headers};
+use crate::{Message, Subject};
+
+/// Publishes that may be unanswered at a time.
+pub(super) const IN_FLIGHT: usize = 256;
+
+/// Kibibytes that may be unanswered at a time: 32 MiB.
+pub(super) const ROOM_KIB: usize = 32 * 1024;
+
+/// What became of a publish.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Published {
+    /// It is on the bus, or nobody is interested in it.
+    Stored {
+        /// Its sequence in the stream.
+        sequence: u64,
+        /// Whether its body travels with it ([`Message::without_body`]).
+        whole: bool,
+    },
+    /// It was published before, within the window of duplicates.
+    Duplicate,
+    /// There is no room for it. The key of an event is to be marked dirty and published anew; for a report room is made
+    /// ([`JetStream::discard_reports`]).
+    Refused(Refusal),
+}
+
+/// Why the server has no room; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// The stream holds as much as it may.
+    Full,
+    /// The server's storage or an account's share of it is used up, or cannot be written.
+    Storage,
+}
+
+impl Refusal {
+    /// All reasons, for metrics that start at zero.
+    pub const ALL: [Self; 2] = [Self::Full, Self::Storage];
+
+    /// The label and log value.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Full => "full",
+            Self::Storage => "storage",
+        }
+    }
+
+    fn of(error: &jetstream::Error) -> Option<Self> {
+        match error.error_code() {
+            // The server has one number for all that keeps it from storing; only its words tell a limit.
+            ErrorCode::STREAM_STORE_FAILED if error.to_string().contains("maximum") => Some(Self::Full),
+            ErrorCode::STREAM_STORE_FAILED
+            | ErrorCode::INSUFFICIENT_RESOURCES
+            | ErrorCode::STORAGE_RESOURCES_EXCEEDED
+            | ErrorCode::ACCOUNT_RESOURCES_EXCEEDED => Some(Self::Storage),
+            _ => None,
+        }
+    }
+}
+
+/// A message on its way; dropped, it still travels, and nobody learns what became of it.
+#[must_use = "only the answer says whether the message is on the bus"]
+pub struct Sent {
+    answer: PublishAckFuture,
+    whole: bool,
+    stream: String,
+    numbered: Numbered,
+    _room: OwnedSemaphorePermit,
+}
+
+impl JetStream {
+    /// Sends a message; the answer is awaited with [`Sent::answer`]. Messages arrive in the order in which `send` returned.
+    /// Waits while 256 messages or 32 MiB are unanswered; whoever keeps as many [`Sent`]s and asks none of them waits for
+    /// ever.
+    ///
+    /// # Errors
+    /// [`BusError::Away`] at once without a connection; nothing was sent, as with a message or subject that cannot be
+    /// written.
+    pub async fn send(&self, to: &Subject, message: &Message) -> Result<Sent, BusError> {
+        let inner = &self.inner;
+        let subject = to.text(&inner.prefix)?;
+        self.connected()?;
+        // Headers count as payload.
+        let room = inner.client.max_payload().saturating_sub(headers::BYTES);
+        let encoded = message.encode(room)?;
+        let kib = u32::try_from(encoded.bytes.len() / 1024 + 1).unwrap_or(u32::MAX).min(ROOM_KIB as u32);
+        let permit =
+            Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;
+        self.connected()?;
+        let numbered = Numbered::next(&inner.numbers, &to.source, to.shard);
+        let headers = headers::of(message, encoded.whole, &numbered.text(), self.epoch());
+        let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
+        let answer = match inner.context.send_publish(subject, publish).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                numbered.void();
+                return Err(match error.kind() {
+                    PublishErrorKind::TimedOut => BusError::Away,
+                    _ => BusError::server("publishing to the bus")(error.into()),
+                });
+            }
+        };
+        let stream = inner.prefix.stream_of(&to.source);
+        Ok(Sent { answer, whole: encoded.whole, stream, numbered, _room: permit })
+    }
+
+    /// Sends a message and waits for the answer.
+    ///
+    /// # Errors
+    /// Those of [`JetStream::send`] and [`Sent::answer`].
+    pub async fn publish(&self, to: &Subject, message: &Message) -> Result<Published, BusError> {
+        self.send(to, message).await?.answer().await
+    }
+}
+
+impl Sent {
+    /// What became of the message.
+    ///
+    /// # Errors
+    /// [`BusError::NoAnswer`], when it may or may not be on the bus; [`BusError::Gone`], when no stream takes the subject
+    /// (its storage was lost, or a server that just started has not read it yet); [`BusError::Server`] else.
+    pub async fn answer(self) -> Result<Published, BusError> {
+        match self.answer.await {
+            Ok(ack) if ack.duplicate => {
+                self.numbered.void();
+                Ok(Published::Duplicate)
+            }
+            Ok(ack) => Ok(Published::Stored { sequence: ack.sequence, whole: self.whole }),
+            Err(error)
+                if matches!(error.kind(), PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) =>
+            {
+                Err(BusError::NoAnswer)
+            }
+            Err(error) => {
+                self.numbered.void();
+                refused(error, &self.stream)
+            }
+        }
+    }
+}
+
+fn refused(error: PublishError, stream: &str) -> Result<Published, BusError> {
+    if error.kind() == PublishErrorKind::StreamNotFound {
+        return Err(BusError::Gone { what: format!("stream {stream}") });
+    }
+    let told = error.source().and_then(|source| source.downcast_ref::<jetstream::Error>());
+    match told.and_then(Refusal::of) {
+        Some(refusal) => Ok(Published::Refused(refusal)),
+        None => Err(BusError::server("publishing to the bus")(error.into())),
+    }
+}

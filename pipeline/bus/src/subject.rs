@@ -1,0 +1,272 @@
+//! Where a message travels: `<prefix>.<source>.<shard>.<uid>` and one of
+//!
+//! - `.state`: the newest takes the place of one that nobody has consumed yet;
+//! - `.once.<resourceVersion>`: stays until it is consumed; `.once.<resourceVersion>.deleted` for a deletion, which may
+//!   be noticed at the very version that was seen last.
+//!
+//! Reports end in one more token, `application` or the resource's id in hex: neither a change nor the report of another
+//! resource takes their place.
+//! What is no plain token (letters, digits, `-`, `_`) is escaped as `=` and two hex digits a byte; nothing is `=` alone.
+
+use std::fmt;
+
+use pipeline_core::{Digest, Entity, EntityId, Uid, Version};
+
+use super::REPORTS;
+use super::message::{Kind, Message};
+
+/// Bytes of one escaped token; a server's bound for a whole subject with all that belongs to it is 4,096.
+const MAX_TOKEN: usize = 512;
+
+/// Bytes of a prefix.
+const MAX_PREFIX: usize = 128;
+
+/// The first tokens of every subject of one installation, `gitops-runtime` for example.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prefix(String);
+
+/// A text that cannot be the first part of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("a prefix of the bus is 1 to 128 letters, digits, `-` and `_`, in parts between dots")]
+pub struct PrefixError;
+
+impl Prefix {
+    /// Checks a prefix.
+    ///
+    /// # Errors
+    /// [`PrefixError`].
+    pub fn new(text: &str) -> Result<Self, PrefixError> {
+        let plain = |part: &str| !part.is_empty() && part.bytes().all(is_plain);
+        if text.len() > MAX_PREFIX || !text.split('.').all(plain) {
+            return Err(PrefixError);
+        }
+        Ok(Self(text.to_owned()))
+    }
+
+    /// As it was given.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+
+    /// The name of the stream of events, and of the first of all names on the server: no dot may stand in it.
+    #[must_use]
+    pub fn stream(&self) -> String {
+        self.0.replace('.', "_")
+    }
+
+    /// The name of the stream that holds what `source` publishes: reports have one of their own.
+    #[must_use]
+    pub fn stream_of(&self, source: &str) -> String {
+        if source == REPORTS { format!("{}_{REPORTS}", self.stream()) } else { self.stream() }
+    }
+
+    /// Every subject below it.
+    #[must_use]
+    pub fn all(&self) -> String {
+        format!("{}.>", self.0)
+    }
+
+    /// Every subject of one source, or of one shard of it.
+    ///
+    /// # Errors
+    /// [`SubjectError::TooLong`].
+    pub fn filter(&self, source: &str, shard: Option<u32>) -> Result<String, SubjectError> {
+        let source = token(source)?;
+        Ok(match shard {
+            None => format!("{}.{source}.>", self.0),
+            Some(shard) => format!("{}.{source}.{shard}.>", self.0),
+        })
+    }
+}
+
+/// Whether a newer message may take the place of this one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Keep {
+    /// The newest is enough.
+    Newest,
+    /// Each must arrive.
+    Each,
+}
+
+impl Keep {
+    /// Of a message, where `told` is the end of an operation that was last published of this uid: a deletion, and an
+    /// end that was not published yet, must arrive; so must states whose ends were folded into others.
+    ///
+    /// Every later state shows the end of the last operation as well, and none would ever coalesce without `told`.
+    #[must_use]
+    pub fn of(message: &Message, told: Option<Digest>) -> Self {
+        let end = message.operation.as_ref().map(|end| end.digest());
+        let news = end.is_some() && end != told;
+        if message.kind() == Kind::Deleted || news || !message.ends.is_empty() {
+            Self::Each
+        } else {
+            Self::Newest
+        }
+    }
+}
+
+/// The last part of a subject.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Slot {
+    /// One place a uid, and one a thing reported of it: coalesces.
+    State,
+    /// A place of its own.
+    Once(Version),
+    /// A deletion, in a place of its own.
+    Deleted(Version),
+}
+
+/// Where one message travels, without the prefix.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Subject {
+    /// What published it: `applications` for example.
+    pub source: String,
+    /// The shard of the application's name.
+    pub shard: u32,
+    /// The life of the application.
+    pub uid: Uid,
+    /// Which place.
+    pub slot: Slot,
+    /// What a report is about; `None` for a change.
+    pub about: Option<Entity>,
+}
+
+/// A subject that cannot be written, or is none of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum SubjectError {
+    /// A part is longer than a server takes.
+    #[error("a part of a subject of the bus is longer than {MAX_TOKEN} bytes")]
+    TooLong,
+    /// It does not have the shape above.
+    #[error("a subject is not one of the bus")]
+    Foreign,
+}
+
+impl Subject {
+    /// The subject of `message`, published by `source` for `shard`.
+    #[must_use]
+    pub fn of(source: &str, shard: u32, message: &Message, keep: Keep) -> Self {
+        let slot = match keep {
+            Keep::Newest => Slot::State,
+            Keep::Each if message.kind() == Kind::Deleted => Slot::Deleted(message.version),
+            Keep::Each => Slot::Once(message.version),
+        };
+        Self {
+            source: source.to_owned(),
+            shard,
+            uid: Uid::clone(&message.uid),
+            slot,
+            about: message.about().map(|about| about.entity),
+        }
+    }
+
+    /// As text, below `prefix`.
+    ///
+    /// # Errors
+    /// [`SubjectError::TooLong`].
+    pub fn text(&self, prefix: &Prefix) -> Result<String, SubjectError> {
+        let Self { shard, slot, .. } = self;
+        let (source, uid) = (token(&self.source)?, token(&self.uid)?);
+        let mut text = format!("{}.{source}.{shard}.{uid}.{slot}", prefix.0);
+        match self.about {
+            None => {}
+            Some(Entity::Application) => text.push_str(".application"),
+            Some(Entity::Resource(id)) => text.push_str(&format!(".{:016x}", id.0)),
+        }
+        Ok(text)
+    }
+
+    /// Reads what [`Subject::text`] wrote.
+    ///
+    /// # Errors
+    /// [`SubjectError::Foreign`] for every text that it would not write.
+    pub fn parse(prefix: &Prefix, text: &str) -> Result<Self, SubjectError> {
+        let subject = Self::read(prefix, text).ok_or(SubjectError::Foreign)?;
+        match subject.text(prefix) {
+            Ok(same) if same == text => Ok(subject),
+            _ => Err(SubjectError::Foreign),
+        }
+    }
+
+    fn read(prefix: &Prefix, text: &str) -> Option<Self> {
+        let tail = text.strip_prefix(prefix.as_str())?.strip_prefix('.')?;
+        let parts: Vec<&str> = tail.splitn(9, '.').collect();
+        let [source, shard, uid, end @ ..] = parts.as_slice() else { return None };
+        let once = |version: &str| version.parse().ok().map(Version);
+        let (slot, rest) = match end {
+            ["state", rest @ ..] => (Slot::State, rest),
+            ["once", version, "deleted", rest @ ..] => (Slot::Deleted(once(version)?), rest),
+            ["once", version, rest @ ..] => (Slot::Once(once(version)?), rest),
+            _ => return None,
+        };
+        let about = match rest {
+            [] => None,
+            ["application"] => Some(Entity::Application),
+            [id] => Some(Entity::Resource(EntityId(u64::from_str_radix(id, 16).ok()?))),
+            _ => return None,
+        };
+        let (source, uid) = (plain(source)?, plain(uid)?);
+        Some(Self { source, shard: shard.parse().ok()?, uid: uid.into(), slot, about })
+    }
+}
+
+impl fmt::Display for Slot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::State => f.write_str("state"),
+            Self::Once(version) => write!(f, "once.{}", version.0),
+            Self::Deleted(version) => write!(f, "once.{}.deleted", version.0),
+        }
+    }
+}
+
+const fn is_plain(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_'
+}
+
+/// A text as one token, of a bounded length.
+pub fn token(text: &str) -> Result<String, SubjectError> {
+    if text.len() > MAX_TOKEN {
+        return Err(SubjectError::TooLong);
+    }
+    let token = escape(text);
+    if token.len() > MAX_TOKEN { Err(SubjectError::TooLong) } else { Ok(token) }
+}
+
+/// A text as one token.
+pub fn escape(text: &str) -> String {
+    let mut token = String::with_capacity(text.len().max(1));
+    for byte in text.bytes() {
+        if is_plain(byte) {
+            token.push(char::from(byte));
+        } else {
+            token.push_str(&format!("={byte:02X}"));
+        }
+    }
+    if token.is_empty() {
+        token.push('=');
+    }
+    token
+}
+
+/// The text of one token.
+pub fn plain(token: &str) -> Option<String> {
+    if token == "=" {
+        return Some(String::new());
+    }
+    let mut bytes = Vec::with_capacity(token.len());
+    let mut rest = token.bytes();
+    while let Some(byte) = rest.next() {
+        if byte == b'=' {
+            let digits = [rest.next()?, rest.next()?];
+            bytes.push(u8::from_str_radix(std::str::from_utf8(&digits).ok()?, 16).ok()?);
+        } else {
+            bytes.push(byte);
+        }
+    }
+    String::from_utf8(bytes).ok()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,4 @@
+//! What the larger commands take.
+
+pub(super) mod ask;
+pub(super) mod bus;

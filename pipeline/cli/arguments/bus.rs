@@ -1,0 +1,135 @@
+//! The commands of the bus.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::ask::app;
+use crate::cli::{Settings, assignment};
+use crate::config::Given;
+use pipeline_bus::{APPLICATIONS, REPORTS};
+
+const BUS: &str = "\
+Examples:
+  Tell what is absent on the server, or differs from the settings; exit 1 if something does:
+    gitops-runtime bus check --bus nats://nats:4222
+  See what waits there, and for whom:
+    gitops-runtime bus show --config settings.yaml
+  For tools:
+    gitops-runtime bus show --json | jq '.durables[] | select(.waiting == 0)'
+
+Neither changes anything. The reporter makes what is absent when it starts; what differs is changed by a person.";
+
+const TAP: &str = "\
+Examples:
+  gitops-runtime tap --bus nats://nats:4222              every message, from now on
+  gitops-runtime tap --source reports --app shop         what is acknowledged of one application
+  gitops-runtime tap --shard 0 --count 10                ten messages of one shard
+  gitops-runtime tap --json | jq -r .app                 one JSON object a line
+
+A line has the time, the source, the shard, what it is, the application, its resourceVersion, the bytes and the trace id
+that `explain` shows. No message is shown, held back or acknowledged: listening changes nothing.";
+
+const LEDGER: &str = "\
+Examples:
+  One process becomes several: what it remembers goes into the bucket of the bus, its redaction key as well, and nothing is
+  reported twice:
+    gitops-runtime ledger copy --from /var/lib/gitops-runtime/reporter-ledger.redb --bus nats://nats:4222
+  With the settings that the replicas will run with:
+    gitops-runtime ledger copy --from reporter-ledger.redb --config settings.yaml
+
+The process that wrote the file must have ended, and no replica have begun. The file stays as it is.";
+
+/// What is done on the bus itself.
+#[derive(Subcommand)]
+pub(crate) enum OnBus {
+    /// Check or show what stands on the bus.
+    #[command(subcommand, after_help = BUS)]
+    Bus(BusCommand),
+    /// Follow what is published on the bus, without the messages themselves.
+    #[command(after_help = TAP)]
+    Tap(Box<Tapping>),
+    /// Move the ledger.
+    #[command(subcommand, after_help = LEDGER)]
+    Ledger(LedgerCommand),
+}
+
+/// What is asked of the bus.
+#[derive(Subcommand)]
+pub(crate) enum BusCommand {
+    /// Tell what is absent on the server or differs from the settings; exit 1 if something does.
+    #[command(after_help = BUS)]
+    Check {
+        #[command(flatten)]
+        place: Box<BusPlace>,
+    },
+    /// Show stream, durables and buckets: messages, bytes, what is unacknowledged and what is pending.
+    #[command(after_help = BUS)]
+    Show {
+        #[command(flatten)]
+        place: Box<BusPlace>,
+    },
+}
+
+/// What is listened to.
+#[derive(Args)]
+pub(crate) struct Tapping {
+    /// What is watched, or what was acknowledged; without it, both
+    #[arg(long, value_name = "SOURCE", value_parser = [APPLICATIONS, REPORTS])]
+    pub(crate) source: Option<String>,
+    /// One application
+    #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]
+    pub(crate) app: Option<String>,
+    /// One shard, counted from 0
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) shard: Option<u32>,
+    /// End after so many messages
+    #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u64).range(1..))]
+    pub(crate) count: Option<u64>,
+    #[command(flatten)]
+    pub(crate) place: BusPlace,
+}
+
+/// What is done with ledgers.
+#[derive(Subcommand)]
+pub(crate) enum LedgerCommand {
+    /// Copy the ledger of a file into the bucket of the bus.
+    #[command(after_help = LEDGER)]
+    Copy {
+        /// The file
+        #[arg(long, value_name = "FILE")]
+        from: PathBuf,
+        /// Print JSON, for tools
+        #[arg(long)]
+        json: bool,
+        #[command(flatten)]
+        given: Box<Settings>,
+    },
+}
+
+/// Where the bus is, and how the answer is shown.
+#[derive(Args)]
+#[command(next_help_heading = "The bus")]
+pub(crate) struct BusPlace {
+    /// Its servers, such as nats://nats:4222
+    #[arg(long, value_name = "URL")]
+    bus: Option<String>,
+    /// The reporter's file of settings [env: GITOPS_RUNTIME_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any setting, such as bus.prefix=gitops; may be repeated
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// Print JSON, for tools
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+impl BusPlace {
+    /// What the flags say of the settings.
+    pub(crate) fn given(&self) -> Given {
+        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
+        let bus = self.bus.iter().map(|text| ("bus.url".to_owned(), "--bus".to_owned(), text.clone()));
+        Given { file: self.config.clone(), flags: set.chain(bus).collect() }
+    }
+}

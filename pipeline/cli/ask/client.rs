@@ -1,0 +1,253 @@
+//! The connection to a running reporter: found by its settings, or where the command line says.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use pipeline_core::Key;
+use pipeline_http::admin::wire::Failed;
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use stages_http::Token;
+use tokio::net::UnixStream;
+
+use super::Place;
+use crate::config::{self, Config, Variables};
+
+/// Who does not take a connection in this time does not answer.
+const CONNECT: Duration = Duration::from_secs(5);
+/// The reporter gives up on an answer earlier.
+const ANSWER: Duration = Duration::from_secs(70);
+/// Bytes of an answer, which are many parked applications.
+const ANSWER_BYTES: usize = 256 << 20;
+
+/// A reporter that can be asked.
+pub(super) struct Reporter {
+    client: reqwest::Client,
+    base: Url,
+    token: Option<Token>,
+    /// Where it is, for messages.
+    at: String,
+    /// The namespace of an application that is named without one.
+    namespace: String,
+}
+
+/// An answer as it came: JSON.
+pub(super) struct Answer(Vec<u8>);
+
+impl Answer {
+    /// The answer as text that ends its line.
+    pub(super) fn text(&self) -> String {
+        format!("{}\n", String::from_utf8_lossy(&self.0).trim_end())
+    }
+
+    /// What it says.
+    pub(super) fn read<T: DeserializeOwned>(&self) -> anyhow::Result<T> {
+        serde_json::from_slice(&self.0)
+            .context("read the reporter's answer: is it of the same version as this command?")
+    }
+}
+
+impl Reporter {
+    /// Finds the reporter: where the command line says; else by the settings that it was started with.
+    pub(super) async fn find(place: &Place, variables: &Variables) -> anyhow::Result<Self> {
+        let settings = Config::load_given(&place.given(), variables);
+        let told = place.socket.is_some() || place.address.is_some();
+        let config = match settings {
+            Ok(config) => Some(config),
+            // What else is wrong does not matter to who is told where to ask.
+            Err(_) if told => None,
+            Err(problems) => return Err(problems.into()),
+        };
+        let namespace = config.as_ref().map(|config| config.kubernetes.namespace.clone());
+        let namespace = namespace.unwrap_or_else(|| config::NAMESPACE.to_owned());
+        if let Some(path) = &place.socket {
+            return Self::on_socket(path, namespace);
+        }
+        let file = place.token_file.as_ref().map(Token::file);
+        if let Some(address) = &place.address {
+            let token = match (file, &config) {
+                (Some(token), _) => Some(token),
+                (None, Some(config)) => of_settings(config),
+                (None, None) => None,
+            };
+            return Self::on_address(address, token, namespace);
+        }
+        let Some(config) = config else { bail!("there are no settings") };
+        let sockets = config.state.sockets();
+        for socket in &sockets {
+            if is_answered(socket).await {
+                return Self::on_socket(socket, namespace);
+            }
+        }
+        match config.admin.address {
+            Some(address) => {
+                let token = file.or_else(|| of_settings(&config));
+                Self::on_address(&format!("http://{address}"), token, namespace)
+            }
+            None if sockets.is_empty() => {
+                bail!(
+                    "admin.socket and admin.address are both empty: the reporter of these settings cannot be asked"
+                )
+            }
+            None => Err(nobody(&places(&sockets))),
+        }
+    }
+
+    fn on_socket(path: &Path, namespace: String) -> anyhow::Result<Self> {
+        // No name is looked up, and none is needed; nor are certificates.
+        let none: [reqwest::Certificate; 0] = [];
+        let client =
+            client().unix_socket(path).tls_certs_only(none).build().context("make an HTTP client")?;
+        let base = Url::parse("http://localhost/").context("make an address")?;
+        Ok(Self { client, base, token: None, at: path.display().to_string(), namespace })
+    }
+
+    fn on_address(address: &str, token: Option<Token>, namespace: String) -> anyhow::Result<Self> {
+        let wrong = || anyhow!("'{address}' is no admin address: give one such as http://127.0.0.1:8089");
+        let base = match address.contains("://") {
+            true => Url::parse(address),
+            false => Url::parse(&format!("http://{address}")),
+        };
+        let base = base.map_err(|_| wrong())?;
+        let usable =
+            matches!(base.scheme(), "http" | "https") && base.path() == "/" && base.query().is_none();
+        if !usable || !base.username().is_empty() || base.password().is_some() {
+            return Err(wrong());
+        }
+        let client = client().build().context("make an HTTP client")?;
+        let at = base.as_str().trim_end_matches('/').to_owned();
+        Ok(Self { client, base, token, at, namespace })
+    }
+
+    /// The application that is meant by a name with or without a namespace.
+    pub(super) fn key(&self, app: &str) -> anyhow::Result<Key> {
+        let key = if app.contains('/') { Key::parse(app) } else { Key::new(&self.namespace, app) };
+        key.with_context(|| format!("read the name '{app}'"))
+    }
+
+    /// Asks for something.
+    pub(super) async fn get(&self, path: &[&str]) -> anyhow::Result<Answer> {
+        self.answer(self.request(Method::GET, path)?.timeout(ANSWER)).await
+    }
+
+    /// Asks for something, with details.
+    pub(super) async fn find_out(&self, path: &[&str], asked: &[(&str, String)]) -> anyhow::Result<Answer> {
+        self.answer(self.request(Method::GET, path)?.timeout(ANSWER).query(asked)).await
+    }
+
+    /// Asks it to do something.
+    pub(super) async fn act(&self, method: Method, path: &[&str]) -> anyhow::Result<()> {
+        self.answer(self.request(method, path)?.timeout(ANSWER)).await.map(drop)
+    }
+
+    /// Asks it to do something, with details; `longer` is the time that it may take beyond the usual.
+    pub(super) async fn post(
+        &self,
+        path: &[&str],
+        body: &impl Serialize,
+        longer: Duration,
+    ) -> anyhow::Result<Answer> {
+        self.answer(self.request(Method::POST, path)?.timeout(ANSWER + longer).json(body)).await
+    }
+
+    /// Asks for what has no end.
+    pub(super) async fn follow(&self, path: &[&str], asked: &[(&str, String)]) -> anyhow::Result<Response> {
+        let request = self.request(Method::GET, path)?.query(asked);
+        let response = self.send(request).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let status = response.status();
+        Err(self.refused(status, &read(response).await?))
+    }
+
+    fn request(&self, method: Method, path: &[&str]) -> anyhow::Result<RequestBuilder> {
+        let mut url = self.base.clone();
+        if let Ok(mut segments) = url.path_segments_mut() {
+            segments.clear().push("v1").extend(path);
+        }
+        Ok(self.client.request(method, url))
+    }
+
+    async fn send(&self, mut request: RequestBuilder) -> anyhow::Result<Response> {
+        if let Some(token) = &self.token {
+            request = request.header(reqwest::header::AUTHORIZATION, token.header("Bearer ").await?);
+        }
+        request.send().await.map_err(|error| match error.is_connect() {
+            true => nobody(&self.at),
+            // Without the address, which is said once.
+            false => anyhow!(error.without_url()).context(format!("ask the reporter at {}", self.at)),
+        })
+    }
+
+    async fn answer(&self, request: RequestBuilder) -> anyhow::Result<Answer> {
+        let response = self.send(request).await?;
+        let status = response.status();
+        let body = read(response).await?;
+        if status.is_success() { Ok(Answer(body)) } else { Err(self.refused(status, &body)) }
+    }
+
+    fn refused(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {
+        let Ok(failed) = serde_json::from_slice::<Failed>(body) else {
+            return anyhow!("the reporter at {} answers {}: is it one?", self.at, status.as_u16());
+        };
+        match status {
+            StatusCode::UNAUTHORIZED => anyhow!(
+                "the reporter at {} refuses: {}; give --token-file with the token that admin.tokenFile of the reporter \
+                 names",
+                self.at,
+                failed.error
+            ),
+            _ => anyhow!(said(&failed)),
+        }
+    }
+}
+
+/// What is wrong, and what may have been meant.
+pub(super) fn said(failed: &Failed) -> String {
+    match failed.near.as_slice() {
+        [] => failed.error.clone(),
+        near => format!("{}; did you mean {}?", failed.error, near.join(" or ")),
+    }
+}
+
+fn nobody(at: &str) -> anyhow::Error {
+    anyhow!(
+        "no reporter answers at {at}: is it running? give --socket or --state as the reporter has them, or --address"
+    )
+}
+
+fn client() -> reqwest::ClientBuilder {
+    reqwest::Client::builder().no_proxy().connect_timeout(CONNECT).redirect(reqwest::redirect::Policy::none())
+}
+
+async fn read(mut response: Response) -> anyhow::Result<Vec<u8>> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.context("read the reporter's answer")? {
+        body.extend_from_slice(&chunk);
+        if body.len() > ANSWER_BYTES {
+            bail!("the reporter's answer is larger than {} MiB", ANSWER_BYTES >> 20);
+        }
+    }
+    Ok(body)
+}
+
+async fn is_answered(socket: &Path) -> bool {
+    matches!(tokio::time::timeout(CONNECT, UnixStream::connect(socket)).await, Ok(Ok(_)))
+}
+
+fn of_settings(config: &Config) -> Option<Token> {
+    use pipeline_core::ExposeSecret as _;
+    match &config.admin.token {
+        config::Token::Value(token) => Some(Token::literal(token.expose_secret())),
+        config::Token::File(path) => Some(Token::file(path)),
+        config::Token::None | config::Token::Secret { .. } => None,
+    }
+}
+
+fn places(sockets: &[PathBuf]) -> String {
+    let names: Vec<String> = sockets.iter().map(|socket| socket.display().to_string()).collect();
+    names.join(" or ")
+}

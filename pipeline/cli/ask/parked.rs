@@ -1,0 +1,119 @@
+//! `gitops-runtime parked`: what the receiver refused for good.
+
+use std::process::ExitCode;
+
+use pipeline_http::admin::wire::{Parked, ParkedList};
+use reqwest::Method;
+
+use super::client::Reporter;
+use super::show::{ago, count, table, word};
+use super::{complain, print, say};
+use crate::cli::ParkedCommand;
+use crate::config::Variables;
+
+/// Asks and prints, or does.
+pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyhow::Result<ExitCode> {
+    match command {
+        ParkedCommand::List { place } => {
+            let answer = Reporter::find(place, variables).await?.get(&["parked"]).await?;
+            print(&answer, place.json, list)?;
+        }
+        ParkedCommand::Show { app, place } => {
+            let reporter = Reporter::find(place, variables).await?;
+            let key = reporter.key(app)?;
+            let answer = reporter.get(&["parked", key.namespace(), key.name()]).await?;
+            print(&answer, place.json, one)?;
+        }
+        ParkedCommand::Replay { apps, all, place } => {
+            let reporter = Reporter::find(place, variables).await?;
+            let apps = if *all { all_of(&reporter).await? } else { apps.clone() };
+            let act = Act { method: Method::POST, last: &["replay"], done: "read again", json: place.json };
+            return each(&reporter, &apps, &act).await;
+        }
+        ParkedCommand::Drop { apps, place, yes: _ } => {
+            let reporter = Reporter::find(place, variables).await?;
+            let act = Act { method: Method::DELETE, last: &[], done: "given up", json: place.json };
+            return each(&reporter, apps, &act).await;
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What is done to each of several.
+struct Act<'a> {
+    method: Method,
+    /// The end of the path.
+    last: &'a [&'a str],
+    done: &'a str,
+    json: bool,
+}
+
+async fn all_of(reporter: &Reporter) -> anyhow::Result<Vec<String>> {
+    let list: ParkedList = reporter.get(&["parked"]).await?.read()?;
+    Ok(list.parked.into_iter().map(|parked| parked.app).collect())
+}
+
+/// Does it to each; what fails is told, and the others are done.
+async fn each(reporter: &Reporter, apps: &[String], act: &Act<'_>) -> anyhow::Result<ExitCode> {
+    let mut done = Vec::new();
+    let mut failed = false;
+    for app in apps {
+        let key = reporter.key(app)?;
+        let path = [&["parked", key.namespace(), key.name()], act.last].concat();
+        match reporter.act(act.method.clone(), &path).await {
+            Ok(()) => done.push(key.to_string()),
+            Err(error) => {
+                failed = true;
+                complain(&format!("{error:#}"));
+            }
+        }
+    }
+    match act.json {
+        true => say(&format!("{}\n", serde_json::json!({ "done": done })))?,
+        false if done.len() == 1 => say(&format!("{} is {}\n", done[0], act.done))?,
+        false => say(&format!("{} are {}\n", count(done.len() as u64, "application"), act.done))?,
+    }
+    Ok(if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS })
+}
+
+fn list(list: &ParkedList) -> String {
+    if list.parked.is_empty() {
+        return "nothing is parked\n".to_owned();
+    }
+    let rows: Vec<Vec<String>> = list
+        .parked
+        .iter()
+        .map(|parked| {
+            vec![
+                parked.app.clone(),
+                word(&parked.reason),
+                format!("{:.3}", parked.at),
+                ago(parked.at),
+                parked.version.to_string(),
+                parked.refused.len().to_string(),
+            ]
+        })
+        .collect();
+    table(4, &["APPLICATION", "REASON", "AT", "", "VERSION", "REPORTS"], &rows)
+}
+
+fn one(parked: &Parked) -> String {
+    let facts = [
+        ("application", parked.app.clone()),
+        ("reason", word(&parked.reason)),
+        ("at", format!("{:.3} ({})", parked.at, ago(parked.at))),
+        ("resourceVersion", parked.version.to_string()),
+        ("uid", parked.uid.clone().unwrap_or_else(|| "not known".to_owned())),
+    ];
+    let facts: Vec<Vec<String>> = facts.into_iter().map(|(name, text)| vec![name.to_owned(), text]).collect();
+    let mut text = table(2, &[], &facts) + "\n";
+    if parked.refused.is_empty() {
+        return text + " it did not come to a report\n";
+    }
+    let row = |refused: &pipeline_http::admin::wire::Refused| {
+        vec![refused.entity.clone(), word(&refused.reason), refused.digest.clone()]
+    };
+    let rows: Vec<Vec<String>> = parked.refused.iter().map(row).collect();
+    text += &table(3, &["REPORT OF", "REASON", "DIGEST"], &rows);
+    text
+}

@@ -1,0 +1,45 @@
+//! `gitops-runtime replay`: applications are read again, and reported.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use pipeline_http::admin::wire::{Replay, Replayed};
+
+use super::client::{Reporter, said};
+use super::show::count;
+use super::{complain, say};
+use crate::cli::Which;
+
+/// Many applications take the reporter longer than an answer does.
+const LONGER: Duration = Duration::from_secs(3600);
+
+/// Asks for it, and prints how many it will be; 1 when a name is not known.
+pub(super) async fn run(
+    reporter: &Reporter,
+    which: &Which,
+    whole: bool,
+    json: bool,
+) -> anyhow::Result<ExitCode> {
+    let app: anyhow::Result<Vec<String>> =
+        which.app.iter().map(|app| reporter.key(app).map(|key| key.to_string())).collect();
+    let replay = Replay { app: app?, since: which.since, whole };
+    let answer = reporter.post(&["replay"], &replay, LONGER).await?;
+    let replayed: Replayed = answer.read()?;
+    if json {
+        say(&answer.text())?;
+    } else {
+        for app in &replayed.older {
+            say(&format!("{app} was not reported since, and is left as it is\n"))?;
+        }
+        if replayed.unwatched > 0 {
+            let unwatched = count(replayed.unwatched, "application");
+            say(&format!("{unwatched} in namespaces that are not watched: left as they are\n"))?;
+        }
+        let are = if replayed.marked == 1 { "is" } else { "are" };
+        say(&format!("{} {are} read again\n", count(replayed.marked, "application")))?;
+    }
+    for unknown in &replayed.unknown {
+        complain(&said(unknown));
+    }
+    Ok(if replayed.unknown.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

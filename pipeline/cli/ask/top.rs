@@ -1,0 +1,84 @@
+//! `gitops-runtime top`: what keeps the reporter busy: its hottest and slowest applications, calls, errors, shards.
+
+mod screen;
+mod sheet;
+mod state;
+mod view;
+
+use std::io::IsTerminal as _;
+use std::process::ExitCode;
+
+use pipeline_http::admin::wire::Top;
+
+use self::sheet::{Order, Sheet, Trace, View};
+use super::client::{Answer, Reporter};
+use super::print;
+use super::show::{span, table};
+use crate::config::{Variables, set};
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Wanted {
+    /// Once, as text, although there is a terminal.
+    pub(super) once: bool,
+    /// Applications in each list.
+    pub(super) limit: u32,
+    pub(super) json: bool,
+}
+
+/// Shows it until it is told to quit; once where there is no terminal to show it on.
+pub(super) async fn run(
+    reporter: &Reporter,
+    wanted: Wanted,
+    variables: &Variables,
+) -> anyhow::Result<ExitCode> {
+    // Whoever cannot be asked is told of on the terminal as it was.
+    let answer = ask(reporter, wanted.limit).await?;
+    let is_plain = set(variables, "TERM").is_none_or(|kind| kind == "dumb");
+    if wanted.once || wanted.json || is_plain || !std::io::stdout().is_terminal() {
+        print(&answer, wanted.json, text)?;
+    } else {
+        let colours = set(variables, "NO_COLOR").is_none();
+        screen::run(reporter, wanted.limit, answer.read()?, colours).await?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn ask(reporter: &Reporter, limit: u32) -> anyhow::Result<Answer> {
+    reporter.find_out(&["top"], &[("limit", limit.to_string())]).await
+}
+
+/// All lists as text.
+fn text(top: &Top) -> String {
+    let mut sheets = vec![
+        ("hottest applications", sheet::of(View::Hottest, Order::First, top, Trace::Whole)),
+        (
+            "slowest applications, from the watch to the acknowledgement",
+            sheet::of(View::Slowest, Order::First, top, Trace::Whole),
+        ),
+        ("applications by calls of Argo CD", sheet::of(View::Calls, Order::First, top, Trace::Whole)),
+        ("applications by the time of these calls", sheet::of(View::Calls, Order::Second, top, Trace::Whole)),
+        ("failing applications", sheet::of(View::Errors, Order::First, top, Trace::Whole)),
+        ("errors", sheet::errors(top, Trace::Whole)),
+        (
+            "latency, with the last events of each bucket",
+            sheet::of(View::Latency, Order::First, top, Trace::Whole),
+        ),
+    ];
+    sheets.push(("shards", sheet::shards(top, usize::MAX)));
+    let window = span(top.window_seconds);
+    let mut text =
+        format!("Of the last {window}; gitops-runtime explain APP tells more of an application.\n");
+    for (title, Sheet { header, texts, rows }) in sheets {
+        let rows: Vec<Vec<String>> = rows.into_iter().map(|row| row.cells).collect();
+        text += &format!("\n{title}\n");
+        text += &match rows.is_empty() {
+            true => " none\n".to_owned(),
+            false => table(texts, &header, &rows),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,114 @@
+//! The terminal: taken over, drawn on each second and at each key, and given back however this ends.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use crossterm::event::{Event, EventStream};
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use futures::{FutureExt as _, StreamExt as _};
+use pipeline_http::admin::wire::{Explained, Top};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::time::{MissedTickBehavior, interval};
+
+use super::super::client::Reporter;
+use super::state::{Act, State};
+use super::view;
+
+/// Between two looks.
+const AGAIN: Duration = Duration::from_secs(1);
+
+/// An answer that was asked for.
+enum Answered {
+    Top(anyhow::Result<Top>),
+    Explained(String, anyhow::Result<Explained>),
+}
+
+/// The terminal as it was is what its owner gets back: here, and when something panics ([`ratatui::try_init`]).
+struct Screen(ratatui::DefaultTerminal);
+
+impl Screen {
+    fn take() -> anyhow::Result<Self> {
+        ratatui::try_init().map(Self).context("take over the terminal: give --once for plain text")
+    }
+
+    fn draw(&mut self, state: &State) -> anyhow::Result<()> {
+        self.0.draw(|frame| view::draw(frame, state)).context("draw on the terminal").map(drop)
+    }
+}
+
+impl Drop for Screen {
+    fn drop(&mut self) {
+        // A terminal that is gone needs nothing back.
+        let _ = self.0.show_cursor();
+        let _ = ratatui::try_restore();
+    }
+}
+
+/// Shows `top` and what comes after it, until a key or a signal says that it is enough.
+pub(super) async fn run(reporter: &Reporter, limit: u32, top: Top, colours: bool) -> anyhow::Result<()> {
+    let mut signals = [SignalKind::interrupt(), SignalKind::terminate(), SignalKind::hangup()]
+        .map(signal)
+        .into_iter()
+        .collect::<Result<Vec<Signal>, _>>()
+        .context("listen for signals")?;
+    let mut state = State::new(top, colours);
+    let mut screen = Screen::take()?;
+    let mut events = EventStream::new();
+    let mut asked: FuturesUnordered<BoxFuture<'_, Answered>> = FuturesUnordered::new();
+    let mut tick = interval(AGAIN);
+    tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        screen.draw(&state)?;
+        let act = tokio::select! {
+            _ = any(&mut signals) => Act::Quit,
+            event = events.next() => match event {
+                Some(Ok(Event::Key(key))) => state.key(key),
+                // Another size is drawn as any other change.
+                Some(Ok(_)) => Act::Nothing,
+                Some(Err(error)) => return Err(error).context("read the terminal's keys"),
+                None => Act::Quit,
+            },
+            Some(answered) = asked.next() => {
+                match answered {
+                    Answered::Top(answer) => state.answered(answer),
+                    Answered::Explained(app, answer) => state.told(&app, answer),
+                }
+                Act::Nothing
+            }
+            _ = tick.tick() => match state.paused {
+                true => Act::Nothing,
+                // One that has not answered yet is not asked again.
+                false if asked.is_empty() => Act::Ask,
+                false => Act::Nothing,
+            },
+        };
+        match act {
+            Act::Nothing => {}
+            Act::Ask => {
+                asked.push(look(reporter, limit).boxed());
+                asked.extend(state.explained().map(|app| explain(reporter, app.to_owned()).boxed()));
+            }
+            Act::Quit => return Ok(()),
+        }
+    }
+}
+
+async fn any(signals: &mut [Signal]) {
+    let mut next: FuturesUnordered<_> = signals.iter_mut().map(Signal::recv).collect();
+    next.next().await;
+}
+
+async fn look(reporter: &Reporter, limit: u32) -> Answered {
+    let answer = super::ask(reporter, limit).await;
+    Answered::Top(answer.and_then(|answer| answer.read()))
+}
+
+async fn explain(reporter: &Reporter, app: String) -> Answered {
+    let answer = async {
+        let key = reporter.key(&app)?;
+        reporter.get(&["explain", key.namespace(), key.name()]).await?.read()
+    };
+    let answer = answer.await;
+    Answered::Explained(app, answer)
+}

@@ -1,0 +1,283 @@
+//! The lists as rows of text, for the terminal and for the pipe.
+
+use std::cmp::Reverse;
+
+use pipeline_core::Timestamp;
+use pipeline_http::admin::wire::{Called, Event, Top};
+
+use super::super::show::{between, span, word};
+
+/// Which list is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum View {
+    Hottest,
+    Slowest,
+    Calls,
+    Errors,
+    Latency,
+}
+
+impl View {
+    /// In the order of the screen.
+    pub(super) const ALL: [Self; 5] =
+        [Self::Hottest, Self::Slowest, Self::Calls, Self::Errors, Self::Latency];
+
+    /// Its name; the first letter is its key.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Hottest => "hottest",
+            Self::Slowest => "slowest",
+            Self::Calls => "calls",
+            Self::Errors => "errors",
+            Self::Latency => "latency",
+        }
+    }
+}
+
+/// By which of its figures a list is ordered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// Calls: by their number. The only one of other lists.
+    First,
+    /// Calls: by their time.
+    Second,
+}
+
+/// How much of a trace id is shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Trace {
+    /// Its first digits, where there is no room: enough to find it in what `explain` shows.
+    Short,
+    /// All 32 digits.
+    Whole,
+}
+
+/// A list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Sheet {
+    pub(super) header: Vec<&'static str>,
+    /// The first columns, which hold text and stand to the left.
+    pub(super) texts: usize,
+    pub(super) rows: Vec<Row>,
+}
+
+/// A line of a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Row {
+    pub(super) cells: Vec<String>,
+    /// The application that it is about.
+    pub(super) app: String,
+}
+
+impl Sheet {
+    fn new(header: &[&'static str], texts: usize) -> Self {
+        Self { header: header.to_vec(), texts, rows: Vec::new() }
+    }
+
+    fn row(&mut self, app: &str, cells: impl IntoIterator<Item = String>) {
+        self.rows.push(Row { cells: cells.into_iter().collect(), app: app.to_owned() });
+    }
+}
+
+/// The list of a view.
+pub(super) fn of(view: View, order: Order, top: &Top, trace: Trace) -> Sheet {
+    match view {
+        View::Hottest => hottest(top),
+        View::Slowest => slowest(top, trace),
+        View::Calls if order == Order::First => calls(&top.most_calls),
+        View::Calls => calls(&top.longest_fetch),
+        View::Errors => failing(top, trace),
+        View::Latency => latency(top, trace),
+    }
+}
+
+fn hottest(top: &Top) -> Sheet {
+    let mut sheet =
+        Sheet::new(&["APPLICATION", "SHARD", "EVENTS", "A MINUTE", "REPORTS", "FOLDED", "FILTERED"], 1);
+    for hot in &top.hottest {
+        let minutes = (top.window_seconds / 60.0).max(1.0 / 60.0);
+        sheet.row(
+            &hot.app,
+            [
+                hot.app.clone(),
+                hot.shard.to_string(),
+                bounded(hot.events, hot.events_up_to),
+                format!("{:.1}", hot.events as f64 / minutes),
+                hot.reports.to_string(),
+                hot.coalesced.to_string(),
+                hot.filtered.to_string(),
+            ],
+        );
+    }
+    sheet
+}
+
+fn slowest(top: &Top, trace: Trace) -> Sheet {
+    let header = ["APPLICATION", "TRACE OF THE SLOWEST", "SHARD", "SLOWEST", "MEAN", "EVENTS", "AGO"];
+    let mut sheet = Sheet::new(&header, 2);
+    if trace == Trace::Short {
+        sheet.header[1] = "TRACE";
+    }
+    for slow in &top.slowest {
+        let event = &slow.event;
+        sheet.row(
+            &event.app,
+            [
+                event.app.clone(),
+                shown(&event.trace, trace),
+                event.shard.to_string(),
+                short(event.seconds),
+                short(slow.mean_seconds),
+                slow.acked.to_string(),
+                ago(event.at, top),
+            ],
+        );
+    }
+    sheet
+}
+
+fn calls(list: &[Called]) -> Sheet {
+    let mut sheet = Sheet::new(&["APPLICATION", "SHARD", "CALLS", "TIME", "MEAN"], 1);
+    for called in list {
+        let more = called.seconds_up_to.is_some_and(|up_to| up_to > called.seconds);
+        sheet.row(
+            &called.app,
+            [
+                called.app.clone(),
+                called.shard.to_string(),
+                bounded(called.calls, called.calls_up_to.unwrap_or(called.calls)),
+                format!("{}{}", short(called.seconds), if more { "+" } else { "" }),
+                short(called.seconds / called.calls.max(1) as f64),
+            ],
+        );
+    }
+    sheet
+}
+
+fn failing(top: &Top, trace: Trace) -> Sheet {
+    let header = ["APPLICATION", "LAST REASON", "ITS TRACE", "SHARD", "FAILED", "PARKED", "AGO"];
+    let mut sheet = Sheet::new(&header, 3);
+    for failing in &top.failing {
+        sheet.row(
+            &failing.app,
+            [
+                failing.app.clone(),
+                word(&failing.reason),
+                shown(&failing.trace, trace),
+                failing.shard.to_string(),
+                bounded(failing.failures, failing.failures_up_to),
+                failing.parked.to_string(),
+                ago(failing.at, top),
+            ],
+        );
+    }
+    sheet
+}
+
+/// What failed, by peer and reason.
+pub(super) fn errors(top: &Top, trace: Trace) -> Sheet {
+    let mut sheet = Sheet::new(&["PEER", "REASON", "LAST APPLICATION", "ITS TRACE", "COUNT", "AGO"], 4);
+    for errors in &top.errors {
+        sheet.row(
+            &errors.app,
+            [
+                errors.peer.clone(),
+                word(&errors.reason),
+                errors.app.clone(),
+                errors.trace.as_ref().map_or_else(|| "-".to_owned(), |id| shown(id, trace)),
+                errors.count.to_string(),
+                ago(errors.at, top),
+            ],
+        );
+    }
+    sheet
+}
+
+fn latency(top: &Top, trace: Trace) -> Sheet {
+    let mut sheet = Sheet::new(&["WITHIN", "APPLICATION", "TRACE", "EVENTS", "TOOK", "AGO"], 3);
+    let of = |within: String, count: String, event: &Event| {
+        let took = short(event.seconds);
+        [within, event.app.clone(), shown(&event.trace, trace), count, took, ago(event.at, top)]
+    };
+    let mut before = 0.0;
+    for bucket in &top.latency {
+        let within = match bucket.up_to_seconds {
+            Some(up_to) => short(up_to),
+            None => format!("over {}", short(before)),
+        };
+        before = bucket.up_to_seconds.unwrap_or(before);
+        let mut first = [within, bucket.count.to_string()];
+        if bucket.examples.is_empty() && bucket.count > 0 {
+            let [within, count] = first.clone();
+            let none = String::new;
+            sheet.row("", [within, none(), none(), count, none(), none()]);
+        }
+        for event in &bucket.examples {
+            // The bucket is named once.
+            let [within, count] = std::mem::take(&mut first);
+            sheet.row(&event.app, of(within, count, event));
+        }
+    }
+    sheet
+}
+
+/// The shards, at most `most` of them: those with the oldest unreported change.
+pub(super) fn shards(top: &Top, most: usize) -> Sheet {
+    let header =
+        ["SHARD", "QUEUED", "WAITING", "IN FLIGHT", "DIRTY", "PARKED", "OLDEST", "OBSERVED", "ACKED"];
+    let mut sheet = Sheet::new(&header, 1);
+    let mut shards: Vec<_> = top.shards.iter().collect();
+    if shards.len() > most {
+        shards.sort_by(|left, right| {
+            let order = right.oldest_unreported_seconds.total_cmp(&left.oldest_unreported_seconds);
+            order.then_with(|| Reverse(left.queued).cmp(&Reverse(right.queued)))
+        });
+        shards.truncate(most);
+    }
+    for shard in shards {
+        let oldest = match shard.oldest_unreported_seconds {
+            seconds if seconds > 0.0 => short(seconds),
+            _ => "-".to_owned(),
+        };
+        let numbers =
+            [shard.shard.into(), shard.queued, shard.waiting, shard.in_flight, shard.dirty, shard.parked];
+        let cells = numbers.map(|number| number.to_string()).into_iter();
+        sheet.row("", cells.chain([oldest, shard.observed.to_string(), shard.acked.to_string()]));
+    }
+    sheet
+}
+
+/// Within how many seconds this part of the events of the last minutes was acknowledged, as far as the buckets tell;
+/// `None` when there was none, infinite beyond the last bucket.
+pub(super) fn within(top: &Top, part: f64) -> Option<f64> {
+    let all: u64 = top.latency.iter().map(|bucket| bucket.count).sum();
+    let wanted = all as f64 * part;
+    let mut so_far = 0;
+    let bucket = top.latency.iter().find(|bucket| {
+        so_far += bucket.count;
+        so_far > 0 && so_far as f64 >= wanted
+    })?;
+    Some(bucket.up_to_seconds.unwrap_or(f64::INFINITY))
+}
+
+/// A sum that is certain, with a mark where it may be more.
+fn bounded(at_least: u64, at_most: u64) -> String {
+    if at_most > at_least { format!("{at_least}+") } else { at_least.to_string() }
+}
+
+fn shown(trace: &str, how: Trace) -> String {
+    match how {
+        Trace::Whole => trace.to_owned(),
+        // The first digits are those that tracing tools show too.
+        Trace::Short => trace.chars().take(8).collect(),
+    }
+}
+
+fn ago(at: Timestamp, top: &Top) -> String {
+    short(between(at, top.at))
+}
+
+/// A span of time in six characters: columns keep their width.
+pub(super) fn short(seconds: f64) -> String {
+    if seconds < 0.001 { "<1 ms".to_owned() } else { span(seconds) }
+}

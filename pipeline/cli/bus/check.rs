@@ -1,0 +1,70 @@
+//! `gitops-runtime bus check`: what is absent on the server, or differs from the settings.
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use pipeline_bus::jetstream::{Difference, LEDGER};
+use pipeline_ledger::refusing_claims;
+use serde::Serialize;
+
+use super::{Reached, behind, say_json};
+use crate::app;
+use crate::cli::ask::say;
+
+/// What is shown as JSON.
+#[derive(Serialize)]
+struct Checked<'a> {
+    differences: Vec<Different<'a>>,
+}
+
+/// One thing that is not as the settings say.
+#[derive(Serialize)]
+struct Different<'a> {
+    what: &'a str,
+    is: &'a str,
+    should: &'a str,
+}
+
+impl<'a> Different<'a> {
+    fn of(difference: &'a Difference) -> Self {
+        let Difference { what, is, should } = difference;
+        Self { what, is, should }
+    }
+}
+
+/// Compares stream, durables, buckets and what refuses shards to replicas with the settings; 1 when something differs.
+pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
+    const ACT: &str = "compare what stands on the bus with the settings";
+    let durables = pipeline_bus::durables(reached.config.reporter.shards);
+    let mut differences = reached.bus.check(&durables).await.context(ACT)?;
+    for bucket in reached.buckets() {
+        differences.extend(bucket.check().await.context(ACT)?);
+    }
+    let show = reached.bus.show().await.context(ACT)?;
+    if let (Some(durable), Some(reports)) = (behind(&show), &show.reports) {
+        differences.push(Difference {
+            what: format!("stream {}", reports.name),
+            is: format!("discarding its oldest reports, with which {durable} does not keep up"),
+            should: "read in time".to_owned(),
+        });
+    }
+    if reached.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
+        // Without a cluster nobody knows whose claims they are: then all count.
+        let options = app::bus::ledger(&reached.config).await.ok();
+        let (sink, sharding) = (options.as_ref().map(|it| it.sink.as_str()), app::sharding(&reached.config));
+        let claims = refusing_claims(&reached.bus.bucket(LEDGER), sink, sharding).await.context(ACT)?;
+        differences.extend(claims);
+    }
+    if reached.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {
+        differences.extend(reached.bus.refusals().await.context(ACT)?);
+    }
+    if json {
+        say_json(&Checked { differences: differences.iter().map(Different::of).collect() })?;
+    } else if differences.is_empty() {
+        say("bus: ok\n")?;
+    } else {
+        let lines = differences.iter().map(|difference| format!("bus: {difference}\n"));
+        say(&lines.collect::<String>())?;
+    }
+    Ok(if differences.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}

@@ -1,0 +1,33 @@
+//! What came of comparing what was acknowledged with what a receiver holds.
+
+/// What came of asking about one shard; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DigestOutcome {
+    /// It holds the same.
+    Equal,
+    /// It holds something else, and nothing was under way.
+    Differs,
+    /// It holds something else, which may be what was under way.
+    Unsettled,
+    /// It does not compare.
+    Unknown,
+    /// It did not answer.
+    Failed,
+}
+
+impl DigestOutcome {
+    /// All, so that each starts at zero.
+    pub const ALL: [Self; 5] = [Self::Equal, Self::Differs, Self::Unsettled, Self::Unknown, Self::Failed];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Equal => "equal",
+            Self::Differs => "differs",
+            Self::Unsettled => "unsettled",
+            Self::Unknown => "unknown",
+            Self::Failed => "failed",
+        }
+    }
+}

@@ -1,0 +1,330 @@
+//! The routes: each asks the engine, and writes down its answer.
+
+use std::collections::BTreeSet;
+use std::future::ready;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::extract::rejection::{JsonRejection, QueryRejection};
+use axum::extract::{DefaultBodyLimit, Path, Query, State};
+use axum::http::StatusCode;
+use axum::middleware::{from_fn, map_response};
+use axum::response::Response;
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use pipeline_core::{Key, Shutdown, Timestamp};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use super::Answering;
+use super::answer::{Refusal, failed};
+use super::near::near;
+use super::tail::{self, tail};
+use super::wire::{Applications, Explained, Parked, ParkedList, Replay, Replayed, Top};
+use crate::serve::connections::{guarded, timed};
+use crate::serve::status::status;
+use pipeline_engine::verify::{Progress, Verified, VerifyError, VerifyOptions};
+
+/// Bytes of a request's body: some 10,000 names.
+const BODY_BYTES: usize = 1 << 20;
+/// The longest time that a verification may be given.
+const VERIFY_SECONDS: u64 = 24 * 3600;
+
+/// Applications in each list of [`Top`], at most.
+const LISTED: usize = 100;
+
+/// How many applications are asked for of each list.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Listed {
+    #[serde(default = "few")]
+    limit: usize,
+}
+
+fn few() -> usize {
+    20
+}
+
+struct Routes {
+    answering: Arc<Answering>,
+    closing: Shutdown,
+    /// Places of listeners.
+    listeners: Arc<Semaphore>,
+}
+
+type Asked = State<Arc<Routes>>;
+type Named = Path<(String, String)>;
+
+/// All routes; what is listened to without end ends with `closing`. Each answers within `timeout`, but a verification,
+/// which has a time of its own, and a replay, which is as long as there are applications.
+pub(super) fn router(
+    answering: Arc<Answering>,
+    closing: Shutdown,
+    listeners: usize,
+    timeout: Duration,
+) -> Router {
+    let routes = Arc::new(Routes { answering, closing, listeners: Arc::new(Semaphore::new(listeners)) });
+    Router::new()
+        .route("/v1/status", get(look))
+        .route("/v1/explain/{namespace}/{name}", get(explain))
+        .route("/v1/parked", get(parked_list))
+        .route("/v1/parked/{namespace}/{name}", get(parked_one).delete(drop_parked))
+        .route("/v1/parked/{namespace}/{name}/replay", post(replay_parked))
+        .route("/v1/applications", get(applications))
+        .route("/v1/tail", get(listen))
+        .route("/v1/top", get(top))
+        .fallback(async || failed(StatusCode::NOT_FOUND, "nothing is answered at this path"))
+        .method_not_allowed_fallback(other_method)
+        .layer(from_fn(move |request, next| timed(request, next, timeout)))
+        .merge(
+            Router::new()
+                .route("/v1/replay", post(replay).fallback(other_method))
+                .route("/v1/verify", post(verify).get(verifying).fallback(other_method))
+                .layer(map_response(|response: Response| ready(guarded(response)))),
+        )
+        .layer(DefaultBodyLimit::max(BODY_BYTES))
+        .with_state(routes)
+}
+
+async fn other_method() -> Refusal {
+    failed(StatusCode::METHOD_NOT_ALLOWED, "this path is not asked with this method")
+}
+
+async fn look(State(routes): Asked) -> Json<Value> {
+    let Answering { handle, ledger, health, .. } = &*routes.answering;
+    let ledger = ledger.status();
+    health.ledger(&ledger);
+    Json(status(Some(&(handle.status(), ledger)), &health.report(Instant::now())))
+}
+
+async fn explain(State(routes): Asked, named: Named) -> Result<Json<Explained>, Refusal> {
+    let key = read(named)?;
+    let answering = &routes.answering;
+    let Some(explained) = answering.handle.explain(&key).await else {
+        return Err(answering.not_here(&key));
+    };
+    let heard_of = explained.standing.is_some()
+        || explained.record.is_some()
+        || explained.parked.is_some()
+        || !explained.moments.is_empty();
+    if !heard_of {
+        let (known, asked) = (answering.clone(), key.clone());
+        on_a_thread(move || known.find(&asked)).await??;
+    }
+    Ok(Json(Explained::new(&key, &explained)))
+}
+
+async fn applications(State(routes): Asked) -> Result<Json<Applications>, Refusal> {
+    let answering = routes.answering.clone();
+    on_a_thread(move || Applications::new((answering.keys)(), &answering.ledger)).await.map(Json)
+}
+
+async fn parked_list(State(routes): Asked) -> Json<ParkedList> {
+    let mut parked = routes.answering.handle.parked().await;
+    parked.sort_unstable_by(|(left, _), (right, _)| left.cmp(right));
+    Json(ParkedList { parked: parked.iter().map(|(key, parked)| Parked::new(key, parked)).collect() })
+}
+
+async fn parked_one(State(routes): Asked, named: Named) -> Result<Json<Parked>, Refusal> {
+    let key = read(named)?;
+    routes.answering.parked(&key).await.map(Json)
+}
+
+async fn replay_parked(State(routes): Asked, named: Named) -> Result<StatusCode, Refusal> {
+    let key = read(named)?;
+    routes.answering.parked(&key).await?;
+    match routes.answering.handle.replay(&key, false).await {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(routes.answering.not_here(&key)),
+    }
+}
+
+async fn drop_parked(State(routes): Asked, named: Named) -> Result<StatusCode, Refusal> {
+    let key = read(named)?;
+    match routes.answering.handle.discard(&key).await {
+        true => Ok(StatusCode::NO_CONTENT),
+        false => Err(routes.answering.not_parked(&key)),
+    }
+}
+
+async fn replay(
+    State(routes): Asked,
+    asked: Result<Json<Replay>, JsonRejection>,
+) -> Result<Json<Replayed>, Refusal> {
+    let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    if asked.app.is_empty() && asked.since.is_none() {
+        let why = "give applications (`app`), a time (`since`), or both";
+        return Err(failed(StatusCode::BAD_REQUEST, why));
+    }
+    let keys: Result<BTreeSet<Key>, Refusal> = asked.app.iter().map(|app| named(app)).collect();
+    let (keys, since) = (keys?, asked.since.map(|since| since.time(Timestamp::now())));
+    let answering = routes.answering.clone();
+    let (keys, mut replayed) = on_a_thread(move || answering.choose(keys, since)).await?;
+    let of = keys.len();
+    for key in keys {
+        if !routes.answering.handle.replay(&key, asked.whole).await {
+            let why = format!("the reporter is stopping: {} of {of} were marked", replayed.marked);
+            return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));
+        }
+        replayed.marked += 1;
+    }
+    let Replayed { marked, .. } = replayed;
+    tracing::info!(marked, whole = asked.whole, "applications are read again because someone asked");
+    Ok(Json(replayed))
+}
+
+async fn listen(
+    State(routes): Asked,
+    asked: Result<Query<tail::Asked>, QueryRejection>,
+) -> Result<Response, Refusal> {
+    let Query(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let wanted = asked.read()?;
+    let Ok(place) = routes.listeners.clone().try_acquire_owned() else {
+        let why = "as many listen already as may: end one of them first";
+        return Err(failed(StatusCode::SERVICE_UNAVAILABLE, why));
+    };
+    Ok(tail(routes.answering.handle.traces(), wanted, routes.closing.clone(), place))
+}
+
+async fn top(
+    State(routes): Asked,
+    asked: Result<Query<Listed>, QueryRejection>,
+) -> Result<Json<Top>, Refusal> {
+    let Query(Listed { limit }) =
+        asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    if !(1..=LISTED).contains(&limit) {
+        let why = format!("`limit` is to be from 1 to {LISTED}");
+        return Err(failed(StatusCode::BAD_REQUEST, why));
+    }
+    let handle = &routes.answering.handle;
+    let rankings = handle.top(limit).await;
+    Ok(Json(Top::new(&handle.status(), &rankings, limit, Timestamp::now())))
+}
+
+async fn verifying(State(routes): Asked) -> Json<Option<Progress>> {
+    Json(routes.answering.handle.verifying())
+}
+
+async fn verify(
+    State(routes): Asked,
+    asked: Result<Json<VerifyOptions>, JsonRejection>,
+) -> Result<Json<Verified>, Refusal> {
+    let Json(asked) = asked.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    if !(1..=VERIFY_SECONDS).contains(&asked.seconds) {
+        let why = format!("`seconds` is to be from 1 to {VERIFY_SECONDS}");
+        return Err(failed(StatusCode::BAD_REQUEST, why));
+    }
+    tracing::info!(dry = asked.dry, "verifying, because someone asked");
+    let verifying = routes.answering.handle.verify(asked);
+    let verified = tokio::select! {
+        () = routes.closing.cancelled() => Err(VerifyError::Stopped),
+        verified = verifying => verified,
+    };
+    match verified {
+        Ok(verified) => Ok(Json(verified)),
+        Err(error) => {
+            let status = match error {
+                VerifyError::Busy => StatusCode::CONFLICT,
+                VerifyError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+                VerifyError::Survey(_) => StatusCode::BAD_GATEWAY,
+            };
+            let source = std::error::Error::source(&error).map(|source| format!(": {source}"));
+            Err(failed(status, format!("{error}{}", source.unwrap_or_default())))
+        }
+    }
+}
+
+impl Answering {
+    /// Whether the application is known; else what may have been meant.
+    fn find(&self, key: &Key) -> Result<(), Refusal> {
+        let seen = (self.keys)();
+        if seen.contains(key) || self.ledger.get(key).is_some() {
+            return Ok(());
+        }
+        let remembered = self.ledger.known().into_iter().map(|(key, _)| key);
+        let near = near(key, seen.into_iter().chain(remembered));
+        Err(failed(StatusCode::NOT_FOUND, format!("{key} is not known")).near(near))
+    }
+
+    /// Why nothing can be said or done about an application.
+    fn not_here(&self, key: &Key) -> Refusal {
+        let shard = self.sharding.place(key);
+        if self.handle.owns(key) {
+            return match self.handle.watches(key) {
+                true => failed(StatusCode::SERVICE_UNAVAILABLE, "the reporter is stopping"),
+                false => unwatched(key),
+            };
+        }
+        let why = format!("{key} belongs to shard {shard}, which another process has: ask that one");
+        failed(StatusCode::NOT_FOUND, why)
+    }
+
+    fn not_parked(&self, key: &Key) -> Refusal {
+        match self.handle.owns(key) {
+            true => failed(StatusCode::NOT_FOUND, format!("{key} is not parked")),
+            false => self.not_here(key),
+        }
+    }
+
+    async fn parked(&self, key: &Key) -> Result<Parked, Refusal> {
+        let explained = self.handle.explain(key).await.ok_or_else(|| self.not_here(key))?;
+        let parked = explained.parked.ok_or_else(|| self.not_parked(key))?;
+        Ok(Parked::new(key, &parked))
+    }
+
+    /// Which applications a replay is of: those of `keys` (none are all that the ledger remembers) that were reported
+    /// since. One whose time is not known may have been.
+    fn choose(&self, keys: BTreeSet<Key>, since: Option<Timestamp>) -> (Vec<Key>, Replayed) {
+        let mut replayed = Replayed::default();
+        let since = since.map(|since| u32::try_from(since.as_second().max(0)).unwrap_or(u32::MAX));
+        if keys.is_empty() {
+            let reported = self.ledger.reported_since(since.unwrap_or_default());
+            let ours = reported.into_iter().filter(|key| self.handle.owns(key));
+            let (watched, other): (Vec<_>, Vec<_>) = ours.partition(|key| self.handle.watches(key));
+            replayed.unwatched = other.len() as u64;
+            return (watched, replayed);
+        }
+        let is_older = |key: &Key| {
+            let at = self.ledger.get(key).map_or(0, |record| record.reported);
+            since.is_some_and(|since| at > 0 && at < since)
+        };
+        let mut chosen = Vec::new();
+        for key in keys {
+            if !self.handle.owns(&key) {
+                replayed.unknown.push(self.not_here(&key).into_body());
+            } else if !self.handle.watches(&key) {
+                replayed.unknown.push(unwatched(&key).into_body());
+            } else if let Err(refusal) = self.find(&key) {
+                replayed.unknown.push(refusal.into_body());
+            } else if is_older(&key) {
+                replayed.older.push(key.to_string());
+            } else {
+                chosen.push(key);
+            }
+        }
+        (chosen, replayed)
+    }
+}
+
+/// To read it would report it, or its end, although nobody watches it.
+fn unwatched(key: &Key) -> Refusal {
+    let why = format!("{key} is in a namespace that is not watched: it is left as it is");
+    failed(StatusCode::NOT_FOUND, why)
+}
+
+fn read(Path((namespace, name)): Named) -> Result<Key, Refusal> {
+    Key::new(&namespace, &name).map_err(|error| failed(StatusCode::BAD_REQUEST, error.to_string()))
+}
+
+fn named(text: &str) -> Result<Key, Refusal> {
+    Key::parse(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
+}
+
+/// Looks through all applications where that holds up nothing else.
+async fn on_a_thread<T: Send + 'static>(look: impl FnOnce() -> T + Send + 'static) -> Result<T, Refusal> {
+    tokio::task::spawn_blocking(look).await.map_err(|error| {
+        tracing::error!(error = &error as &dyn std::error::Error, "cannot make an answer");
+        failed(StatusCode::INTERNAL_SERVER_ERROR, "the answer could not be made: this is a bug")
+    })
+}

@@ -1,0 +1,288 @@
+//! What the admin server says, as JSON: one definition for the server and for whoever asks it.
+//!
+//! Names, versions, digests, times and reasons: never a payload, a token or a manifest. Times are RFC 3339 in UTC,
+//! rounded to milliseconds; durations are seconds with a fraction; an application is `namespace/name`.
+
+mod applications;
+mod step;
+mod top;
+
+use std::time::Duration;
+
+use pipeline_core::{Entity, Key, Record, Timestamp};
+use serde::{Deserialize, Serialize};
+
+pub(crate) use self::applications::resources;
+pub use self::applications::{Application, Applications};
+pub use self::step::{Moment, Step};
+pub use self::top::{Bucket, Called, Errors, Event, Failing, Hot, ShardFigures, Slow, Top};
+use pipeline_engine::lane;
+use pipeline_engine::run;
+
+/// `GET /v1/explain/{namespace}/{name}`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Explained {
+    /// Which application.
+    pub app: String,
+    /// The shard that it belongs to.
+    pub shard: u32,
+    /// What the shard's lane holds of it; `None` when it is not busy.
+    pub standing: Option<Standing>,
+    /// What the ledger remembers; `None` when nothing of it was ever sent.
+    pub acknowledged: Option<Acknowledged>,
+    /// How it was refused for good, if it was.
+    pub parked: Option<Parked>,
+    /// What happened last, oldest first.
+    pub steps: Vec<Moment>,
+}
+
+/// What a lane holds of an application.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Standing {
+    /// `idle`, `in line`, `in line to be read`, `waiting`, `in flight` or `being read`.
+    pub state: String,
+    /// Events that are queued or waiting.
+    pub events: usize,
+    /// It is to be read again.
+    pub dirty: bool,
+    /// Tries that failed so far.
+    pub failures: u32,
+    /// Who made it wait: `source`, `enrich` or `sink`.
+    pub blame: Option<String>,
+    /// In how long it goes on, while it waits.
+    pub due_seconds: Option<f64>,
+    /// In how long it is looked at again for what is owed.
+    pub owed_seconds: Option<f64>,
+    /// How long something of it has been unreported.
+    pub unreported_seconds: Option<f64>,
+}
+
+/// What was acknowledged of an application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Acknowledged {
+    /// The life that was reported.
+    pub uid: String,
+    /// Its resourceVersion.
+    pub version: u64,
+    /// When its last report was acknowledged; `None` when that is not known.
+    pub at: Option<Timestamp>,
+    /// Whether every report of one state was ever acknowledged.
+    pub complete: bool,
+    /// Reports of its own acknowledged in this life.
+    pub own_reports: u64,
+    /// Resources that it has.
+    pub resources: u64,
+    /// Whether its health was `Healthy`.
+    pub healthy: bool,
+    /// Entities whose last report lacked a fact: they are looked at again.
+    pub owed: u64,
+    /// Entities of which a report was sent and not answered for certain: their next state is reported whatever it is.
+    pub unsure: u64,
+}
+
+/// `GET /v1/parked`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ParkedList {
+    /// What this process holds, in order of the names.
+    pub parked: Vec<Parked>,
+}
+
+/// One application that was refused for good: `GET /v1/parked/{namespace}/{name}`.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Parked {
+    /// Which application.
+    pub app: String,
+    /// Why.
+    pub reason: String,
+    /// When.
+    pub at: Timestamp,
+    /// Which state; 0 when it could not even be read.
+    pub version: u64,
+    /// Which life.
+    pub uid: Option<String>,
+    /// Whose reports were refused; none when it did not come to that.
+    pub refused: Vec<Refused>,
+}
+
+/// A report that was refused.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// `application`, or `resource` and the 16 hexadecimal digits that the ledger knows the resource by.
+    pub entity: String,
+    /// The digest of what was refused: 16 hexadecimal digits.
+    pub digest: String,
+    /// Why.
+    pub reason: String,
+}
+
+/// A line of `GET /v1/tail`. Empty lines between them only show that the connection lives.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Line {
+    /// Something happened.
+    Happened(Moment),
+    /// The listener was too slow: the oldest steps were dropped, before filters.
+    Lost {
+        /// How many.
+        lost: u64,
+    },
+}
+
+/// The body of `POST /v1/replay`: applications by name, or all of those reported since a time, or both.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// `namespace/name`; none takes every application that was reported since `since`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub app: Vec<String>,
+    /// Only those whose last report was acknowledged since then. Where that time is not known, it counts as since.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub since: Option<Since>,
+    /// Report all of it, and not only what differs from what was acknowledged.
+    #[serde(default)]
+    pub whole: bool,
+}
+
+/// A time, or how long ago it was.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Since {
+    /// RFC 3339.
+    Time(Timestamp),
+    /// Seconds before now.
+    Ago(u64),
+}
+
+/// The answer to a replay.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Replayed {
+    /// Applications that are read again.
+    pub marked: u64,
+    /// Names that were asked for and were not reported since.
+    #[serde(default)]
+    pub older: Vec<String>,
+    /// Names that were asked for and are not known, or not watched.
+    #[serde(default)]
+    pub unknown: Vec<Failed>,
+    /// Applications that were reported since and are left as they are: their namespaces are not watched any more.
+    #[serde(default)]
+    pub unwatched: u64,
+}
+
+/// Any answer that is not 2xx.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Failed {
+    /// What is wrong.
+    pub error: String,
+    /// Names that may have been meant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub near: Vec<String>,
+}
+
+impl Explained {
+    /// What a shard knows of `key`.
+    #[must_use]
+    pub fn new(key: &Key, explained: &run::Explained) -> Self {
+        let moment = |moment: &run::Moment| {
+            let (at, shard) = (rounded(moment.at), explained.shard);
+            Moment {
+                at,
+                app: key.to_string(),
+                shard,
+                version: moment.version.number(),
+                trace: format!("{:032x}", moment.trace),
+                step: moment.step.into(),
+            }
+        };
+        Self {
+            app: key.to_string(),
+            shard: explained.shard,
+            standing: explained.standing.map(Standing::from),
+            acknowledged: explained.record.as_ref().map(Acknowledged::from),
+            parked: explained.parked.as_ref().map(|parked| Parked::new(key, parked)),
+            steps: explained.moments.iter().map(moment).collect(),
+        }
+    }
+}
+
+impl From<lane::Standing> for Standing {
+    fn from(standing: lane::Standing) -> Self {
+        let seconds = |duration: Option<Duration>| duration.map(|duration| duration.as_secs_f64());
+        Self {
+            state: standing.state.to_owned(),
+            events: standing.events,
+            dirty: standing.dirty,
+            failures: standing.failures,
+            blame: standing.blame.map(|blame| {
+                match blame {
+                    lane::Blame::Source => "source",
+                    lane::Blame::Enrich => "enrich",
+                    lane::Blame::Sink => "sink",
+                }
+                .to_owned()
+            }),
+            due_seconds: seconds(standing.due),
+            owed_seconds: seconds(standing.owed),
+            unreported_seconds: seconds(standing.unreported),
+        }
+    }
+}
+
+impl From<&Record> for Acknowledged {
+    fn from(record: &Record) -> Self {
+        let rows = || record.resources.iter();
+        Self {
+            uid: record.uid.to_string(),
+            version: record.version.number(),
+            at: Timestamp::from_second(record.reported.into()).ok().filter(|_| record.reported > 0),
+            complete: record.is_settled(),
+            own_reports: record.counter.into(),
+            resources: rows().count() as u64,
+            healthy: record.healthy,
+            owed: u64::from(record.owed) + rows().filter(|row| row.owed).count() as u64,
+            unsure: u64::from(record.unsure) + rows().filter(|row| row.unsure).count() as u64,
+        }
+    }
+}
+
+impl Parked {
+    /// How `key` was parked.
+    #[must_use]
+    pub fn new(key: &Key, parked: &pipeline_core::Parked) -> Self {
+        let refused = parked.refused.iter().map(|(entity, digest, reason)| Refused {
+            entity: match entity {
+                Entity::Application => "application".to_owned(),
+                Entity::Resource(id) => format!("resource {:016x}", id.0),
+            },
+            digest: format!("{:016x}", digest.0),
+            reason: reason.as_str().to_owned(),
+        });
+        Self {
+            app: key.to_string(),
+            reason: parked.reason.as_str().to_owned(),
+            at: rounded(parked.at),
+            version: parked.version.number(),
+            uid: parked.uid.as_ref().map(ToString::to_string),
+            refused: refused.collect(),
+        }
+    }
+}
+
+impl Since {
+    /// The time that is meant, `now` being the time it is said at; the beginning of 1970 at the earliest.
+    #[must_use]
+    pub fn time(self, now: Timestamp) -> Timestamp {
+        match self {
+            Self::Time(time) => time,
+            Self::Ago(seconds) => {
+                let ago = i64::try_from(seconds).unwrap_or(i64::MAX);
+                let time = now.as_second().saturating_sub(ago).max(0);
+                Timestamp::from_second(time).unwrap_or(Timestamp::UNIX_EPOCH)
+            }
+        }
+    }
+}
+
+fn rounded(at: Timestamp) -> Timestamp {
+    at.round(jiff::Unit::Millisecond).unwrap_or(at)
+}

@@ -1,0 +1,278 @@
+//! A step in the life of an event, as `explain` and `tail` tell it.
+
+use pipeline_core::{Call, Peer, Timestamp};
+use serde::{Deserialize, Serialize};
+
+use super::rounded;
+
+/// One step of one event: in `explain`, and a line of `GET /v1/tail`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Moment {
+    /// When.
+    pub at: Timestamp,
+    /// Whose.
+    pub app: String,
+    /// In which shard.
+    pub shard: u32,
+    /// Which state; 0 when no state is known yet.
+    pub version: u64,
+    /// W3C trace id of the event's life: 32 hexadecimal digits.
+    pub trace: String,
+    /// What happened.
+    #[serde(flatten)]
+    pub step: Step,
+}
+
+/// What happened to an event.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum Step {
+    /// It was taken in.
+    Observed,
+    /// Its state was folded into a newer one.
+    Coalesced {
+        /// `full`, `dirty`, `limited`, `overtaken`, `former` or `retried`.
+        why: String,
+    },
+    /// It brought no report.
+    Filtered {
+        /// `unchanged`, `reconciled_only`, `same_content`, `never_reported` or `stale`.
+        why: String,
+    },
+    /// The rate limit delays it.
+    Limited {
+        /// By this much.
+        seconds: f64,
+    },
+    /// Its turn began.
+    Started {
+        /// How often it was tried before.
+        attempt: u32,
+    },
+    /// A call was made for it.
+    Fetched {
+        /// Of whom.
+        peer: String,
+        /// Which.
+        call: String,
+        /// How long it took; 0 when the answer was at hand.
+        seconds: f64,
+        /// Why it failed, if it did.
+        failed: Option<String>,
+    },
+    /// Its reports are made.
+    Enriched {
+        /// How many there are.
+        reports: usize,
+        /// How long that took, calls included.
+        seconds: f64,
+    },
+    /// One of its reports was acknowledged.
+    Reported {
+        /// `app`, `child_app` or `resource`.
+        kind: String,
+        /// How long the sink took.
+        seconds: f64,
+    },
+    /// One of its reports was not taken.
+    NotTaken {
+        /// As above.
+        kind: String,
+        /// Why.
+        reason: String,
+        /// How long the sink took.
+        seconds: f64,
+    },
+    /// Every one of its reports was acknowledged.
+    Acked {
+        /// So long after it was seen.
+        seconds: f64,
+    },
+    /// It will be tried again.
+    Retried {
+        /// Why.
+        reason: String,
+        /// In so long.
+        seconds: f64,
+    },
+    /// It was refused for good.
+    Parked {
+        /// Why.
+        reason: String,
+    },
+    /// The object is being read again.
+    Reading,
+    /// Something is owed: it is looked at again.
+    Owed {
+        /// In so long.
+        seconds: f64,
+    },
+}
+
+impl Moment {
+    /// What a lane told at `at`.
+    #[must_use]
+    pub fn new(at: Timestamp, shard: u32, trace: &pipeline_core::Trace) -> Self {
+        Self {
+            at: rounded(at),
+            app: trace.key.to_string(),
+            shard,
+            version: trace.version.number(),
+            trace: format!("{:032x}", trace.trace),
+            step: trace.step.into(),
+        }
+    }
+}
+
+impl From<pipeline_core::Step> for Step {
+    fn from(step: pipeline_core::Step) -> Self {
+        use pipeline_core::Step as From;
+        let text = |text: &str| text.to_owned();
+        match step {
+            From::Observed => Self::Observed,
+            From::Coalesced(folded) => Self::Coalesced { why: text(folded.as_str()) },
+            From::Filtered(why) => Self::Filtered { why: text(why.as_str()) },
+            From::Limited(by) => Self::Limited { seconds: by.as_secs_f64() },
+            From::Started { attempt } => Self::Started { attempt },
+            From::Fetched { call, took, failed } => Self::Fetched {
+                peer: text(peer(call).as_str()),
+                call: text(call.as_str()),
+                seconds: took.as_secs_f64(),
+                failed: failed.map(|reason| text(reason.as_str())),
+            },
+            From::Enriched { reports, took } => Self::Enriched { reports, seconds: took.as_secs_f64() },
+            From::Reported { kind, took } => {
+                Self::Reported { kind: text(kind.as_str()), seconds: took.as_secs_f64() }
+            }
+            From::NotTaken { kind, reason, took } => Self::NotTaken {
+                kind: text(kind.as_str()),
+                reason: text(reason.as_str()),
+                seconds: took.as_secs_f64(),
+            },
+            From::Acked { after } => Self::Acked { seconds: after.as_secs_f64() },
+            From::Retried { reason, after } => {
+                Self::Retried { reason: text(reason.as_str()), seconds: after.as_secs_f64() }
+            }
+            From::Parked(reason) => Self::Parked { reason: text(reason.as_str()) },
+            From::Reading => Self::Reading,
+            From::Owed(after) => Self::Owed { seconds: after.as_secs_f64() },
+        }
+    }
+}
+
+impl Step {
+    /// The names of all steps, as `step` has them.
+    pub const NAMES: [&str; 14] = [
+        "observed",
+        "coalesced",
+        "filtered",
+        "limited",
+        "started",
+        "fetched",
+        "enriched",
+        "reported",
+        "not_taken",
+        "acked",
+        "retried",
+        "parked",
+        "reading",
+        "owed",
+    ];
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Observed => "observed",
+            Self::Coalesced { .. } => "coalesced",
+            Self::Filtered { .. } => "filtered",
+            Self::Limited { .. } => "limited",
+            Self::Started { .. } => "started",
+            Self::Fetched { .. } => "fetched",
+            Self::Enriched { .. } => "enriched",
+            Self::Reported { .. } => "reported",
+            Self::NotTaken { .. } => "not_taken",
+            Self::Acked { .. } => "acked",
+            Self::Retried { .. } => "retried",
+            Self::Parked { .. } => "parked",
+            Self::Reading => "reading",
+            Self::Owed { .. } => "owed",
+        }
+    }
+}
+
+/// Whom a call asks.
+fn peer(call: Call) -> Peer {
+    match call {
+        Call::List | Call::Watch | Call::Get => Peer::Kubernetes,
+        Call::Report => Peer::Platform,
+        Call::ManagedResources
+        | Call::ResourceTree
+        | Call::Resource
+        | Call::Manifests
+        | Call::RevisionMetadata
+        | Call::Application
+        | Call::Settings => Peer::ArgoCd,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use pipeline_core::{Filtered, Reason, ReportKind};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// One of each kind.
+    fn steps() -> Vec<pipeline_core::Step> {
+        use pipeline_core::Step as S;
+        let (took, reason) = (Duration::from_millis(30), Reason::Timeout);
+        vec![
+            S::Observed,
+            S::Coalesced(pipeline_core::Folded::Full),
+            S::Filtered(Filtered::ReconciledOnly),
+            S::Limited(took),
+            S::Started { attempt: 2 },
+            S::Fetched { call: Call::ManagedResources, took, failed: Some(reason) },
+            S::Enriched { reports: 3, took },
+            S::Reported { kind: ReportKind::ChildApp, took },
+            S::NotTaken { kind: ReportKind::App, reason, took },
+            S::Acked { after: took },
+            S::Retried { reason, after: took },
+            S::Parked(Reason::Refused),
+            S::Reading,
+            S::Owed(took),
+        ]
+    }
+
+    #[test]
+    fn every_step_has_its_name_and_is_read_as_it_was_written() {
+        let mut names = Vec::new();
+        for step in steps() {
+            let step = Step::from(step);
+            let written = serde_json::to_value(&step).unwrap();
+            assert_eq!(written["step"], step.name());
+            assert_eq!(serde_json::from_value::<Step>(written).unwrap(), step);
+            names.push(step.name());
+        }
+        assert_eq!(names, Step::NAMES);
+    }
+
+    #[test]
+    fn a_line_holds_these_fields() {
+        let key = pipeline_core::Key::new("argocd", "shop").unwrap();
+        let fetched = steps().swap_remove(5);
+        let trace =
+            pipeline_core::Trace { key, version: pipeline_core::Version(7), trace: 255, step: fetched };
+        let at: Timestamp = "2026-11-21T10:00:00.1234567Z".parse().unwrap();
+        let line = serde_json::to_value(Moment::new(at, 3, &trace)).unwrap();
+        let expected: Value = json!({
+            "at": "2026-11-21T10:00:00.123Z", "app": "argocd/shop", "shard": 3, "version": 7,
+            "trace": "000000000000000000000000000000ff", "step": "fetched", "peer": "argocd",
+            "call": "managed_resources", "seconds": 0.03, "failed": "timeout",
+        });
+        assert_eq!(line, expected);
+    }
+}

@@ -1,0 +1,80 @@
+//! `/status`: the engine at one moment, as JSON.
+//!
+//! ```json
+//! {"ready": true, "health": "ok", "ledger": {...}, "uptime_seconds": 12.5, "circuit": {"state": "open", "reason":
+//!  "timeout"}, "total": {...}, "shards": [{"shard": 0, "observed": 7, ..., "oldest_unreported_seconds": 0.5}]}
+//! ```
+//! Before the process works there is no ledger (`null`) and no shard. The names of a shard's figures are those of [`LaneCounts`]; `balance` is 0 at any moment.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use pipeline_core::{CircuitState, LaneCounts};
+use pipeline_engine::run::Status;
+use pipeline_ledger::LedgerStatus;
+use pipeline_observe::health::HealthReport;
+
+pub(crate) fn status(works: Option<&(Status, LedgerStatus)>, health: &HealthReport) -> Value {
+    let nothing = Status { uptime: Duration::ZERO, shards: Vec::new(), circuit: CircuitState::Closed };
+    let engine = works.map_or(&nothing, |(engine, _)| engine);
+    let ledger = works.map(|(_, ledger)| ledger);
+    let shards: Vec<Value> = engine
+        .shards
+        .iter()
+        .map(|(shard, counts)| {
+            let mut figures = figures(counts);
+            figures["shard"] = json!(shard);
+            figures
+        })
+        .collect();
+    json!({
+        "ready": health.ready,
+        "health": health.line(),
+        "ledger": ledger,
+        "uptime_seconds": engine.uptime.as_secs_f64(),
+        "circuit": circuit(engine.circuit),
+        "total": figures(&engine.total()),
+        "shards": shards,
+    })
+}
+
+fn circuit(state: CircuitState) -> Value {
+    match state {
+        CircuitState::Closed => json!({ "state": "closed" }),
+        CircuitState::Open { reason, .. } => json!({ "state": "open", "reason": reason.as_str() }),
+        CircuitState::Probing { reason, .. } => json!({ "state": "probing", "reason": reason.as_str() }),
+    }
+}
+
+fn figures(counts: &LaneCounts) -> Value {
+    json!({
+        "observed": counts.observed,
+        "acked": counts.acked,
+        "coalesced": counts.coalesced,
+        "filtered": counts.filtered,
+        "parked": counts.parked,
+        "queued": counts.queued,
+        "waiting": counts.waiting,
+        "in_flight": counts.in_flight,
+        "balance": counts.balance(),
+        "ready": counts.ready,
+        "dirty": counts.dirty,
+        "reading": counts.reading,
+        "owed": counts.owed,
+        "parked_keys": counts.parked_keys,
+        "bytes": counts.bytes,
+        "summaries": counts.summaries,
+        "summary_bytes": counts.summary_bytes,
+        "overflowed": counts.overflowed,
+        "stale": counts.stale,
+        "retried": counts.retried,
+        "reads": counts.reads,
+        "limited": counts.limited,
+        "limited_learning": counts.limited_learning,
+        "summaries_dropped": counts.summaries_dropped,
+        "parked_dropped": counts.parked_dropped,
+        "paused": counts.paused,
+        "oldest_unreported_seconds": counts.oldest.as_secs_f64(),
+    })
+}

@@ -1,0 +1,281 @@
+//! Claims a shard: fences all former owners, then reads what they left.
+
+use std::time::Duration;
+
+use futures::StreamExt as _;
+use futures::stream::FuturesUnordered;
+use pipeline_core::Key;
+
+use super::super::error::LedgerError;
+use super::super::flight::{Note, Owner};
+use super::super::packed;
+use super::super::state::{is_unfinished, new_id};
+use super::super::tables::{Table, Tables};
+use super::row::{self, Claim, FORMAT, Place};
+use super::shards::Held;
+use super::{Claimed, Common};
+use crate::Ledger;
+use pipeline_bus::jetstream::{BusError, Entry, Expect, PutError};
+
+/// Within this time all of a shard must have been read.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Removals of one claim that may be unanswered at a time.
+const REMOVALS: usize = 32;
+
+/// Attempts to write a claim while others write one too.
+const ATTEMPTS: usize = 8;
+
+/// What a bucket holds of a shard.
+#[derive(Default)]
+struct Found {
+    tables: Tables,
+    flight: Option<bytes::Bytes>,
+    told: Option<bytes::Bytes>,
+    /// All keys but the claim's.
+    keys: Vec<String>,
+    /// A record cannot be read: one that is left out would give old idempotency keys to new reports.
+    damaged: bool,
+    /// Keys of what else cannot be read.
+    dropped: Vec<String>,
+}
+
+impl Ledger {
+    /// Takes a shard over, under the epoch of the lease that this replica holds: from then on nobody who claimed it before
+    /// can write anything of it, and what they wrote is remembered here. To be called before anything of the shard is
+    /// looked at, and again after the shard was lost. A bucket that is absent is made.
+    ///
+    /// # Errors
+    /// [`LedgerError::Fenced`] when somebody has claimed it under a higher epoch; [`LedgerError::Sharding`] and
+    /// [`LedgerError::Claim`] when the bucket is another version's or configuration's; [`LedgerError::Bus`] when the bus is
+    /// away: then it may be called again, with the same epoch.
+    pub async fn claim(&self, shard: u32, epoch: u64) -> Result<Claimed, LedgerError> {
+        let Some(remote) = &self.inner.bucket else {
+            return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
+        };
+        // Boxed, as whoever calls it has it inside for as long as a shard is held.
+        Box::pin(remote.common.claim(shard, Some(epoch))).await
+    }
+
+    /// As [`Ledger::claim`], for a shard that is this process's for good: under the epoch that follows the newest. Where two
+    /// claim it at once, the one whose claim was written last has it.
+    ///
+    /// # Errors
+    /// As [`Ledger::claim`], but never [`LedgerError::Fenced`].
+    pub async fn claim_for_good(&self, shard: u32) -> Result<Claimed, LedgerError> {
+        let Some(remote) = &self.inner.bucket else {
+            return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
+        };
+        Box::pin(remote.common.claim(shard, None)).await
+    }
+}
+
+impl Common {
+    async fn claim(&self, shard: u32, epoch: Option<u64>) -> Result<Claimed, LedgerError> {
+        self.forget(shard, None);
+        let (claim, sequence) = self.write_claim(shard, epoch).await?;
+        let entries = self.load(shard, sequence).await?;
+        let mut found = self.sort(shard, entries);
+        let known = claim.ledger.clone().filter(|_| !found.damaged);
+        let new = known.is_none();
+        let (id, sequence) = match known {
+            Some(id) => (id, sequence),
+            None => {
+                let keys = std::mem::take(&mut found).keys;
+                self.begin_anew(shard, claim, sequence, &keys).await?
+            }
+        };
+        if !found.dropped.is_empty() {
+            tracing::warn!(
+                shard,
+                entries = found.dropped.len(),
+                "some of what was journaled or parked is damaged and was dropped: a deletion, the end of an operation, \
+                 or that something was refused is not known any more"
+            );
+            let expect = Expect::Other { key: &self.names.claim(shard), sequence };
+            let removed = self.remove(&found.dropped, expect).await;
+            removed.map_err(|source| LedgerError::Bus { act: "mend", source: Box::new(source) })?;
+        }
+        Ok(self.install(shard, id, sequence, found, new))
+    }
+
+    /// Writes the claim, and returns it with its sequence.
+    async fn write_claim(&self, shard: u32, epoch: Option<u64>) -> Result<(Claim, u64), LedgerError> {
+        let key = self.names.claim(shard);
+        for _ in 0..ATTEMPTS {
+            let (value, last) = match self.bucket.last(&key).await {
+                Ok(found) => found,
+                Err(BusError::Gone { .. }) => {
+                    self.make().await?;
+                    continue;
+                }
+                Err(error) => return Err(LedgerError::bus("read")(error)),
+            };
+            let claim = self.next_claim(shard, epoch, value.as_deref())?;
+            match self.bucket.put(&key, claim.bytes(), Expect::Last(last)).await {
+                Ok(sequence) => return Ok((claim, sequence)),
+                Err(PutError::Conflict) => {}
+                Err(error) => {
+                    return Err(LedgerError::Bus { act: "claim a shard of", source: Box::new(error) });
+                }
+            }
+        }
+        Err(LedgerError::Bus { act: "claim a shard of", source: Box::new(PutError::Conflict) })
+    }
+
+    /// Makes the bucket, which was lost or never there.
+    async fn make(&self) -> Result<(), LedgerError> {
+        let ensured = self.bucket.ensure().await.map_err(LedgerError::bus("make"))?;
+        for difference in &ensured.differences {
+            tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
+        }
+        if !ensured.created.is_empty() {
+            tracing::info!("the bucket of the ledger is new: everything is reported");
+        }
+        Ok(())
+    }
+
+    /// The claim that follows what stands there, under `epoch` or the one that follows.
+    fn next_claim(&self, shard: u32, epoch: Option<u64>, value: Option<&[u8]>) -> Result<Claim, LedgerError> {
+        let sharding = self.options.sharding.to_string();
+        let mut next = epoch.unwrap_or(1);
+        let ledger = match value.map(Claim::read) {
+            None => None,
+            Some(None) => {
+                tracing::error!(
+                    shard,
+                    "a claim in the bucket of the ledger cannot be read: everything of its shard is reported again"
+                );
+                None
+            }
+            Some(Some(found)) => {
+                if found.format > FORMAT {
+                    return Err(LedgerError::Claim { found: found.format, known: FORMAT });
+                }
+                match epoch {
+                    Some(own) if found.epoch > own => {
+                        return Err(LedgerError::Fenced { shard, found: found.epoch, own });
+                    }
+                    Some(_) => {}
+                    None => next = found.epoch.saturating_add(1),
+                }
+                if found.sharding != sharding {
+                    return Err(LedgerError::Sharding { found: found.sharding, asked: sharding });
+                }
+                found.ledger
+            }
+        };
+        Ok(Claim { format: FORMAT, epoch: next, ledger, sharding })
+    }
+
+    async fn load(&self, shard: u32, sequence: u64) -> Result<Vec<Entry>, LedgerError> {
+        let filters = self.names.shard(shard);
+        self.bucket.load(&filters, Some(sequence), PATIENCE).await.map_err(LedgerError::bus("read"))
+    }
+
+    fn sort(&self, shard: u32, entries: Vec<Entry>) -> Found {
+        let mut found = Found::default();
+        for Entry { key, value, .. } in entries {
+            match self.names.parse(&key) {
+                Some((_, Place::Claim)) => continue,
+                Some((_, Place::Flight)) => found.flight = Some(value),
+                Some((_, Place::Told)) => found.told = Some(value),
+                Some((_, Place::Row(slot))) if self.options.sharding.place(&slot.1) == shard => {
+                    match row::unseal(&slot, &value) {
+                        Some(packed) => drop(found.tables.of_mut(slot.0).insert(slot.1, packed)),
+                        None if slot.0 == Table::Records => found.damaged = true,
+                        None => found.dropped.push(key.clone()),
+                    }
+                }
+                _ => found.dropped.push(key.clone()),
+            }
+            found.keys.push(key);
+        }
+        found
+    }
+
+    /// Gives a shard a new id, and removes what stands there under the former. Until the rows are gone the claim names no
+    /// id: an id whose rows are in part gone would give old idempotency keys to new reports.
+    async fn begin_anew(
+        &self,
+        shard: u32,
+        claim: Claim,
+        mut sequence: u64,
+        keys: &[String],
+    ) -> Result<(String, u64), LedgerError> {
+        let key = self.names.claim(shard);
+        let failed = |source| LedgerError::Bus { act: "begin anew", source: Box::new(source) };
+        if claim.ledger.is_some() {
+            tracing::error!(
+                shard,
+                "a record of the ledger in the bucket is damaged: everything of its shard is reported again"
+            );
+            let nameless = Claim { ledger: None, ..claim.clone() };
+            sequence =
+                self.bucket.put(&key, nameless.bytes(), Expect::Last(sequence)).await.map_err(failed)?;
+        }
+        self.remove(keys, Expect::Other { key: &key, sequence }).await.map_err(failed)?;
+        let id = new_id();
+        let named = Claim { ledger: Some(id.clone()), ..claim };
+        let sequence = self.bucket.put(&key, named.bytes(), Expect::Last(sequence)).await.map_err(failed)?;
+        Ok((id, sequence))
+    }
+
+    /// Removes keys, many at a time. Each answer is looked for while others are sent: of several shards that are claimed at
+    /// once none may wait for room that the others hold.
+    async fn remove(&self, keys: &[String], expect: Expect<'_>) -> Result<(), PutError> {
+        let mut going = FuturesUnordered::new();
+        for key in keys {
+            if going.len() >= REMOVALS
+                && let Some(answer) = going.next().await
+            {
+                answer?;
+            }
+            going.push(self.bucket.remove(key, expect));
+        }
+        while let Some(answer) = going.next().await {
+            answer?;
+        }
+        Ok(())
+    }
+
+    /// Takes the shard into memory.
+    fn install(&self, shard: u32, id: String, sequence: u64, mut found: Found, new: bool) -> Claimed {
+        let owner = Owner { id: id.clone(), sink: self.options.sink.clone() };
+        let notes = found.flight.map_or(Vec::new(), |bytes| left(shard, &owner, &bytes));
+        let mut state = self.shared.lock();
+        let held = Held { id: id.into(), sequence };
+        let moved = state.take_over(shard, held, &mut found.tables, &notes);
+        self.told.begin(shard, sequence, found.told.as_deref(), &self.names.told(shard));
+        self.told.noted(shard, &notes);
+        self.notes.begin(shard, owner, sequence, notes);
+        let shards = state.shards.as_ref();
+        let mut records = 0;
+        let mut unfinished = Vec::new();
+        for (key, bytes) in &state.tables.records {
+            if shards.is_some_and(|shards| shards.place(key) != shard) {
+                continue;
+            }
+            records += 1;
+            if packed::decode(bytes).is_ok_and(|record| is_unfinished(&record)) {
+                unfinished.push(Key::clone(key));
+            }
+        }
+        self.shared.changed(state, moved);
+        unfinished.sort();
+        self.fenced.send_if_modified(|fenced| fenced.remove(&shard));
+        Claimed { new, records, unfinished }
+    }
+}
+
+fn left(shard: u32, owner: &Owner, bytes: &[u8]) -> Vec<Note> {
+    let found = owner.read(bytes);
+    if found.damaged || (!found.whole && !found.foreign) {
+        tracing::warn!(
+            shard,
+            notes = found.notes.len(),
+            "the notes of reports on their way are damaged: such a report may not be reported again"
+        );
+    }
+    found.notes
+}

@@ -1,0 +1,180 @@
+//! The keys of the bucket, and what stands under them beside packed forms.
+
+use pipeline_core::Key;
+use serde::{Deserialize, Serialize};
+
+use super::super::tables::{Bytes, Slot, Table};
+use super::super::{binary, packed};
+use pipeline_bus::{SubjectError, escape, plain, token};
+
+/// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
+/// claim it. A packed form's own format stands in its first byte.
+pub(super) const FORMAT: u32 = 3;
+
+/// The keys of one sink.
+pub(super) struct Names {
+    sink: String,
+}
+
+/// Who may write a shard, as JSON.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Claim {
+    pub(super) format: u32,
+    /// Of its owner's lease.
+    pub(super) epoch: u64,
+    /// Under which its reports are counted; without one its rows are not to be used, and are to be removed.
+    pub(super) ledger: Option<String>,
+    /// How applications are divided.
+    pub(super) sharding: String,
+}
+
+/// What stands under a key.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Place {
+    Claim,
+    Flight,
+    Told,
+    Row(Slot),
+}
+
+impl Names {
+    pub(super) fn new(sink: &str) -> Result<Self, SubjectError> {
+        Ok(Self { sink: token(sink)? })
+    }
+
+    pub(super) fn claim(&self, shard: u32) -> String {
+        format!("claim.{}.{shard}", self.sink)
+    }
+
+    pub(super) fn flight(&self, shard: u32) -> String {
+        format!("flight.{}.{shard}", self.sink)
+    }
+
+    pub(super) fn told(&self, shard: u32) -> String {
+        format!("told.{}.{shard}", self.sink)
+    }
+
+    pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
+        let (namespace, name) = (escape(key.namespace()), escape(key.name()));
+        format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink)
+    }
+
+    /// What matches everything of one shard, its claim included.
+    pub(super) fn shard(&self, shard: u32) -> Vec<String> {
+        let rows = Table::ALL.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
+        rows.into_iter().chain([self.claim(shard), self.flight(shard), self.told(shard)]).collect()
+    }
+
+    /// What matches everything of all shards.
+    pub(super) fn all(&self) -> Vec<String> {
+        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "flight", "told"]);
+        kinds.map(|kind| format!("{kind}.{}.>", self.sink)).collect()
+    }
+
+    /// The shard of a key, and what stands under it; `None` when nobody of us wrote it.
+    pub(super) fn parse(&self, key: &str) -> Option<(u32, Place)> {
+        let mut parts = key.split('.');
+        let (first, sink, shard) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
+        let place = match first {
+            "claim" => Place::Claim,
+            "flight" => Place::Flight,
+            "told" => Place::Told,
+            first => {
+                let table = Table::ALL.into_iter().find(|table| kind(*table) == first)?;
+                let (namespace, name) = (plain(parts.next()?)?, plain(parts.next()?)?);
+                Place::Row((table, Key::new(&namespace, &name).ok()?))
+            }
+        };
+        (sink == self.sink && parts.next().is_none()).then_some((shard, place))
+    }
+}
+
+fn kind(table: Table) -> &'static str {
+    match table {
+        Table::Records => "records",
+        Table::Journal => "journal",
+        Table::Parked => "parked",
+    }
+}
+
+impl Claim {
+    pub(super) fn read(value: &[u8]) -> Option<Self> {
+        serde_json::from_slice(value).ok()
+    }
+
+    pub(super) fn bytes(&self) -> bytes::Bytes {
+        // Numbers and texts alone: there is no reason to fail.
+        serde_json::to_vec(self).unwrap_or_default().into()
+    }
+}
+
+/// A packed form as it stands in the bucket.
+fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
+    binary::seal(key.as_str(), packed).into()
+}
+
+/// A row as it stands in a bucket where a value may have `room` bytes, and whether something was left out.
+///
+/// A record of very many resources is larger. It stands there without them: a message is taken whole or not at all, and
+/// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
+/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_resources`] says. Journaled and
+/// parked entries are bounded far below.
+pub(super) fn fitting((table, key): &Slot, packed: &[u8], room: usize) -> (bytes::Bytes, bool) {
+    let whole = seal(key, packed);
+    if *table != Table::Records || whole.len() <= room {
+        return (whole, false);
+    }
+    match packed::without_resources(packed) {
+        Ok(rest) => (seal(key, &rest), true),
+        Err(_) => (whole, false),
+    }
+}
+
+/// The packed form of what stands in the bucket; `None` when it is damaged.
+pub(super) fn unseal((table, key): &Slot, value: &[u8]) -> Option<Bytes> {
+    let packed = binary::unseal(key.as_str(), value).ok()?;
+    table.check(packed).ok()?;
+    Some(packed.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn keys_are_read_back_and_nothing_else_is() {
+        let names = Names::new("a sink.1").unwrap();
+        let slot = (Table::Journal, Key::new("argo.cd", "shop_ä").unwrap());
+        let row = names.row(7, &slot);
+        assert_eq!(row, "journal.a=20sink=2E1.7.argo=2Ecd.shop_=C3=A4");
+        assert_eq!(names.parse(&row), Some((7, Place::Row(slot))));
+        assert_eq!(names.claim(7), "claim.a=20sink=2E1.7");
+        assert_eq!(names.parse(&names.claim(7)), Some((7, Place::Claim)));
+        assert_eq!(names.parse(&names.flight(31)), Some((31, Place::Flight)));
+        assert_eq!(names.parse(&names.told(0)), Some((0, Place::Told)));
+        assert_eq!(Names::new("b").unwrap().parse(&row), None);
+        for foreign in [
+            "",
+            "a",
+            "claim.b",
+            "claim.b.x",
+            "claim.b.1.c",
+            "rows.b.1.c.d",
+            "records.b.1.c",
+            "records.b.1.c.d.e",
+        ] {
+            assert_eq!(Names::new("b").unwrap().parse(foreign), None, "{foreign}");
+        }
+        let shard = ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "flight.b.1", "told.b.1"];
+        assert_eq!(Names::new("b").unwrap().shard(1), shard);
+    }
+
+    #[test]
+    fn a_claim_is_json() {
+        let claim = Claim { format: 1, epoch: 9, ledger: Some("id".into()), sharding: "jump:32".into() };
+        let text = r#"{"format":1,"epoch":9,"ledger":"id","sharding":"jump:32"}"#;
+        assert_eq!(claim.bytes(), text.as_bytes());
+        assert_eq!(Claim::read(text.as_bytes()), Some(claim));
+        assert_eq!(Claim::read(b"garbage"), None);
+    }
+}

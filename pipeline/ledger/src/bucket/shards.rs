@@ -1,0 +1,110 @@
+//! The shards that are held, and what of the memory is theirs.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use pipeline_core::Key;
+
+use super::super::flight::Note;
+use super::super::state::State;
+use super::super::tables::{Slot, Table, Tables};
+use pipeline_ownership::sharding::Sharding;
+
+/// A shard that is held.
+#[derive(Debug, Clone)]
+pub(crate) struct Held {
+    /// Under which its reports are counted.
+    pub(crate) id: Arc<str>,
+    /// Of its claim in the bucket.
+    pub(super) sequence: u64,
+}
+
+/// All that are held.
+pub(crate) struct Shards {
+    sharding: Sharding,
+    held: HashMap<u32, Held>,
+}
+
+impl Shards {
+    pub(super) fn new(sharding: Sharding) -> Self {
+        Self { sharding, held: HashMap::new() }
+    }
+
+    /// The shard of a key, held or not.
+    pub(crate) fn place(&self, key: &Key) -> u32 {
+        self.sharding.place(key)
+    }
+
+    /// The shard of a key, if it is held.
+    pub(crate) fn of(&self, key: &Key) -> Option<&Held> {
+        self.held(self.place(key))
+    }
+
+    pub(super) fn held(&self, shard: u32) -> Option<&Held> {
+        self.held.get(&shard)
+    }
+
+    pub(super) fn all(&self) -> HashMap<u32, Held> {
+        self.held.clone()
+    }
+
+    pub(super) fn owned(&self) -> BTreeSet<u32> {
+        self.held.keys().copied().collect()
+    }
+}
+
+impl State {
+    /// Takes a shard over with what the bucket holds of it, moved by the notes of reports that were on their way; returns
+    /// the slots that are to be written.
+    pub(super) fn take_over(
+        &mut self,
+        shard: u32,
+        held: Held,
+        tables: &mut Tables,
+        notes: &[Note],
+    ) -> Vec<Slot> {
+        self.forget(shard);
+        if let Some(shards) = &mut self.shards {
+            shards.held.insert(shard, held);
+        }
+        for (key, packed) in tables.records.drain() {
+            self.change(&key, |_| super::super::packed::decode(&packed).ok());
+        }
+        for table in [Table::Journal, Table::Parked] {
+            for (key, packed) in tables.of_mut(table).drain() {
+                self.put(table, &key, Some(packed.as_ref().into()));
+            }
+        }
+        notes.iter().flat_map(|note| self.resume(note)).collect()
+    }
+
+    /// Forgets a shard and all that is remembered of it.
+    pub(super) fn forget(&mut self, shard: u32) {
+        let Some(shards) = self.shards.as_ref().filter(|shards| shards.held.contains_key(&shard)) else {
+            return;
+        };
+        let slots: Vec<Slot> = self.tables.slots().filter(|(_, key)| shards.place(key) == shard).collect();
+        let sharding = shards.sharding;
+        self.dirty.retain(|(_, key)| sharding.place(key) != shard);
+        self.cut.retain(|key| sharding.place(key) != shard);
+        for (table, key) in slots {
+            match table {
+                Table::Records => drop(self.change(&key, |_| None)),
+                Table::Journal | Table::Parked => drop(self.put(table, &key, None)),
+            }
+        }
+        if let Some(shards) = &mut self.shards {
+            shards.held.remove(&shard);
+        }
+        if self.dirty.is_empty() {
+            self.dirty_since = None;
+            if self.committing == 0 {
+                // Nobody writes what was forgotten, and nobody waits for it.
+                self.committed = self.changed;
+                for (_, waiter) in self.waiters.drain(..) {
+                    let _ = waiter.send(Ok(()));
+                }
+            }
+        }
+    }
+}

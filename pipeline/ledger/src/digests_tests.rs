@@ -1,0 +1,156 @@
+//! Digests: what a receiver would compute from the keys that it was sent.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use pipeline_core::{EntityId, Report, ReportKind, Settle, Shipment, Shows, Version};
+use proptest::prelude::*;
+
+use super::*;
+use crate::Ledger;
+
+pub(crate) fn report(n: usize, uid: &str, entity: Entity, content: u64) -> Report {
+    Report {
+        key: Key::new("argocd", &format!("app-{n}")).unwrap(),
+        uid: uid.into(),
+        version: Version(1),
+        entity,
+        kind: ReportKind::App,
+        decision: Digest(content + 1),
+        content: Digest(content),
+        owed: false,
+        ends: false,
+        shows: Shows::default(),
+        body: Bytes::new(),
+        trace: 0,
+    }
+}
+
+/// A receiver that remembers the last key of every entity.
+#[derive(Default)]
+struct Receiver {
+    keys: BTreeMap<(Key, Entity), String>,
+}
+
+impl Receiver {
+    fn take(&mut self, ledger: &Ledger, report: &Report) {
+        let known = ledger.get(&report.key).filter(|record| record.uid == report.uid);
+        let counter = known.map_or(0, |record| record.counter(report.entity));
+        let shipment = Shipment::new(report.clone(), ledger.id(), "", counter);
+        if report.ends {
+            self.keys.retain(|(key, _), _| *key != report.key);
+        } else {
+            self.keys.insert((report.key.clone(), report.entity), shipment.idempotency_key.to_string());
+        }
+    }
+
+    fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+        let mut shards = BTreeMap::<u32, (std::collections::BTreeSet<&Key>, Acknowledged)>::new();
+        for ((key, _), last) in &self.keys {
+            let Some(shard) = place(key) else { continue };
+            let (applications, sum) = shards.entry(shard).or_default();
+            applications.insert(key);
+            sum.entities += 1;
+            let full = sha2::Sha256::digest(last.as_bytes());
+            sum.digest ^= u128::from_be_bytes(full[..16].try_into().unwrap());
+        }
+        let count = |(applications, sum): (std::collections::BTreeSet<&Key>, Acknowledged)| Acknowledged {
+            applications: applications.len() as u64,
+            ..sum
+        };
+        shards.into_iter().map(|(shard, held)| (shard, count(held))).collect()
+    }
+}
+
+fn place(key: &Key) -> Option<u32> {
+    let number: u32 = key.name().trim_start_matches("app-").parse().unwrap();
+    (number != 5).then_some(number % 2)
+}
+
+proptest! {
+    #[test]
+    fn the_digests_are_those_of_the_keys_that_were_sent(
+        acts in prop::collection::vec((0..6_usize, 0..4_u64, 0..3_u64, 0..8_u8), 1..60),
+    ) {
+        let (ledger, mut receiver) = (Ledger::memory(), Receiver::default());
+        for (n, id, content, act) in acts {
+            let entity = if id == 0 { Entity::Application } else { Entity::Resource(EntityId(id)) };
+            let mut report = report(n, "a", entity, content);
+            if act == 0 {
+                (report.ends, report.entity) = (true, Entity::Application);
+            }
+            if act == 1 {
+                // Sent, and never answered.
+                ledger.update(&report.key, |record| Record::sending(record, &report, None));
+                continue;
+            }
+            if act == 2 {
+                prop_assert_eq!(ledger.digests(place), receiver.digests(place));
+            }
+            receiver.take(&ledger, &report);
+            ledger.acknowledge(&report.key, &report);
+            let of = ledger.digest(&report.key).map(|digest| (digest.entities, digest.digest));
+            let only = |key: &Key| (*key == report.key).then_some(0);
+            let expected = receiver.digests(only).remove(&0).map(|sum| (sum.entities, sum.digest));
+            prop_assert_eq!(of, expected);
+        }
+        prop_assert_eq!(ledger.digests(place), receiver.digests(place));
+        prop_assert_eq!(ledger.digests(|_| None), BTreeMap::new());
+    }
+}
+
+#[test]
+fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
+    let ledger = Ledger::memory();
+    let key = Key::new("argocd", "app-1").unwrap();
+    let first = report(1, "a", Entity::Application, 1);
+    ledger.update(&key, |record| Record::sending(record, &first, None));
+    assert_eq!((ledger.digest(&key), ledger.digests(place)), (None, BTreeMap::new()));
+    ledger.acknowledge(&key, &first);
+    let alone = ledger.digest(&key).unwrap();
+    ledger.acknowledge(&key, &report(1, "a", Entity::Resource(EntityId(3)), 1));
+    let both = ledger.digest(&key).unwrap();
+    assert_eq!((both.entities, &*both.uid), (2, "a"));
+    let settle = Settle {
+        uid: "a".into(),
+        version: Version(1),
+        sections: pipeline_core::Sections::default(),
+        healthy: true,
+        operation: Digest(1),
+        owed: false,
+        unsent: Vec::new(),
+        present: Vec::new(),
+        stub: pipeline_core::Stub::default(),
+    };
+    ledger.update(&key, |record| Some(Record::settle(record, &settle)));
+    assert_eq!(ledger.digest(&key), Some(alone.clone()));
+    let back = report(1, "a", Entity::Resource(EntityId(3)), 1);
+    ledger.update(&key, |record| Record::sending(record, &back, None));
+    assert_eq!(
+        ledger.digest(&key),
+        Some(alone),
+        "it begins above what went, and nothing of it is acknowledged"
+    );
+    ledger.acknowledge(&key, &back);
+    assert_eq!(ledger.digest(&key).unwrap().entities, 2);
+    assert_ne!(ledger.digest(&key), Some(both), "its last key is another one");
+}
+
+#[test]
+fn only_what_changed_is_hashed_again() {
+    let ledger = Ledger::memory();
+    for n in 0..100 {
+        ledger.acknowledge(
+            &Key::new("argocd", &format!("app-{n}")).unwrap(),
+            &report(n, "a", Entity::Application, 1),
+        );
+    }
+    let stale = || ledger.inner.shared.lock().stale.as_ref().map(HashSet::len);
+    assert_eq!(stale(), None, "nobody asked yet");
+    let before = ledger.digests(|_| Some(0));
+    assert_eq!((before[&0].applications, stale()), (100, Some(0)));
+    ledger.acknowledge(&Key::new("argocd", "app-3").unwrap(), &report(3, "a", Entity::Application, 2));
+    assert_eq!(stale(), Some(1));
+    assert_ne!(ledger.digests(|_| Some(0)), before);
+    assert_eq!(stale(), Some(0));
+}

@@ -1,0 +1,64 @@
+//! What is kept beside the records: what of an application must outlive the process, and how it was parked.
+
+use pipeline_core::{Key, Parked, Pending};
+
+use super::state::JOURNAL;
+use super::tables::{Table, weight};
+use super::{Ledger, journal};
+
+impl Ledger {
+    /// Keeps what of `key` must outlive the process beside its record; `None` removes it. In the file with the next
+    /// group. All of it may take 16 MiB: what does not fit is refused and counted, and what was kept before stays.
+    ///
+    /// Returns whether it is kept: what was refused is to be offered again, when there may be room.
+    pub fn journal(&self, key: &Key, pending: Option<Pending>) -> bool {
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        if !state.holds(key) {
+            // Whoever holds it keeps what is to be kept.
+            return true;
+        }
+        let pending = pending.and_then(|pending| state.ended.without(key, pending));
+        let packed = pending.map(|pending| journal::encode_pending(&pending));
+        if let Some(packed) = &packed {
+            let held = state.tables.journal.get(key).map_or(0, |held| weight(key, held));
+            if state.journal_bytes - held + weight(key, packed) > JOURNAL {
+                state.journal_refused += 1;
+                if state.journal_refused == 1 {
+                    tracing::warn!(
+                        %key,
+                        "the journal is full: the ends of operations and deletions it has no room for are lost if the \
+                         process ends before they are reported"
+                    );
+                }
+                return false;
+            }
+        }
+        if state.put(Table::Journal, key, packed) {
+            shared.changed(state, [(Table::Journal, key.clone())]);
+        }
+        true
+    }
+
+    /// What is journaled, in order of keys: at the start, what the former process could not report.
+    #[must_use]
+    pub fn journaled(&self) -> Vec<(Key, Pending)> {
+        self.unpacked(Table::Journal, |bytes| journal::decode_pending(bytes).ok())
+    }
+
+    /// Keeps how `key` was parked; `None` removes it. In the file with the next group.
+    pub fn park(&self, key: &Key, parked: Option<Parked>) {
+        let packed = parked.map(|parked| journal::encode_parked(&parked));
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        if state.put(Table::Parked, key, packed) {
+            shared.changed(state, [(Table::Parked, key.clone())]);
+        }
+    }
+
+    /// What is parked, in order of keys: at the start, what the former process parked.
+    #[must_use]
+    pub fn parked(&self) -> Vec<(Key, Parked)> {
+        self.unpacked(Table::Parked, |bytes| journal::decode_parked(bytes).ok())
+    }
+}

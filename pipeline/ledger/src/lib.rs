@@ -1,0 +1,388 @@
+//! The ledger: what has been acknowledged, one packed record per application and sink.
+//!
+//! takes: changes of records, by closure - gives: records, at once from memory
+//! calls: a file (redb), written by one thread of its own in groups - fails: a write error loses nothing in
+//! memory; it is counted, said once, and tried again until it works
+//!
+//! Where replicas come and go it stands in a bucket of the bus, shard by shard: see [`Ledger::in_bucket`].
+//!
+//! Every read is answered from memory. A crash loses at most the last group (50 ms or 256 changes), and what it
+//! loses is reported again under the same idempotency keys. Of a report that was on its way when the process was
+//! killed the flight file beside the ledger tells, so that its entity is reported again whatever its state is then. A
+//! lost or corrupt file, and one that is older than the flight file says, is a new ledger with a new id: everything is
+//! reported again, and no old key is ever given to a new report.
+
+mod aside;
+mod binary;
+mod bucket;
+mod digests;
+mod ended;
+mod error;
+mod file;
+mod flight;
+mod head;
+mod journal;
+mod kept;
+mod migrate;
+mod noted;
+mod pace;
+mod packed;
+mod sending;
+#[cfg(any(test, feature = "simulated"))]
+pub mod simulated;
+mod state;
+mod status;
+mod tables;
+mod writer;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle, Shows, Uid};
+use tokio::sync::{oneshot, watch};
+
+use bucket::Remote;
+pub use bucket::{BucketOptions, Claimed, Copied, refusing_claims};
+use digests::Digests;
+pub use error::{Failure, LedgerError};
+use flight::Owner;
+use pace::Pace;
+use sending::Flight;
+use state::{Shared, State, new_id};
+pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
+use tables::{Table, slots};
+use writer::Writer;
+
+/// Shared by everything that acknowledges; cloning shares. When the last clone is dropped, what waits is
+/// committed, which blocks for that one commit: call [`Ledger::close`] first on a runtime thread.
+#[derive(Clone)]
+pub struct Ledger {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    shared: Arc<Shared>,
+    origin: Origin,
+    writer: Option<Writer>,
+    flight: Option<Arc<Flight>>,
+    bucket: Option<Remote>,
+    fenced: watch::Sender<BTreeSet<u32>>,
+    digests: Digests,
+    #[cfg(any(test, feature = "simulated"))]
+    disk: Option<simulated::Disk>,
+}
+
+impl Ledger {
+    /// A ledger that lives as long as the process.
+    #[must_use]
+    pub fn memory() -> Self {
+        let shared = Shared::new(new_id(), String::new(), State::default(), None);
+        Self::over(Arc::new(shared), Origin::Memory)
+    }
+
+    fn over(shared: Arc<Shared>, origin: Origin) -> Self {
+        let digests = Digests::default();
+        let inner = Inner {
+            shared,
+            origin,
+            writer: None,
+            flight: None,
+            bucket: None,
+            fenced: watch::Sender::default(),
+            digests,
+            #[cfg(any(test, feature = "simulated"))]
+            disk: None,
+        };
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// Opens or makes the ledger in the file `path`, checks all of it, and reads it into memory. Blocks:
+    /// call it in `spawn_blocking`, or before the runtime works.
+    ///
+    /// A corrupt file, and one that has gone back to an earlier commit, is renamed to `<name>.corrupt-<time>` and an empty ledger takes its place: see
+    /// [`Ledger::origin`].
+    ///
+    /// # Errors
+    /// [`LedgerError`] when the file is held by another process, may not be used, is of a newer format, or
+    /// the disk refuses.
+    pub fn open(path: impl AsRef<Path>, options: LedgerOptions) -> Result<Self, LedgerError> {
+        let opener = file::opener(path.as_ref().to_owned(), options.cache);
+        Self::open_with(path.as_ref(), options, opener)
+    }
+
+    fn open_with(path: &Path, options: LedgerOptions, opener: file::Opener) -> Result<Self, LedgerError> {
+        let (store, loaded) = file::Store::open(path, &options.sink, opener)?;
+        let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
+        let notes_path = sending::path_of(path, &options.sink);
+        let mut state = State::new(loaded.tables, loaded.left.covered, &loaded.left.notes);
+        state.file_bytes = store.bytes();
+        let pace = Pace::new(options.group_time, options.retry);
+        let shared = Shared::new(loaded.id, options.sink, state, Some(options.group_size));
+        let mut ledger = Self::over(Arc::new(shared), loaded.origin);
+        if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
+            let failed = |act, source| LedgerError::Io {
+                act,
+                path: path.to_owned(),
+                source: Box::new(redb::Error::Io(source)),
+            };
+            let flight = Flight::spawn(notes_path, owner, loaded.left)
+                .map_err(|source| failed("start writing beside", source))?;
+            let flight = inner.flight.insert(Arc::new(flight)).clone();
+            inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, pace)?);
+        }
+        Ok(ledger)
+    }
+
+    /// 32 hexadecimal digits, made with the file: part of every idempotency key. Empty of a ledger in a bucket, each shard
+    /// of which has an id of its own: see [`Ledger::id_of`].
+    #[must_use]
+    pub fn id(&self) -> &str {
+        &self.inner.shared.id
+    }
+
+    /// Where the records came from.
+    #[must_use]
+    pub fn origin(&self) -> &Origin {
+        &self.inner.origin
+    }
+
+    /// What is remembered of `key`.
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Record> {
+        self.inner.shared.lock().tables.record(key)
+    }
+
+    /// Moves the record of `key`: at once in memory, in the file with the next group. `change` runs under
+    /// the ledger's lock: it computes, and calls nothing that waits.
+    pub fn update(&self, key: &Key, change: impl FnOnce(Option<Record>) -> Option<Record>) {
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        if state.change(key, change) {
+            shared.changed(state, [(Table::Records, key.clone())]);
+        }
+    }
+
+    /// Moves the record of `key` by one acknowledged report, as [`Record::acknowledge`] says, and notes when. With the
+    /// end of a life goes, in the same commit, what is journaled of it, and with that of an operation that very end.
+    pub fn acknowledge(&self, key: &Key, report: &Report) {
+        let now = self.now();
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        let struck = if report.ends {
+            state.life_ended(key, &report.uid)
+        } else {
+            state.life_goes_on(key, &report.uid);
+            matches!(report.shows, Shows::End(end) if state.told(key, &report.uid, [end]))
+        };
+        if let Some(held) = &self.inner.bucket {
+            held.acknowledged(key, report);
+        }
+        let moved = self.change(&mut state, key, |record| {
+            let record = Record::acknowledge(record, report);
+            let moved = !report.ends;
+            record.map(|record| Record { reported: if moved { now } else { record.reported }, ..record })
+        });
+        shared.changed(state, slots(key, moved, struck));
+    }
+
+    /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::settle`] says. The round
+    /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
+    /// commit, so that no process tells them again.
+    pub fn settle(&self, key: &Key, settle: &Settle, told: &[Arc<OperationEnd>]) {
+        let shared = &self.inner.shared;
+        let mut state = shared.lock();
+        let ends = told.iter().map(|end| end.digest()).chain([settle.operation]);
+        let struck = state.told(key, &settle.uid, ends);
+        let moved = self.change(&mut state, key, |record| Some(Record::settle(record, settle)));
+        shared.changed(state, slots(key, moved, struck));
+    }
+
+    /// The sink's name in idempotency keys and digests. Of a file it is [`LedgerOptions::sink`]: what is counted under
+    /// one name is sent under the same.
+    #[must_use]
+    pub fn sink(&self) -> &str {
+        self.inner.shared.sink()
+    }
+
+    /// Tells a ledger in memory, which has no name for its table, [`Ledger::sink`]. Told once, it stays.
+    pub fn sent_as(&self, sink: &str) {
+        self.inner.shared.sent_as.get_or_init(|| sink.to_owned());
+    }
+
+    /// What was acknowledged of one application; `None` when nothing was.
+    #[must_use]
+    pub fn digest(&self, key: &Key) -> Option<ApplicationDigest> {
+        let shared = &self.inner.shared;
+        let (record, id) = {
+            let state = shared.lock();
+            (state.tables.record(key)?, shared.id_of(&state, key))
+        };
+        let digests::Tally { entities, digest } = digests::tally(&record, &id, shared.sink())?;
+        Some(ApplicationDigest { key: key.clone(), uid: record.uid, entities, digest })
+    }
+
+    /// What was acknowledged of each shard, `place` naming the shard of a key; what did not change since the last
+    /// call is not hashed again.
+    #[must_use]
+    pub fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+        self.inner.digests.add_up(&self.inner.shared, place)
+    }
+
+    /// Applications of which something was reported at `seconds` since 1970 or later, or of which that is not known,
+    /// in order.
+    #[must_use]
+    pub fn reported_since(&self, seconds: u32) -> Vec<Key> {
+        let recent = |record: &Record| record.reported == 0 || record.reported >= seconds;
+        let decode = |bytes: &[u8]| packed::decode(bytes).ok().filter(recent);
+        self.unpacked(Table::Records, decode).into_iter().map(|(key, _)| key).collect()
+    }
+
+    fn unpacked<T>(&self, table: Table, decode: impl Fn(&[u8]) -> Option<T>) -> Vec<(Key, T)> {
+        let state = self.inner.shared.lock();
+        let packed = state.tables.of(table).iter();
+        let mut all: Vec<(Key, T)> =
+            packed.filter_map(|(key, bytes)| Some((key.clone(), decode(bytes)?))).collect();
+        drop(state);
+        all.sort_by(|(a, _), (b, _)| a.cmp(b));
+        all
+    }
+
+    /// Every application that is remembered, and which life of it, in order of keys.
+    #[must_use]
+    pub fn known(&self) -> Vec<(Key, Uid)> {
+        self.unpacked(Table::Records, |bytes| packed::uid(bytes).ok())
+    }
+
+    /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they
+    /// are to be read again where no list will show them. In order of keys.
+    pub fn unfinished(&self, of: impl Fn(&Key) -> bool) -> Vec<Key> {
+        let state = self.inner.shared.lock();
+        let here = state.tables.records.iter().filter(|(key, _)| of(key));
+        let unfinished =
+            here.filter(|(_, bytes)| packed::decode(bytes).is_ok_and(|it| state::is_unfinished(&it)));
+        let mut keys: Vec<Key> = unfinished.map(|(key, _)| key.clone()).collect();
+        drop(state);
+        keys.sort();
+        keys
+    }
+
+    /// Waits until every change made before this call is in the file. At once in memory.
+    ///
+    /// # Errors
+    /// [`LedgerError::Write`] when the next commit fails (it is tried again without being asked), and
+    /// [`LedgerError::Closed`] after [`Ledger::close`] could not write.
+    pub async fn flush(&self) -> Result<(), LedgerError> {
+        #[cfg(any(test, feature = "simulated"))]
+        if self.inner.disk.is_some() {
+            self.commit_simulated();
+            return Ok(());
+        }
+        let done = {
+            let mut state = self.inner.shared.lock();
+            if state.committed >= state.changed || !self.inner.shared.durable {
+                return Ok(());
+            }
+            if state.closed {
+                return Err(LedgerError::Closed { waiting: state.waiting() });
+            }
+            let (tell, done) = oneshot::channel();
+            let target = state.changed;
+            state.waiters.push((target, tell));
+            done
+        };
+        self.inner.shared.wake();
+        match done.await {
+            Ok(result) => result,
+            Err(_) => Err(LedgerError::Closed { waiting: self.status().waiting }),
+        }
+    }
+
+    /// Commits what waits, once, and lets go of the file. Later changes stay in memory alone.
+    ///
+    /// # Errors
+    /// [`LedgerError::Closed`] when that commit failed: why stands in the log.
+    pub async fn close(&self) -> Result<(), LedgerError> {
+        match (&self.inner.writer, &self.inner.bucket) {
+            (Some(writer), _) => {
+                self.inner.shared.stop();
+                writer.ended().await;
+            }
+            (None, Some(held)) => held.close().await,
+            (None, None) => return Ok(()),
+        }
+        match self.status().waiting {
+            0 => Ok(()),
+            waiting => Err(LedgerError::Closed { waiting }),
+        }
+    }
+
+    fn now(&self) -> u32 {
+        #[cfg(any(test, feature = "simulated"))]
+        if let Some(disk) = &self.inner.disk {
+            return disk.now();
+        }
+        state::seconds()
+    }
+
+    /// Figures, for health, metrics and `/status`.
+    #[must_use]
+    pub fn status(&self) -> LedgerStatus {
+        let shared = &self.inner.shared;
+        let state = shared.lock();
+        LedgerStatus {
+            storage: match &self.inner.bucket {
+                Some(_) => "bucket",
+                None if shared.durable => "file",
+                None => "memory",
+            },
+            records: state.tables.records.len(),
+            bytes: state.bytes,
+            cut: state.cut.len(),
+            unsure: state.unsure,
+            journal: state.tables.journal.len(),
+            journal_bytes: state.journal_bytes,
+            journal_refused: state.journal_refused,
+            parked: state.tables.parked.len(),
+            file_bytes: state.file_bytes,
+            flight_errors: match (&self.inner.flight, &self.inner.bucket) {
+                (Some(flight), _) => flight.errors(),
+                (None, Some(held)) => held.flight_errors(),
+                (None, None) => 0,
+            },
+            waiting: state.waiting(),
+            commits: state.commits,
+            errors: state.errors,
+            failing: state.failing,
+            last_commit_age: state.last_commit.map(|at| at.elapsed()),
+        }
+    }
+}
+
+impl fmt::Debug for Ledger {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Inner { shared, origin, .. } = &*self.inner;
+        f.debug_struct("Ledger").field("id", &shared.id).field("origin", origin).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        if let Some(writer) = &mut self.writer {
+            self.shared.stop();
+            writer.join();
+        }
+    }
+}
+
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod hostile_tests;
+#[cfg(test)]
+mod recovery_tests;
+#[cfg(test)]
+mod rewrite_tests;
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,399 @@
+//! What the process counts of itself, in Prometheus' text form.
+//!
+//! takes: one typed call for each thing that happened - gives: [`Metrics::render`]
+//! calls: nothing but `/proc/self` while rendering - fails: never
+//!
+//! Labels come from closed sets (shard, peer, call, kind, reason, check): never a name, a URL or an error's text,
+//! so that the number of series is known before the first event: under 300 a process, all of them there from
+//! the start. The compatibility family is the one exception, and is off unless it is asked for.
+
+mod bus;
+mod compat;
+mod families;
+mod lanes;
+mod ledger;
+mod pressure;
+mod process;
+mod traces;
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use pipeline_core::{
+    Call, CircuitState, DigestOutcome, Filtered, LaneCounts, Meter, Note, Outcome, Peer, Pressure, Reason,
+    ReportKind, Sample, Wait,
+};
+use prometheus::{
+    Gauge, Histogram, HistogramVec, IntCounter, IntCounterVec, IntGauge, IntGaugeVec, Registry, TextEncoder,
+};
+
+pub use bus::{BusSeries, Unreadable};
+pub use compat::{Compat, ErrorType, EventType};
+use families::{Families, show};
+use lanes::{Lanes, seconds};
+use ledger::LedgerSeries;
+use pressure::PressureSeries;
+use process::ProcessSeries;
+pub use traces::{SpanResult, SpanSeries};
+
+use crate::health::{Check, HealthReport};
+use pipeline_ledger::LedgerStatus;
+
+/// From 5 ms, a fast answer of a near peer, to the 30 s after which calls are given up.
+const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
+/// From a report that met no queue to one that met an outage.
+pub const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
+
+/// Every call that stages make; another combination is counted as call `other` of its peer.
+const CALLS: [(Peer, &[Call]); 3] = [
+    (Peer::Kubernetes, &[Call::List, Call::Watch, Call::Get]),
+    (
+        Peer::ArgoCd,
+        &[
+            Call::ManagedResources,
+            Call::ResourceTree,
+            Call::Resource,
+            Call::Manifests,
+            Call::RevisionMetadata,
+            Call::Application,
+            Call::Settings,
+        ],
+    ),
+    (Peer::Platform, &[Call::Report]),
+];
+
+/// What is counted.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MetricsConfig {
+    /// The shards this process owns.
+    pub owned: Vec<u32>,
+    /// Shards over all processes: what the owned ones of all of them must add up to.
+    pub shards: u32,
+    /// The program's version, for `build_info`.
+    pub version: &'static str,
+    /// Whether the compatibility family is there.
+    pub compat: bool,
+    /// Applications that the compatibility family names; the others are `other`.
+    pub compat_applications: usize,
+}
+
+impl MetricsConfig {
+    /// The defaults, for the shards this process owns, as if there were no others.
+    #[must_use]
+    pub fn new(owned: impl IntoIterator<Item = u32>, version: &'static str) -> Self {
+        let owned: Vec<u32> = owned.into_iter().collect();
+        let shards = u32::try_from(owned.len()).unwrap_or(u32::MAX);
+        Self { owned, shards, version, compat: false, compat_applications: 10_000 }
+    }
+}
+
+/// How one try at sending a report ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReportResult {
+    /// The receiver acknowledged it.
+    Acknowledged,
+    /// It is tried again.
+    Retried,
+    /// It was refused for good.
+    Rejected,
+}
+
+impl ReportResult {
+    /// All, so that each starts at zero.
+    pub const ALL: [Self; 3] = [Self::Acknowledged, Self::Retried, Self::Rejected];
+
+    /// The label.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Acknowledged => "acknowledged",
+            Self::Retried => "retried",
+            Self::Rejected => "rejected",
+        }
+    }
+}
+
+/// Counts; cloning shares. No call blocks longer than it takes to add one.
+#[derive(Clone)]
+pub struct Metrics {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    registry: Registry,
+    started: Instant,
+    lanes: Mutex<Lanes>,
+    moved: Mutex<Instant>,
+    filtered: IntCounterVec,
+    reports: IntCounterVec,
+    retries: IntCounterVec,
+    parked: IntCounterVec,
+    digests: IntCounterVec,
+    latency: Histogram,
+    calls: IntCounterVec,
+    call_failures: IntCounterVec,
+    call_duration: HistogramVec,
+    pressure: PressureSeries,
+    malformed: IntCounter,
+    watch_restarts: IntCounter,
+    lists: IntCounter,
+    listed: IntGauge,
+    watch_silent: Gauge,
+    ledger: LedgerSeries,
+    circuit: IntGauge,
+    ready: IntGauge,
+    health: IntGaugeVec,
+    uptime: Gauge,
+    process: ProcessSeries,
+    compat: Option<Compat>,
+    bus: OnceLock<BusSeries>,
+    owned: IntGauge,
+}
+
+impl Metrics {
+    /// Every series at zero.
+    #[must_use]
+    pub fn new(config: &MetricsConfig) -> Self {
+        let now = Instant::now();
+        let make = Families::new();
+        let compat = config.compat.then(|| Compat::new(&make, config.compat_applications));
+        make.gauges("build_info", "The program's version; always 1.", ["version"])
+            .with_label_values(&[config.version])
+            .set(1);
+        make.gauge("shards", "Shards over all processes.").set(i64::from(config.shards));
+        let owned = make.gauge("shards_owned", "Shards that this process owns.");
+        show(&owned, config.owned.len() as u64);
+        let inner = Inner {
+            started: now,
+            lanes: Mutex::new(Lanes::new(&make, &config.owned, now)),
+            moved: Mutex::new(now),
+            filtered: make.counters("filtered_total", "Events without a report, by why.", ["reason"]),
+            reports: make.counters("reports_total", "Tries at sending a report.", ["kind", "result"]),
+            retries: make.counters("retries_total", "Tries that are repeated, by why.", ["reason"]),
+            parked: make.counters("parked_total", "Events refused for good, by why.", ["reason"]),
+            digests: make.counters(
+                "digests_total",
+                "Digests told to the receiver, by its answer.",
+                ["result"],
+            ),
+            latency: make.histogram(
+                "report_latency_seconds",
+                "From the watch to the receiver's acknowledgement of all reports of an event.",
+                &LATENCY_BUCKETS,
+            ),
+            calls: make.counters("calls_total", "Calls of peers.", ["peer", "call", "outcome"]),
+            call_failures: make.counters("call_failures_total", "Failed calls, by why.", ["peer", "reason"]),
+            call_duration: make.histograms(
+                "call_duration_seconds",
+                "How long calls take.",
+                ["peer"],
+                &CALL_BUCKETS,
+            ),
+            pressure: PressureSeries::new(&make),
+            malformed: make.counter("malformed_objects_total", "Objects that could not be read."),
+            watch_restarts: make.counter("watch_restarts_total", "Watches that broke and were begun again."),
+            lists: make.counter("lists_total", "Lists that were completed."),
+            listed: make.gauge("listed_objects", "Objects in the last complete list."),
+            watch_silent: make.measure("watch_silent_seconds", "How long the watch has not moved."),
+            ledger: LedgerSeries::new(&make),
+            circuit: make.gauge("circuit_state", "Of the sink: 0 closed, 1 probing, 2 open."),
+            ready: make.gauge("ready", "1 when the first list is complete and every shard runs."),
+            health: make.gauges("health_state", "0 ok, 1 degraded, 2 failing.", ["check"]),
+            uptime: make.measure("uptime_seconds", "How long the process has been running."),
+            process: ProcessSeries::new(&make),
+            registry: make.done(),
+            compat,
+            bus: OnceLock::new(),
+            owned,
+        };
+        inner.start_at_zero();
+        Self { inner: Arc::new(inner) }
+    }
+
+    /// One shard's newest snapshot, whole.
+    pub fn lane(&self, shard: u32, counts: &LaneCounts) {
+        self.lanes().take(shard, counts, Instant::now());
+    }
+
+    /// A shard came to this process, or went, with its last snapshot.
+    pub fn owns(&self, shard: u32, owned: bool) {
+        let mut lanes = self.lanes();
+        lanes.owns(shard, owned, Instant::now());
+        show(&self.inner.owned, lanes.shards() as u64);
+    }
+
+    /// An event brought no report.
+    pub fn filtered(&self, why: Filtered) {
+        self.inner.filtered.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// A try at sending a report ended.
+    pub fn report(&self, kind: ReportKind, result: ReportResult) {
+        self.inner.reports.with_label_values(&[kind.as_str(), result.as_str()]).inc();
+    }
+
+    /// A turn or a read is repeated later.
+    pub fn retried(&self, why: Reason) {
+        self.inner.retries.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// An event was refused for good.
+    pub fn parked(&self, why: Reason) {
+        self.inner.parked.with_label_values(&[why.as_str()]).inc();
+    }
+
+    /// The receiver was told the digest of a shard.
+    pub fn digest(&self, told: DigestOutcome) {
+        self.inner.digests.with_label_values(&[told.as_str()]).inc();
+    }
+
+    /// All reports of an event were acknowledged, `latency` after the watch saw it.
+    pub fn acknowledged(&self, latency: Duration) {
+        self.inner.latency.observe(latency.as_secs_f64());
+    }
+
+    /// What the source tells.
+    pub fn note(&self, note: &Note) {
+        let inner = &*self.inner;
+        match note {
+            Note::Listing => {}
+            Note::Malformed => inner.malformed.inc(),
+            Note::Broken(_) => inner.watch_restarts.inc(),
+            Note::Listed { objects } => {
+                inner.lists.inc();
+                show(&inner.listed, *objects as u64);
+            }
+            Note::Page { .. } | Note::Alive => {}
+        }
+        if matches!(note, Note::Page { .. } | Note::Listed { .. } | Note::Alive) {
+            *inner.moved.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
+        }
+    }
+
+    /// The ledger's figures.
+    pub fn ledger(&self, status: &LedgerStatus) {
+        self.inner.ledger.take(status);
+    }
+
+    /// The sink's circuit.
+    pub fn circuit(&self, state: CircuitState) {
+        self.inner.circuit.set(match state {
+            CircuitState::Closed => 0,
+            CircuitState::Probing { .. } => 1,
+            CircuitState::Open { .. } => 2,
+        });
+    }
+
+    /// What health says.
+    pub fn health(&self, report: &HealthReport) {
+        self.inner.ready.set(i64::from(report.ready));
+        for finding in &report.checks {
+            self.inner.health.with_label_values(&[finding.check.as_str()]).set(finding.state as i64);
+        }
+    }
+
+    /// The compatibility family, when it is switched on.
+    #[must_use]
+    pub fn compat(&self) -> Option<&Compat> {
+        self.inner.compat.as_ref()
+    }
+
+    /// Everything, in Prometheus' text form (version 0.0.4). Reads `/proc`: not for a runtime's thread.
+    #[must_use]
+    pub fn render(&self) -> String {
+        let inner = &*self.inner;
+        let now = Instant::now();
+        seconds(&inner.uptime, now.saturating_duration_since(inner.started));
+        let moved = *inner.moved.lock().unwrap_or_else(PoisonError::into_inner);
+        seconds(&inner.watch_silent, now.saturating_duration_since(moved));
+        inner.process.read();
+        // Held until the text is made: another scrape would put newer snapshots between its lines.
+        let lanes = self.lanes();
+        lanes.show(now);
+        if let Some(compat) = &inner.compat {
+            lanes.queued().for_each(|(shard, size)| compat.queue_size(shard, size));
+        }
+        let mut text = String::new();
+        if let Err(error) = TextEncoder::new().encode_utf8(&inner.registry.gather(), &mut text) {
+            tracing::error!(error = &error as &dyn std::error::Error, "cannot render the metrics");
+        }
+        text
+    }
+
+    fn lanes(&self) -> std::sync::MutexGuard<'_, Lanes> {
+        self.inner.lanes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Meter for Metrics {
+    fn record(&self, sample: Sample) {
+        let inner = &*self.inner;
+        let peer = sample.peer.as_str();
+        let expected = CALLS.iter().any(|(of, calls)| *of == sample.peer && calls.contains(&sample.call));
+        let call = if expected { sample.call.as_str() } else { "other" };
+        let outcome = match sample.outcome {
+            Outcome::Ok => "ok",
+            Outcome::Cached => "cached",
+            Outcome::Failed(reason) => {
+                inner.call_failures.with_label_values(&[peer, reason.as_str()]).inc();
+                "failed"
+            }
+        };
+        inner.calls.with_label_values(&[peer, call, outcome]).inc();
+        if sample.outcome != Outcome::Cached {
+            inner.call_duration.with_label_values(&[peer]).observe(sample.took.as_secs_f64());
+        }
+    }
+
+    fn pressure(&self, pressure: Pressure) {
+        self.inner.pressure.take(pressure);
+    }
+
+    fn waited(&self, peer: Peer, wait: Wait, took: Duration) {
+        self.inner.pressure.waited(peer, wait, took);
+    }
+}
+
+impl Inner {
+    fn start_at_zero(&self) {
+        for why in Filtered::ALL {
+            self.filtered.with_label_values(&[why.as_str()]);
+        }
+        for told in DigestOutcome::ALL {
+            self.digests.with_label_values(&[told.as_str()]);
+        }
+        for kind in ReportKind::ALL {
+            for result in ReportResult::ALL {
+                self.reports.with_label_values(&[kind.as_str(), result.as_str()]);
+            }
+        }
+        for reason in Reason::ALL {
+            self.retries.with_label_values(&[reason.as_str()]);
+            self.parked.with_label_values(&[reason.as_str()]);
+        }
+        for (peer, calls) in CALLS {
+            self.call_duration.with_label_values(&[peer.as_str()]);
+            // A call is never given up for want of disk space, nor for its content, nor because the process stops.
+            let of_calls =
+                |reason: &Reason| !matches!(reason, Reason::Io | Reason::TooSlow | Reason::Stopping);
+            for reason in Reason::ALL.into_iter().filter(of_calls) {
+                self.call_failures.with_label_values(&[peer.as_str(), reason.as_str()]);
+            }
+            let outcomes: &[&str] = match peer {
+                Peer::ArgoCd => &["ok", "cached", "failed"],
+                Peer::Kubernetes | Peer::Platform => &["ok", "failed"],
+            };
+            for call in calls {
+                for outcome in outcomes {
+                    self.calls.with_label_values(&[peer.as_str(), call.as_str(), outcome]);
+                }
+            }
+        }
+        for check in Check::ALL {
+            self.health.with_label_values(&[check.as_str()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,342 @@
+//! What a scrape shows: every series from the start, few of them, and numbers that agree with each other.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use pipeline_core::Key;
+
+use super::*;
+use pipeline_ledger::Ledger;
+
+fn metrics(owned: u32) -> Metrics {
+    Metrics::new(&MetricsConfig::new(0..owned, "1.2.3"))
+}
+
+/// Series of a scrape: name and labels to value.
+fn scrape(metrics: &Metrics) -> BTreeMap<String, f64> {
+    let text = metrics.render();
+    let lines = text.lines().filter(|line| !line.starts_with('#'));
+    lines
+        .map(|line| line.rsplit_once(' ').unwrap())
+        .map(|(name, n)| (name.to_owned(), n.parse().unwrap()))
+        .collect()
+}
+
+fn value(metrics: &Metrics, series: &str) -> f64 {
+    *scrape(metrics).get(series).unwrap_or_else(|| panic!("no series {series}"))
+}
+
+/// Everything that can happen, once.
+fn exercise(metrics: &Metrics) {
+    for why in Filtered::ALL {
+        metrics.filtered(why);
+    }
+    for kind in ReportKind::ALL {
+        ReportResult::ALL.into_iter().for_each(|result| metrics.report(kind, result));
+    }
+    for reason in Reason::ALL {
+        metrics.retried(reason);
+        metrics.parked(reason);
+        metrics.note(&Note::Broken(reason));
+    }
+    for note in
+        [Note::Listing, Note::Page { objects: 1 }, Note::Listed { objects: 2 }, Note::Alive, Note::Malformed]
+    {
+        metrics.note(&note);
+    }
+    metrics.acknowledged(Duration::from_millis(30));
+    metrics.ledger(&Ledger::memory().status());
+    metrics.circuit(CircuitState::Open { until: Duration::ZERO, reason: Reason::Timeout });
+}
+
+#[test]
+fn series_are_few_and_all_there_from_the_start() {
+    for (owned, limit) in [(1, 250), (5, 270), (8, 300), (32, 250)] {
+        let metrics = metrics(owned);
+        let at_start: Vec<String> = scrape(&metrics).into_keys().collect();
+        assert!(at_start.len() < limit, "{} series with {owned} shards", at_start.len());
+        exercise(&metrics);
+        (0..owned).for_each(|shard| metrics.lane(shard, &LaneCounts::default()));
+        for (peer, calls) in CALLS {
+            for call in calls {
+                for outcome in [Outcome::Ok, Outcome::Failed(Reason::Timeout)] {
+                    metrics.record(Sample { peer, call: *call, outcome, took: Duration::ZERO });
+                }
+            }
+        }
+        let later: Vec<String> = scrape(&metrics).into_keys().collect();
+        assert_eq!(later, at_start);
+    }
+}
+
+#[test]
+fn only_the_version_and_ages_are_not_zero_at_the_start() {
+    for (series, value) in scrape(&metrics(5)) {
+        let moving = ["build_info", "shards", "uptime", "silent", "process_"];
+        assert!(value == 0.0 || moving.iter().any(|name| series.contains(name)), "{series} {value}");
+    }
+}
+
+#[test]
+fn what_is_counted_is_shown() {
+    let metrics = metrics(2);
+    exercise(&metrics);
+    for (series, expected) in [
+        ("filtered_total{reason=\"stale\"}", 1.0),
+        ("reports_total{kind=\"child_app\",result=\"rejected\"}", 1.0),
+        ("retries_total{reason=\"rate_limited\"}", 1.0),
+        ("parked_total{reason=\"refused\"}", 1.0),
+        ("report_latency_seconds_bucket{le=\"0.025\"}", 0.0),
+        ("report_latency_seconds_bucket{le=\"0.05\"}", 1.0),
+        ("watch_restarts_total", 16.0),
+        ("malformed_objects_total", 1.0),
+        ("listed_objects", 2.0),
+        ("lists_total", 1.0),
+        ("circuit_state", 2.0),
+        ("build_info{version=\"1.2.3\"}", 1.0),
+    ] {
+        assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
+    }
+    assert!(value(&metrics, "process_resident_memory_bytes") > 1e6);
+}
+
+#[test]
+fn processor_time_is_that_of_the_process() {
+    let metrics = metrics(1);
+    let began = Instant::now();
+    let cpu = || value(&metrics, "process_cpu_seconds_total");
+    let before = cpu();
+    let mut busy = cpu();
+    while busy < before + 0.05 && began.elapsed() < Duration::from_secs(60) {
+        busy = cpu();
+    }
+    assert!(busy >= before + 0.05, "{before} s, and {busy} s after work");
+}
+
+#[test]
+fn owned_shards_stand_beside_those_of_all_processes() {
+    for (config, shards, owned) in [
+        (MetricsConfig::new([0, 1, 2], "1"), 3.0, 3.0),
+        (MetricsConfig { shards: 5, ..MetricsConfig::new([3], "1") }, 5.0, 1.0),
+    ] {
+        let metrics = Metrics::new(&config);
+        assert_eq!(value(&metrics, "gitops_runtime_shards"), shards);
+        assert_eq!(value(&metrics, "gitops_runtime_shards_owned"), owned);
+    }
+}
+
+#[test]
+fn calls_are_counted_by_peer_call_and_outcome() {
+    let metrics = metrics(1);
+    let sample = |peer, call, outcome| Sample { peer, call, outcome, took: Duration::from_millis(50) };
+    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Ok));
+    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Cached));
+    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Failed(Reason::TooLarge)));
+    metrics.record(sample(Peer::Platform, Call::Get, Outcome::Ok));
+    for (series, expected) in [
+        ("calls_total{call=\"manifests\",outcome=\"ok\",peer=\"argocd\"}", 1.0),
+        ("calls_total{call=\"manifests\",outcome=\"cached\",peer=\"argocd\"}", 1.0),
+        ("calls_total{call=\"manifests\",outcome=\"failed\",peer=\"argocd\"}", 1.0),
+        ("calls_total{call=\"other\",outcome=\"ok\",peer=\"platform\"}", 1.0),
+        ("call_failures_total{peer=\"argocd\",reason=\"too_large\"}", 1.0),
+        ("call_duration_seconds_count{peer=\"argocd\"}", 2.0),
+        ("call_duration_seconds_bucket{peer=\"argocd\",le=\"0.025\"}", 0.0),
+        ("call_duration_seconds_bucket{peer=\"argocd\",le=\"0.1\"}", 2.0),
+    ] {
+        assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
+    }
+}
+
+/// `observed` less everything an event can be, of each shard in one scrape.
+fn missing(text: &BTreeMap<String, f64>, shard: &str) -> f64 {
+    let of = |name: &str| text[&format!("gitops_runtime_{name}{{shard=\"{shard}\"}}")];
+    let out: f64 = ["acked", "coalesced", "filtered", "parked"]
+        .map(|name| of(&format!("events_{name}_total")))
+        .iter()
+        .sum();
+    of("events_observed_total") - out - of("events_queued") - of("events_waiting") - of("events_in_flight")
+}
+
+fn step(n: u64) -> LaneCounts {
+    let (acked, filtered, coalesced, parked) = (n * 3, n * 2, n, n / 7);
+    let (queued, waiting, in_flight) = (n % 11, n % 5, n % 3);
+    let observed = acked + filtered + coalesced + parked + queued + waiting + in_flight;
+    LaneCounts {
+        observed,
+        acked,
+        filtered,
+        coalesced,
+        parked,
+        queued,
+        waiting,
+        in_flight,
+        ..LaneCounts::default()
+    }
+}
+
+#[test]
+fn the_conservation_law_holds_in_every_scrape_while_lanes_move() {
+    for (owned, shards) in [(5, vec!["0", "1", "2", "3", "4"]), (32, vec!["all"])] {
+        let metrics = metrics(owned);
+        let stop = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                for n in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
+                    (0..owned).for_each(|shard| metrics.lane(shard, &step(n)));
+                }
+            });
+            scope.spawn(|| {
+                while !stop.load(Ordering::Relaxed) {
+                    drop(metrics.render());
+                }
+            });
+            // Judged when the others have stopped: they would not end with a test that fails here.
+            let scrapes: Vec<_> = (0..100).map(|_| scrape(&metrics)).collect();
+            stop.store(true, Ordering::Relaxed);
+            for text in &scrapes {
+                shards.iter().for_each(|shard| assert_eq!(missing(text, shard), 0.0));
+            }
+            let observed = format!("gitops_runtime_events_observed_total{{shard=\"{}\"}}", shards[0]);
+            assert!(scrapes.last().unwrap()[&observed] > 0.0, "no lane moved");
+        });
+    }
+}
+
+#[test]
+fn a_lane_that_began_anew_is_a_counter_reset() {
+    let metrics = metrics(1);
+    let acked = || value(&metrics, "gitops_runtime_events_acked_total{shard=\"0\"}");
+    metrics.lane(0, &step(10));
+    assert_eq!(acked(), 30.0);
+    metrics.lane(0, &step(1));
+    assert_eq!((acked(), missing(&scrape(&metrics), "0")), (3.0, 0.0));
+    metrics.lane(7, &step(1));
+    assert!(!metrics.render().contains("shard=\"7\""), "a shard of another process is not shown");
+}
+
+#[test]
+fn an_unreported_change_grows_older_between_snapshots() {
+    let metrics = metrics(1);
+    let oldest = || value(&metrics, "gitops_runtime_oldest_unreported_seconds{shard=\"0\"}");
+    let held =
+        LaneCounts { observed: 1, waiting: 1, oldest: Duration::from_secs(60), ..LaneCounts::default() };
+    metrics.lane(0, &held);
+    let (first, second) = (oldest(), oldest());
+    assert!(first > 60.0 && first < 100.0 && second > first, "{first} {second}");
+    metrics.lane(0, &LaneCounts::default());
+    assert_eq!((oldest(), oldest()), (0.0, 0.0));
+}
+
+#[test]
+fn the_compatibility_family_is_off_unless_asked_for_and_bounded() {
+    assert!(metrics(1).compat().is_none());
+    assert!(!metrics(1).render().contains("codefresh"));
+
+    let config = MetricsConfig { compat: true, compat_applications: 2, ..MetricsConfig::new([4], "1") };
+    let metrics = Metrics::new(&config);
+    let compat = metrics.compat().unwrap();
+    for name in ["a", "b", "c", "d", "a"] {
+        let key = Key::new("ns", name).unwrap();
+        compat.enqueued(4, &key, false);
+        compat.dropped(4, &key, true);
+        compat.errored(4, EventType::ChildApp, ErrorType::GetPayload, &key);
+        compat.ignored(4, EventType::Resource, &key);
+        compat.processed(4, &key, EventType::ParentApp, Duration::from_millis(300));
+    }
+    metrics.lane(4, &LaneCounts { observed: 3, queued: 3, ..LaneCounts::default() });
+    for (series, expected) in [
+        ("queue_size{reporter_shard=\"4\"}", 3.0),
+        (
+            "enqueued_events_total{application=\"a\",error_in_learning_mode=\"false\",reporter_shard=\"4\"}",
+            2.0,
+        ),
+        (
+            "enqueued_events_total{application=\"other\",error_in_learning_mode=\"false\",reporter_shard=\"4\"}",
+            2.0,
+        ),
+        ("dropped_events_total{application=\"b\",error_in_learning_mode=\"true\",reporter_shard=\"4\"}", 1.0),
+        (
+            "errored_events_total{application=\"b\",error_type=\"get_payload\",metric_event_type=\"child_app\",\
+             reporter_shard=\"4\"}",
+            1.0,
+        ),
+        ("cached_ignored_events{application=\"b\",metric_event_type=\"resource\",reporter_shard=\"4\"}", 1.0),
+        (
+            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"parent_app\",\
+             reporter_shard=\"4\",le=\"0.5\"}",
+            2.0,
+        ),
+        (
+            "event_processing_duration_bucket{application=\"a\",metric_event_type=\"parent_app\",\
+             reporter_shard=\"4\",le=\"0.25\"}",
+            0.0,
+        ),
+    ] {
+        assert_eq!(value(&metrics, &format!("codefresh_event_reporter_{series}")), expected, "{series}");
+    }
+    assert!(!metrics.render().contains("application=\"c\""));
+}
+
+#[test]
+fn the_ledger_and_health_are_shown() {
+    let metrics = metrics(1);
+    let status = LedgerStatus {
+        records: 3,
+        bytes: 900,
+        waiting: 2,
+        commits: 5,
+        errors: 1,
+        file_bytes: 4096,
+        unsure: 6,
+        journal: 7,
+        journal_refused: 8,
+        flight_errors: 9,
+        failing: true,
+        last_commit_age: Some(Duration::from_secs(4)),
+        ..Ledger::memory().status()
+    };
+    metrics.ledger(&status);
+    let health = crate::health::Health::new(crate::health::HealthLimits::default(), [], Instant::now());
+    health.ledger(&status);
+    health.note(&Note::Listed { objects: 0 }, Instant::now());
+    metrics.health(&health.report(Instant::now()));
+    for (series, expected) in [
+        ("ledger_records", 3.0),
+        ("ledger_bytes", 900.0),
+        ("ledger_waiting", 2.0),
+        ("ledger_commits_total", 5.0),
+        ("ledger_errors_total", 1.0),
+        ("ledger_failing", 1.0),
+        ("ledger_file_bytes", 4096.0),
+        ("ledger_unsure", 6.0),
+        ("ledger_journal", 7.0),
+        ("ledger_journal_refused_total", 8.0),
+        ("ledger_flight_errors_total", 9.0),
+        ("ledger_commit_age_seconds", 4.0),
+        ("ready", 1.0),
+        ("health_state{check=\"ledger\"}", 1.0),
+        ("health_state{check=\"source\"}", 0.0),
+    ] {
+        assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
+    }
+}
+
+#[test]
+fn what_is_asked_of_argo_cd_at_once_is_shown() {
+    let metrics = metrics(1);
+    let told = Pressure { peer: Peer::ArgoCd, limit: 40, in_flight: 38, waiting: 7 };
+    metrics.pressure(told);
+    metrics.pressure(Pressure { in_flight: 39, ..told });
+    for (wait, millis) in [(Wait::Slot, 1_500), (Wait::Slot, 500), (Wait::Budget, 250)] {
+        Meter::waited(&metrics, Peer::ArgoCd, wait, Duration::from_millis(millis));
+    }
+    for (series, expected) in [
+        ("call_limit{peer=\"argocd\"}", 40.0),
+        ("calls_in_flight{peer=\"argocd\"}", 39.0),
+        ("calls_waiting{peer=\"argocd\"}", 7.0),
+        ("call_wait_seconds_total{peer=\"argocd\",wait=\"slot\"}", 2.0),
+        ("call_wait_seconds_total{peer=\"argocd\",wait=\"budget\"}", 0.25),
+    ] {
+        assert_eq!(value(&metrics, &format!("gitops_runtime_{series}")), expected, "{series}");
+    }
+}

@@ -1,0 +1,229 @@
+//! The events that one shard is busy with, as far as their spans go. Belongs to the shard's task.
+
+use std::collections::HashMap;
+use std::time::{Duration, Instant};
+
+use pipeline_core::{Event, Key, Reason, Step, Timestamp, Trace, Uid, Version};
+
+use super::{End, EventSpan, Span, Tap, Told, TurnSpans, What, root, span_id};
+
+/// Events of one shard that are followed at a time; as many as its queue, what waits and what runs, and some more.
+const OPEN: usize = 4096;
+
+/// One moment by both clocks: since the start, and on the wall. Taken together, or what is told of one event at
+/// different times is out of step.
+type Instants = (Duration, Timestamp);
+
+/// An event: two lives of an application may end in one trace.
+type Id = (u128, Version);
+
+/// Follows the events of one shard.
+#[derive(Debug)]
+pub struct Recorder {
+    tap: Tap,
+    shard: u32,
+    started: Instant,
+    open: HashMap<Id, Open>,
+    /// Keys that are being read, since when, and the trace of the newest event that the read stands for.
+    reads: HashMap<Key, (Duration, u128)>,
+    /// The read whose events are told now.
+    read: Option<Read>,
+    /// The event that goes into the lane now: its trace, its life, and how long ago the watch saw it.
+    arriving: Option<(u128, Uid, Duration)>,
+}
+
+#[derive(Debug)]
+struct Read {
+    key: Key,
+    from: Duration,
+    to: Duration,
+    trace: u128,
+}
+
+/// An event that has not ended.
+#[derive(Debug)]
+struct Open {
+    id: u64,
+    parent: Option<u64>,
+    follows: Option<(u128, u64)>,
+    key: Key,
+    uid: Option<Uid>,
+    from: Duration,
+    /// What it waits for, and since when.
+    waits: Option<(Duration, What)>,
+    spans: Vec<Span>,
+    left_out: u32,
+}
+
+impl Recorder {
+    /// Tells `tap`; times are kept since `started`, when the engine started.
+    pub fn new(tap: Tap, shard: u32, started: Instant) -> Self {
+        Self { tap, shard, started, open: HashMap::new(), reads: HashMap::new(), read: None, arriving: None }
+    }
+
+    /// An event is about to be taken in.
+    pub fn arrives(&mut self, event: &Event) {
+        if self.tap.samples(event.trace) {
+            let ago = Timestamp::now().duration_since(event.observed);
+            let ago = Duration::try_from(ago).unwrap_or_default();
+            self.arriving = Some((event.trace, event.uid.clone(), ago));
+        }
+    }
+
+    /// A step was told.
+    pub fn told(&mut self, trace: &Trace, at: Instants) {
+        let now = at.0;
+        let id = (trace.trace, trace.version);
+        match trace.step {
+            Step::Reading => drop(self.reads.insert(trace.key.clone(), (now, trace.trace))),
+            _ if !self.tap.samples(trace.trace) => {}
+            Step::Observed => self.observed(trace, now),
+            Step::Started { .. } => {
+                if let Some(open) = self.open.get_mut(&id) {
+                    open.waited(now);
+                }
+            }
+            Step::Limited(_) => self.waits(id, What::RateLimit, now),
+            Step::Retried { reason, .. } => {
+                self.waits(id, What::RetryWait { reason }, now);
+                self.flush(id, at);
+            }
+            Step::Acked { .. } => self.end(id, End::Acked, None, at),
+            Step::Filtered(why) => self.end(id, End::Filtered, Some(why.as_str()), at),
+            Step::Coalesced(folded) => self.end(id, End::Coalesced, Some(folded.as_str()), at),
+            Step::Parked(reason) => self.end(id, End::Parked, Some(reason.as_str()), at),
+            Step::Fetched { .. }
+            | Step::Enriched { .. }
+            | Step::Reported { .. }
+            | Step::NotTaken { .. }
+            | Step::Owed(_) => {}
+        }
+    }
+
+    /// A turn begins.
+    pub fn starts(&mut self, event: &Event, attempt: u32) -> TurnSpans {
+        let id = (event.trace, event.version);
+        let open = self.open.get_mut(&id).map(|open| {
+            open.uid = Some(event.uid.clone());
+            open.id
+        });
+        TurnSpans::new(id, open, attempt, self.started)
+    }
+
+    /// A turn is over; its end is told next.
+    pub fn turned(&mut self, turn: TurnSpans) {
+        if let Some(open) = self.open.get_mut(&(turn.trace, turn.version)) {
+            open.spans.extend(turn.spans);
+            open.left_out = open.left_out.saturating_add(turn.left_out);
+        }
+    }
+
+    /// A read is over; what it found, unless it `failed`, is told next.
+    pub fn read(&mut self, key: &Key, failed: Option<Reason>, at: Instants) {
+        let now = at.0;
+        let Some((from, trace)) = self.reads.remove(key) else { return };
+        if failed.is_none() {
+            self.read = Some(Read { key: key.clone(), from, to: now, trace });
+        } else if self.tap.samples(trace) {
+            // Its event is told as folded already: what failed is a late part of that.
+            let what = What::Read { failed };
+            let span = Span { id: span_id(), parent: root(trace), from, to: now, what };
+            self.tell(trace, None, vec![span], at);
+        }
+    }
+
+    /// What the last read found was told.
+    pub fn read_told(&mut self) {
+        self.read = None;
+    }
+
+    /// The process stops: what has not ended is told as it is.
+    pub fn stop(&mut self, at: Instants) {
+        let open: Vec<Id> = self.open.keys().copied().collect();
+        for id in open {
+            self.end(id, End::Stopped, None, at);
+        }
+    }
+
+    fn observed(&mut self, trace: &Trace, now: Duration) {
+        let arriving = self.arriving.take_if(|(of, ..)| *of == trace.trace);
+        if self.open.len() >= OPEN {
+            return self.tap.lose(1);
+        }
+        let read = self.read.as_ref().filter(|read| read.key == trace.key);
+        let (uid, ago) = arriving.map_or((None, Duration::ZERO), |(_, uid, ago)| (Some(uid), ago));
+        let mut open = Open {
+            id: root(trace.trace),
+            parent: None,
+            follows: None,
+            key: trace.key.clone(),
+            uid,
+            from: now.saturating_sub(ago),
+            waits: None,
+            spans: Vec::new(),
+            left_out: 0,
+        };
+        open.waits = Some((open.from, What::Queue));
+        if let Some(read) = read {
+            open.from = read.from;
+            open.waits = Some((now, What::Queue));
+            let former = Some(read.trace).filter(|former| *former != 0);
+            if read.trace == trace.trace {
+                open.id = span_id();
+                open.parent = Some(root(trace.trace));
+            } else {
+                open.follows = former.map(|former| (former, root(former)));
+            }
+            let what = What::Read { failed: None };
+            open.spans.push(Span { id: span_id(), parent: open.id, from: read.from, to: read.to, what });
+        }
+        self.open.insert((trace.trace, trace.version), open);
+    }
+
+    fn waits(&mut self, id: Id, what: What, now: Duration) {
+        if let Some(open) = self.open.get_mut(&id) {
+            open.waited(now);
+            open.waits = Some((now, what));
+        }
+    }
+
+    /// Tells what is known of an event that goes on: it may do so for hours.
+    fn flush(&mut self, id: Id, at: Instants) {
+        let Some(open) = self.open.get_mut(&id) else { return };
+        let spans = std::mem::take(&mut open.spans);
+        self.tell(id.0, None, spans, at);
+    }
+
+    fn end(&mut self, id: Id, end: End, reason: Option<&'static str>, at: Instants) {
+        let Some(mut open) = self.open.remove(&id) else { return };
+        open.waited(at.0);
+        let event = EventSpan {
+            id: open.id,
+            parent: open.parent,
+            follows: open.follows,
+            key: open.key,
+            uid: open.uid,
+            version: id.1,
+            shard: self.shard,
+            from: open.from,
+            to: at.0,
+            end,
+            reason,
+            left_out: open.left_out,
+        };
+        self.tell(id.0, Some(event), open.spans, at);
+    }
+
+    fn tell(&self, trace: u128, event: Option<EventSpan>, spans: Vec<Span>, at: Instants) {
+        self.tap.tell(Told { trace, event, spans, now: at });
+    }
+}
+
+impl Open {
+    /// It does not wait any more.
+    fn waited(&mut self, now: Duration) {
+        if let Some((from, what)) = self.waits.take() {
+            self.spans.push(Span { id: span_id(), parent: self.id, from, to: now, what });
+        }
+    }
+}

@@ -44,8 +44,8 @@ impl Watched {
             change,
             cause: Cause::Watch,
             observed: timestamp(line.t),
-            operation: None,
-            coalesced_ends: Vec::new(),
+            fact: None,
+            coalesced: Vec::new(),
             trace: 0,
         };
         Ok(Self { t: line.t, event, object })

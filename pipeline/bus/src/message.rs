@@ -1,7 +1,7 @@
 //! One message of the bus, independent of what carries it.
 //!
 //! On the wire it is a MessagePack map with names: `format` (1), `kind`, `namespace`, `name`, `uid`, `version`,
-//! `observed` (Unix milliseconds), `trace`, and where there is one `operation`, `ends`, `entity`, `report`, `content`
+//! `observed` (Unix milliseconds), `trace`, and where there is one `fact`, `coalesced` (each an `id` and a `body`), `entity`, `report`, `content`
 //! and `body` (bytes). A reader of format 1 ignores fields it does not know, so that fields may be added; whatever
 //! changes the meaning of a field takes the next number, and is refused as [`DecodeError::Newer`] by older readers.
 
@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Digest, Entity, Event, Key, OperationEnd, Report, ReportKind, Timestamp, Uid, Version,
+    Cause, Change, Digest, Entity, Event, Fact, Key, Report, ReportKind, Timestamp, Uid, Version,
 };
 
 pub use super::wire::decode;
@@ -18,8 +18,8 @@ pub use super::wire::decode;
 /// The format that is written, and the newest that is read.
 pub(super) const FORMAT: u64 = 1;
 
-/// Ends of operations in one message: a lane keeps eight of a key, so more are no honest message.
-pub(super) const MAX_ENDS: usize = 64;
+/// Facts in one message: a lane keeps eight of a key, so more are no honest message.
+pub(super) const MAX_FACTS: usize = 64;
 
 /// Bytes of one name (namespace, application, uid) in a message. Kubernetes allows 253.
 pub(super) const MAX_NAME: usize = 512;
@@ -117,10 +117,10 @@ pub struct Message {
     pub observed: Timestamp,
     /// W3C trace id of the event's life; 0 is none.
     pub trace: u128,
-    /// The end of the operation that this state shows, if it shows one.
-    pub operation: Option<Arc<OperationEnd>>,
-    /// Ends of operations whose own events were coalesced into this one, oldest first; 64 at most.
-    pub ends: Vec<Arc<OperationEnd>>,
+    /// The fact that this state shows, if it shows one.
+    pub fact: Option<Fact>,
+    /// Facts of states that were coalesced into this one, oldest first; 64 at most.
+    pub coalesced: Vec<Fact>,
     /// What it carries.
     pub payload: Payload,
 }
@@ -128,10 +128,10 @@ pub struct Message {
 /// A message that cannot be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum EncodeError {
-    /// A name, or the number of ends, is beyond any real one.
+    /// A name, or the number of facts, is beyond any real one.
     #[error("a message of the bus has a {0} beyond its bound")]
     Unbounded(&'static str),
-    /// Key, version and ends alone are more than the server takes.
+    /// Key, version and facts alone are more than the server takes.
     #[error("a message of the bus is {size} bytes without its body, and the server takes {max}")]
     TooLarge {
         /// Bytes without the body.
@@ -183,8 +183,8 @@ impl Message {
             version: event.version,
             observed: event.observed,
             trace: event.trace,
-            operation: event.operation.clone(),
-            ends: event.coalesced_ends.clone(),
+            fact: event.fact.clone(),
+            coalesced: event.coalesced.clone(),
             payload: match &event.change {
                 Change::Applied { body } => Payload::Change { body: body.clone() },
                 Change::Deleted { body } => Payload::Deleted { body: body.clone() },
@@ -202,8 +202,8 @@ impl Message {
             version: report.version,
             observed,
             trace: report.trace,
-            operation: None,
-            ends: Vec::new(),
+            fact: None,
+            coalesced: Vec::new(),
             payload: Payload::Result { about, body: report.body.clone() },
         }
     }
@@ -225,8 +225,8 @@ impl Message {
             change,
             cause: Cause::Watch,
             observed: self.observed,
-            operation: self.operation,
-            coalesced_ends: self.ends,
+            fact: self.fact,
+            coalesced: self.coalesced,
             trace: self.trace,
         })
     }
@@ -276,8 +276,8 @@ impl Message {
             version: self.version,
             observed: self.observed,
             trace: self.trace,
-            operation: self.operation.clone(),
-            ends: self.ends.clone(),
+            fact: self.fact.clone(),
+            coalesced: self.coalesced.clone(),
             payload,
         }
     }
@@ -309,8 +309,8 @@ impl Message {
                 return Err(EncodeError::Unbounded(what));
             }
         }
-        if self.ends.len() > MAX_ENDS {
-            return Err(EncodeError::Unbounded("number of ends"));
+        if self.coalesced.len() > MAX_FACTS {
+            return Err(EncodeError::Unbounded("number of facts"));
         }
         Ok(())
     }

@@ -90,15 +90,15 @@ pub enum Keep {
 }
 
 impl Keep {
-    /// Of a message, where `told` is the end of an operation that was last published of this uid: a deletion, and an
-    /// end that was not published yet, must arrive; so must states whose ends were folded into others.
+    /// Of a message, where `told` is the fact that was last published of this uid: a deletion, and a fact that was not
+    /// published yet, must arrive; so must states that others with facts were folded into.
     ///
-    /// Every later state shows the end of the last operation as well, and none would ever coalesce without `told`.
+    /// Every later state may show the last fact as well, and none would ever coalesce without `told`.
     #[must_use]
     pub fn of(message: &Message, told: Option<Digest>) -> Self {
-        let end = message.operation.as_ref().map(|end| end.digest());
-        let news = end.is_some() && end != told;
-        if message.kind() == Kind::Deleted || news || !message.ends.is_empty() {
+        let fact = message.fact.as_ref().map(|fact| fact.id);
+        let news = fact.is_some() && fact != told;
+        if message.kind() == Kind::Deleted || news || !message.coalesced.is_empty() {
             Self::Each
         } else {
             Self::Newest

@@ -4,14 +4,13 @@
 //! and an error names a field at most, never a value.
 
 use std::fmt;
-use std::sync::Arc;
 
 use bytes::Bytes;
-use pipeline_core::{Digest, Entity, EntityId, Key, OperationEnd, ReportKind, Timestamp, Version};
+use pipeline_core::{Digest, Entity, EntityId, Fact, Key, ReportKind, Timestamp, Version};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-use super::message::{About, DecodeError, EncodeError, FORMAT, Kind, MAX_ENDS, MAX_NAME, Message, Payload};
+use super::message::{About, DecodeError, EncodeError, FORMAT, Kind, MAX_FACTS, MAX_NAME, Message, Payload};
 
 /// Nesting of a field that is not known: MessagePack from anybody may nest without end.
 const MAX_DEPTH: usize = 32;
@@ -27,9 +26,9 @@ struct Wire<'a> {
     observed: i64,
     trace: u128,
     #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
-    operation: Option<End<'a>>,
-    #[serde(borrow, default, skip_serializing_if = "Ends::is_empty")]
-    ends: Ends<'a>,
+    fact: Option<WireFact<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "Facts::is_empty")]
+    coalesced: Facts<'a>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     entity: Option<u64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,33 +46,20 @@ struct Probe {
 }
 
 #[derive(Serialize, Deserialize)]
-struct End<'a> {
-    phase: &'a str,
-    started: &'a str,
-    finished: &'a str,
-    revision: &'a str,
-    message: &'a str,
+struct WireFact<'a> {
+    id: u64,
+    #[serde(borrow)]
+    body: Body<'a>,
 }
 
-impl<'a> End<'a> {
-    fn of(end: &'a OperationEnd) -> Self {
-        Self {
-            phase: &end.phase,
-            started: &end.started_at,
-            finished: &end.finished_at,
-            revision: &end.revision,
-            message: &end.message,
-        }
+impl<'a> WireFact<'a> {
+    fn of(fact: &'a Fact) -> Self {
+        Self { id: fact.id.0, body: Body(&fact.body) }
     }
 
-    fn owned(&self) -> Arc<OperationEnd> {
-        Arc::new(OperationEnd {
-            phase: self.phase.to_owned(),
-            started_at: self.started.to_owned(),
-            finished_at: self.finished.to_owned(),
-            revision: self.revision.to_owned(),
-            message: self.message.to_owned(),
-        })
+    /// Copied: a fact may be kept for long after the message is gone.
+    fn owned(&self) -> Fact {
+        Fact { id: Digest(self.id), body: Bytes::copy_from_slice(self.body.0) }
     }
 }
 
@@ -92,43 +78,43 @@ impl<'de: 'a, 'a> Deserialize<'de> for Body<'a> {
     }
 }
 
-/// A list that ends at a bound: five empty texts take six bytes on the wire and a hundred in memory.
+/// A list that ends at a bound: an empty one takes a few bytes on the wire and many times as many in memory.
 #[derive(Default)]
-struct Ends<'a>(Vec<End<'a>>);
+struct Facts<'a>(Vec<WireFact<'a>>);
 
-impl Ends<'_> {
+impl Facts<'_> {
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 }
 
-impl Serialize for Ends<'_> {
+impl Serialize for Facts<'_> {
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         to.collect_seq(&self.0)
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Ends<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for Facts<'a> {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         struct Some<'a>(std::marker::PhantomData<&'a ()>);
         impl<'de: 'a, 'a> Visitor<'de> for Some<'a> {
-            type Value = Ends<'a>;
+            type Value = Facts<'a>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                write!(f, "at most {MAX_ENDS} ends")
+                write!(f, "at most {MAX_FACTS} facts")
             }
 
-            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Ends<'a>, A::Error> {
-                let mut ends = Vec::new();
-                while ends.len() < MAX_ENDS {
+            fn visit_seq<A: SeqAccess<'de>>(self, mut all: A) -> Result<Facts<'a>, A::Error> {
+                let mut facts = Vec::new();
+                while facts.len() < MAX_FACTS {
                     match all.next_element()? {
-                        Option::Some(end) => ends.push(end),
-                        None => return Ok(Ends(ends)),
+                        Option::Some(fact) => facts.push(fact),
+                        None => return Ok(Facts(facts)),
                     }
                 }
                 match all.next_element::<IgnoredAny>()? {
-                    Option::Some(_) => Err(serde::de::Error::invalid_length(MAX_ENDS + 1, &self)),
-                    None => Ok(Ends(ends)),
+                    Option::Some(_) => Err(serde::de::Error::invalid_length(MAX_FACTS + 1, &self)),
+                    None => Ok(Facts(facts)),
                 }
             }
         }
@@ -148,8 +134,8 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, EncodeError> {
         version: message.version.0,
         observed: message.observed.as_millisecond(),
         trace: message.trace,
-        operation: message.operation.as_deref().map(End::of),
-        ends: Ends(message.ends.iter().map(|end| End::of(end)).collect()),
+        fact: message.fact.as_ref().map(WireFact::of),
+        coalesced: Facts(message.coalesced.iter().map(WireFact::of).collect()),
         entity: about.and_then(|about| match about.entity {
             Entity::Application => None,
             Entity::Resource(id) => Some(id.0),
@@ -217,8 +203,8 @@ fn message(wire: &Wire<'_>, bytes: &Bytes) -> Result<Message, DecodeError> {
         version: Version(wire.version),
         observed: Timestamp::from_millisecond(wire.observed).map_err(|_| garbage("its time is no time"))?,
         trace: wire.trace,
-        operation: wire.operation.as_ref().map(End::owned),
-        ends: wire.ends.0.iter().map(End::owned).collect(),
+        fact: wire.fact.as_ref().map(WireFact::owned),
+        coalesced: wire.coalesced.0.iter().map(WireFact::owned).collect(),
         payload,
     })
 }

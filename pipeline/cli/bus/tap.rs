@@ -146,8 +146,8 @@ mod tests {
             version: Version(42),
             observed: AT.parse().unwrap(),
             trace: 0xab,
-            operation: None,
-            ends: Vec::new(),
+            fact: None,
+            coalesced: Vec::new(),
             payload,
         }
     }

@@ -1,12 +1,11 @@
 //! One thing that happened to one application.
 
 use std::fmt;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use jiff::Timestamp;
 
-use crate::{Digest, Hasher, Key, Uid};
+use crate::{Fact, Key, Uid};
 
 /// `metadata.resourceVersion` as a number, and in its highest byte the era that it is of; comparable within one cluster.
 /// 0 means unknown.
@@ -85,54 +84,6 @@ pub enum Cause {
     Owed,
 }
 
-/// The end of an operation, kept when the event that carried it could not be queued: state may coalesce,
-/// an operation's end may not get lost.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationEnd {
-    /// `status.operationState.phase`.
-    pub phase: String,
-    /// `status.operationState.startedAt`, as written.
-    pub started_at: String,
-    /// `status.operationState.finishedAt`, as written; never empty.
-    pub finished_at: String,
-    /// `status.operationState.syncResult.revision`, possibly empty.
-    pub revision: String,
-    /// At most 1 kB of `status.operationState.message`, redacted before it was cut, as all texts here are.
-    pub message: String,
-}
-
-impl OperationEnd {
-    /// Of start, end and phase: tells one operation's end from another's, and is what
-    /// [`Record::operation`](crate::Record::operation) holds of the last one that was told.
-    #[must_use]
-    pub fn digest(&self) -> Digest {
-        let mut hasher = Hasher::default();
-        for part in [&self.started_at, &self.finished_at, &self.phase] {
-            hasher.write(part.as_bytes());
-        }
-        hasher.finish()
-    }
-
-    /// Whether both tell of the same end of the same operation.
-    #[must_use]
-    pub fn is_same(&self, other: &Self) -> bool {
-        self.started_at == other.started_at
-            && self.finished_at == other.finished_at
-            && self.phase == other.phase
-    }
-
-    /// Bytes this summary is charged with.
-    #[must_use]
-    pub fn size(&self) -> usize {
-        size_of::<Self>()
-            + self.phase.len()
-            + self.started_at.len()
-            + self.finished_at.len()
-            + self.revision.len()
-            + self.message.len()
-    }
-}
-
 /// One observed change of one application, as it travels from a source through a lane to the enrichment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
@@ -148,10 +99,10 @@ pub struct Event {
     pub cause: Cause,
     /// When the runtime saw it.
     pub observed: Timestamp,
-    /// The end of the operation that this state shows, if it shows one.
-    pub operation: Option<Arc<OperationEnd>>,
-    /// Ends of operations whose own events were coalesced into this one, oldest first.
-    pub coalesced_ends: Vec<Arc<OperationEnd>>,
+    /// The fact that this state shows, if it shows one.
+    pub fact: Option<Fact>,
+    /// Facts of states that were coalesced into this one, oldest first.
+    pub coalesced: Vec<Fact>,
     /// W3C trace id of the event's life.
     pub trace: u128,
 }
@@ -177,8 +128,7 @@ impl Event {
     pub fn size(&self) -> usize {
         size_of::<Self>()
             + self.body().map_or(0, Bytes::len)
-            + self.operation.as_ref().map_or(0, |end| end.size())
-            + self.coalesced_ends.iter().map(|end| end.size()).sum::<usize>()
+            + self.fact.iter().chain(&self.coalesced).map(Fact::size).sum::<usize>()
     }
 }
 

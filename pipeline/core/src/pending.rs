@@ -1,14 +1,12 @@
 //! What of a key must outlive the process.
 
-use std::sync::Arc;
-
-use crate::{OperationEnd, Uid, Version};
+use crate::{Fact, Uid, Version};
 
 /// What of a key is unreported and cannot be read again from the cluster: it must outlive the process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Pending {
-    /// Ends of operations, oldest first: the life, the state that showed it, the end.
-    pub ends: Vec<(Uid, Version, Arc<OperationEnd>)>,
+    /// Facts, oldest first: the life, the state that showed it, the fact.
+    pub facts: Vec<(Uid, Version, Fact)>,
     /// Lives that are over, and their last known state, oldest first.
     pub gone: Vec<(Uid, Version)>,
 }
@@ -17,8 +15,8 @@ impl Pending {
     /// The latest life that it tells of.
     #[must_use]
     pub fn latest(&self) -> Option<&Uid> {
-        let ends = self.ends.iter().map(|(uid, version, _)| (version, uid));
-        let lives = ends.chain(self.gone.iter().map(|(uid, version)| (version, uid)));
+        let facts = self.facts.iter().map(|(uid, version, _)| (version, uid));
+        let lives = facts.chain(self.gone.iter().map(|(uid, version)| (version, uid)));
         lives.max_by_key(|(version, _)| **version).map(|(_, uid)| uid)
     }
 }

@@ -3,9 +3,7 @@
 //! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
-use std::borrow::Borrow;
-
-use crate::{Digest, Entity, EntityId, OperationEnd, Report, Shows, Uid, Version};
+use crate::{Digest, Entity, EntityId, Fact, Report, Uid, Version};
 
 pub use sent::Sent;
 
@@ -112,8 +110,8 @@ pub struct Record {
     pub sections: Option<Sections>,
     /// Last acknowledged health was `Healthy`; moves together with `sections`.
     pub healthy: bool,
-    /// Of the last acknowledged operation's start, end and phase.
-    pub operation: Digest,
+    /// The fact that was acknowledged last.
+    pub fact: Digest,
     /// Of the last acknowledged report of the application itself.
     pub content: Digest,
     /// How many reports of the application itself were acknowledged.
@@ -151,8 +149,8 @@ pub struct Settle {
     pub sections: Sections,
     /// Whether health was `Healthy`.
     pub healthy: bool,
-    /// Of the operation's start, end and phase.
-    pub operation: Digest,
+    /// The fact that the state shows.
+    pub fact: Digest,
     /// Whether the application's own report lacked a fact.
     pub owed: bool,
     /// Decisions of resources whose report would have equalled its predecessor and was not sent, with
@@ -176,7 +174,7 @@ impl Record {
             version: Version(0),
             sections: None,
             healthy: false,
-            operation: Digest::NONE,
+            fact: Digest::NONE,
             content: Digest::NONE,
             counter: 0,
             owed: false,
@@ -272,14 +270,14 @@ impl Record {
                 record.content = report.content;
                 record.counter = record.counter.saturating_add(1);
                 record.owed = report.owed;
-                // An end that no state shows any more is not what the receiver should hold last.
-                record.unsure = matches!(report.shows, Shows::End(_));
+                // A fact that no state shows any more is not what the receiver should hold last.
+                record.unsure = report.fact.is_some();
                 record.unanswered = Unanswered::default();
                 // Until the round is settled the receiver holds a state whose sections are not known: whatever
                 // comes next is looked at, also a return to what was settled before.
                 record.sections = record.sections.map(|_| Sections::UNSETTLED);
-                if let Shows::End(operation) = report.shows {
-                    record.operation = operation;
+                if let Some(fact) = report.fact {
+                    record.fact = fact;
                 }
             }
             Entity::Resource(id) => {
@@ -305,7 +303,7 @@ impl Record {
         record.version = record.version.max(settle.version);
         record.sections = Some(settle.sections);
         record.healthy = settle.healthy;
-        record.operation = settle.operation;
+        record.fact = settle.fact;
         record.owed = settle.owed;
         record.stub = settle.stub.clone();
         for &(id, decision, owed) in &settle.unsent {
@@ -340,25 +338,19 @@ impl Record {
         self
     }
 
-    /// Of `ends` of one life's operations those that `record`, what is remembered of that life, does not say to be told;
-    /// oldest first.
+    /// Of `facts` of one life those that `record`, what is remembered of that life, does not say to be told.
     ///
-    /// A record knows the one that was told last. Others may have been told before it or not: a read may show an
-    /// operation before the watch shows the end of an earlier one. What was told and is followed, the ledger keeps apart.
-    #[must_use]
-    pub fn untold<E: Borrow<OperationEnd>>(record: Option<&Self>, mut ends: Vec<E>) -> Vec<E> {
-        // Of what was folded together twice the order is lost; these times are written alike.
-        ends.sort_by(|a, b| a.borrow().finished_at.cmp(&b.borrow().finished_at));
-        if let Some(record) = record {
-            ends.retain(|end| !record.told_last(end.borrow()));
-        }
-        ends
+    /// A record knows the one that was told last. Others may have been told before it or not: a read may show a later one
+    /// before the watch shows an earlier one. What was told and is followed, the ledger keeps apart.
+    pub fn untold<'f>(record: Option<&Self>, facts: &'f [Fact]) -> impl Iterator<Item = &'f Fact> + use<'f> {
+        let last = record.map_or(Digest::NONE, |record| record.fact);
+        facts.iter().filter(move |fact| last.is_none() || fact.id != last)
     }
 
-    /// Whether this is the end of an operation that was told last.
+    /// Whether this is the fact that was told last.
     #[must_use]
-    pub fn told_last(&self, end: &OperationEnd) -> bool {
-        !self.operation.is_none() && end.digest() == self.operation
+    pub fn told_last(&self, fact: &Fact) -> bool {
+        !self.fact.is_none() && fact.id == self.fact
     }
 
     fn row(&mut self, id: EntityId) -> &mut ResourceRow {

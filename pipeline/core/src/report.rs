@@ -45,18 +45,6 @@ impl ReportKind {
     }
 }
 
-/// What a report shows that the reported state has no longer.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub enum Shows {
-    /// Nothing: the state as it is.
-    #[default]
-    Nothing,
-    /// The end of an operation, by the digest of its start, end and phase. It happens once. An acknowledgement moves
-    /// [`Record::operation`](crate::Record::operation) to it at once, so that a round that is cut off goes on with
-    /// later ends.
-    End(Digest),
-}
-
 /// One report, redacted and encoded: nothing changes it on its way out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Report {
@@ -78,8 +66,10 @@ pub struct Report {
     pub owed: bool,
     /// Its acknowledgement ends the application's record: it reports a deletion.
     pub ends: bool,
-    /// What it shows beside the state.
-    pub shows: Shows,
+    /// The fact that it tells and that the reported state does not show any more. It is told once: an acknowledgement
+    /// moves [`Record::fact`](crate::Record::fact) to it at once, so that a round that is cut off goes on with later
+    /// ones.
+    pub fact: Option<Digest>,
     /// The payload: the JSON text that stands under `data` in the platform's wire format.
     pub body: Bytes,
     /// W3C trace id of the event's life.

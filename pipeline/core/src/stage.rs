@@ -13,7 +13,7 @@ use tokio::sync::mpsc;
 
 use crate::{
     ApplicationDigest, Compared, Digest, Entity, Event, Key, Record, Report, Room, Samples, Settle,
-    ShardDigest, Shows, Shutdown, StageError, Uid, Version,
+    ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -219,16 +219,15 @@ impl Shipment {
     ///
     /// What happens once has a key that depends neither on content nor on what was acknowledged before, so that it
     /// is the same in every telling: the end of a life ([`Report::ends`]), whether its last state was watched or
-    /// nothing but its record tells of it, that of the ledger's id, the sink and the uid; the end of an operation
-    /// that the newest state has no longer ([`Shows::End`]), that of these and the operation's digest. Every other
-    /// key is as [`idempotency_key`] says.
+    /// nothing but its record tells of it, that of the ledger's id, the sink and the uid; a fact that the newest state
+    /// does not show any more ([`Report::fact`]), that of these and the fact's id. Every other key is as [`idempotency_key`] says.
     #[must_use]
     pub fn new(report: Report, ledger: &str, sink: &str, counter: u32) -> Self {
         let uid = &report.uid;
-        let key = match report.shows {
+        let key = match report.fact {
             _ if report.ends => key_of(&[ledger, sink, uid, "end"]),
-            Shows::End(Digest(end)) => key_of(&[ledger, sink, uid, "operation", &format!("{end:016x}")]),
-            Shows::Nothing => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
+            Some(Digest(fact)) => key_of(&[ledger, sink, uid, "fact", &format!("{fact:016x}")]),
+            None => idempotency_key(ledger, sink, uid, report.entity, counter, report.content),
         };
         Self { report, idempotency_key: key.into(), epoch: None }
     }

@@ -39,7 +39,7 @@ fn child() {
 
 fn spawn_child(path: &Path, abort: bool) -> std::process::Child {
     let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args(["--exact", "ledger::crash_tests::child", "--nocapture"]).env("LEDGER_CHILD", path);
+    command.args(["--exact", "crash_tests::child", "--nocapture"]).env("LEDGER_CHILD", path);
     if abort {
         command.env("LEDGER_ABORT", "1");
     }
@@ -110,7 +110,7 @@ fn a_kill_forgets_no_report_that_was_on_its_way() {
     let mut known = 0;
     for _ in 0..5 {
         let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "ledger::crash_tests::child", "--nocapture"]);
+        command.args(["--exact", "crash_tests::child", "--nocapture"]);
         command.env("LEDGER_CHILD", &path).env("LEDGER_SENDING", "1");
         let mut child = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);

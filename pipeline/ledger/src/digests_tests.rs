@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use pipeline_core::{EntityId, Report, ReportKind, Settle, Shipment, Shows, Version};
+use pipeline_core::{EntityId, Report, ReportKind, Settle, Shipment, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -20,7 +20,7 @@ pub(crate) fn report(n: usize, uid: &str, entity: Entity, content: u64) -> Repor
         content: Digest(content),
         owed: false,
         ends: false,
-        shows: Shows::default(),
+        fact: None,
         body: Bytes::new(),
         trace: 0,
     }
@@ -116,7 +116,7 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
         version: Version(1),
         sections: pipeline_core::Sections::default(),
         healthy: true,
-        operation: Digest(1),
+        fact: Digest(1),
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),

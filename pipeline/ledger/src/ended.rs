@@ -7,9 +7,8 @@
 
 use std::collections::{HashSet, VecDeque};
 use std::hash::Hash;
-use std::sync::Arc;
 
-use pipeline_core::{Change, Digest, Event, Key, Names, OperationEnd, Pending, Record, Short, Uid};
+use pipeline_core::{Change, Digest, Event, Fact, Key, Names, Pending, Record, Short, Uid};
 
 use super::state::State;
 use super::tables::Table;
@@ -59,22 +58,22 @@ impl Ledger {
             return Some(Event {
                 uid: other.uid.clone(),
                 change: Change::Deleted { body: None },
-                operation: None,
-                coalesced_ends: Vec::new(),
+                fact: None,
+                coalesced: Vec::new(),
                 ..event.clone()
             });
         }
-        let is_told = |end: &Arc<OperationEnd>| {
-            let digest = end.digest();
+        let is_told = |end: &Fact| {
+            let digest = end.id;
             self.inner.shared.lock().ended.ends.has(&(key, uid, digest))
                 || self.was_told_before(key, uid, digest)
         };
-        let told: Vec<bool> = event.coalesced_ends.iter().map(is_told).collect();
+        let told: Vec<bool> = event.coalesced.iter().map(is_told).collect();
         if !told.contains(&true) {
             return None;
         }
-        let ends = event.coalesced_ends.iter().zip(told).filter(|(_, told)| !told);
-        Some(Event { coalesced_ends: ends.map(|(end, _)| end.clone()).collect(), ..event.clone() })
+        let ends = event.coalesced.iter().zip(told).filter(|(_, told)| !told);
+        Some(Event { coalesced: ends.map(|(end, _)| end.clone()).collect(), ..event.clone() })
     }
 
     fn was_told_before(&self, key: &Key, uid: &Uid, operation: Digest) -> bool {
@@ -112,12 +111,10 @@ impl Ended {
     /// What of `pending` is still to be kept.
     pub(super) fn without(&self, key: &Key, mut pending: Pending) -> Option<Pending> {
         let over = |uid: &Uid| self.lives.has(&(key, uid));
-        let told = |uid: &Uid, end: &Arc<OperationEnd>| {
-            !self.ends.all.is_empty() && self.ends.has(&(key, uid, end.digest()))
-        };
-        pending.ends.retain(|(uid, _, end)| !over(uid) && !told(uid, end));
+        let told = |uid: &Uid, end: &Fact| !self.ends.all.is_empty() && self.ends.has(&(key, uid, end.id));
+        pending.facts.retain(|(uid, _, end)| !over(uid) && !told(uid, end));
         pending.gone.retain(|(uid, _)| !over(uid));
-        (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
+        (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
     }
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment, Shows, Stub, Version};
+use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment, Stub, Version};
 
 use super::*;
 use crate::digests::tests::report;
@@ -13,31 +13,25 @@ use crate::simulated::Disk;
 use crate::tests::{key, open, slow};
 use crate::{LedgerOptions, Origin};
 
-type End = (Uid, Version, Arc<OperationEnd>);
+type End = (Uid, Version, Fact);
 
 fn end(uid: &str, n: u64) -> End {
-    let end = OperationEnd {
-        phase: "Succeeded".to_owned(),
-        started_at: "2026-01-01T00:00:00Z".to_owned(),
-        finished_at: format!("2026-01-01T00:00:00.{n:06}Z"),
-        revision: String::new(),
-        message: String::new(),
-    };
-    (uid.into(), Version(n), Arc::new(end))
+    let end = Fact { id: Digest(n), body: "done".into() };
+    (uid.into(), Version(n), end)
 }
 
 fn pending(ends: &[End], gone: &[(&str, u64)]) -> Option<Pending> {
     let gone = gone.iter().map(|(uid, version)| ((*uid).into(), Version(*version))).collect();
-    Some(Pending { ends: ends.to_vec(), gone })
+    Some(Pending { facts: ends.to_vec(), gone })
 }
 
-fn settle(uid: &str, operation: Digest) -> Settle {
+fn settle(uid: &str, fact: Digest) -> Settle {
     Settle {
         uid: uid.into(),
         version: Version(9),
         sections: Sections { spec: Digest(1), ..Sections::default() },
         healthy: true,
-        operation,
+        fact,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
@@ -54,16 +48,16 @@ fn a_settled_round_strikes_what_it_told_and_nothing_else() {
     let ledger = Ledger::memory();
     let ends = [end("a", 1), end("b", 1), end("b", 2), end("b", 3), end("b", 4)];
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])));
-    ledger.settle(&key(1), &settle("b", ends[3].2.digest()), &[ends[1].2.clone(), ends[2].2.clone()]);
+    ledger.settle(&key(1), &settle("b", ends[3].2.id), &[ends[1].2.clone(), ends[2].2.clone()]);
     let left = pending(&[ends[0].clone(), ends[4].clone()], &[("a", 1)]).unwrap();
     assert_eq!(ledger.journaled(), [(key(1), left.clone())]);
-    let expected = Record::settle(None, &settle("b", ends[3].2.digest()));
+    let expected = Record::settle(None, &settle("b", ends[3].2.id));
     assert_eq!(ledger.get(&key(1)), Some(expected));
 
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])), "the lane has not heard of it yet");
     assert_eq!(ledger.journaled(), [(key(1), left)]);
     assert!(ledger.journal(&key(2), pending(&ends[1..3], &[])), "of another application");
-    assert_eq!(ledger.journaled()[1].1.ends.len(), 2);
+    assert_eq!(ledger.journaled()[1].1.facts.len(), 2);
     assert!(ledger.journal(&key(1), pending(&ends[1..3], &[])));
     assert_eq!(ledger.journaled().len(), 1, "nothing of it is left");
     ledger.settle(&key(2), &settle("b", Digest::NONE), &[ends[1].2.clone(), ends[2].2.clone()]);
@@ -98,7 +92,7 @@ fn the_end_of_a_life_strikes_what_is_journaled_of_it_until_it_is_back() {
 
 fn tells(uid: &str, end: &End) -> Report {
     let content = end.1.0;
-    Report { shows: Shows::End(end.2.digest()), ..report(1, uid, Entity::Application, content) }
+    Report { fact: Some(end.2.id), ..report(1, uid, Entity::Application, content) }
 }
 
 #[test]
@@ -130,7 +124,7 @@ fn a_killed_process_that_lost_its_acknowledgements_left_which_ends_were_told() {
     let left = pending(&[ends[0].clone(), ends[3].clone(), ends[4].clone()], &[]).unwrap();
     let next = Ledger::simulated(&disk);
     assert_eq!(next.journaled(), [(key(1), left.clone())], "of the fourth it is not known");
-    assert_eq!(next.get(&key(1)).unwrap().operation, ends[2].2.digest());
+    assert_eq!(next.get(&key(1)).unwrap().fact, ends[2].2.id);
 
     // A commit of that process strikes them for good.
     assert!(next.commit_simulated());
@@ -184,7 +178,7 @@ fn a_commit_holds_records_and_journal_of_one_moment() {
     let (mut before, mut after) = (0, 0);
     for round in 1..=12 {
         let told = end("a", round);
-        let operation = told.2.digest();
+        let operation = told.2.id;
         for n in 0..ALL {
             assert!(ledger.journal(&key(n), pending(std::slice::from_ref(&told), &[])));
             ledger.acknowledge(&key(n), &report(n, "a", Entity::Application, round));
@@ -205,7 +199,7 @@ fn a_commit_holds_records_and_journal_of_one_moment() {
             assert_eq!(found.origin(), &Origin::Existing);
             let journaled: HashSet<Key> = found.journaled().into_iter().map(|(key, _)| key).collect();
             for n in 0..ALL {
-                let is_told = found.get(&key(n)).unwrap().operation == operation;
+                let is_told = found.get(&key(n)).unwrap().fact == operation;
                 assert_ne!(is_told, journaled.contains(&key(n)), "round {round}: told and kept, or neither");
                 *(if is_told { &mut after } else { &mut before }) += 1;
             }
@@ -266,21 +260,21 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
 fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
     let ledger = Ledger::memory();
     let ends: Vec<_> = (1..=4).map(|n| end("a", n).2).collect();
-    let event = |uid: &str, ends: &[Arc<OperationEnd>]| Event {
+    let event = |uid: &str, ends: &[Fact]| Event {
         key: key(1),
         uid: uid.into(),
         version: Version(7),
         change: pipeline_core::Change::Deleted { body: None },
         cause: pipeline_core::Cause::Read,
         observed: pipeline_core::Timestamp::UNIX_EPOCH,
-        operation: None,
-        coalesced_ends: ends.to_vec(),
+        fact: None,
+        coalesced: ends.to_vec(),
         trace: 5,
     };
     assert!(ledger.without_told(&event("a", &ends), None).is_none(), "nothing was told");
-    ledger.settle(&key(1), &settle("a", ends[2].digest()), &ends[..1]);
+    ledger.settle(&key(1), &settle("a", ends[2].id), &ends[..1]);
     let left = ledger.without_told(&event("a", &ends), None).unwrap();
-    assert_eq!((&left.coalesced_ends[..], left.trace), (&[ends[1].clone(), ends[3].clone()][..], 5));
+    assert_eq!((&left.coalesced[..], left.trace), (&[ends[1].clone(), ends[3].clone()][..], 5));
     assert!(ledger.without_told(&event("b", &ends), None).is_none(), "they are another life's");
     assert!(ledger.without_told(&Event { key: key(2), ..event("a", &ends) }, None).is_none());
 }
@@ -295,15 +289,15 @@ fn a_list_that_ends_a_life_that_was_told_to_be_over_ends_the_one_that_is_known()
         change: Change::Deleted { body: Some(bytes::Bytes::from_static(b"{}")) },
         cause: pipeline_core::Cause::Watch,
         observed: pipeline_core::Timestamp::UNIX_EPOCH,
-        operation: None,
-        coalesced_ends: vec![end("a", 1).2],
+        fact: None,
+        coalesced: vec![end("a", 1).2],
         trace: 5,
     };
     let known = Record::new("b".into());
     assert!(ledger.without_told(&first, Some(&known)).is_none(), "both are over, and nobody knows");
     ledger.acknowledge(&key(1), &last("a"));
     let other = ledger.without_told(&first, Some(&known)).unwrap();
-    assert_eq!((&*other.uid, other.version, other.coalesced_ends.len()), ("b", Version(20), 0));
+    assert_eq!((&*other.uid, other.version, other.coalesced.len()), ("b", Version(20), 0));
     assert!(other.is_deleted() && other.body().is_none(), "what is there of it was the first one's");
     assert!(ledger.without_told(&first, None).is_none());
     assert!(ledger.without_told(&Event { uid: "b".into(), ..first }, Some(&known)).is_none());

@@ -143,7 +143,7 @@ impl Owner {
         bytes.extend(sent.version.0.to_le_bytes());
         put_entity(&mut bytes, sent.entity);
         bytes.extend(sent.counter.to_le_bytes());
-        for digest in [sent.content, sent.decision, sent.operation, sent.unanswered.content] {
+        for digest in [sent.content, sent.decision, sent.fact, sent.unanswered.content] {
             bytes.extend(digest.0.to_le_bytes());
         }
         bytes.extend(sent.unanswered.skipped.to_le_bytes());
@@ -281,7 +281,7 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
         content,
         decision,
         owed,
-        operation,
+        fact: operation,
         told,
         stub,
     };

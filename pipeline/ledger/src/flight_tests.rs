@@ -25,7 +25,7 @@ pub(crate) fn a_note(number: u64, n: usize) -> Note {
         content: Digest::NONE,
         decision: Digest::NONE,
         owed: false,
-        operation: Digest::NONE,
+        fact: Digest::NONE,
         told: Vec::new(),
         stub: Some(Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }),
     };
@@ -66,7 +66,7 @@ prop_compose! {
         let sent = Sent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unanswered: Unanswered { content: Digest(unanswered.0), skipped: unanswered.1 }, content: Digest(content),
-            decision: Digest(decision), owed, operation: Digest(operation), stub,
+            decision: Digest(decision), owed, fact: Digest(operation), stub,
             told: told.into_iter().map(Digest).collect(),
         };
         Note { number, key: Key::new(&namespace, &name).unwrap(), sent }

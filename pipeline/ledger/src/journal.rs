@@ -8,11 +8,8 @@
 //! ```
 //! Numbers and texts are written as in [`super::binary`]; a reason by its label.
 
-use std::sync::Arc;
-
-use pipeline_core::{
-    Digest, Entity, EntityId, OperationEnd, Parked, Pending, Reason, Timestamp, Uid, Version,
-};
+use bytes::Bytes;
+use pipeline_core::{Digest, Entity, EntityId, Fact, Parked, Pending, Reason, Timestamp, Uid, Version};
 
 use super::binary::{PackedError, Reader, put_length, put_text};
 
@@ -21,13 +18,13 @@ const FORMAT: u8 = 1;
 /// Packs what is journaled of one key.
 pub(super) fn encode_pending(pending: &Pending) -> Box<[u8]> {
     let mut out = vec![FORMAT];
-    put_length(&mut out, pending.ends.len());
-    for (uid, version, end) in &pending.ends {
+    put_length(&mut out, pending.facts.len());
+    for (uid, version, fact) in &pending.facts {
         put_text(&mut out, uid);
         out.extend(version.0.to_le_bytes());
-        for text in [&end.phase, &end.started_at, &end.finished_at, &end.revision, &end.message] {
-            put_text(&mut out, text);
-        }
+        out.extend(fact.id.0.to_le_bytes());
+        put_length(&mut out, fact.body.len());
+        out.extend(&fact.body);
     }
     put_length(&mut out, pending.gone.len());
     for (uid, version) in &pending.gone {
@@ -44,15 +41,9 @@ pub(super) fn decode_pending(bytes: &[u8]) -> Result<Pending, PackedError> {
     let mut pending = Pending::default();
     for _ in 0..from.length()? {
         let (uid, version) = from.state()?;
-        let mut text = || Ok::<_, PackedError>(from.text()?.to_owned());
-        let end = OperationEnd {
-            phase: text()?,
-            started_at: text()?,
-            finished_at: text()?,
-            revision: text()?,
-            message: text()?,
-        };
-        pending.ends.push((uid, version, Arc::new(end)));
+        let (id, length) = (Digest(from.u64()?), from.length()?);
+        let body = Bytes::copy_from_slice(from.take(length)?);
+        pending.facts.push((uid, version, Fact { id, body }));
     }
     for _ in 0..from.length()? {
         pending.gone.push(from.state()?);

@@ -5,19 +5,18 @@ use proptest::prelude::*;
 use super::*;
 
 prop_compose! {
-    fn end()(uid in ".{0,40}", version in any::<u64>(), texts in prop::array::uniform5(".{0,20}"))
-        -> (Uid, Version, Arc<OperationEnd>) {
-        let [phase, started_at, finished_at, revision, message] = texts;
-        let end = OperationEnd { phase, started_at, finished_at, revision, message };
-        (uid.into(), Version(version), end.into())
+    fn end()(uid in ".{0,40}", version in any::<u64>(), id in any::<u64>(), body in ".{0,20}")
+        -> (Uid, Version, Fact) {
+        let end = Fact { id: Digest(id), body: body.into() };
+        (uid.into(), Version(version), end)
     }
 }
 
 prop_compose! {
-    fn pending()(ends in prop::collection::vec(end(), 0..9),
+    fn pending()(facts in prop::collection::vec(end(), 0..9),
                  gone in prop::collection::vec((".{0,40}", any::<u64>()), 0..9)) -> Pending {
         let gone = gone.into_iter().map(|(uid, version)| (uid.into(), Version(version))).collect();
-        Pending { ends, gone }
+        Pending { facts, gone }
     }
 }
 

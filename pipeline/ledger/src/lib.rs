@@ -40,7 +40,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Key, OperationEnd, Record, Report, Settle, Shows, Uid};
+use pipeline_core::{ApplicationDigest, Fact, Key, Record, Report, Settle, Uid};
 use tokio::sync::{oneshot, watch};
 
 use bucket::Remote;
@@ -174,7 +174,7 @@ impl Ledger {
             state.life_ended(key, &report.uid)
         } else {
             state.life_goes_on(key, &report.uid);
-            matches!(report.shows, Shows::End(end) if state.told(key, &report.uid, [end]))
+            matches!(report.fact, Some(end) if state.told(key, &report.uid, [end]))
         };
         if let Some(held) = &self.inner.bucket {
             held.acknowledged(key, report);
@@ -190,10 +190,10 @@ impl Ledger {
     /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::settle`] says. The round
     /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
     /// commit, so that no process tells them again.
-    pub fn settle(&self, key: &Key, settle: &Settle, told: &[Arc<OperationEnd>]) {
+    pub fn settle(&self, key: &Key, settle: &Settle, told: &[Fact]) {
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        let ends = told.iter().map(|end| end.digest()).chain([settle.operation]);
+        let ends = told.iter().map(|end| end.id).chain([settle.fact]);
         let struck = state.told(key, &settle.uid, ends);
         let moved = self.change(&mut state, key, |record| Some(Record::settle(record, settle)));
         shared.changed(state, slots(key, moved, struck));

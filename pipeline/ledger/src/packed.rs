@@ -85,7 +85,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
             out.extend(digest.0.to_le_bytes());
         }
     }
-    out.extend(record.operation.0.to_le_bytes());
+    out.extend(record.fact.0.to_le_bytes());
     out.extend(record.content.0.to_le_bytes());
     put_number(&mut out, record.counter.into());
     out.extend(record.reported.to_le_bytes());
@@ -150,7 +150,7 @@ pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
         version,
         sections,
         healthy: flags & HEALTHY != 0,
-        operation,
+        fact: operation,
         content,
         counter,
         owed: flags & OWED != 0,

@@ -58,7 +58,7 @@ prop_compose! {
         resources.sort_by_key(|row| row.id);
         resources.dedup_by_key(|row| row.id);
         Record {
-            uid, version: Version(version), sections, healthy: bits.0, operation: Digest(operation),
+            uid, version: Version(version), sections, healthy: bits.0, fact: Digest(operation),
             content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, floor, resources, stub,
         }
     }
@@ -177,7 +177,7 @@ fn earlier_format_of(record: &Record, format: u8, left: impl Fn(&ResourceRow) ->
     }
     out.extend(record.version.0.to_le_bytes());
     let sections = record.sections.iter().flat_map(|it| [it.spec, it.status, it.operation, it.metadata]);
-    for digest in sections.chain([record.operation, record.content]) {
+    for digest in sections.chain([record.fact, record.content]) {
         out.extend(digest.0.to_le_bytes());
     }
     out.extend(record.counter.to_le_bytes());

@@ -1,11 +1,8 @@
 //! A process that is killed while reports are on their way, and what else must outlive it.
 
 use std::fs;
-use std::sync::Arc;
 
-use pipeline_core::{
-    Digest, Entity, EntityId, OperationEnd, Parked, Pending, Reason, Stub, Timestamp, Version,
-};
+use pipeline_core::{Digest, Entity, EntityId, Fact, Parked, Pending, Reason, Stub, Timestamp, Version};
 
 use super::digests::tests::report;
 use super::hostile_tests::fast_folder;
@@ -208,15 +205,8 @@ fn when_something_was_reported_is_remembered() {
 }
 
 fn pending(message: usize) -> Pending {
-    let text = |text: &str| text.to_owned();
-    let end = OperationEnd {
-        phase: text("Failed"),
-        started_at: text("2026-01-01T00:00:00Z"),
-        finished_at: text("2026-01-01T00:00:09Z"),
-        revision: text("abc"),
-        message: "m".repeat(message),
-    };
-    Pending { ends: vec![(UID.into(), Version(5), Arc::new(end))], gone: vec![("old".into(), Version(3))] }
+    let end = Fact { id: Digest(6), body: "m".repeat(message).into() };
+    Pending { facts: vec![(UID.into(), Version(5), end)], gone: vec![("old".into(), Version(3))] }
 }
 
 fn parked() -> Parked {

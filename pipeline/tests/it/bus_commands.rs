@@ -70,8 +70,8 @@ fn message(name: &str, version: u64, payload: Payload) -> Message {
         version: Version(version),
         observed: Timestamp::now(),
         trace: 0xab,
-        operation: None,
-        ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         payload,
     }
 }

@@ -118,8 +118,8 @@ mod tests {
             change: pipeline_core::Change::Applied { body: "{\"spec\":{}}".into() },
             cause: pipeline_core::Cause::Watch,
             observed: pipeline_core::Timestamp::UNIX_EPOCH,
-            operation: None,
-            coalesced_ends: Vec::new(),
+            fact: None,
+            coalesced: Vec::new(),
             trace: 1,
         };
         let settled = |sections, healthy| Record { sections, healthy, ..Record::new("uid".into()) };

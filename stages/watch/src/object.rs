@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 use std::fmt;
 use std::marker::PhantomData;
-use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
@@ -251,8 +250,8 @@ pub(crate) fn event(
         change,
         cause,
         observed,
-        operation: head.operation.as_ref().and_then(|state| operation_end(state, redactor)).map(Arc::new),
-        coalesced_ends: Vec::new(),
+        fact: head.operation.as_ref().and_then(|state| operation_end(state, redactor)).map(|end| end.fact()),
+        coalesced: Vec::new(),
         trace,
     }
 }
@@ -266,8 +265,8 @@ pub(crate) fn vanished(key: Key, uid: Uid, version: Version, observed: Timestamp
         change: Change::Deleted { body: None },
         cause: Cause::Watch,
         observed,
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace,
     }
 }

@@ -10,9 +10,11 @@ fn with_metadata(metadata: &str) -> String {
     format!(r#"{{"metadata":{metadata},"spec":{{}}}}"#)
 }
 
-fn with_operation(state: &str) -> Option<Arc<OperationEnd>> {
+fn with_operation(state: &str) -> Option<OperationEnd> {
     let identity = r#"{"name":"a","namespace":"argocd","uid":"u1","resourceVersion":"42"}"#;
-    read(&format!(r#"{{"metadata":{identity},"status":{{"operationState":{state}}}}}"#)).operation
+    read(&format!(r#"{{"metadata":{identity},"status":{{"operationState":{state}}}}}"#))
+        .fact
+        .map(|fact| OperationEnd::of(&fact).unwrap())
 }
 
 #[test]
@@ -22,7 +24,7 @@ fn the_body_is_the_text_to_the_byte() {
     assert_eq!(event.body().unwrap(), text.as_bytes());
     assert_eq!((event.key.as_str(), &*event.uid, event.version), ("argocd/a", "u1", Version(42)));
     assert_eq!((event.cause, event.observed, event.trace), (Cause::Watch, Timestamp::UNIX_EPOCH, 7));
-    assert_eq!(event.operation, None);
+    assert_eq!(event.fact, None);
 }
 
 #[test]
@@ -42,7 +44,12 @@ fn wrong_types_beside_the_identity_do_not_matter() {
     ] {
         assert_eq!(read(&with_metadata(metadata)).version, Version(42), "{metadata}");
     }
-    assert_eq!(read(&WHOLE.replace("{\"apiVersion\"", "{\"status\":5,\"apiVersion\"")).operation, None);
+    assert_eq!(
+        read(&WHOLE.replace("{\"apiVersion\"", "{\"status\":5,\"apiVersion\""))
+            .fact
+            .map(|fact| OperationEnd::of(&fact).unwrap()),
+        None
+    );
 }
 
 #[test]
@@ -55,7 +62,7 @@ fn whatever_stands_where_an_object_is_expected_is_passed_over() {
         let inner = read(&format!(r#"{{"metadata":{{{identity}}},"status":{{"operationState":{other}}}}}"#));
         for event in [bare, inner] {
             assert_eq!((event.key.as_str(), event.version), ("argocd/a", Version(42)), "{other}");
-            assert_eq!(event.operation, None, "{other}");
+            assert_eq!(event.fact, None, "{other}");
         }
         let end = with_operation(&format!(r#"{{"syncResult":{other},"finishedAt":"t"}}"#)).unwrap();
         assert_eq!((end.finished_at.as_str(), end.revision.as_str()), ("t", ""), "{other}");
@@ -116,7 +123,7 @@ fn an_operation_has_ended_when_it_says_when() {
         revision: "abc".to_owned(),
         message: "no".to_owned(),
     };
-    assert_eq!(end.as_deref(), Some(&expected));
+    assert_eq!(end.as_ref(), Some(&expected));
     for running in [r#"{"phase":"Running"}"#, r#"{"finishedAt":""}"#, r#"{"finishedAt":null}"#, "7", "[]"] {
         assert_eq!(with_operation(running), None, "{running}");
     }

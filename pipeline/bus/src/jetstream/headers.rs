@@ -45,7 +45,7 @@ fn id(message: &Message) -> Option<String> {
         version => version,
     };
     // What was published before may not have brought these ends along.
-    let ends = message.ends.iter().fold(0, |sum, end| sum ^ end.digest().0);
+    let ends = message.coalesced.iter().fold(0, |sum, end| sum ^ end.id.0);
     let id = match (message.kind(), message.about()) {
         (_, Some(about)) => {
             let entity = match about.entity {
@@ -57,7 +57,7 @@ fn id(message: &Message) -> Option<String> {
         (Kind::Deleted, None) => format!("{uid}:{version}:deleted"),
         _ => format!("{uid}:{version}"),
     };
-    Some(if message.ends.is_empty() { id } else { format!("{id}:{ends:016x}") })
+    Some(if message.coalesced.is_empty() { id } else { format!("{id}:{ends:016x}") })
 }
 
 /// The epoch in which whoever published it began to watch; 0 where that is not said.

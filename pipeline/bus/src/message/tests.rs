@@ -2,14 +2,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-fn end(text: &str) -> OperationEnd {
-    OperationEnd {
-        phase: text.into(),
-        started_at: "2026-01-01T00:00:00Z".into(),
-        finished_at: "2026-01-01T00:00:01Z".into(),
-        revision: String::new(),
-        message: text.repeat(3),
-    }
+fn end(text: &str) -> Fact {
+    Fact { id: Digest::of(text.as_bytes()), body: text.repeat(3).into() }
 }
 
 fn change(body: &'static [u8]) -> Message {
@@ -19,8 +13,8 @@ fn change(body: &'static [u8]) -> Message {
         version: Version(7),
         observed: Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
         trace: 1 << 100,
-        operation: Some(Arc::new(end("Succeeded"))),
-        ends: vec![Arc::new(end("Failed"))],
+        fact: Some(end("Succeeded")),
+        coalesced: vec![end("Failed")],
         payload: Payload::Change { body: Bytes::from_static(body) },
     }
 }
@@ -110,11 +104,11 @@ fn garbage_is_refused_by_what_is_wrong_with_it() {
         decode(&Bytes::from(trailing)).unwrap_err().to_string(),
         "the message is garbage: something stands behind it"
     );
-    let many = serde_json::json!([["", "", "", "", ""]].repeat(MAX_ENDS + 1));
-    let refused = decode(&with(&[("ends", many)]));
+    let many = serde_json::json!(vec![(0, ""); MAX_FACTS + 1]);
+    let refused = decode(&with(&[("coalesced", many)]));
     assert_eq!(refused, Err(DecodeError::Garbage("a field is missing or malformed")));
-    let fit = serde_json::json!([["", "", "", "", ""]].repeat(MAX_ENDS));
-    assert_eq!(decode(&with(&[("ends", fit)])).unwrap().ends.len(), MAX_ENDS);
+    let fit = serde_json::json!(vec![(0, ""); MAX_FACTS]);
+    assert_eq!(decode(&with(&[("coalesced", fit)])).unwrap().coalesced.len(), MAX_FACTS);
 }
 
 #[test]
@@ -160,8 +154,8 @@ fn what_is_beyond_any_real_name_is_not_written() {
     assert_eq!(refused(uid), "a message of the bus has a uid beyond its bound");
     let name = Message { key: Key::new("argocd", &long).unwrap(), ..change(b"") };
     assert_eq!(refused(name), "a message of the bus has a name beyond its bound");
-    let ends = Message { ends: (0..=MAX_ENDS).map(|_| Arc::new(end("x"))).collect(), ..change(b"") };
-    assert_eq!(refused(ends), "a message of the bus has a number of ends beyond its bound");
+    let facts = Message { coalesced: (0..=MAX_FACTS).map(|_| end("x")).collect(), ..change(b"") };
+    assert_eq!(refused(facts), "a message of the bus has a number of facts beyond its bound");
 }
 
 #[test]
@@ -186,12 +180,8 @@ fn text() -> impl Strategy<Value = String> {
     "\\PC{0,40}"
 }
 
-fn ends() -> impl Strategy<Value = Arc<OperationEnd>> {
-    (text(), text(), text(), text(), text()).prop_map(
-        |(phase, started_at, finished_at, revision, message)| {
-            Arc::new(OperationEnd { phase, started_at, finished_at, revision, message })
-        },
-    )
+fn ends() -> impl Strategy<Value = Fact> {
+    (any::<u64>(), text()).prop_map(|(id, text)| Fact { id: Digest(id), body: text.into() })
 }
 
 fn payload() -> impl Strategy<Value = Payload> {
@@ -215,12 +205,12 @@ fn payload() -> impl Strategy<Value = Payload> {
 prop_compose! {
     fn messages()(
         namespace in "[^/]{1,60}", name in "[^/]{1,60}", uid in text(), version in any::<u64>(),
-        observed in 0_i64..4_000_000_000_000, trace in any::<u128>(), operation in proptest::option::of(ends()),
-        ends in proptest::collection::vec(ends(), 0..5), payload in payload(),
+        observed in 0_i64..4_000_000_000_000, trace in any::<u128>(), fact in proptest::option::of(ends()),
+        coalesced in proptest::collection::vec(ends(), 0..5), payload in payload(),
     ) -> Message {
         Message {
             key: Key::new(&namespace, &name).unwrap(), uid: uid.into(), version: Version(version),
-            observed: Timestamp::from_millisecond(observed).unwrap(), trace, operation, ends, payload,
+            observed: Timestamp::from_millisecond(observed).unwrap(), trace, fact, coalesced, payload,
         }
     }
 }

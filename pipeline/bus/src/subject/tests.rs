@@ -1,7 +1,5 @@
-use std::sync::Arc;
-
 use bytes::Bytes;
-use pipeline_core::{Key, OperationEnd, Timestamp};
+use pipeline_core::{Fact, Key, Timestamp};
 use proptest::prelude::*;
 
 use super::super::Payload;
@@ -85,31 +83,23 @@ fn what_nobody_of_us_wrote_is_foreign() {
 
 #[test]
 fn deletions_and_ends_that_were_not_told_are_kept() {
-    let end = |phase: &str| {
-        Arc::new(OperationEnd {
-            phase: phase.into(),
-            started_at: "1".into(),
-            finished_at: "2".into(),
-            revision: String::new(),
-            message: String::new(),
-        })
-    };
+    let end = |phase: &str| Fact { id: Digest::of(phase.as_bytes()), body: Bytes::new() };
     let state = Message {
         key: Key::new("argocd", "shop").unwrap(),
         uid: "u".into(),
         version: Version(7),
         observed: Timestamp::UNIX_EPOCH,
         trace: 0,
-        operation: None,
-        ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         payload: Payload::Change { body: Bytes::new() },
     };
     assert_eq!(Keep::of(&state, None), Keep::Newest);
-    let ended = Message { operation: Some(end("Succeeded")), ..state.clone() };
+    let ended = Message { fact: Some(end("Succeeded")), ..state.clone() };
     assert_eq!(Keep::of(&ended, None), Keep::Each);
-    assert_eq!(Keep::of(&ended, Some(end("Succeeded").digest())), Keep::Newest);
-    assert_eq!(Keep::of(&ended, Some(end("Failed").digest())), Keep::Each);
-    let folded = Message { ends: vec![end("Failed")], ..state.clone() };
+    assert_eq!(Keep::of(&ended, Some(end("Succeeded").id)), Keep::Newest);
+    assert_eq!(Keep::of(&ended, Some(end("Failed").id)), Keep::Each);
+    let folded = Message { coalesced: vec![end("Failed")], ..state.clone() };
     assert_eq!(Keep::of(&folded, None), Keep::Each);
     let gone = Message { payload: Payload::Deleted { body: None }, ..state.clone() };
     assert_eq!(Keep::of(&gone, None), Keep::Each);

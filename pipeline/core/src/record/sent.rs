@@ -32,7 +32,7 @@ pub struct Sent {
     /// Whether the entity's last acknowledged report lacked a fact.
     pub owed: bool,
     /// Of the operation that the last acknowledged report showed; of applications alone.
-    pub operation: Digest,
+    pub fact: Digest,
     /// Ends of operations of which earlier notes say that they were told, the latest last: since the ledger's last
     /// commit, in which they go.
     pub told: Vec<Digest>,
@@ -76,7 +76,7 @@ impl Sent {
             content,
             decision,
             owed,
-            operation: same.map_or(Digest::NONE, |record| record.operation),
+            fact: same.map_or(Digest::NONE, |record| record.fact),
             told: Vec::new(),
             stub: stub.filter(|_| first).cloned(),
         })
@@ -88,7 +88,7 @@ impl Sent {
             return;
         }
         let own = std::mem::take(&mut self.told);
-        let mut told: Vec<Digest> = earlier.told().filter(|end| *end != self.operation).chain(own).collect();
+        let mut told: Vec<Digest> = earlier.told().filter(|end| *end != self.fact).chain(own).collect();
         told.drain(..told.len().saturating_sub(TOLD));
         self.told = told;
         if earlier.first {
@@ -99,7 +99,7 @@ impl Sent {
 
     /// What of the life's operations was told when the report went out.
     pub fn told(&self) -> impl Iterator<Item = Digest> {
-        self.told.iter().copied().chain([self.operation]).filter(|operation| !operation.is_none())
+        self.told.iter().copied().chain([self.fact]).filter(|fact| !fact.is_none())
     }
 }
 
@@ -146,8 +146,8 @@ impl Record {
                 record.unsure = true;
                 record.unanswered = sent.unanswered;
                 // A settled round moves the operation, and no counter.
-                let lost = (record.content, record.operation) != (sent.content, sent.operation);
-                record.operation = sent.operation;
+                let lost = (record.content, record.fact) != (sent.content, sent.fact);
+                record.fact = sent.fact;
                 if behind {
                     (record.counter, record.content, record.owed) = (sent.counter, sent.content, sent.owed);
                 }

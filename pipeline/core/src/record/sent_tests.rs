@@ -1,8 +1,8 @@
 //! Reports on their way: what a killed process knows of them at its next start.
 
 use super::*;
+use crate::EntityId;
 use crate::record::tests::report;
-use crate::{EntityId, Shows};
 
 const RESOURCE: Entity = Entity::Resource(EntityId(9));
 
@@ -119,7 +119,7 @@ fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
     let (mut live, mut notes) = (None, Vec::new());
     for operation in 1..=4 {
         let report =
-            Report { shows: Shows::End(Digest(operation)), ..report("a", 5, Entity::Application, operation) };
+            Report { fact: Some(Digest(operation)), ..report("a", 5, Entity::Application, operation) };
         notes.extend(Sent::new(live.as_ref(), &report, None));
         live = Record::acknowledge(Record::sending(live, &report, None), &report);
     }
@@ -136,7 +136,7 @@ fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
     let other = both(newest.clone(), Sent { uid: "b".into(), ..notes[0].clone() });
     assert_eq!(other.told().count(), 0, "they are another life's");
     let many =
-        (0..1000).fold(newest, |sent, n| both(sent, Sent { operation: Digest(100 + n), ..notes[3].clone() }));
+        (0..1000).fold(newest, |sent, n| both(sent, Sent { fact: Digest(100 + n), ..notes[3].clone() }));
     assert_eq!((many.told().count(), many.told().last()), (TOLD + 1, Some(Digest(1099))));
 }
 

@@ -14,7 +14,7 @@ pub(super) fn report(uid: &str, version: u64, entity: Entity, content: u64) -> R
         content: Digest(content),
         owed: false,
         ends: false,
-        shows: Shows::Nothing,
+        fact: None,
         body: Bytes::new(),
         trace: 0,
     }
@@ -26,7 +26,7 @@ fn settle(uid: &str, version: u64, present: &[u64]) -> Settle {
         version: Version(version),
         sections: Sections::default(),
         healthy: true,
-        operation: Digest(7),
+        fact: Digest(7),
         owed: false,
         unsent: Vec::new(),
         present: present.iter().copied().map(EntityId).collect(),
@@ -117,12 +117,12 @@ fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
 
 #[test]
 fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
-    let showing = |shows| Report { shows, ..report("a", 5, Entity::Application, 1) };
-    let record = Record::acknowledge(None, &showing(Shows::End(Digest(3)))).unwrap();
-    assert_eq!(record.operation, Digest(3));
-    let record = Record::acknowledge(Some(record), &showing(Shows::Nothing)).unwrap();
-    assert_eq!(record.operation, Digest(3), "only a settled round forgets it");
-    assert_eq!(Record::settle(Some(record), &settle("a", 5, &[])).operation, Digest(7));
+    let showing = |fact| Report { fact, ..report("a", 5, Entity::Application, 1) };
+    let record = Record::acknowledge(None, &showing(Some(Digest(3)))).unwrap();
+    assert_eq!(record.fact, Digest(3));
+    let record = Record::acknowledge(Some(record), &showing(None)).unwrap();
+    assert_eq!(record.fact, Digest(3), "only a settled round forgets it");
+    assert_eq!(Record::settle(Some(record), &settle("a", 5, &[])).fact, Digest(7));
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn what_happens_once_has_one_key() {
     let end = |content| Report { ends: true, ..of(content) };
     assert_eq!(key(&end(1), 0), key(&end(2), 7), "the end of a life");
     assert_ne!(key(&end(1), 0), key(&Report { uid: "b".into(), ..end(1) }, 0));
-    let operation = |digest, content| Report { shows: Shows::End(Digest(digest)), ..of(content) };
+    let operation = |digest, content| Report { fact: Some(Digest(digest)), ..of(content) };
     assert_eq!(key(&operation(3, 1), 0), key(&operation(3, 2), 7), "the end of an operation");
     assert_ne!(key(&operation(3, 1), 0), key(&operation(4, 1), 0));
     let state = of(1);
@@ -188,31 +188,23 @@ fn between_a_report_and_its_round_no_state_counts_as_reported() {
     );
 }
 
-fn end(second: u32) -> OperationEnd {
-    OperationEnd {
-        phase: "Succeeded".into(),
-        started_at: "2026-11-21T11:30:00Z".into(),
-        finished_at: format!("2026-11-21T11:30:{second:02}Z"),
-        revision: String::new(),
-        message: String::new(),
-    }
+fn end(second: u64) -> Fact {
+    Fact { id: Digest(second), body: Bytes::new() }
 }
 
 #[test]
-fn ends_are_told_in_the_order_in_which_they_ended_but_for_the_one_that_was_told_last() {
+fn facts_are_told_but_for_the_one_that_was_told_last() {
     let (third, second, first) = (end(3), end(2), end(1));
-    let untold = |record: Option<&Record>| Record::untold(record, vec![&third, &first, &second]);
+    let all = [first.clone(), second.clone(), third.clone()];
+    let untold = |record: Option<&Record>| Record::untold(record, &all).collect::<Vec<_>>();
     assert_eq!(untold(None), [&first, &second, &third]);
     let begun = Record::new("a".into());
     assert_eq!(untold(Some(&begun)), [&first, &second, &third]);
-    let shows = |end: &OperationEnd| Report {
-        shows: Shows::End(end.digest()),
-        ..report("a", 5, Entity::Application, 1)
-    };
+    let shows = |end: &Fact| Report { fact: Some(end.id), ..report("a", 5, Entity::Application, 1) };
     // A read may have shown the second before the watch showed the first, whatever came of the round that told it.
     let told = Record::acknowledge(Some(begun.clone()), &shows(&second)).unwrap();
     assert_eq!(untold(Some(&told)), [&first, &third]);
-    let settled = Settle { operation: second.digest(), ..settle("a", 5, &[]) };
+    let settled = Settle { fact: second.id, ..settle("a", 5, &[]) };
     assert_eq!(untold(Some(&Record::settle(None, &settled))), [&first, &third]);
     let other = Record::acknowledge(Some(begun), &shows(&end(9))).unwrap();
     assert_eq!(untold(Some(&other)), [&first, &second, &third]);
@@ -222,13 +214,13 @@ fn ends_are_told_in_the_order_in_which_they_ended_but_for_the_one_that_was_told_
 fn a_round_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
     let second = end(2);
     let sections = Sections { spec: Digest(1), ..Sections::default() };
-    let state = Settle { sections, operation: second.digest(), ..settle("a", 5, &[]) };
+    let state = Settle { sections, fact: second.id, ..settle("a", 5, &[]) };
     let committed =
         Record::settle(Record::acknowledge(None, &report("a", 2, Entity::Application, 1)), &state);
-    let told = Report { shows: Shows::End(end(3).digest()), ..report("a", 8, Entity::Application, 2) };
+    let told = Report { fact: Some(end(3).id), ..report("a", 8, Entity::Application, 2) };
     let cut = Record::acknowledge(Some(committed.clone()), &told).unwrap();
     let noted = Sent::new(Some(&cut), &report("a", 8, Entity::Application, 3), None).unwrap();
     let resumed = Record::resume(Some(committed), &noted).unwrap();
     assert_eq!((resumed.sections, resumed.version), (Some(Sections::UNSETTLED), Version(5)));
-    assert_eq!((resumed.operation, resumed.is_settled()), (end(3).digest(), false));
+    assert_eq!((resumed.fact, resumed.is_settled()), (end(3).id, false));
 }

@@ -5,9 +5,8 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Pending, Timestamp, Uid, Version};
+use pipeline_core::{Cause, Change, Event, Fact, Key, Pending, Timestamp, Uid, Version};
 
-use super::end::End;
 use super::pending::Gathered;
 
 /// Summaries and deletions kept for one key.
@@ -34,7 +33,22 @@ pub(super) struct Mark {
     /// The life whose end was shown last: nothing more will be shown of it.
     shown_over: Option<Uid>,
     gone: Vec<(Uid, Version)>,
-    ends: Vec<End>,
+    facts: Vec<Kept>,
+}
+
+/// A fact, and the state that showed it.
+#[derive(Debug, Clone)]
+struct Kept {
+    uid: Uid,
+    version: Version,
+    fact: Fact,
+}
+
+impl Kept {
+    /// Whether both are the same fact of the same life.
+    fn is_same(&self, other: &Self) -> bool {
+        self.uid == other.uid && self.fact.is_same(&other.fact)
+    }
 }
 
 /// What a read that found nothing makes of a mark.
@@ -68,7 +82,7 @@ impl Mark {
             trace: 0,
             shown_over: None,
             gone: Vec::new(),
-            ends: Vec::new(),
+            facts: Vec::new(),
         }
     }
 
@@ -91,7 +105,7 @@ impl Mark {
         for (uid, version) in pending.gone {
             dropped += mark.delete(uid, version);
         }
-        for (uid, version, end) in pending.ends {
+        for (uid, version, end) in pending.facts {
             if !mark.is_over(&uid) {
                 dropped += mark.advance(&uid, version);
             }
@@ -110,8 +124,8 @@ impl Mark {
 
     /// Adds what must outlive the process, the newest first.
     pub(super) fn gather(&self, pending: &mut Gathered) {
-        for kept in self.ends.iter().rev() {
-            pending.end(&kept.uid, kept.version, &kept.unpacked());
+        for kept in self.facts.iter().rev() {
+            pending.fact(&kept.uid, kept.version, &kept.fact);
         }
         for (uid, version) in self.gone.iter().rev() {
             pending.over(uid, *version);
@@ -126,7 +140,7 @@ impl Mark {
 
     /// Folds an event in. `known` is the end that the newest queued state shows: it needs no summary.
     /// `spare` bytes may be used for summaries. Returns how many things had to be given up.
-    pub(super) fn note(&mut self, event: &Event, known: Option<&OperationEnd>, spare: u64) -> u64 {
+    pub(super) fn note(&mut self, event: &Event, known: Option<&Fact>, spare: u64) -> u64 {
         let mut dropped = 0;
         self.cause = Cause::Read;
         self.owed |= event.cause == Cause::Owed;
@@ -137,7 +151,7 @@ impl Mark {
             dropped += self.delete(event.uid.clone(), event.version);
         }
         let mut left = spare;
-        for end in event.coalesced_ends.iter().chain(&event.operation) {
+        for end in event.coalesced.iter().chain(&event.fact) {
             if known.is_some_and(|known| known.is_same(end)) {
                 continue;
             }
@@ -181,24 +195,24 @@ impl Mark {
         u64::from(full)
     }
 
-    fn keep(&mut self, uid: &Uid, version: Version, end: &OperationEnd, left: &mut u64) -> u64 {
-        if self.ends.iter().any(|kept| kept.uid == *uid && kept.is(end)) {
+    fn keep(&mut self, uid: &Uid, version: Version, end: &Fact, left: &mut u64) -> u64 {
+        if self.facts.iter().any(|kept| kept.uid == *uid && kept.fact.is_same(end)) {
             return 0;
         }
         let mut dropped = 0;
         let size = end.size() as u64;
-        while !self.ends.is_empty() && (self.ends.len() >= KEPT || *left < size) {
-            *left = left.saturating_add(self.ends.remove(0).size());
+        while !self.facts.is_empty() && (self.facts.len() >= KEPT || *left < size) {
+            *left = left.saturating_add(self.facts.remove(0).fact.size() as u64);
             dropped += 1;
         }
         if *left < size {
             return dropped + 1;
         }
         *left -= size;
-        let at = self.ends.partition_point(|kept| kept.version <= version);
+        let at = self.facts.partition_point(|kept| kept.version <= version);
         // Of most keys one is noted, while thousands of keys may have a mark.
-        self.ends.reserve_exact(1);
-        self.ends.insert(at, End::new(uid.clone(), version, end));
+        self.facts.reserve_exact(1);
+        self.facts.insert(at, Kept { uid: uid.clone(), version, fact: end.clone() });
         dropped
     }
 
@@ -222,15 +236,18 @@ impl Mark {
             dropped += self.delete(uid, version);
         }
         let mut left = u64::MAX;
-        for end in newer.ends {
-            dropped += self.keep(&end.uid, end.version, &end.unpacked(), &mut left);
+        for end in newer.facts {
+            dropped += self.keep(&end.uid, end.version, &end.fact, &mut left);
         }
         self.floor = floor;
         dropped
     }
 
     pub(super) fn load(&self) -> Load {
-        Load { ends: self.ends.len() as u64, bytes: self.ends.iter().map(End::size).sum() }
+        Load {
+            ends: self.facts.len() as u64,
+            bytes: self.facts.iter().map(|kept| kept.fact.size() as u64).sum(),
+        }
     }
 
     /// Deletions noted.
@@ -269,20 +286,20 @@ impl Mark {
                 && later.floor <= event.version
         };
         // An end is told with the first state that shows it or a later one.
-        let shown = |kept: &End| kept.uid == event.uid && kept.version <= event.version;
-        self.take_ends(&mut later, |kept| told(&kept.uid) || shown(kept));
+        let shown = |kept: &Kept| kept.uid == event.uid && kept.version <= event.version;
+        self.take_facts(&mut later, |kept| told(&kept.uid) || shown(kept));
         if let Some(mark) = later.take_if(|later| covered(later)) {
             self.owed |= mark.owed;
-            self.adopt(mark.ends);
+            self.adopt(mark.facts);
         }
         event.cause = if self.owed { Cause::Owed } else { Cause::Read };
         let before = self.deletions_of(&event.key, lives, event.observed);
-        let shown = event.operation.clone();
-        event.coalesced_ends.extend(
-            self.ends
+        let shown = event.fact.clone();
+        event.coalesced.extend(
+            self.facts
                 .into_iter()
                 .filter(|kept| kept.uid == event.uid)
-                .map(|kept| kept.unpacked())
+                .map(|kept| kept.fact)
                 .filter(|end| !shown.as_ref().is_some_and(|shown| shown.is_same(end))),
         );
         (before, later)
@@ -308,7 +325,7 @@ impl Mark {
         };
         let newest = self.uid.as_ref().or(lives.last().map(|(uid, _)| uid));
         let ahead = newest.cloned().filter(|uid| !shown(uid));
-        self.take_ends(&mut later, |kept| told(&kept.uid));
+        self.take_facts(&mut later, |kept| told(&kept.uid));
         later.take_if(|later| covered(later));
         Gone { deletions: self.deletions_of(key, lives, observed), rest: later, ahead }
     }
@@ -325,19 +342,19 @@ impl Mark {
     }
 
     /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
-    fn take_ends(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&End) -> bool) {
+    fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&Kept) -> bool) {
         if let Some(later) = later {
-            later.ends.retain(|kept| !self.ends.iter().any(|known| known.is_same(kept)));
-            let taken: Vec<_> = later.ends.extract_if(.., |kept| goes(kept)).collect();
+            later.facts.retain(|kept| !self.facts.iter().any(|known| known.is_same(kept)));
+            let taken: Vec<_> = later.facts.extract_if(.., |kept| goes(kept)).collect();
             self.adopt(taken);
         }
     }
 
     /// Adds ends, each once: what was being read may be delivered again meanwhile.
-    fn adopt(&mut self, ends: Vec<End>) {
+    fn adopt(&mut self, ends: Vec<Kept>) {
         for end in ends {
-            if !self.ends.iter().any(|known| known.is_same(&end)) {
-                self.ends.push(end);
+            if !self.facts.iter().any(|known| known.is_same(&end)) {
+                self.facts.push(end);
             }
         }
     }
@@ -349,8 +366,13 @@ impl Mark {
             change: Change::Deleted { body: None },
             cause: Cause::Read,
             observed,
-            operation: None,
-            coalesced_ends: self.ends.iter().filter(|kept| kept.uid == uid).map(End::unpacked).collect(),
+            fact: None,
+            coalesced: self
+                .facts
+                .iter()
+                .filter(|kept| kept.uid == uid)
+                .map(|kept| kept.fact.clone())
+                .collect(),
             trace: self.trace,
             uid,
         };

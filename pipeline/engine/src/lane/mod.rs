@@ -10,7 +10,6 @@
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
-mod end;
 mod input;
 mod mark;
 #[cfg(test)]

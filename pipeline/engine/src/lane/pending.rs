@@ -4,10 +4,9 @@
 //! cover, and lives that are over, it does not show for ever: they are journaled while they are unreported, and
 //! come back as a mark.
 
-use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, OperationEnd, Pending, Uid, Version};
+use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
 use super::mark::{KEPT, Load, Mark};
@@ -32,11 +31,11 @@ impl Lane {
             pending.gather(&held.event);
         }
         let Gathered(mut pending) = pending;
-        if pending.ends.is_empty() && pending.gone.is_empty() {
+        if pending.facts.is_empty() && pending.gone.is_empty() {
             return None;
         }
         debug_assert!(self.may_be_pending(key), "what would be left unwritten");
-        pending.ends.reverse();
+        pending.facts.reverse();
         pending.gone.reverse();
         pending.gone.sort_by_key(|(_, version)| *version);
         Some(pending)
@@ -48,7 +47,7 @@ impl Lane {
         let Some(slot) = self.keys.get(key) else { return false };
         let tells = |held: &Held| {
             let event = &held.event;
-            event.operation.is_some() || !event.coalesced_ends.is_empty() || event.is_deleted()
+            event.fact.is_some() || !event.coalesced.is_empty() || event.is_deleted()
         };
         slot.is_dirty() || slot.queue.iter().chain(&slot.running).any(tells)
     }
@@ -75,8 +74,8 @@ pub(super) struct Gathered(Pending);
 
 impl Gathered {
     fn gather(&mut self, event: &Event) {
-        for end in event.operation.iter().chain(event.coalesced_ends.iter().rev()) {
-            self.end(&event.uid, event.version, end);
+        for end in event.fact.iter().chain(event.coalesced.iter().rev()) {
+            self.fact(&event.uid, event.version, end);
         }
         if event.is_deleted() {
             self.over(&event.uid, event.version);
@@ -94,10 +93,10 @@ impl Gathered {
         }
     }
 
-    pub(super) fn end(&mut self, uid: &Uid, version: Version, end: &Arc<OperationEnd>) {
-        let known = |(life, _, kept): &(Uid, Version, Arc<OperationEnd>)| life == uid && kept.is_same(end);
-        if self.0.ends.len() < KEPT && !self.0.ends.iter().any(known) {
-            self.0.ends.push((uid.clone(), version, end.clone()));
+    pub(super) fn fact(&mut self, uid: &Uid, version: Version, end: &Fact) {
+        let known = |(life, _, kept): &(Uid, Version, Fact)| life == uid && kept.is_same(end);
+        if self.0.facts.len() < KEPT && !self.0.facts.iter().any(known) {
+            self.0.facts.push((uid.clone(), version, end.clone()));
         }
     }
 

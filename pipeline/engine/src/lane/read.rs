@@ -65,7 +65,7 @@ impl Lane {
         self.counts.dirty -= u64::from(slot.mark.is_none());
         slot.carry(&event);
         slot.saw(&event);
-        slot.shown.clone_from(&event.operation);
+        slot.shown.clone_from(&event.fact);
         self.run(key, deletions.into_iter().chain([event]), since, probe, now, out);
     }
 

@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, OperationEnd, Refused, Uid, Version};
+use pipeline_core::{Cause, Event, Fact, Refused, Uid, Version};
 
 use super::input::{Blame, Standing};
 use super::mark::{KEPT, Mark};
@@ -90,9 +90,9 @@ pub(super) struct Slot {
     /// The newest state that the watch delivered of that life.
     pub(super) watched: Version,
     /// The end of an operation that the newest event shows, which will be reported with it.
-    pub(super) shown: Option<Arc<OperationEnd>>,
+    pub(super) shown: Option<Fact>,
     /// Ends of operations that reads showed or brought along: the watch, which lags behind them, shows them once more.
-    pub(super) carried: Vec<Arc<OperationEnd>>,
+    pub(super) carried: Vec<Fact>,
     /// A life that a read showed to be over before the watch did, and until when that is remembered; it is
     /// remembered for as long as there is something to do, too. What the watch shows of it must not follow the
     /// report of its end.
@@ -200,12 +200,12 @@ impl Slot {
 
     /// The event, without an end that a read has brought along already.
     pub(super) fn without_carried(&self, event: Arc<Event>) -> Arc<Event> {
-        let carried = |end: &Arc<OperationEnd>| self.carried.iter().any(|known| known.is_same(end));
-        if !event.operation.as_ref().is_some_and(carried) {
+        let carried = |end: &Fact| self.carried.iter().any(|known| known.is_same(end));
+        if !event.fact.as_ref().is_some_and(carried) {
             return event;
         }
         let mut event = Arc::unwrap_or_clone(event);
-        event.operation = None;
+        event.fact = None;
         event.into()
     }
 
@@ -218,7 +218,7 @@ impl Slot {
         } else if let Some(shown) = self.shown.take() {
             self.carried.push(shown);
         }
-        for end in &event.coalesced_ends {
+        for end in &event.coalesced {
             if !self.carried.iter().any(|known| known.is_same(end)) {
                 self.carried.push(end.clone());
             }

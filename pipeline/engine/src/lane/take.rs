@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Cause, Event, Filtered, Folded, Key, LaneCounts, OperationEnd, Step, Uid};
+use pipeline_core::{Cause, Event, Fact, Filtered, Folded, Key, LaneCounts, Step, Uid};
 
 use super::input::Action;
 use super::mark::{Load, Mark};
@@ -36,9 +36,7 @@ impl Lane {
         }
         let age = match slot.age(&event) {
             // Its state is known, and what it brings along may not be.
-            Age::Stale if doubted && (event.operation.is_some() || !event.coalesced_ends.is_empty()) => {
-                Age::New
-            }
+            Age::Stale if doubted && (event.fact.is_some() || !event.coalesced.is_empty()) => Age::New,
             age => age,
         };
         if age == Age::New && !event.is_deleted() && slot.is_over(&event.uid) {
@@ -68,8 +66,8 @@ impl Lane {
             Age::Overtaken => {
                 let event = slot.without_carried(event);
                 let shown = slot.shown.clone();
-                let hides = |end: &Arc<OperationEnd>| !shown.as_ref().is_some_and(|shown| shown.is_same(end));
-                if event.operation.as_ref().is_some_and(hides) || slot.mark.is_some() {
+                let hides = |end: &Fact| !shown.as_ref().is_some_and(|shown| shown.is_same(end));
+                if event.fact.as_ref().is_some_and(hides) || slot.mark.is_some() {
                     fold(slot, &event, now, &self.config, counts);
                 } else {
                     counts.coalesced += 1;
@@ -81,7 +79,7 @@ impl Lane {
                 let dirty = slot.is_dirty() || limited || doubted;
                 if !dirty && has_room(slot, &event, &self.config, counts) {
                     slot.saw(&event);
-                    slot.shown.clone_from(&event.operation);
+                    slot.shown.clone_from(&event.fact);
                     counts.queued += 1;
                     let held = Held::new(event, now, false);
                     counts.bytes += held.size;
@@ -190,7 +188,7 @@ pub(super) fn fold(
     mark.since = mark.since.min(since);
     let before = mark.load();
     let spare = config.summary_bytes.saturating_sub(counts.summary_bytes);
-    counts.summaries_dropped += mark.note(event, slot.shown.as_deref(), spare);
+    counts.summaries_dropped += mark.note(event, slot.shown.as_ref(), spare);
     if let Some((uid, newest)) = &slot.newest
         && *uid == event.uid
     {

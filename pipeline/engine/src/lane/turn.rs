@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    Cause, Change, Digest, Filtered, Folded, Key, LaneCounts, Reason, Refused, Step, Timestamp,
+    Cause, Change, Digest, Fact, Filtered, Folded, Key, LaneCounts, Reason, Refused, Step, Timestamp,
 };
 
 use super::input::{Action, Blame, Outcome, Start};
@@ -70,7 +70,7 @@ impl Lane {
         match slot.queue.front_mut() {
             Some(head) => {
                 head.paid = false;
-                slot.shown.clone_from(&head.event.operation);
+                slot.shown.clone_from(&head.event.fact);
                 out.push(tell(&head.event, Step::Limited(wait)));
             }
             None => {
@@ -153,7 +153,7 @@ impl Lane {
             return held;
         }
         self.counts.bytes -= held.size;
-        Arc::make_mut(&mut held.event).coalesced_ends.retain(|end| !told.contains(&end.digest()));
+        Arc::make_mut(&mut held.event).coalesced.retain(|end| !told.contains(&end.id));
         let held = Held::new(held.event, held.since, held.paid);
         self.counts.bytes += held.size;
         held
@@ -172,7 +172,7 @@ impl Lane {
             let event = Arc::make_mut(&mut held.event);
             event.change = Change::Deleted { body: None };
             // The body would have told of it.
-            event.coalesced_ends.extend(event.operation.take());
+            event.coalesced.extend(event.fact.take());
             held = Held::new(held.event, held.since, true);
             self.counts.bytes += held.size;
         } else if full && (heir || slot.queue.is_empty()) {
@@ -228,19 +228,13 @@ impl Slot {
 /// Folds `former` into the event that comes after it in the same life: it leaves as coalesced by `next`.
 fn inherit(next: &mut Held, former: &Held) {
     let event = Arc::make_mut(&mut next.event);
-    let shown = event.operation.clone();
-    let known = |end: &Arc<_>| shown.as_ref().is_some_and(|shown| shown.is_same(end));
-    let mut ends: Vec<_> = former
-        .event
-        .coalesced_ends
-        .iter()
-        .chain(&former.event.operation)
-        .filter(|end| !known(end))
-        .cloned()
-        .collect();
-    ends.append(&mut event.coalesced_ends);
+    let shown = event.fact.clone();
+    let known = |end: &Fact| shown.as_ref().is_some_and(|shown| shown.is_same(end));
+    let mut ends: Vec<_> =
+        former.event.coalesced.iter().chain(&former.event.fact).filter(|end| !known(end)).cloned().collect();
+    ends.append(&mut event.coalesced);
     ends.dedup_by(|a, b| a.is_same(b));
-    event.coalesced_ends = ends;
+    event.coalesced = ends;
     *next = Held::new(next.event.clone(), former.since, true);
 }
 

@@ -138,8 +138,8 @@ impl Journal {
 /// Two with the same number are taken to be the same; each end is told by its times and phase.
 fn short(pending: &Pending) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for (uid, version, end) in &pending.ends {
-        (uid, version.0, &end.started_at, &end.finished_at, &end.phase).hash(&mut hasher);
+    for (uid, version, end) in &pending.facts {
+        (uid, version.0, end.id.0).hash(&mut hasher);
     }
     hasher.write_u8(0);
     for (uid, version) in &pending.gone {
@@ -150,11 +150,12 @@ fn short(pending: &Pending) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
 
-    use pipeline_core::{OperationEnd, Version};
+    use pipeline_core::{Fact, Version};
 
     use super::*;
+    use bytes::Bytes;
+    use pipeline_core::Digest;
 
     const EVERY: Duration = Duration::from_millis(100);
 
@@ -162,21 +163,15 @@ mod tests {
         Key::new("ns", name).unwrap()
     }
 
-    fn end(second: u32) -> Arc<OperationEnd> {
-        Arc::new(OperationEnd {
-            phase: "Succeeded".into(),
-            started_at: "2024-03-01T10:00:00Z".into(),
-            finished_at: format!("2024-03-01T10:00:{second:02}Z"),
-            revision: String::new(),
-            message: String::new(),
-        })
+    fn fact(second: u32) -> Fact {
+        Fact { id: Digest(u64::from(second)), body: Bytes::new() }
     }
 
-    fn pending(ends: &[u32], gone: &[u64]) -> Pending {
+    fn pending(facts: &[u32], gone: &[u64]) -> Pending {
         Pending {
-            ends: ends
+            facts: facts
                 .iter()
-                .map(|second| ("uid".into(), Version(u64::from(*second)), end(*second)))
+                .map(|second| ("uid".into(), Version(u64::from(*second)), fact(*second)))
                 .collect(),
             gone: gone.iter().map(|version| ("gone".into(), Version(*version))).collect(),
         }

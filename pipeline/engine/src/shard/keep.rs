@@ -100,9 +100,9 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 /// operation, and a restart takes all of them in at once.
 fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     if let Some(known) = known {
-        pending.ends.retain(|(uid, _, end)| *uid != known.uid || !known.told_last(end));
+        pending.facts.retain(|(uid, _, end)| *uid != known.uid || !known.told_last(end));
     }
-    (!pending.ends.is_empty() || !pending.gone.is_empty()).then_some(pending)
+    (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
 }
 
 /// When what is `due` is written: a little later at most, so that what is due one after the other wakes its shard once.
@@ -129,25 +129,17 @@ pub(crate) fn key(input: &Input) -> Option<&Key> {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
-    use pipeline_core::{Digest, OperationEnd, Uid, Version};
+    use bytes::Bytes;
+    use pipeline_core::{Digest, Fact, Uid, Version};
 
     use super::*;
 
-    fn end(uid: &str, second: u64) -> (Uid, Version, Arc<OperationEnd>) {
-        let end = OperationEnd {
-            phase: "Succeeded".into(),
-            started_at: "2024-03-01T10:00:00Z".into(),
-            finished_at: format!("2024-03-01T10:00:{second:02}Z"),
-            revision: String::new(),
-            message: String::new(),
-        };
-        (uid.into(), Version(second), Arc::new(end))
+    fn fact(uid: &str, second: u64) -> (Uid, Version, Fact) {
+        (uid.into(), Version(second), Fact { id: Digest(second), body: Bytes::new() })
     }
 
     fn known(told: Digest) -> Option<Record> {
-        Some(Record { operation: told, ..Record::new("b".into()) })
+        Some(Record { fact: told, ..Record::new("b".into()) })
     }
 
     #[test]
@@ -166,16 +158,16 @@ mod tests {
 
     #[test]
     fn the_end_that_was_told_last_is_not_kept_until_its_round_is_settled() {
-        let all = [end("a", 1), end("b", 2), end("b", 3), end("b", 4)];
-        let pending = |ends: &[_], gone: &[_]| Pending { ends: ends.to_vec(), gone: gone.to_vec() };
-        let second = all[2].2.digest();
+        let all = [fact("a", 1), fact("b", 2), fact("b", 3), fact("b", 4)];
+        let pending = |facts: &[_], gone: &[_]| Pending { facts: facts.to_vec(), gone: gone.to_vec() };
+        let second = all[2].2.id;
         let left = untold(pending(&all, &[]), known(second)).unwrap();
         let but_it = [all[0].clone(), all[1].clone(), all[3].clone()];
         assert_eq!(left, pending(&but_it, &[]), "of another life, earlier, or later");
         assert_eq!(untold(pending(&all[2..3], &[]), known(second)), None);
         let gone = [("a".into(), Version(1))];
         assert_eq!(untold(pending(&all[2..3], &gone), known(second)), Some(pending(&[], &gone)));
-        for other in [None, known(Digest::NONE), known(all[0].2.digest())] {
+        for other in [None, known(Digest::NONE), known(all[0].2.id)] {
             assert_eq!(untold(pending(&all, &[]), other), Some(pending(&all, &[])));
         }
     }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Settle, Shows, Timestamp,
+    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Settle, Timestamp,
 };
 
 use crate::circuit::Verdict;
@@ -130,7 +130,7 @@ impl Round {
         match verdict {
             Verdict::Acked => {
                 self.acked += 1;
-                if let Shows::End(end) = report.shows {
+                if let Some(end) = report.fact {
                     self.told.push(end);
                 }
                 self.record = Record::acknowledge(self.record.take(), report);

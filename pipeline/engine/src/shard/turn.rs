@@ -153,7 +153,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     }
     let End { settle, outcome } = round.end();
     if let Some(settle) = settle {
-        shared.ledger.settle(&event.key, &settle, &start.event.coalesced_ends);
+        shared.ledger.settle(&event.key, &settle, &start.event.coalesced);
     }
     outcome
 }

@@ -1,10 +1,9 @@
 //! The real ledger, on a disk that forgets what was not committed.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use futures::FutureExt as _;
-use pipeline_core::{Key, OperationEnd, Record, Report, Settle, Stub};
+use pipeline_core::{Fact, Key, Record, Report, Settle, Stub};
 
 use pipeline_ledger::Ledger;
 use pipeline_ledger::simulated::Disk;
@@ -57,7 +56,7 @@ impl Books {
         self.moved.insert(key.clone());
     }
 
-    pub(super) fn settle(&mut self, key: &Key, settle: &Settle, told: &[Arc<OperationEnd>]) {
+    pub(super) fn settle(&mut self, key: &Key, settle: &Settle, told: &[Fact]) {
         self.ledger.settle(key, settle, told);
         self.moved.insert(key.clone());
     }

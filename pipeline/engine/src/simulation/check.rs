@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pipeline_core::{Digest, Entity, Event, Key, Pending, Record, Report, Shipment, Shows, Uid};
+use pipeline_core::{Digest, Entity, Event, Key, Pending, Record, Report, Shipment, Uid};
 
 use super::books::Books;
 use super::enrich::{application, resource, told};
@@ -56,7 +56,7 @@ impl Check {
         if self.over.contains(&event.uid) {
             return;
         }
-        if let Some(end) = &event.operation {
+        if let Some(end) = &event.fact {
             self.ends.insert((event.uid.clone(), operation_of(end).number));
         }
         if event.is_deleted() {
@@ -102,7 +102,7 @@ impl Check {
                     // Counted again from where the ledger was, a report may meet the key of one that nobody remembers.
                     self.excused.insert(entity.clone());
                 }
-                let once = report.ends || matches!(report.shows, Shows::End(_));
+                let once = report.ends || matches!(report.fact, Some(_));
                 // A list that lacks a name ends whatever life of it is known, in the name of the one that it had shown.
                 let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
                 let journaled = once && (self.restored.contains(&report.uid) || former);
@@ -144,7 +144,7 @@ impl Check {
         // life are then told again before it, and arrive after it.
         let mut over = receiver.of_life(&report.uid).filter(|taken| taken.report.ends);
         let unheard = over.all(|taken| !taken.acked);
-        let told_again = unheard && matches!(report.shows, Shows::End(_));
+        let told_again = unheard && matches!(report.fact, Some(_));
         ensure!(
             !self.gone_told.contains(&report.uid) || told_again,
             "after the end of its life: {}",
@@ -173,7 +173,7 @@ impl Check {
             );
             let (was, is) = (before.version.0, report.version.0);
             // What happens once is told with the state at which it was noted: a list, or the journal, may be behind.
-            let once = report.ends || matches!(report.shows, Shows::End(_));
+            let once = report.ends || matches!(report.fact, Some(_));
             ensure!(once || is >= was, "state {is} after {was}: {}", show::report(report));
         }
         match report.entity {
@@ -190,7 +190,7 @@ impl Check {
     /// A process begins, and finds this in the ledger. What only the former process knew is forgotten.
     pub(super) fn restarted(&mut self, journaled: &[(Key, Pending)]) {
         let journaled = || journaled.iter().map(|(_, pending)| pending);
-        let ends = journaled().flat_map(|pending| &pending.ends);
+        let ends = journaled().flat_map(|pending| &pending.facts);
         self.ends = ends.map(|(uid, _, end)| (uid.clone(), operation_of(end).number)).collect();
         self.gone = journaled().flat_map(|pending| &pending.gone).map(|(uid, _)| uid.clone()).collect();
         let ends = self.ends.iter().map(|(uid, _)| uid);

@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Again, Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, OperationEnd, Record, Report,
-    ReportKind, Sections, Settle, Shows, Stub, Version,
+    Again, Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report, ReportKind, Sections,
+    Settle, Stub, Version,
 };
 
 use super::world::{Operation, RESOURCES, State, end, operation_of};
@@ -42,7 +42,7 @@ fn number(operation: Option<Operation>) -> u64 {
 /// Of an operation; of one that has ended it is that of its end.
 fn operation(operation: Option<Operation>) -> Digest {
     operation.map_or(Digest::NONE, |it| match it.ended {
-        true => end(it).digest(),
+        true => end(it).id,
         false => digest(&[9, number(Some(it))]),
     })
 }
@@ -127,9 +127,10 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
 
 /// Ends that are still to be told, oldest first, but for the one that the newest state shows.
 fn untold(event: &Event, known: Option<&Record>, shown: Option<Operation>) -> Vec<Operation> {
-    let ends: Vec<&OperationEnd> = event.coalesced_ends.iter().map(|end| end.as_ref()).collect();
-    let ends = Record::untold(known, ends).into_iter().map(operation_of);
-    ends.filter(|end| Some(*end) != shown).collect()
+    let ends = Record::untold(known, &event.coalesced).map(operation_of);
+    let mut ends: Vec<_> = ends.filter(|end| Some(*end) != shown).collect();
+    ends.sort_by_key(|end| end.number);
+    ends
 }
 
 /// One event being turned into reports.
@@ -180,12 +181,12 @@ impl Draft<'_> {
             for end in self.ends() {
                 let showing = State { operation: Some(end), ..*state };
                 let content = application(&showing, commit);
-                let shows = Shows::End(operation(Some(end)));
+                let fact = Some(operation(Some(end)));
                 // A round that was cut off may have told it as the state that it was then.
                 let told = self.known.is_some_and(|known| known.content == content && !known.unsure);
                 if !told || !reports.is_empty() {
                     reports.push(Report {
-                        shows,
+                        fact,
                         body: body(Some(end)),
                         ..self.report(content, lacks(commit))
                     });
@@ -237,7 +238,7 @@ impl Draft<'_> {
             version: event.version,
             sections: sections(state),
             healthy: state.healthy,
-            operation: operation(state.operation),
+            fact: operation(state.operation),
             owed,
             unsent,
             present: present.map(|(at, _)| EntityId(at as u64)).collect(),
@@ -262,7 +263,7 @@ impl Draft<'_> {
             content,
             owed,
             ends: false,
-            shows: Shows::Nothing,
+            fact: None,
             body: Bytes::new(),
             trace: self.event.trace,
         }
@@ -274,8 +275,8 @@ fn departed(event: &Event, record: &Record) -> Vec<Report> {
     let ends = if record.uid == event.uid { untold(event, Some(record), None) } else { Vec::new() };
     let told = ends.into_iter().map(|end| {
         let content = digest(&[11, number(Some(end))]);
-        let shows = Shows::End(operation(Some(end)));
-        Report { ends: false, content, shows, body: body(Some(end)), ..stub(event, record) }
+        let fact = Some(operation(Some(end)));
+        Report { ends: false, content, fact, body: body(Some(end)), ..stub(event, record) }
     });
     told.chain([stub(event, record)]).collect()
 }

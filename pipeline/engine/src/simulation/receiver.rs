@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Digest, Entity, Key, Reason, Report, Shipment, Shows, Uid};
+use pipeline_core::{Digest, Entity, Key, Reason, Report, Shipment, Uid};
 
 use super::enrich::told;
 use crate::circuit::Answer;
@@ -131,7 +131,7 @@ impl Receiver {
         let key = &shipment.idempotency_key;
         if let Some(at) = self.by_key.get(key) {
             self.repeated += 1;
-            if matches!(shipment.report.shows, Shows::End(_)) {
+            if matches!(shipment.report.fact, Some(_)) {
                 let Report { uid, content, .. } = &shipment.report;
                 self.retold.insert((uid.clone(), counter, *content));
             }

@@ -34,7 +34,7 @@ pub(super) fn state(state: &State) -> String {
 }
 
 pub(super) fn event(event: &Event) -> String {
-    let ends: Vec<_> = event.coalesced_ends.iter().map(|end| operation_of(end).number).collect();
+    let ends: Vec<_> = event.coalesced.iter().map(|end| operation_of(end).number).collect();
     let body = event.body().map_or("no body".to_owned(), |body| state(&State::decode(body)));
     let deleted = mark(event.is_deleted(), "deleted, ");
     format!(
@@ -53,7 +53,7 @@ pub(super) fn record(record: Option<&Record>) -> String {
     let Some(it) = record else { return "not known".to_owned() };
     let mut out = format!("{} at {}, ", it.uid, it.version.0);
     let settled = if it.sections.is_some() { "settled" } else { "not settled" };
-    out += &format!("{settled}, op {}, app {}#{}", short(it.operation), short(it.content), it.counter);
+    out += &format!("{settled}, op {}, app {}#{}", short(it.fact), short(it.content), it.counter);
     out += &[mark(it.owed, " owed"), mark(it.unsure, " unsure")].concat();
     for row in &it.resources {
         out += &format!(", r{} {}#{}", row.id.0, short(row.content), row.counter);
@@ -82,7 +82,7 @@ pub(super) fn result(result: &ReadResult) -> String {
 }
 
 pub(super) fn pending(pending: &Pending) -> String {
-    let ends: Vec<_> = pending.ends.iter().map(|(uid, _, end)| (uid, operation_of(end).number)).collect();
+    let ends: Vec<_> = pending.facts.iter().map(|(uid, _, end)| (uid, operation_of(end).number)).collect();
     format!("ends {ends:?} gone {:?}", pending.gone)
 }
 

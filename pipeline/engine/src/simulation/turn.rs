@@ -184,7 +184,7 @@ impl Turn {
         }
         let End { settle, outcome } = sending.round.end();
         if let Some(settle) = settle {
-            around.books.settle(self.key(), &settle, &self.event().coalesced_ends);
+            around.books.settle(self.key(), &settle, &self.event().coalesced);
         }
         Stage::Over(outcome)
     }

@@ -164,8 +164,8 @@ fn vanished(key: Key, uid: Uid, version: u64, observed: Timestamp) -> Event {
         change: Change::Deleted { body: None },
         cause: Cause::Watch,
         observed,
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace: 0,
     }
 }

@@ -1,10 +1,9 @@
 //! The truth: applications that change, end operations, go, and come back under the same name.
 
-use std::sync::Arc;
-
 use bytes::Bytes;
 use fastrand::Rng;
-use pipeline_core::{Cause, Change, Event, Key, OperationEnd, Timestamp, Uid, Version};
+use pipeline_core::Digest;
+use pipeline_core::{Cause, Change, Event, Fact, Key, Timestamp, Uid, Version};
 
 /// Resources that an application may have.
 pub(super) const RESOURCES: usize = 3;
@@ -56,20 +55,14 @@ impl State {
 }
 
 /// The end of an operation, as an event carries it.
-pub(super) fn end(operation: Operation) -> Arc<OperationEnd> {
-    Arc::new(OperationEnd {
-        phase: "Succeeded".to_owned(),
-        started_at: operation.number.to_string(),
-        // Written alike, so that their order is that of the operations.
-        finished_at: format!("{:09}", operation.number),
-        revision: String::new(),
-        message: String::new(),
-    })
+pub(super) fn end(operation: Operation) -> Fact {
+    let number = operation.number.to_be_bytes();
+    Fact { id: Digest::of(&number), body: Bytes::copy_from_slice(&number) }
 }
 
 /// Which operation an end is of.
-pub(super) fn operation_of(end: &OperationEnd) -> Operation {
-    Operation { number: end.started_at.parse().unwrap(), ended: true }
+pub(super) fn operation_of(end: &Fact) -> Operation {
+    Operation { number: u32::from_be_bytes(end.body[..].try_into().unwrap()), ended: true }
 }
 
 /// One change of one application.
@@ -242,8 +235,8 @@ impl World {
             },
             cause,
             observed,
-            operation: ended.map(end),
-            coalesced_ends: Vec::new(),
+            fact: ended.map(end),
+            coalesced: Vec::new(),
             trace: u128::from(moved.version),
         }
     }

@@ -1,6 +1,4 @@
-use pipeline_core::{
-    Digest, Entity, EntityId, Record, Report, ReportKind, Sections, Shows, Surveyed, Version,
-};
+use pipeline_core::{Digest, Entity, EntityId, Record, Report, ReportKind, Sections, Surveyed, Version};
 
 use super::compare::{Difference, acknowledged, difference};
 use super::*;
@@ -21,7 +19,7 @@ fn told(record: Option<Record>, uid: &str, entity: Entity) -> Option<Record> {
         content: Digest(1),
         owed: false,
         ends: false,
-        shows: Shows::Nothing,
+        fact: None,
         body: "{}".into(),
         trace: 0,
     };

@@ -1,11 +1,10 @@
 //! The ledger in a bucket: shards are claimed, taken over, fenced and released.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::Expect;
-use pipeline_core::{Digest, OperationEnd, Parked, Pending, Reason, Timestamp, Version};
+use pipeline_core::{Digest, Fact, Parked, Pending, Reason, Timestamp, Version};
 use pipeline_ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
 
 use crate::ledger_world::{
@@ -18,14 +17,8 @@ use crate::world::soon;
 const NEW: Claimed = Claimed { new: true, records: 0, unfinished: Vec::new() };
 
 fn pending() -> Pending {
-    let end = OperationEnd {
-        phase: "Succeeded".into(),
-        started_at: "2026-01-01T00:00:00Z".into(),
-        finished_at: "2026-01-01T00:00:01Z".into(),
-        revision: "abc".into(),
-        message: "done".into(),
-    };
-    Pending { ends: vec![(UID.into(), Version(3), Arc::new(end))], gone: Vec::new() }
+    let end = Fact { id: Digest(5), body: "done".into() };
+    Pending { facts: vec![(UID.into(), Version(3), end)], gone: Vec::new() }
 }
 
 fn parked() -> Parked {

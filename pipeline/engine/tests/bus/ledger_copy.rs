@@ -15,7 +15,7 @@ fn open(folder: &Path) -> Ledger {
 }
 
 fn pending() -> Pending {
-    Pending { ends: Vec::new(), gone: vec![(UID.into(), Version(3))] }
+    Pending { facts: Vec::new(), gone: vec![(UID.into(), Version(3))] }
 }
 
 fn filled(folder: &Path) -> Ledger {

@@ -1,9 +1,7 @@
 //! What was told and no row says any more: known to the next owner of its shard, to whom the bus may deliver it again.
 
-use std::sync::Arc;
-
 use pipeline_bus::jetstream::Expect;
-use pipeline_core::{Cause, Change, Digest, Event, Key, OperationEnd, Report, Settle, Timestamp, Version};
+use pipeline_core::{Cause, Change, Digest, Event, Fact, Key, Report, Settle, Timestamp, Version};
 use pipeline_ledger::Ledger;
 
 use crate::ledger_world::{UID, bucket, claim, flushed, key, keys, replica, report, reported, settle, until};
@@ -13,19 +11,13 @@ use crate::world::soon;
 const TOLD: &str = "told.>";
 
 /// The n-th operation's end.
-fn end(n: usize) -> Arc<OperationEnd> {
-    Arc::new(OperationEnd {
-        phase: "Succeeded".into(),
-        started_at: "2026-01-01T00:00:00Z".into(),
-        finished_at: format!("2026-01-01T00:00:{n:02}Z"),
-        revision: "abc".into(),
-        message: "done".into(),
-    })
+fn end(n: usize) -> Fact {
+    Fact { id: Digest(n as u64), body: "done".into() }
 }
 
 /// Reports a state that shows the n-th operation.
 async fn operated(ledger: &Ledger, key: &Key, n: usize) {
-    let shown = Settle { operation: end(n).digest(), ..settle() };
+    let shown = Settle { fact: end(n).id, ..settle() };
     let report = report(key, n as u64);
     assert!(soon("a note", ledger.sending(key, &report, None)).await, "it may go");
     ledger.acknowledge(key, &report);
@@ -33,7 +25,7 @@ async fn operated(ledger: &Ledger, key: &Key, n: usize) {
 }
 
 /// Which of the first few operations' ends are still to be told, were they delivered again.
-fn untold(ledger: &Ledger, key: &Key) -> Vec<Arc<OperationEnd>> {
+fn untold(ledger: &Ledger, key: &Key) -> Vec<Fact> {
     let event = Event {
         key: key.clone(),
         uid: UID.into(),
@@ -41,11 +33,11 @@ fn untold(ledger: &Ledger, key: &Key) -> Vec<Arc<OperationEnd>> {
         change: Change::Deleted { body: None },
         cause: Cause::Read,
         observed: Timestamp::UNIX_EPOCH,
-        operation: None,
-        coalesced_ends: (1..=4).map(end).collect(),
+        fact: None,
+        coalesced: (1..=4).map(end).collect(),
         trace: 0,
     };
-    ledger.without_told(&event, None).unwrap_or(event).coalesced_ends
+    ledger.without_told(&event, None).unwrap_or(event).coalesced
 }
 
 #[tokio::test]
@@ -96,7 +88,7 @@ async fn the_ends_of_operations_that_later_ones_followed_are_known_to_the_next_o
 
     let second = replica(&server).await;
     claim(&second, 1, 2).await;
-    assert_eq!(second.get(&a).unwrap().operation, end(3).digest());
+    assert_eq!(second.get(&a).unwrap().fact, end(3).id);
     assert_eq!(untold(&second, &a), [end(3), end(4)], "the record says the third");
     assert_eq!(untold(&second, &key(1, 1)).len(), 4, "they are another's");
 }
@@ -119,7 +111,7 @@ async fn what_was_told_is_written_by_nobody_whom_another_has_followed_and_garbag
     .await;
     let bucket = bucket(&server).await;
     assert!(keys(&bucket, TOLD).await.is_empty());
-    assert_eq!(second.get(&a).unwrap().operation, Digest::NONE);
+    assert_eq!(second.get(&a).unwrap().fact, Digest::NONE);
 
     bucket.put("told.platform.1", "garbage".into(), Expect::Anything).await.unwrap();
     let third = replica(&server).await;

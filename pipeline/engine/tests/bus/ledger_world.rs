@@ -5,9 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, LEDGER};
-use pipeline_core::{
-    Digest, Entity, Key, Record, Report, ReportKind, Sections, Settle, Shows, Stub, Version,
-};
+use pipeline_core::{Digest, Entity, Key, Record, Report, ReportKind, Sections, Settle, Stub, Version};
 use pipeline_ledger::{BucketOptions, Claimed, Ledger};
 use pipeline_ownership::sharding::Sharding;
 
@@ -72,7 +70,7 @@ pub(crate) fn report(key: &Key, content: u64) -> Report {
         content: Digest(content),
         owed: false,
         ends: false,
-        shows: Shows::default(),
+        fact: None,
         body: Bytes::new(),
         trace: 0,
     }
@@ -84,7 +82,7 @@ pub(crate) fn settle() -> Settle {
         version: Version(9),
         sections: Sections { spec: Digest(1), ..Sections::default() },
         healthy: true,
-        operation: Digest::NONE,
+        fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),

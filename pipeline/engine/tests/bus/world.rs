@@ -1,6 +1,5 @@
 //! What the tests share: messages, connections, deadlines.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -8,7 +7,7 @@ use pipeline_bus::jetstream::{
     BusError, Config, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
-use pipeline_core::{Digest, Entity, EntityId, Key, OperationEnd, ReportKind, Shutdown, Timestamp, Version};
+use pipeline_core::{Digest, Entity, EntityId, Fact, Key, ReportKind, Shutdown, Timestamp, Version};
 
 use crate::server::Server;
 
@@ -71,8 +70,8 @@ pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
         version: Version(version),
         observed: Timestamp::from_millisecond(1_700_000_000_123).unwrap(),
         trace: 0xabcd << 64 | 0x1234,
-        operation: None,
-        ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         payload: Payload::Change { body: body(bytes) },
     }
 }
@@ -82,16 +81,8 @@ pub(crate) fn deleted(uid: &str, version: u64, bytes: Option<usize>) -> Message 
 }
 
 pub(crate) fn ended(uid: &str, version: u64, bytes: usize) -> Message {
-    let end = |phase: &str| {
-        Arc::new(OperationEnd {
-            phase: phase.into(),
-            started_at: "2026-01-01T00:00:00Z".into(),
-            finished_at: "2026-01-01T00:00:01Z".into(),
-            revision: "abc".into(),
-            message: "done".into(),
-        })
-    };
-    Message { operation: Some(end("Succeeded")), ends: vec![end("Failed")], ..state(uid, version, bytes) }
+    let end = |phase: &str| Fact { id: Digest::of(phase.as_bytes()), body: "done".into() };
+    Message { fact: Some(end("Succeeded")), coalesced: vec![end("Failed")], ..state(uid, version, bytes) }
 }
 
 pub(crate) fn result(uid: &str, version: u64, entity: Entity, bytes: usize) -> Message {

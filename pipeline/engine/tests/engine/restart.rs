@@ -1,12 +1,12 @@
 //! What outlives the process beside acknowledgements: ends of operations, deletions, what was refused for good.
 
+use pipeline_core::Digest;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Backoff, Entity, EntityId, Key, OperationEnd, Pending, Reason, StageError, Version};
+use pipeline_core::{Backoff, Entity, EntityId, Fact, Key, Pending, Reason, StageError, Version};
 use pipeline_engine::run::Config;
 use pipeline_engine::verify::VerifyOptions;
 use pipeline_ledger::{Ledger, LedgerOptions};
@@ -105,7 +105,7 @@ async fn ends_and_deletions_that_wait_for_the_sink_survive_a_kill() {
     let complete = |ledger: &Ledger| {
         let journaled = ledger.journaled();
         let app = journaled.iter().find(|(journaled, _)| *journaled == key("app"));
-        app.is_some_and(|(_, pending)| pending.ends.len() == 2 && pending.gone.len() == 1)
+        app.is_some_and(|(_, pending)| pending.facts.len() == 2 && pending.gone.len() == 1)
     };
     let image = crash_when(directory.path(), "journaled", complete).await;
     engine.task.abort();
@@ -182,16 +182,10 @@ fn fill_journal(ledger: &Ledger) -> Vec<Key> {
     let mut filled = Vec::new();
     for bytes in [1024, 1] {
         for number in 0.. {
-            let end = OperationEnd {
-                phase: "Succeeded".into(),
-                started_at: "2024-03-01T10:00:00Z".into(),
-                finished_at: "2024-03-01T10:00:10Z".into(),
-                revision: String::new(),
-                message: "m".repeat(bytes),
-            };
-            let ends = vec![("life-1".into(), Version(1), Arc::new(end)); if bytes == 1 { 1 } else { 8 }];
+            let end = Fact { id: Digest(1), body: "m".repeat(bytes).into() };
+            let facts = vec![("life-1".into(), Version(1), end); if bytes == 1 { 1 } else { 8 }];
             let of = key(&format!("fill-{bytes}-{number}"));
-            if !ledger.journal(&of, Some(Pending { ends, gone: Vec::new() })) {
+            if !ledger.journal(&of, Some(Pending { facts, gone: Vec::new() })) {
                 break;
             }
             filled.push(of);
@@ -222,7 +216,7 @@ async fn what_the_journal_had_no_room_for_is_offered_again() {
     }
     tokio::time::sleep(Duration::from_secs(2)).await;
     let (_, pending) = journaled().unwrap();
-    assert_eq!((pending.ends.len(), pending.gone.len()), (2, 1));
+    assert_eq!((pending.facts.len(), pending.gone.len()), (2, 1));
     tokio::time::sleep(Duration::from_secs(60)).await;
     assert_eq!(engine.ledger.status().journal_refused, refused, "it stands there now");
     engine.end().await;

@@ -5,9 +5,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_core::{
-    Digest, Entity, Key, Report, ReportKind, Sections, Settle, Shows, Shutdown, Stub, Version,
-};
+use pipeline_core::{Digest, Entity, Key, Report, ReportKind, Sections, Settle, Shutdown, Stub, Version};
 use pipeline_engine::run::{Bus, Joined, Leases};
 use pipeline_engine::run::{Config, Engine, EngineError, Parts};
 use pipeline_ledger::{BucketOptions, Ledger};
@@ -85,7 +83,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         content: Digest(1),
         owed: false,
         ends: false,
-        shows: Shows::default(),
+        fact: None,
         body: bytes::Bytes::new(),
         trace: 0,
     };
@@ -96,7 +94,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         version: Version(1),
         sections: Sections { spec: Digest(1), ..Sections::default() },
         healthy: true,
-        operation: Digest::NONE,
+        fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),

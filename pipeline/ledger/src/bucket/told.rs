@@ -46,8 +46,8 @@ struct Page {
 
 /// What a record says that was told, and what is lost with it: the end of the operation that it shows.
 fn shown(record: Option<&Record>) -> Option<(Uid, Digest)> {
-    let record = record.filter(|record| !record.operation.is_none())?;
-    Some((record.uid.clone(), record.operation))
+    let record = record.filter(|record| !record.fact.is_none())?;
+    Some((record.uid.clone(), record.fact))
 }
 
 /// Of the end of an operation, or of no operation: of the life itself.
@@ -254,7 +254,7 @@ mod tests {
         let told = Told::default();
         told.begin(3, 7, None, "k");
         let mut note = a_note(1, 1);
-        (note.sent.told, note.sent.operation) = (vec![Digest(4)], Digest(5));
+        (note.sent.told, note.sent.fact) = (vec![Digest(4)], Digest(5));
         told.noted(3, &[note.clone(), a_note(2, 2)]);
         let ends = [4, 5].map(|end| digest(&note.key, &note.sent.uid, Digest(end)));
         assert_eq!(told.lock()[&3].recent, ends);

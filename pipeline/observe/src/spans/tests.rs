@@ -78,8 +78,8 @@ fn event(trace: u128, version: u64) -> Event {
         change: Change::Deleted { body: None },
         cause: Cause::Watch,
         observed: Timestamp::now(),
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace,
     }
 }

@@ -2,7 +2,7 @@
 
 use pipeline_core::{
     Again, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow,
-    Sections, Settle, Shows, Stub, Timestamp,
+    Sections, Settle, Stub, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
@@ -19,7 +19,7 @@ pub(super) struct Draft {
     pub(super) kind: ReportKind,
     pub(super) decision: Digest,
     pub(super) owed: bool,
-    pub(super) shows: Shows,
+    pub(super) fact: Option<Digest>,
     pub(super) payload: Payload,
 }
 
@@ -33,8 +33,8 @@ impl Round {
         let mut owed = false;
         if self.scope.application {
             for (end, digest) in self.ends() {
-                let mut draft = self.application(&self.app.with_operation_end(end, &self.redactor), None);
-                draft.shows = Shows::End(digest);
+                let mut draft = self.application(&self.app.with_operation_end(&end, &self.redactor), None);
+                draft.fact = Some(digest);
                 let content = draft.payload.content();
                 // A round that was cut off may have told it as the state that it was then.
                 let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.unsure);
@@ -114,7 +114,7 @@ impl Round {
             version: self.event.version,
             sections: self.sections,
             healthy: app.health.is_healthy(),
-            operation: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
+            fact: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
             owed,
             unsent,
             present: app.entries.iter().map(|entry| entry.id).collect(),
@@ -137,7 +137,7 @@ impl Round {
             content,
             owed: draft.owed,
             ends,
-            shows: draft.shows,
+            fact: draft.fact,
             body: draft.payload.body(self.turn.now),
             trace: self.event.trace,
         }
@@ -165,8 +165,8 @@ impl Round {
             }
         };
         let payload = self.redacted(payload);
-        let (entity, shows) = (Entity::Application, Shows::Nothing);
-        Draft { entity, kind, decision, owed: owed || parent_owed, shows, payload }
+        let (entity, fact) = (Entity::Application, None);
+        Draft { entity, kind, decision, owed: owed || parent_owed, fact, payload }
     }
 
     /// `appVersions`: the texts of the chart's files; absent parts stay absent.

@@ -93,7 +93,7 @@ pub(crate) fn glanced(
     was_looked_at: impl FnOnce() -> bool,
 ) -> Option<Enriched> {
     let known = known.filter(|known| known.uid == event.uid)?;
-    if event.is_deleted() || !event.coalesced_ends.is_empty() {
+    if event.is_deleted() || !event.coalesced.is_empty() {
         return None;
     }
     match decide(event, Some(known), found, false) {

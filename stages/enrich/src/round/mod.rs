@@ -77,14 +77,12 @@ fn is_older(version: Version, than: Version) -> bool {
 
 /// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: what
 /// [`Record::untold`] says, but for the one that the newest state shows.
-fn untold<'e>(
-    event: &'e Event,
-    known: Option<&Record>,
-    shown: Option<Digest>,
-) -> impl Iterator<Item = (&'e OperationEnd, Digest)> + use<'e> {
-    let ends: Vec<&OperationEnd> = event.coalesced_ends.iter().map(|end| end.as_ref()).collect();
-    let ends = Record::untold(known, ends).into_iter().map(|end| (end, end.digest()));
-    ends.filter(move |(_, digest)| Some(*digest) != shown)
+fn untold(event: &Event, known: Option<&Record>, shown: Option<Digest>) -> Vec<(OperationEnd, Digest)> {
+    let facts = Record::untold(known, &event.coalesced).filter(|fact| Some(fact.id) != shown);
+    let mut ends: Vec<_> = facts.filter_map(|fact| Some((OperationEnd::of(fact)?, fact.id))).collect();
+    // Of what was folded together twice the order is lost; these times are written alike.
+    ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));
+    ends
 }
 
 /// The operation that an application's newest state shows.
@@ -169,7 +167,7 @@ impl Round {
             may_drift: app.entries.iter().any(Entry::may_drift),
         };
         *found = Some(facts);
-        let ends = untold(event, known, shown(&app)).next().is_some();
+        let ends = !untold(event, known, shown(&app)).is_empty();
         let scope = match decide::decide(event, known, facts, ends) {
             Ok(scope) => scope,
             Err(why) => return Ok(Begun::Done(decide::filtered(why, known))),
@@ -192,7 +190,7 @@ impl Round {
     }
 
     /// The ends of operations that are still to be told.
-    fn ends(&self) -> impl Iterator<Item = (&OperationEnd, Digest)> {
+    fn ends(&self) -> Vec<(OperationEnd, Digest)> {
         untold(&self.event, self.known.as_ref(), shown(&self.app))
     }
 

@@ -1,6 +1,6 @@
 //! Reports of resources, and of child applications as resources of their parent.
 
-use pipeline_core::{Entity, ReportKind, Shows, Timestamp};
+use pipeline_core::{Entity, ReportKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::build::Draft;
@@ -85,7 +85,7 @@ impl Round {
             kind: ReportKind::Resource,
             decision,
             owed,
-            shows: Shows::Nothing,
+            fact: None,
             payload,
         })
     }

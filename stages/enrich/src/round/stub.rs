@@ -1,6 +1,6 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Digest, Entity, Event, Record, Report, ReportKind, Shows, Turn, Version};
+use pipeline_core::{Digest, Entity, Event, Record, Report, ReportKind, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
@@ -21,12 +21,12 @@ pub(super) fn departed(
     let ends = (record.uid == event.uid).then(|| untold(event, Some(record), None)).into_iter().flatten();
     let told = ends.filter_map(|(operation, digest)| {
         let app = Application::of_value(object_of(event, record)).ok()?;
-        let app = app.with_operation_end(operation, redactor);
+        let app = app.with_operation_end(&operation, redactor);
         let object = object::application(&app, Some(&object::Marks::default()), None);
         let mut source = source_of(record, settings);
         source.actual_manifest.clone_from(&object.text);
         build::times(&mut source, &app);
-        Some(report(event, record, turn, Shows::End(digest), &payload_of(object, source)))
+        Some(report(event, record, turn, Some(digest), &payload_of(object, source)))
     });
     told.chain([end(event, record, turn, settings)]).collect()
 }
@@ -42,7 +42,7 @@ pub(super) fn end(event: &Event, record: &Record, turn: &Turn, settings: &Settin
     let object =
         ObjectText { text: text(&payload::seconds(turn.now)).unwrap_or_default(), timeless: text("").ok() };
     let payload = payload_of(object, source_of(record, settings));
-    Report { ends: true, ..report(event, record, turn, Shows::Nothing, &payload) }
+    Report { ends: true, ..report(event, record, turn, None, &payload) }
 }
 
 fn object_of(event: &Event, record: &Record) -> Value {
@@ -70,7 +70,7 @@ fn payload_of(object: ObjectText, source: Source) -> Payload {
     Payload { object, source, errors: Vec::new(), app_versions: json!({}) }
 }
 
-fn report(event: &Event, record: &Record, turn: &Turn, shows: Shows, payload: &Payload) -> Report {
+fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, payload: &Payload) -> Report {
     Report {
         key: event.key.clone(),
         uid: record.uid.clone(),
@@ -82,7 +82,7 @@ fn report(event: &Event, record: &Record, turn: &Turn, shows: Shows, payload: &P
         content: payload.content(),
         owed: false,
         ends: false,
-        shows,
+        fact,
         body: payload.body(turn.now),
         trace: event.trace,
     }

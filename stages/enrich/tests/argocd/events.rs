@@ -49,8 +49,8 @@ pub(crate) fn event(name: &str) -> Event {
         change: Change::Applied { body: application(name).to_string().into() },
         cause: Cause::Watch,
         observed: Timestamp::UNIX_EPOCH,
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace: 0,
     }
 }

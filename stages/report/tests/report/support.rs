@@ -26,7 +26,7 @@ pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
         content: Digest::of(body.as_bytes()),
         owed: false,
         ends: false,
-        shows: pipeline_core::Shows::Nothing,
+        fact: None,
         body: Bytes::copy_from_slice(body.as_bytes()),
         trace: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
     };

@@ -88,7 +88,7 @@ async fn the_body_is_what_the_server_sent_and_the_operation_is_read() {
     let mut run = Run::start(config(fake.address)).await;
     let event = run.event().await;
     assert_eq!(event.change, Change::Applied { body: object.into() });
-    assert_eq!(event.operation.unwrap().phase, "Succeeded");
+    assert_eq!(pipeline_core::OperationEnd::of(&event.fact.unwrap()).unwrap().phase, "Succeeded");
     assert_ne!(event.trace, 0);
     run.finish().await.unwrap();
 }

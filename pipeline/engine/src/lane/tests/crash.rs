@@ -8,14 +8,14 @@ impl World {
     /// Writes down what must outlive the process of one key: whatever was delivered and is not yet told.
     pub(super) fn journal(&mut self, name: &str) {
         let pending = self.bench.lane.pending(&key(name));
-        let (ends, gone) = pending.as_ref().map_or((&[][..], &[][..]), |all| (&all.ends, &all.gone));
+        let (facts, gone) = pending.as_ref().map_or((&[][..], &[][..]), |all| (&all.facts, &all.gone));
         let fate = &self.fates[name];
         if !fate.refused && self.bench.counts().summaries_dropped == 0 {
             let written = |(life, at): &&(String, String)| {
-                ends.iter().any(|(uid, _, end)| **uid == **life && end.finished_at == *at)
+                facts.iter().any(|(uid, _, end)| **uid == **life && text_of(end) == *at)
             };
             let forgotten: Vec<_> = fate.due.difference(&fate.told).filter(|end| !written(end)).collect();
-            assert!(forgotten.is_empty() || ends.len() == KEPT, "not journaled: {forgotten:?}");
+            assert!(forgotten.is_empty() || facts.len() == KEPT, "not journaled: {forgotten:?}");
             let written = |life: &&String| gone.iter().any(|(uid, _)| **uid == ***life);
             let forgotten: Vec<_> =
                 fate.ends.difference(&fate.deleted).filter(|life| !written(life)).collect();
@@ -43,13 +43,13 @@ impl World {
         for (name, fate) in &mut self.fates {
             let pending = self.journal.get(name).cloned().unwrap_or_default();
             let journaled = |life: &str, at: &str| {
-                pending.ends.iter().any(|(uid, _, end)| **uid == *life && end.finished_at == at)
+                pending.facts.iter().any(|(uid, _, end)| **uid == *life && text_of(end) == at)
             };
             let told = &fate.told;
             fate.due.retain(|end| told.contains(end) || journaled(&end.0, &end.1));
             fate.ends.retain(|life| pending.gone.iter().any(|(uid, _)| **uid == **life));
             fate.lives.clone_from(&fate.deleted);
-            fate.lives.extend(pending.ends.iter().map(|(uid, ..)| uid.to_string()));
+            fate.lives.extend(pending.facts.iter().map(|(uid, ..)| uid.to_string()));
             fate.lives.extend(pending.gone.iter().map(|(uid, _)| uid.to_string()));
             fate.lives.extend(fate.ledger.clone());
         }
@@ -65,7 +65,7 @@ impl World {
             if self.objects[number].there {
                 self.watch.push_back(event);
             } else if let Some(uid) = known {
-                let gone = Event { change: Change::Deleted { body: None }, operation: None, ..event };
+                let gone = Event { change: Change::Deleted { body: None }, fact: None, ..event };
                 self.watch.push_back(Event { version: Version(self.clock), ..of(&uid, gone) });
             }
         }

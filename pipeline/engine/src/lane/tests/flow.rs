@@ -312,7 +312,7 @@ fn a_deletion_that_loses_its_body_still_tells_of_the_operation_that_its_body_sho
     bench.pass(Duration::from_secs(2));
     assert_eq!((bench.running(), bench.starts[0].event.body()), (vec!["-x@2".to_owned()], None));
     assert_eq!(bench.carried("x"), ["end 1"]);
-    assert_eq!(bench.starts[0].event.operation, None, "once");
+    assert_eq!(bench.starts[0].event.fact, None, "once");
 }
 
 #[test]

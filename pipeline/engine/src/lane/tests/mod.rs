@@ -9,6 +9,7 @@ mod parked;
 mod reasons;
 mod restore;
 
+use pipeline_core::Digest;
 use std::collections::VecDeque;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -16,8 +17,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Cause, Change, Event, Filtered, Key, OperationEnd, Pending, Reason, Refused, Timestamp, Uid,
-    Version,
+    Again, Cause, Change, Event, Fact, Filtered, Key, Pending, Reason, Refused, Timestamp, Uid, Version,
 };
 
 use super::slot::WATCH_LAG;
@@ -52,8 +52,8 @@ fn state(name: &str, version: u64) -> Event {
         change: Change::Applied { body: Bytes::from_static(b"0123456789") },
         cause: Cause::Watch,
         observed: Timestamp::UNIX_EPOCH,
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace: u128::from(version),
     }
 }
@@ -68,17 +68,17 @@ fn deleted(name: &str, version: u64) -> Event {
 
 /// The state with the end of operation `number`.
 fn ending(number: u64, event: Event) -> Event {
-    Event { operation: Some(end(number)), ..event }
+    Event { fact: Some(end(number)), ..event }
 }
 
-fn end(number: u64) -> Arc<OperationEnd> {
-    Arc::new(OperationEnd {
-        phase: "Succeeded".to_owned(),
-        started_at: format!("start {number}"),
-        finished_at: format!("end {number}"),
-        revision: "abc".to_owned(),
-        message: "done".to_owned(),
-    })
+fn end(number: u64) -> Fact {
+    let text = format!("end {number}");
+    Fact { id: Digest(number), body: text.into() }
+}
+
+/// What a fact says.
+fn text_of(fact: &Fact) -> String {
+    String::from_utf8(fact.body.to_vec()).unwrap()
 }
 
 /// A lane, its time, and what it asked for.
@@ -154,16 +154,15 @@ impl Bench {
     /// What would be journaled of `name`: ends as `life@version end`, then lives that are over.
     fn pending(&self, name: &str) -> Option<(Vec<String>, Vec<String>)> {
         let pending = self.lane.pending(&key(name))?;
-        let end = |(uid, version, end): &(Uid, Version, Arc<OperationEnd>)| {
-            format!("{uid}@{} {}", version.0, end.finished_at)
-        };
+        let end =
+            |(uid, version, end): &(Uid, Version, Fact)| format!("{uid}@{} {}", version.0, text_of(end));
         let over = |(uid, version): &(Uid, Version)| format!("{uid}@{}", version.0);
-        Some((pending.ends.iter().map(end).collect(), pending.gone.iter().map(over).collect()))
+        Some((pending.facts.iter().map(end).collect(), pending.gone.iter().map(over).collect()))
     }
 
     fn restore(&mut self, name: &str, ends: &[(&str, u64, u64)], gone: &[(&str, u64)]) {
         let pending = Pending {
-            ends: ends
+            facts: ends
                 .iter()
                 .map(|(uid, version, number)| ((*uid).into(), Version(*version), end(*number)))
                 .collect(),
@@ -179,7 +178,7 @@ impl Bench {
     /// The ends that the running turn of `name` carries from coalesced events.
     fn carried(&self, name: &str) -> Vec<String> {
         let start = self.starts.iter().find(|start| start.event.key.name() == name).expect("is running");
-        start.event.coalesced_ends.iter().map(|end| end.finished_at.clone()).collect()
+        start.event.coalesced.iter().map(|end| text_of(end)).collect()
     }
 }
 

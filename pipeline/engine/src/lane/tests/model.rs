@@ -87,7 +87,7 @@ impl World {
     pub(super) fn snapshot(&self, key: usize) -> Event {
         let object = &self.objects[key];
         let event = of(&format!("life{:04}", object.life), state(&format!("k{key}"), object.version));
-        Event { operation: object.operation.map(end), ..event }
+        Event { fact: object.operation.map(end), ..event }
     }
 
     fn act(&mut self, act: &Act) {
@@ -110,7 +110,7 @@ impl World {
                     self.objects[key].there = false;
                     let last = self.snapshot(key);
                     let change = Change::Deleted { body: last.body().cloned() };
-                    self.watch.push_back(Event { change, operation: None, ..last });
+                    self.watch.push_back(Event { change, fact: None, ..last });
                 }
             }
             Act::Deliver => {
@@ -159,10 +159,10 @@ impl World {
         let newest = self.bench.lane.keys.get(&event.key).and_then(|slot| slot.newest.as_ref());
         let former = newest.is_some_and(|(newest, _)| **newest > *life);
         let over = former || fate.over.contains(&life) || self.running.contains(&life);
-        if let Some(end) = &event.operation
+        if let Some(end) = &event.fact
             && !over
         {
-            fate.due.insert((life.clone(), end.finished_at.clone()));
+            fate.due.insert((life.clone(), text_of(end)));
         }
         if event.is_deleted() && !over {
             fate.ends.insert(life.clone());
@@ -206,8 +206,8 @@ impl World {
             } else {
                 fate.ledger = Some(life);
             }
-            for end in event.coalesced_ends.iter().chain(&event.operation) {
-                fate.told.insert((event.uid.to_string(), end.finished_at.clone()));
+            for end in event.coalesced.iter().chain(&event.fact) {
+                fate.told.insert((event.uid.to_string(), text_of(end)));
             }
         }
         self.running.remove(name);

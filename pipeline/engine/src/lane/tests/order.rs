@@ -109,15 +109,15 @@ fn what_the_sink_refused_is_handed_to_the_next_try() {
 fn ends_that_were_told_are_not_handed_to_the_next_try() {
     for queue_events in [small().queue_events, 1] {
         let mut bench = Bench::new(Config { queue_events, ..small() });
-        let event = Event { coalesced_ends: vec![end(1), end(2), end(3)], ..ending(4, state("x", 4)) };
+        let event = Event { coalesced: vec![end(1), end(2), end(3)], ..ending(4, state("x", 4)) };
         bench.take(event.clone());
         let bytes = bench.counts().bytes;
-        let told = vec![end(1).digest(), end(3).digest()];
+        let told = vec![end(1).id, end(3).id];
         let (reason, blame) = (Reason::Timeout, Blame::Sink);
         bench.end("x", Outcome::Retry { reason, after: None, blame, refused: Arc::new([]), told });
         assert!(bench.counts().bytes < bytes);
         bench.pass(Duration::from_secs(1));
-        assert_eq!(bench.starts[0].event.coalesced_ends, [end(2)]);
+        assert_eq!(bench.starts[0].event.coalesced, [end(2)]);
         bench.end("x", ACKED);
         assert_eq!(bench.counts().bytes, 0);
     }

@@ -33,7 +33,7 @@ fn ends_and_deletions_of_what_runs_and_is_queued_are_journaled_in_order_and_once
     for event in [
         ending(1, state("x", 1)),
         ending(1, state("x", 2)),
-        Event { coalesced_ends: vec![end(2), end(3)], ..ending(4, state("x", 3)) },
+        Event { coalesced: vec![end(2), end(3)], ..ending(4, state("x", 3)) },
         ending(4, deleted("x", 4)),
         of("b", state("x", 5)),
         of("b", ending(5, state("x", 6))),

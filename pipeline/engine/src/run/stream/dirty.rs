@@ -4,12 +4,11 @@
 //! show any more (a deletion, the end of an operation) is kept.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
-use pipeline_core::{Change, Event, Key, OperationEnd};
+use pipeline_core::{Change, Event, Fact, Key};
 
-/// Ends kept of one application, as in a lane.
-const ENDS: usize = 8;
+/// Facts kept of one application, as in a lane.
+const FACTS: usize = 8;
 
 /// What is to be published again of one application.
 #[derive(Debug, Default)]
@@ -18,8 +17,8 @@ struct Entry {
     deleted: Vec<Event>,
     /// The newest state is to be read.
     read: bool,
-    /// Ends that a newer state may not show any more.
-    ends: Vec<Arc<OperationEnd>>,
+    /// Facts that a newer state may not show any more.
+    facts: Vec<Fact>,
     /// Being read now.
     reading: bool,
 }
@@ -49,17 +48,16 @@ impl Dirty {
         let entry = self.entries.entry(event.key.clone()).or_default();
         // What is being read may be older.
         entry.reading = false;
-        let (operation, coalesced) = (event.operation.clone(), event.coalesced_ends.clone());
-        for end in coalesced.into_iter().chain(operation) {
-            if !entry.ends.iter().any(|known| known.is_same(&end)) {
-                entry.ends.push(end);
+        for end in event.coalesced.iter().chain(&event.fact).cloned() {
+            if !entry.facts.iter().any(|known| known.is_same(&end)) {
+                entry.facts.push(end);
             }
         }
-        entry.ends.drain(..entry.ends.len().saturating_sub(ENDS));
+        entry.facts.drain(..entry.facts.len().saturating_sub(FACTS));
         if event.is_deleted() {
-            let ends = std::mem::take(&mut entry.ends);
+            let facts = std::mem::take(&mut entry.facts);
             let gone = Change::Deleted { body: None };
-            let slim = Event { change: gone, operation: None, coalesced_ends: ends, ..event };
+            let slim = Event { change: gone, fact: None, coalesced: facts, ..event };
             entry.deleted.retain(|known| known.uid != slim.uid);
             entry.deleted.push(slim);
         } else {
@@ -69,11 +67,11 @@ impl Dirty {
 
     /// The watch shows a newer event of a marked application: what is to be published now, in order.
     pub(super) fn overtaken(&mut self, event: Event) -> Vec<Event> {
-        let Some(Entry { mut deleted, ends, .. }) = self.entries.remove(&event.key) else {
+        let Some(Entry { mut deleted, facts, .. }) = self.entries.remove(&event.key) else {
             return vec![event];
         };
         deleted.retain(|known| known.uid != event.uid || !event.is_deleted());
-        deleted.push(with(event, ends));
+        deleted.push(with(event, facts));
         deleted
     }
 
@@ -101,7 +99,7 @@ impl Dirty {
         let entry = self.entries.get(key).filter(|entry| entry.reading)?;
         debug_assert!(entry.deleted.is_empty(), "they were published when the read began");
         let entry = self.entries.remove(key)?;
-        found.map(|event| with(event, entry.ends))
+        found.map(|event| with(event, entry.facts))
     }
 
     /// A read failed: it is tried again later.
@@ -112,15 +110,15 @@ impl Dirty {
     }
 }
 
-/// The event, with ends that it does not show by itself.
-fn with(mut event: Event, ends: Vec<Arc<OperationEnd>>) -> Event {
-    let known = |end: &Arc<OperationEnd>| {
-        let carried = event.coalesced_ends.iter().chain(&event.operation);
-        carried.into_iter().any(|known| known.is_same(&end))
+/// The event, with facts that it does not show by itself.
+fn with(mut event: Event, facts: Vec<Fact>) -> Event {
+    let known = |end: &Fact| {
+        let carried = event.coalesced.iter().chain(&event.fact);
+        carried.into_iter().any(|known| known.is_same(end))
     };
-    let mut all: Vec<_> = ends.into_iter().filter(|end| !known(end)).collect();
-    all.append(&mut event.coalesced_ends);
-    event.coalesced_ends = all;
+    let mut all: Vec<_> = facts.into_iter().filter(|end| !known(end)).collect();
+    all.append(&mut event.coalesced);
+    event.coalesced = all;
     event
 }
 
@@ -129,6 +127,8 @@ mod tests {
     use pipeline_core::{Cause, Timestamp, Version};
 
     use super::*;
+    use bytes::Bytes;
+    use pipeline_core::Digest;
 
     fn key() -> Key {
         Key::new("argocd", "shop").unwrap()
@@ -142,16 +142,8 @@ mod tests {
             change: Change::Applied { body: "{}".into() },
             cause: Cause::Watch,
             observed: Timestamp::UNIX_EPOCH,
-            operation: end.map(|second| {
-                Arc::new(OperationEnd {
-                    phase: "Succeeded".into(),
-                    started_at: "2024-03-01T10:00:00Z".into(),
-                    finished_at: format!("2024-03-01T10:00:{second:02}Z"),
-                    revision: String::new(),
-                    message: String::new(),
-                })
-            }),
-            coalesced_ends: Vec::new(),
+            fact: end.map(|second| Fact { id: Digest(second.into()), body: Bytes::new() }),
+            coalesced: Vec::new(),
             trace: 0,
         }
     }
@@ -160,8 +152,8 @@ mod tests {
         Event { change: Change::Deleted { body: Some("{}".into()) }, ..event(version, None) }
     }
 
-    fn ends(event: &Event) -> Vec<&str> {
-        event.coalesced_ends.iter().map(|end| end.finished_at.get(17..19).unwrap()).collect()
+    fn ends(event: &Event) -> Vec<u64> {
+        event.coalesced.iter().map(|end| end.id.0).collect()
     }
 
     #[test]
@@ -174,7 +166,7 @@ mod tests {
         dirty.not_read(&key());
         assert_eq!(dirty.next(8).len(), 1);
         let found = dirty.read(&key(), Some(event(3, Some(2)))).unwrap();
-        assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec!["01"], 0));
+        assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec![1], 0));
         assert_eq!(dirty.read(&key(), Some(event(3, None))), None, "nobody asked for it");
     }
 
@@ -184,7 +176,7 @@ mod tests {
         dirty.mark(event(1, Some(1)));
         dirty.next(8);
         let now = dirty.overtaken(event(3, None));
-        assert_eq!((now.len(), ends(&now[0])), (1, vec!["01"]));
+        assert_eq!((now.len(), ends(&now[0])), (1, vec![1]));
         assert_eq!(dirty.read(&key(), Some(event(2, None))), None);
         dirty.mark(now[0].clone());
         assert_eq!(dirty.read(&key(), Some(event(2, None))), None, "the read began before");
@@ -201,7 +193,7 @@ mod tests {
         let now = dirty.overtaken(next.clone());
         let [first, second] = &now[..] else { panic!("{now:?}") };
         assert!(first.is_deleted() && first.body().is_none());
-        assert_eq!((ends(first), second), (vec!["01"], &next));
+        assert_eq!((ends(first), second), (vec![1], &next));
 
         dirty.mark(gone(2));
         assert_eq!(dirty.overtaken(gone(4)).len(), 1, "one of a life is enough");

@@ -91,10 +91,10 @@ async fn read(stream: &Stream, delivery: Delivery) -> Option<Delivered> {
 /// The event of a message; one without its body where that was too large for the bus.
 fn event(message: Message) -> Event {
     message.into_event().unwrap_or_else(|message| {
-        let Message { key, uid, version, observed, trace, operation, ends, .. } = *message;
+        let Message { key, uid, version, observed, trace, fact, coalesced, .. } = *message;
         let change = Change::Applied { body: Bytes::new() };
         let cause = Cause::Watch;
-        Event { key, uid, version, change, cause, observed, operation, coalesced_ends: ends, trace }
+        Event { key, uid, version, change, cause, observed, fact, coalesced, trace }
     })
 }
 
@@ -126,7 +126,7 @@ async fn set_aside(
             let observed = Timestamp::now();
             let (payload, trace) = (Payload::Overlarge { about: None }, 0);
             let message =
-                Message { key, uid, version, observed, trace, operation: None, ends: Vec::new(), payload };
+                Message { key, uid, version, observed, trace, fact: None, coalesced: Vec::new(), payload };
             Some(Delivered { what: Taken::Again(Box::new(event(message))), acker })
         }
         None => {

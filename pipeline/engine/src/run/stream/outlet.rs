@@ -165,9 +165,9 @@ impl<So: Source, En: Enrich, Si: Sink> Outlet<So, En, Si> {
         let error = match published {
             Ok(Published::Stored { .. } | Published::Duplicate) => {
                 self.stream.metrics.published();
-                match &event.operation {
+                match &event.fact {
                     _ if event.is_deleted() => drop(self.told.remove(&event.uid)),
-                    Some(end) => drop(self.told.insert(event.uid.clone(), end.digest())),
+                    Some(end) => drop(self.told.insert(event.uid.clone(), end.id)),
                     None => {}
                 }
                 if std::mem::take(&mut self.away) {

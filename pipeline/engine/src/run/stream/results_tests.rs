@@ -3,7 +3,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::{Digest, EntityId, Key, Report, ReportKind, Shows, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Key, Report, ReportKind, Timestamp, Version};
 
 use super::*;
 use pipeline_bus::jetstream::{Config, Durable, JetStream, connect};
@@ -29,7 +29,7 @@ fn report(resource: u64, version: u64) -> Acknowledged {
         content: Digest(version),
         owed: false,
         ends: false,
-        shows: Shows::Nothing,
+        fact: None,
         body: Bytes::from(vec![b'x'; 10_000]),
         trace: 0,
     };

@@ -15,7 +15,7 @@ fn report(entity: Entity, content: u64) -> Report {
         content: Digest(content),
         owed: false,
         ends: false,
-        shows: pipeline_core::Shows::Nothing,
+        fact: None,
         body: bytes::Bytes::from_static(b"{}"),
         trace: 1,
     }
@@ -31,7 +31,7 @@ fn enriched(reports: Vec<Report>) -> Enriched {
         version: Version(7),
         sections: Sections::default(),
         healthy: true,
-        operation: Digest::NONE,
+        fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
@@ -148,7 +148,7 @@ fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
 
 #[test]
 fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
-    let end = |number| Report { shows: Shows::End(Digest(number)), ..report(Entity::Application, number) };
+    let end = |number| Report { fact: Some(Digest(number)), ..report(Entity::Application, number) };
     let reports = vec![end(1), end(2), end(3), report(Entity::Application, 100)];
     let fails = |report: &Report| match report.content {
         Digest(3) => (Verdict::Retry, Reason::Unreachable),

@@ -1,5 +1,6 @@
 //! A cluster that is read and watched.
 
+use pipeline_core::Digest;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -7,7 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Key, Note, OperationEnd, Reason, Shutdown, Source, StageError, Surveyed,
+    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Shutdown, Source, StageError, Surveyed,
     Timestamp, Uid, Version,
 };
 use tokio::sync::broadcast;
@@ -21,7 +22,7 @@ struct Object {
     life: u32,
     version: u64,
     content: u64,
-    operation: Option<Arc<OperationEnd>>,
+    operation: Option<Fact>,
     padded: usize,
 }
 
@@ -95,17 +96,11 @@ impl Cluster {
 
     /// An operation ends at that second.
     pub(crate) fn finish(&self, name: &str, version: u64, second: u32) {
-        let end = OperationEnd {
-            phase: "Succeeded".into(),
-            started_at: "2024-03-01T10:00:00Z".into(),
-            finished_at: format!("2024-03-01T10:00:{second:02}Z"),
-            revision: String::new(),
-            message: String::new(),
-        };
+        let end = Fact { id: Digest(second.into()), body: format!("2024-03-01T10:00:{second:02}Z").into() };
         self.change(name, |object| {
             object.version = version;
             object.content = version * 2;
-            object.operation = Some(Arc::new(end));
+            object.operation = Some(end);
         });
     }
 
@@ -174,8 +169,8 @@ fn event(key: &Key, object: &Object) -> Event {
         change: Change::Applied { body: body(object) },
         cause: Cause::Watch,
         observed: Timestamp::now(),
-        operation: object.operation.clone(),
-        coalesced_ends: Vec::new(),
+        fact: object.operation.clone(),
+        coalesced: Vec::new(),
         trace: u128::from(object.version),
     }
 }

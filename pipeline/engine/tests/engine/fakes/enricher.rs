@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Filtered, Key, Meter as _,
-    OperationEnd, Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, Shows, StageError,
-    Stub, Turn,
+    Again, Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Fact, Filtered, Key, Meter as _,
+    Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, StageError, Stub, Turn,
 };
 
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
@@ -55,10 +54,8 @@ impl Enrich for Enricher {
         assert!(!panics, "a bug in the enrichment");
         let known = known.filter(|known| known.uid == event.uid);
         let owed = event.cause == Cause::Owed;
-        let mut reports: Vec<_> = Record::untold(known, event.coalesced_ends.clone())
-            .iter()
-            .map(|end| self.end_of_operation(event, end))
-            .collect();
+        let mut reports: Vec<_> =
+            Record::untold(known, &event.coalesced).map(|end| self.end_of_operation(event, end)).collect();
         if event.is_deleted() {
             return Ok(match known {
                 Some(_) => {
@@ -92,7 +89,7 @@ impl Enrich for Enricher {
             version: event.version,
             sections: Sections { spec: Digest(1), ..Sections::default() },
             healthy: true,
-            operation: event.operation.as_ref().map_or(Digest::NONE, |end| end.digest()),
+            fact: event.fact.as_ref().map_or(Digest::NONE, |end| end.id),
             owed: owes,
             unsent: Vec::new(),
             present: (1..=self.resources).map(EntityId).collect(),
@@ -113,7 +110,7 @@ pub(crate) const QUIET: &str = "quiet-";
 impl Enricher {
     fn report(&self, event: &Event, entity: Entity, extra: u64) -> Report {
         let content = event.body().map_or(0, |body| std::str::from_utf8(body).unwrap().parse().unwrap());
-        let shown = event.operation.as_deref().filter(|_| entity == Entity::Application);
+        let shown = event.fact.as_ref().filter(|_| entity == Entity::Application);
         Report {
             key: event.key.clone(),
             uid: event.uid.clone(),
@@ -124,17 +121,17 @@ impl Enricher {
             content: Digest(content + extra),
             owed: false,
             ends: false,
-            shows: Shows::Nothing,
-            body: shown.map_or_else(|| Bytes::from_static(b"{}"), |end| end.finished_at.clone().into()),
+            fact: None,
+            body: shown.map_or_else(|| Bytes::from_static(b"{}"), |end| end.body.clone()),
             trace: event.trace,
         }
     }
 
-    fn end_of_operation(&self, event: &Event, end: &OperationEnd) -> Report {
+    fn end_of_operation(&self, event: &Event, end: &Fact) -> Report {
         Report {
-            content: end.digest(),
-            shows: Shows::End(end.digest()),
-            body: end.finished_at.clone().into(),
+            content: end.id,
+            fact: Some(end.id),
+            body: end.body.clone(),
             ..self.report(event, Entity::Application, 0)
         }
     }

@@ -1,7 +1,5 @@
 //! Which events and which resources are worth a report.
 
-use std::sync::Arc;
-
 use pipeline_core::{Cause, Change, Event, Filtered, OperationEnd, Version};
 use serde_json::{Value, json};
 
@@ -146,19 +144,20 @@ fn a_record_that_was_never_settled_sends_what_is_missing() {
 fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
     let known = known_store();
     let end = |phase: &str, at: &str| {
-        Arc::new(OperationEnd {
+        OperationEnd {
             phase: phase.to_owned(),
             started_at: at.replace(":05Z", ":00Z"),
             finished_at: at.to_owned(),
             revision: "2".to_owned(),
             message: "it failed".to_owned(),
-        })
+        }
+        .fact()
     };
     let mut event = changed(|app| {
         app["status"]["operationState"]["startedAt"] = json!("2026-11-21T11:30:00Z");
         app["status"]["operationState"]["finishedAt"] = json!("2026-11-21T11:30:05Z");
     });
-    event.coalesced_ends = vec![
+    event.coalesced = vec![
         end("Succeeded", "2026-11-21T11:00:05Z"), // The one that is known.
         end("Failed", "2026-11-21T11:10:05Z"),
         end("Failed", "2026-11-21T11:20:05Z"),
@@ -190,13 +189,16 @@ fn the_end_of_a_coalesced_operation_is_redacted_wherever_it_comes_from() {
         format!("invalid object: {secret}"),
     ] {
         let mut event = event(&store());
-        event.coalesced_ends = vec![Arc::new(OperationEnd {
-            phase: "Failed".to_owned(),
-            started_at: "2026-11-21T10:10:00Z".to_owned(),
-            finished_at: "2026-11-21T10:10:05Z".to_owned(),
-            revision: REVISION.to_owned(),
-            message,
-        })];
+        event.coalesced = vec![
+            OperationEnd {
+                phase: "Failed".to_owned(),
+                started_at: "2026-11-21T10:10:00Z".to_owned(),
+                finished_at: "2026-11-21T10:10:05Z".to_owned(),
+                revision: REVISION.to_owned(),
+                message,
+            }
+            .fact(),
+        ];
         let (enriched, _) = run(&event, None, healthy);
         let told = payloads(&enriched);
         let state = &object(&told[0].1)["status"]["operationState"];
@@ -247,20 +249,21 @@ fn deletions() {
 }
 
 /// The end of an operation that [`store`] does not show.
-pub(super) fn failed() -> Arc<OperationEnd> {
-    Arc::new(OperationEnd {
+pub(super) fn failed() -> pipeline_core::Fact {
+    OperationEnd {
         phase: "Failed".to_owned(),
         started_at: "2026-11-21T11:10:00Z".to_owned(),
         finished_at: "2026-11-21T11:10:05Z".to_owned(),
         revision: String::new(),
         message: String::new(),
-    })
+    }
+    .fact()
 }
 
 #[test]
 fn an_operation_that_ended_before_the_deletion_is_not_lost() {
     let known = known_store();
-    let event = Event { coalesced_ends: vec![failed()], ..deleted(&store()) };
+    let event = Event { coalesced: vec![failed()], ..deleted(&store()) };
     let (enriched, _) = run(&event, Some(&known), healthy);
     let ends: Vec<_> = enriched.reports.iter().map(|report| report.ends).collect();
     assert_eq!(ends, [false, true]);

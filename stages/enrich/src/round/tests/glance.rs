@@ -77,7 +77,7 @@ fn what_must_be_looked_at_is_not_told_at_a_glance() {
     let owed = Record { owed: true, ..known.clone() };
     assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");
     assert!(!told(&deleted(&store()), Some(&known)), "deleted");
-    let ended = Event { coalesced_ends: vec![super::decide::failed()], ..event.clone() };
+    let ended = Event { coalesced: vec![super::decide::failed()], ..event.clone() };
     assert!(!told(&ended, Some(&known)), "an operation's end is still to be told");
     let other = Record { sections: Some(Default::default()), ..known };
     assert!(!told(&event, Some(&other)), "another content");

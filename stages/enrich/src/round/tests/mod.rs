@@ -82,8 +82,8 @@ pub(super) fn event(object: &Value) -> Event {
         change: Change::Applied { body: object.to_string().into() },
         cause: Cause::Watch,
         observed: turn(Duration::ZERO).now,
-        operation: None,
-        coalesced_ends: Vec::new(),
+        fact: None,
+        coalesced: Vec::new(),
         trace: 7,
     }
 }

@@ -1,6 +1,6 @@
 //! What was sent and not answered for certain is reported again, whether it changed or not; and nothing else is.
 
-use pipeline_core::{Cause, Event, Filtered, Reason, Report, ReportKind, Shipment, Shows};
+use pipeline_core::{Cause, Event, Filtered, Reason, Report, ReportKind, Shipment};
 use serde_json::{Value, json};
 
 use super::*;
@@ -190,14 +190,15 @@ fn an_older_state_does_not_overtake_the_one_that_is_not_sure() {
     assert_eq!(run(&event, Some(&known), healthy).0.filtered, None);
 }
 
-fn end(minute: u32) -> std::sync::Arc<pipeline_core::OperationEnd> {
-    std::sync::Arc::new(pipeline_core::OperationEnd {
+fn end(minute: u32) -> pipeline_core::Fact {
+    pipeline_core::OperationEnd {
         phase: "Failed".to_owned(),
         started_at: format!("2026-11-21T11:{minute}:00Z"),
         finished_at: format!("2026-11-21T11:{minute}:05Z"),
         revision: "2".to_owned(),
         message: "it failed".to_owned(),
-    })
+    }
+    .fact()
 }
 
 #[test]
@@ -206,10 +207,10 @@ fn an_end_that_was_acknowledged_is_not_told_again_wherever_the_round_was_cut_off
     let mut app = store();
     app["status"]["operationState"]["startedAt"] = json!("2026-11-21T11:30:00Z");
     app["status"]["operationState"]["finishedAt"] = json!("2026-11-21T11:30:05Z");
-    let event = Event { coalesced_ends: vec![end(10), end(20)], ..event(&app) };
+    let event = Event { coalesced: vec![end(10), end(20)], ..event(&app) };
     let (all, _) = run(&event, Some(&before), healthy);
-    let shown: Vec<_> = all.reports.iter().map(|report| report.shows).collect();
-    assert!(matches!(shown[..], [Shows::End(_), Shows::End(_), Shows::Nothing]), "{shown:?}");
+    let shown: Vec<_> = all.reports.iter().map(|report| report.fact).collect();
+    assert!(matches!(shown[..], [Some(_), Some(_), None]), "{shown:?}");
     let first_keys = keys(&all, &before);
     for taken in 0..=all.reports.len() {
         let mut known = before.clone();
@@ -217,10 +218,9 @@ fn an_end_that_was_acknowledged_is_not_told_again_wherever_the_round_was_cut_off
             known = Record::acknowledge(Some(known), report).unwrap();
         }
         // All but the last that was told the ledger takes out of the event.
-        let coalesced_ends =
-            event.coalesced_ends.iter().skip(taken.min(2).saturating_sub(1)).cloned().collect();
-        let (rest, _) = run(&Event { coalesced_ends, ..event.clone() }, Some(&known), healthy);
-        let told: Vec<_> = rest.reports.iter().map(|report| report.shows).collect();
+        let coalesced = event.coalesced.iter().skip(taken.min(2).saturating_sub(1)).cloned().collect();
+        let (rest, _) = run(&Event { coalesced, ..event.clone() }, Some(&known), healthy);
+        let told: Vec<_> = rest.reports.iter().map(|report| report.fact).collect();
         match taken {
             // The application's decision has not moved, but its content has: nothing is sent again.
             3 => assert_eq!(rest.filtered, Some(Filtered::SameContent)),
@@ -241,7 +241,7 @@ fn ends_of_a_life_that_nobody_saw_go_are_told_before_its_own() {
     let known = known_store();
     let mut event = event(&store());
     event.change = pipeline_core::Change::Deleted { body: None };
-    event.coalesced_ends = vec![end(10), end(20)];
+    event.coalesced = vec![end(10), end(20)];
     let (enriched, asked) = run(&event, Some(&known), healthy);
     assert!(asked.is_empty());
     let told: Vec<_> = enriched.reports.iter().map(|report| (report.kind, report.ends)).collect();

@@ -47,10 +47,12 @@ pub enum Input {
         /// What was journaled.
         pending: Pending,
     },
-    /// A turn for what is owed has made so many calls: what the next one is taken to make.
+    /// A turn for what is owed has made its calls.
     Refetched {
         /// How many.
         calls: u32,
+        /// Something lacks still.
+        lacking: bool,
     },
     /// A key that was parked before the process ended.
     Park {

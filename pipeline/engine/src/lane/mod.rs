@@ -71,7 +71,7 @@ pub struct Config {
     pub rate_limit: Option<RateLimit>,
     /// Between two tries to fetch what is owed of an application.
     pub refetch: Backoff,
-    /// What one call of such a try takes of the time of all: so much later than the last one the next one begins.
+    /// What one call of such a try, made in vain, takes of the time of all: so much later the next one begins.
     pub refetch_every: Duration,
 }
 
@@ -147,7 +147,9 @@ impl Lane {
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
             Input::Restore { key, pending } => self.restore(&key, pending, now),
-            Input::Refetched { calls } => self.refetches.took(calls),
+            Input::Refetched { calls, lacking } => {
+                self.refetches.took(calls, lacking, self.config.refetch_every);
+            }
             Input::Park { key, parked } => self.remember(key, parked),
             Input::Discard { key } => {
                 self.parked.remove(&key);

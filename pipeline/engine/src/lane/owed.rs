@@ -2,7 +2,8 @@
 //!
 //! What could not be fetched is asked for again after a minute, and less and less often while that brings nothing; what
 //! is missing may be gone for good (a repository that was deleted). It may be missing for a thousand applications, so
-//! these refetches go one after the other, each as long after the one before as that took calls.
+//! these refetches go one after the other, each as long after the one before as that made calls in vain. One that found
+//! all that was missing, as they do once Argo CD is back from an outage, lets the next one begin at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -116,8 +117,6 @@ pub(super) struct Refetches {
     line: VecDeque<Key>,
     /// When the next one may begin.
     free: Duration,
-    /// How many calls the last one made.
-    calls: u32,
 }
 
 impl Refetches {
@@ -125,9 +124,11 @@ impl Refetches {
         self.line.push_back(key);
     }
 
-    /// A refetch has made so many calls.
-    pub(super) fn took(&mut self, calls: u32) {
-        self.calls = calls.min(MOST_CALLS);
+    /// A refetch has made so many calls, each of which is to take `every`; one of them was charged when it began. None
+    /// are charged where nothing lacks any more: its key leaves the line for good.
+    pub(super) fn took(&mut self, calls: u32, lacking: bool, every: Duration) {
+        let charged = if lacking { calls.clamp(1, MOST_CALLS) } else { 0 };
+        self.free = (self.free + every.saturating_mul(charged)).saturating_sub(every);
     }
 
     /// When there is something to begin.
@@ -140,7 +141,7 @@ impl Refetches {
     }
 
     fn begin(&mut self, now: Duration, every: Duration) {
-        self.free = now + every.saturating_mul(self.calls.max(1));
+        self.free = now + every;
     }
 }
 

@@ -43,7 +43,7 @@ pub struct Config {
     pub grace: Duration,
     /// Events of each application; `None` is no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Between two tries to fetch what is owed of an application; all of them together make one call a second.
+    /// Between two tries to fetch what is owed of an application; all of them together make one call a second in vain.
     pub refetch: Backoff,
     /// Applications remembered as refused for good, each shard.
     pub parked: usize,
@@ -104,7 +104,7 @@ impl Config {
             parked: self.parked,
             rate_limit: self.rate_limit,
             refetch: self.refetch,
-            // A lane's share: all lanes of all processes together make a call a second.
+            // A lane's share: all lanes of all processes together make a call a second in vain.
             refetch_every: Duration::from_secs(1) * self.sharding.shards().get(),
         }
     }

@@ -106,29 +106,68 @@ fn what_was_looked_at_just_before_is_looked_at_when_it_may_be_and_is_no_refetch(
     assert!(bench.lane.keys.is_empty());
 }
 
-#[test]
-fn what_is_missing_for_a_thousand_applications_costs_a_call_a_second() {
-    const CALLS: u32 = 4;
+/// A lane with so many applications that were all reported just now, each without something.
+fn incomplete(applications: u32) -> Bench {
     let mut bench = Bench::new(Config { concurrency: 16, queue_events: 2_000, ..Config::default() });
-    let names: Vec<_> = (0..1_000).map(|number| format!("app-{number}")).collect();
-    for name in &names {
-        bench.take(state(name, 1));
+    for number in 0..applications {
+        bench.take(state(&format!("app-{number}"), 1));
     }
     while let Some(start) = bench.starts.front() {
         let name = start.event.key.name().to_owned();
         bench.end(&name, Outcome::Acked { owed: INCOMPLETE });
     }
+    bench
+}
+
+#[test]
+fn once_an_outage_is_over_one_refetch_follows_the_other_at_once() {
+    let mut bench = incomplete(1_000);
+    let begun = bench.now;
+    for _ in 0..10 {
+        refetch(&mut bench, vain(), 0);
+        bench.step(Input::Refetched { calls: 2, lacking: true });
+    }
+    assert_eq!(bench.now - begun, MINUTE + Duration::from_secs(18), "two calls each, the last not yet paid");
+    assert_eq!(refetch(&mut bench, ACKED, 0), Duration::from_secs(2));
+    let over = bench.now;
+    for _ in 0..900 {
+        bench.step(Input::Refetched { calls: 4, lacking: false });
+        refetch(&mut bench, ACKED, 0);
+    }
+    assert_eq!(bench.now - over, Duration::ZERO);
+}
+
+#[test]
+fn a_refetch_delays_the_next_by_the_calls_that_it_made_itself() {
+    let mut bench = incomplete(5);
+    refetch(&mut bench, vain(), 0);
+    let next = |bench: &mut Bench, calls, lacking| {
+        bench.step(Input::Refetched { calls, lacking });
+        refetch(bench, vain(), 0).as_secs()
+    };
+    assert_eq!(next(&mut bench, 10, true), 10);
+    assert_eq!(next(&mut bench, 0, true), 1, "all its answers were at hand");
+    assert_eq!(refetch(&mut bench, vain(), 0).as_secs(), 1, "the one before is under way still");
+    // What one of the two found forgives nothing of what the other asked in vain.
+    bench.step(Input::Refetched { calls: 3, lacking: true });
+    assert_eq!(next(&mut bench, 7, false), 2);
+}
+
+#[test]
+fn what_is_missing_for_a_thousand_applications_costs_a_call_a_second() {
+    const CALLS: u32 = 4;
+    let mut bench = incomplete(1_000);
     let mut asked = std::collections::BTreeMap::<String, u32>::new();
     let (begun, mut calls) = (bench.now, 0);
     while bench.now - begun < 6 * HOUR {
         refetch(&mut bench, vain(), 0);
-        bench.step(Input::Refetched { calls: CALLS });
+        bench.step(Input::Refetched { calls: CALLS, lacking: true });
         *asked.entry(bench.traces.last().expect("it is told").key.name().to_owned()).or_default() += 1;
         calls += CALLS;
         let most = (bench.now - begun).as_secs_f64() + f64::from(CALLS);
         assert!(f64::from(calls) <= most, "{calls} calls in {most} seconds");
     }
-    assert!(asked.len() == names.len() && asked.values().all(|times| *times >= 4), "each gets its turn");
+    assert!(asked.len() == 1_000 && asked.values().all(|times| *times >= 4), "each gets its turn");
     // Whoever changes does not wait in that line.
     bench.take(state("app-7", 2));
     assert_eq!(bench.running(), ["app-7@2"]);

@@ -29,9 +29,6 @@ pub(crate) const HEAD_BYTES: usize = 16 << 10;
 /// After a failed accept (no file descriptors left, say), so that the loop does not spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// A connection that gives its place up has this long to write what it was answered.
-const LEAVING: Duration = Duration::from_secs(1);
-
 /// What a client may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Bounds {
@@ -127,8 +124,8 @@ async fn converse(
         result = connection.as_mut() => (Some(result), bounds.grace),
         () = stop.cancelled() => (None, bounds.grace),
         () = tokio::time::sleep(bounds.connection_age) => (None, bounds.grace),
-        // Nothing was asked, or everything was answered: what was written last may still leave.
-        () = place.lost() => (None, bounds.grace.min(LEAVING)),
+        // Nothing was asked, or everything was answered: whoever is to have the place waits for it.
+        () = place.lost() => (None, Duration::ZERO),
     };
     let ended = match ended {
         Some(result) => Some(result),

@@ -1,4 +1,5 @@
-//! Places of connections: when all are taken, the connection that has been idle the longest gives its own up.
+//! Places of connections: when all are taken, the connection that has been idle the longest is closed, and the next one
+//! has its place once it is gone.
 //!
 //! A client that has nothing to ask costs nobody else an answer, however many there are of it: a probe comes over a
 //! connection of its own, and could not be told from them before it is read. Who is being answered keeps its place.
@@ -54,7 +55,7 @@ impl Places {
         Arc::new(Self { most: most.max(1), held: Mutex::default(), freed: Notify::new() })
     }
 
-    /// Waits until a connection is gone, where all are being answered.
+    /// Waits until a connection is gone, where there are as many as there may be.
     pub(super) async fn take(self: &Arc<Self>) -> Place {
         loop {
             let freed = self.freed.notified();
@@ -68,11 +69,9 @@ impl Places {
     fn seat(self: &Arc<Self>) -> Option<Place> {
         let mut held = self.lock();
         if held.by_number.len() >= self.most {
-            let idle = held.by_number.iter().filter_map(|(number, seat)| Some((seat.idle?, *number)));
-            let (_, longest) = idle.min()?;
-            if let Some(seat) = held.by_number.remove(&longest) {
-                seat.leave.cancel();
-            }
+            let idle = held.by_number.values().filter(|seat| seat.idle.is_some());
+            idle.min_by_key(|seat| seat.idle)?.leave.cancel();
+            return None;
         }
         let (number, leave) = (held.next(), CancellationToken::new());
         held.by_number.insert(number, Seat { idle: Some(number), leave: leave.clone() });
@@ -100,7 +99,7 @@ impl Place {
         Busy(self.clone())
     }
 
-    /// Waits until another connection has this place.
+    /// Waits until another connection wants this place.
     pub(super) async fn lost(&self) {
         self.leave.cancelled().await;
     }

@@ -3,10 +3,12 @@
 use std::num::NonZeroU32;
 use std::time::Instant;
 
+use futures::FutureExt as _;
 use pipeline_core::{LaneCounts, Note, Reason, Seen, Uid, Version};
 use serde_json::{Value, json};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpStream;
+use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use super::connections::HEAD_BYTES;
@@ -449,6 +451,42 @@ async fn who_is_being_answered_keeps_its_place() {
         let read = tokio::time::timeout(Duration::from_secs(30), stream.read_to_string(&mut answer)).await;
         assert!(read.is_ok_and(|read| read.is_ok()) && answer.ends_with("done"), "{answer}");
     }
+    stop.cancel();
+    serving.await.unwrap();
+}
+
+/// Connections that a test hands over.
+struct Handed(tokio::sync::Mutex<mpsc::Receiver<DuplexStream>>);
+
+impl connections::Listen for Handed {
+    type Stream = DuplexStream;
+
+    async fn next(&self) -> std::io::Result<DuplexStream> {
+        Ok(self.0.lock().await.recv().await.expect("the test holds the other end"))
+    }
+}
+
+#[tokio::test]
+async fn an_idle_connection_is_gone_before_another_one_has_its_place() {
+    let (hand, handed) = mpsc::channel(1);
+    let pages = Router::new().route("/", axum::routing::get(async || "done"));
+    let (hour, stop) = (Duration::from_secs(3600), Shutdown::new());
+    let bounds = Bounds { head_timeout: hour, connection_age: hour, grace: hour, connections: 1 };
+    let listener = Handed(tokio::sync::Mutex::new(handed));
+    let serving = tokio::spawn(connections::serve(listener, pages, bounds, stop.clone()));
+
+    let (mut idle, theirs) = duplex(4);
+    hand.send(theirs).await.unwrap();
+    // More than there is room for: the server has read of it. The rest of the head never comes.
+    idle.write_all(b"GET / HT").await.unwrap();
+    let (mut next, theirs) = duplex(1024);
+    hand.send(theirs).await.unwrap();
+    next.write_all(b"GET / HTTP/1.1\r\nhost: a\r\n\r\n").await.unwrap();
+    let mut first = [0; 8];
+    let answered = tokio::time::timeout(Duration::from_secs(30), next.read_exact(&mut first)).await;
+    assert!(answered.is_ok_and(|read| read.is_ok()), "the next one is not answered");
+    assert!(matches!(idle.read(&mut [0]).now_or_never(), Some(Ok(0))), "both are there");
+    drop(next);
     stop.cancel();
     serving.await.unwrap();
 }

@@ -128,7 +128,7 @@ impl Health {
     /// This process begins or ceases to watch for all.
     pub fn watches(&self, watches: bool, now: Instant) {
         let mut heard = self.heard();
-        let Some(shares) = &mut heard.shares else { return };
+        let shares = heard.shares.get_or_insert_with(|| Shares::new(now));
         let begins = watches && !shares.watches;
         if shares.watches && !watches {
             shares.unwatched = now;

@@ -239,6 +239,16 @@ fn replica(now: Instant) -> Health {
 }
 
 #[test]
+fn that_this_process_watches_is_known_before_it_is_known_who_owns_what() {
+    let now = Instant::now();
+    let health = Health::new(HealthLimits::default(), [], now);
+    health.watches(true, now);
+    health.shares(true, true, now);
+    let silent = found(State::Failing, "failing: source: listing: nothing has moved for 301 s");
+    assert_eq!(check(&health, now + 301 * SECOND), silent);
+}
+
+#[test]
 fn that_nobody_watches_shows_soon_and_fails_later() {
     let now = Instant::now();
     let health = replica(now);

@@ -5,7 +5,7 @@
 //!
 //! What is small is done where it is asked for. All else is done in threads of its own, a few at a time: however long it
 //! takes, no other task stands still. An application whose content took too long again and again is given up until it
-//! changes, or for an hour.
+//! changes, or until it is asked for after an hour: by itself it is not tried again.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -20,7 +20,8 @@ use tokio::time::{Instant, timeout, timeout_at};
 pub const SMALL: usize = 64 * 1024;
 /// So often the same content is tried.
 const TRIES: u32 = 3;
-/// After so long it is tried once more, though it is the same: what is slow may be an answer of Argo CD.
+/// Whoever asks for it after so long has it tried once more, though it is the same: what was slow may be an answer of
+/// Argo CD.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 /// Applications remembered for their content.
 const REMEMBERED: usize = 1_000;

@@ -112,7 +112,7 @@ impl Files {
 
 fn open(client: Client, config: Config, prefix: Prefix, Files(files, held): Files) -> JetStream {
     let following = (!files.is_empty())
-        .then(|| AbortOnDropHandle::new(tokio::spawn(follow(client.clone(), files, held))));
+        .then(|| AbortOnDropHandle::new(tokio::spawn(follow(client.clone(), config.clone(), files, held))));
     let context = ContextBuilder::new()
         .timeout(config.timeout)
         .ack_timeout(config.timeout)

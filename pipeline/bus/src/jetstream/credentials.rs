@@ -1,13 +1,18 @@
 //! Who asks the bus: read anew for every connection, so that what is rotated in a file is in force from the next one on,
-//! which is made as soon as a file holds something else.
+//! which is made as soon as a file holds something else, and all files together can be used.
 
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use async_nats::rustls::pki_types::pem::PemObject as _;
+use async_nats::rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use async_nats::rustls::{ClientConfig, RootCertStore};
 use async_nats::{Auth, Client};
 use nkeys::KeyPair;
 use pipeline_core::{Digest, ExposeSecret as _, SecretString};
+
+use super::{Config, Tls};
 
 /// How often files are looked at; a mounted secret is a link to a folder that is replaced as a whole, which no watch of
 /// the file itself sees.
@@ -137,22 +142,75 @@ fn none(what: &'static str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 
-/// Connects anew whenever one of `files` holds something else than at the last look; `held` is what they held when the
-/// connection was first made. One that cannot be read has not changed.
-pub(super) async fn follow(client: Client, files: Vec<PathBuf>, mut held: Vec<Option<Digest>>) {
+impl Tls {
+    /// Reads the files as each connection does: an authority, and a certificate that belongs to its key.
+    async fn load(&self) -> io::Result<()> {
+        let mut authorities = RootCertStore::empty();
+        if let Some(file) = &self.ca {
+            for authority in certificates(file).await? {
+                authorities.add(authority).map_err(|_| none("an authority cannot be used"))?;
+            }
+        }
+        if let Some((certificate, key)) = &self.identity {
+            // What the libraries say of a key is left out: it may quote it.
+            let key = PrivateKeyDer::from_pem_slice(&tokio::fs::read(key).await?)
+                .map_err(|_| none("there is no private key"))?;
+            let builder = ClientConfig::builder().with_root_certificates(authorities);
+            let paired = builder.with_client_auth_cert(certificates(certificate).await?, key);
+            paired.map_err(|_| none("the certificate and the private key do not belong together"))?;
+        }
+        Ok(())
+    }
+}
+
+async fn certificates(file: &Path) -> io::Result<Vec<CertificateDer<'static>>> {
+    let pem = tokio::fs::read(file).await?;
+    let found = CertificateDer::pem_slice_iter(&pem).collect::<Result<Vec<_>, _>>();
+    found.ok().filter(|found| !found.is_empty()).ok_or_else(|| none("there is no certificate"))
+}
+
+/// Connects anew whenever the `files` of `config` hold something else than `held`, what they held when the connection was
+/// made. While they cannot be used, as between the write of a certificate and that of its key, the connection stays.
+pub(super) async fn follow(
+    client: Client,
+    config: Config,
+    files: Vec<PathBuf>,
+    mut held: Vec<Option<Digest>>,
+) {
+    let mut said = held.clone();
     loop {
         tokio::time::sleep(LOOK).await;
         let now = digests(&files).await;
-        let mut changed = false;
-        for (held, now) in held.iter_mut().zip(now) {
-            if now.is_some() && now != *held {
-                (*held, changed) = (now, true);
+        if now == held {
+            continue;
+        }
+        match config.load().await {
+            Ok(()) => {
+                held = now;
+                tracing::info!("the credentials of the bus have changed: it is connected anew");
+                // It fails when the client is closed.
+                let _ = client.force_reconnect().await;
+            }
+            Err(error) => {
+                if said != now {
+                    said = now;
+                    let error = &error as &dyn std::error::Error;
+                    tracing::warn!(
+                        error,
+                        "the new credentials of the bus cannot be used: the connection stays"
+                    );
+                }
             }
         }
-        if changed {
-            tracing::info!("the credentials of the bus have changed: it is connected anew");
-            // It fails when the client is closed.
-            let _ = client.force_reconnect().await;
+    }
+}
+
+impl Config {
+    async fn load(&self) -> io::Result<()> {
+        self.credentials.answer(b"").await?;
+        match &self.tls {
+            Some(tls) => tls.load().await,
+            None => Ok(()),
         }
     }
 }

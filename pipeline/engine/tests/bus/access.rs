@@ -1,7 +1,7 @@
 //! Who may use the bus, and how that is said.
 
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock, Mutex};
 use std::time::Duration;
 
@@ -308,7 +308,7 @@ fn certificates() -> TempDir {
     authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
     let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate().unwrap()).unwrap();
     write("ca.pem", authority.pem());
-    for name in ["server", "client"] {
+    for name in ["server", "client", "next"] {
         let key = KeyPair::generate().unwrap();
         let certificate = CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
         write(&format!("{name}.pem"), certificate.signed_by(&key, &authority).unwrap().pem());
@@ -317,16 +317,41 @@ fn certificates() -> TempDir {
     folder
 }
 
-#[tokio::test]
-async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
-    let folder = certificates();
-    let file = |name: &str| folder.path().join(name);
-    let server = Server::with(&format!(
+/// A server that wants certificates of the folder's authority.
+fn verifying(folder: &Path) -> Server {
+    let file = |name: &str| folder.join(name);
+    Server::with(&format!(
         "tls {{ cert_file: {:?}, key_file: {:?}, ca_file: {:?}, verify: true }}",
         file("server.pem"),
         file("server.key"),
         file("ca.pem")
-    ));
+    ))
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_used_as_soon_as_its_key_is_there_and_not_before() {
+    let folder = certificates();
+    let file = |name: &str| folder.path().join(name);
+    let (server, (log, _guard)) = (verifying(folder.path()), Log::begin());
+    let identity = Some((file("client.pem"), file("client.key")));
+    let tls = Some(Tls { ca: Some(file("ca.pem")), identity });
+    let bus = connected(Config { tls, ..config(&server) }).await;
+    usable(&bus).await;
+    std::fs::copy(file("next.pem"), file("client.pem")).unwrap();
+    let (anew, stays) = ("it is connected anew", "do not belong together");
+    until("a look at it", || [anew, stays].iter().any(|said| log.text().contains(said))).await;
+    assert!(!log.text().contains(anew), "{}", log.text());
+    published(&bus, &state("u", 2, 10)).await;
+    std::fs::copy(file("next.key"), file("client.key")).unwrap();
+    until("the next connection", || log.text().matches("the bus is connected").count() == 2).await;
+    published(&bus, &state("u", 3, 10)).await;
+}
+
+#[tokio::test]
+async fn tls_wants_the_right_authority_and_the_client_a_certificate() {
+    let folder = certificates();
+    let file = |name: &str| folder.path().join(name);
+    let server = verifying(folder.path());
     let tls = |ca: PathBuf| Tls { ca: Some(ca), identity: Some((file("client.pem"), file("client.key"))) };
     let with = |tls: Tls| Config { tls: Some(tls), ..config(&server) };
     usable(&connected(with(tls(file("ca.pem")))).await).await;

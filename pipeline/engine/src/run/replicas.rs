@@ -115,9 +115,11 @@ async fn compare(
             for settle in [SETTLE, SETTLE_AGAIN] {
                 tokio::select! {
                     () = stop.cancelled() => return,
+                    // Of what was claimed just now nothing is compared yet.
+                    Ok(()) = claims.changed() => break,
                     () = tokio::time::sleep(settle) => {}
                 }
-                if status.borrow().zero != cause.0 || *claims.borrow() != cause.1 {
+                if status.borrow().zero != cause.0 {
                     break;
                 }
                 match handle.verify(VerifyOptions { drift: false, ..VerifyOptions::default() }).await {

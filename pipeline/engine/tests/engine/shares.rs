@@ -1,4 +1,5 @@
-//! Engines that share their work through a ledger in a bucket: shards are claimed, refused, and claimed later.
+//! Engines that share their work through a ledger in a bucket: shards are claimed, refused, and claimed later. A real server
+//! keeps leases and ledger, so time is real as well.
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
@@ -20,27 +21,18 @@ use crate::on;
 use crate::running::PATIENCE;
 
 const SHARDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
-/// Far longer than anything that is done soon after a shard was claimed.
-const TTL: Duration = Duration::from_secs(2_000);
-const POST: Duration = Duration::from_secs(400);
+const POST: Duration = Duration::from_secs(3);
+/// What stands in the ledger where a newer version has claimed a shard.
+const NEWER: &str = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
 
 fn config() -> Config {
     Config { sharding: Sharding::Jump { shards: SHARDS }, owned: Owned::All, ..Config::default() }
 }
 
-/// Times of a clock that runs two hundred times as fast as others.
+/// What was refused is soon tried again.
 fn leases() -> pipeline_ownership::Config {
-    let (renew, tick) = (TTL / 4, TTL / 20);
-    let usual = pipeline_ownership::Config::new(0);
-    let config = pipeline_ownership::Config {
-        shards: SHARDS,
-        ttl: TTL,
-        renew,
-        tick,
-        answer: renew,
-        drain: TTL,
-        ..usual
-    };
+    let again = Duration::from_millis(500);
+    let config = pipeline_ownership::Config { shards: SHARDS, again, ..pipeline_ownership::Config::new(0) };
     config.check(POST).unwrap();
     config
 }
@@ -51,24 +43,18 @@ fn name(shard: u32) -> String {
     names.into_iter().find(|name| config().sharding.place(&crate::fakes::key(name)) == shard).unwrap()
 }
 
-/// Writes who had the shards: nobody any more, so that they are claimed at once, or somebody who may still be there.
-async fn had(bus: &JetStream, owners: [Option<&str>; 4]) {
+/// Writes that nobody has the shards any more, so that they are claimed at once.
+async fn given_up(bus: &JetStream) {
     let bucket = bus.bucket(LEASES);
     bucket.ensure().await.unwrap();
-    for (shard, owner) in (0..).zip(owners) {
-        let owner = owner.map(|owner| Replica::new(owner).unwrap());
-        let lease = Lease { shard, epoch: 7, owner, until: pipeline_core::Timestamp::UNIX_EPOCH };
+    for shard in 0..SHARDS.get() {
+        let lease = Lease { shard, epoch: 7, owner: None, until: pipeline_core::Timestamp::UNIX_EPOCH };
         bucket.put(&format!("lease.{shard}"), lease.encode().into(), Expect::Last(0)).await.unwrap();
     }
 }
 
 fn ledger(bus: &JetStream, sink: &str) -> Ledger {
-    let options = BucketOptions {
-        // Real time passes slowly here.
-        retry: Duration::from_secs(10),
-        ..BucketOptions::new(sink, config().sharding)
-    };
-    Ledger::in_bucket(bus.bucket(LEDGER), options).unwrap()
+    Ledger::in_bucket(bus.bucket(LEDGER), BucketOptions::new(sink, config().sharding)).unwrap()
 }
 
 /// All of an application is reported and acknowledged.
@@ -168,15 +154,14 @@ impl Member {
     }
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_another_one_gets_it() {
     let kept = on::server();
     let bus = kept.connect();
-    had(&bus, [None; 4]).await;
+    given_up(&bus).await;
     let bucket = bus.bucket(LEDGER);
     bucket.ensure().await.unwrap();
-    let newer = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
-    bucket.put("claim.older.0", newer.into(), Expect::Last(0)).await.unwrap();
+    bucket.put("claim.older.0", NEWER.into(), Expect::Last(0)).await.unwrap();
     let cluster = Cluster::new();
     for shard in 0..SHARDS.get() {
         cluster.put(&name(shard), 1);
@@ -213,30 +198,33 @@ async fn a_replica_that_may_not_claim_the_first_shard_watches_nothing_and_anothe
     other.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_deletion_that_nobody_watched_is_found_by_a_shard_that_is_claimed_long_after() {
     let kept = on::server();
     let bus = kept.connect();
-    // Whoever had the third shard may be there for as long as a lease lives.
-    had(&bus, [None, None, Some("gone.3"), None]).await;
+    given_up(&bus).await;
     let gone = crate::fakes::key(&name(2));
     let former = ledger(&bus, "sink");
     former.claim(2, 7).await.unwrap();
     reported(&former, &gone).await;
     former.flush().await.unwrap();
     drop(former);
+    let (bucket, row) = (bus.bucket(LEDGER), "claim.sink.2");
+    let (claim, _) = bucket.get(row).await.unwrap().unwrap();
+    bucket.put(row, NEWER.into(), Expect::Anything).await.unwrap();
 
     let cluster = Cluster::new();
     cluster.put(&name(0), 1);
     let mut one = Member::start(&kept, &cluster, "sink", Some(Replica::new("one.1").unwrap()));
     let there = crate::fakes::key(&name(0));
     one.until("a report of what is there", |one| one.told().contains(&(there.clone(), false))).await;
-    assert!(!one.told().contains(&(gone.clone(), true)), "its shard is not claimed yet");
+    assert!(!one.told().contains(&(gone.clone(), true)), "its shard cannot be claimed yet");
+    bucket.put(row, claim, Expect::Anything).await.unwrap();
     one.until("a report of the deletion", |one| one.told().contains(&(gone.clone(), true))).await;
     one.end().await;
 }
 
-#[tokio::test(start_paused = true)]
+#[tokio::test]
 async fn a_clock_that_is_behind_keeps_no_process_from_its_shards() {
     let kept = on::server();
     let bus = kept.connect();

@@ -107,6 +107,7 @@ impl Exporter {
             timeout: settings.timeout,
             max_body: ANSWER,
             max_idle: 1,
+            ..stages_http::Config::default()
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));

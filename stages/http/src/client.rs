@@ -26,9 +26,6 @@ const ERROR_BODY: usize = 64 * 1024;
 /// The body of an answer of which the head was enough is read for so long, so that its connection may serve the next call.
 const DRAIN: Duration = Duration::from_millis(100);
 
-/// How often the file of certificate authorities is looked at, while there are calls.
-const LOOK: Duration = Duration::from_secs(1);
-
 /// A connection that nobody needed for so long is closed: after a burst a peer holds no more of them than it is called by.
 const IDLE: Duration = Duration::from_secs(30);
 
@@ -39,6 +36,8 @@ pub struct Config {
     pub ca_file: Option<PathBuf>,
     /// Trust any certificate. For a peer inside a cluster that has a self-signed one and no better way.
     pub insecure_skip_verify: bool,
+    /// How often `ca_file` is looked at, while there are calls.
+    pub look: Duration,
     /// Limit of connecting, TLS included.
     pub connect_timeout: Duration,
     /// Limit of a whole call, from connecting to the last byte.
@@ -54,6 +53,7 @@ impl Default for Config {
         Self {
             ca_file: None,
             insecure_skip_verify: false,
+            look: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(10),
             timeout: Duration::from_secs(30),
             max_body: 64 * 1024 * 1024,
@@ -326,7 +326,7 @@ impl Trusting {
     async fn now(this: &Arc<Self>) -> reqwest::Client {
         {
             let mut now = this.lock();
-            if this.config.ca_file.is_none() || now.looked.elapsed() < LOOK {
+            if this.config.ca_file.is_none() || now.looked.elapsed() < this.config.look {
                 return now.http.clone();
             }
             now.looked = Instant::now();

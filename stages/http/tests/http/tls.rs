@@ -48,40 +48,31 @@ async fn the_authority_of_a_file_is_trusted() {
     assert_eq!(get(&client(&address, config).await).await.unwrap().into_body().unwrap(), "there");
 }
 
-/// Asks until it is answered as wanted, for as long as a file may take to be looked at and a busy machine to do it.
-async fn until(client: &Client, wanted: Option<Reason>) {
-    let asked = async {
-        while get(client).await.err().map(|error| error.reason()) != wanted {
-            tokio::time::sleep(Duration::from_millis(50)).await;
-        }
-    };
-    let followed = tokio::time::timeout(Duration::from_secs(60), asked).await;
-    assert!(followed.is_ok(), "the file is not followed");
-}
-
 #[tokio::test]
 async fn the_file_of_authorities_is_followed_while_there_are_calls() {
     let (old, new) = (Authority::new("127.0.0.1"), Authority::new("127.0.0.1"));
     let (folder, config) = file(&old.pem);
     let path = folder.path().join("ca.pem");
+    // Each call looks at the file.
+    let config = Config { look: Duration::ZERO, ..config };
     let client_of = async |address: &str| client(address, config.clone()).await;
     let (at_old, at_new) =
         (client_of(&old.serve(app()).await).await, client_of(&new.serve(app()).await).await);
-    until(&at_old, None).await;
-    until(&at_new, Some(Reason::Tls)).await;
+    let refused = async |client: &Client| get(client).await.err().map(|error| error.reason());
+    assert_eq!(refused(&at_old).await, None);
+    assert_eq!(refused(&at_new).await, Some(Reason::Tls));
     std::fs::write(&path, format!("{}{}", old.pem, new.pem)).unwrap();
-    until(&at_new, None).await;
-    until(&at_old, None).await;
+    assert_eq!(refused(&at_new).await, None);
+    assert_eq!(refused(&at_old).await, None);
     // What cannot be used leaves in force what was.
     for broken in ["", "-----BEGIN CERTIFICATE-----\nAAAA\n-----END CERTIFICATE-----\n"] {
         std::fs::write(&path, broken).unwrap();
-        tokio::time::sleep(Duration::from_millis(1_100)).await;
-        until(&at_new, None).await;
+        assert_eq!(refused(&at_new).await, None);
     }
     std::fs::write(&path, &new.pem).unwrap();
-    until(&at_new, None).await;
+    assert_eq!(refused(&at_new).await, None);
     // A connection that was made under the old authority does not outlive it.
-    until(&at_old, Some(Reason::Tls)).await;
+    assert_eq!(refused(&at_old).await, Some(Reason::Tls));
 }
 
 #[tokio::test]

@@ -51,8 +51,8 @@ pub use room::Room;
 pub use secrecy::{ExposeSecret, SecretString};
 pub use seen::Seen;
 pub use stage::{
-    Again, Emitter, Enrich, Enriched, Filtered, Note, Service, Shipment, Sink, Source, Surveyed, Turn,
-    idempotency_key,
+    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Surveyed,
+    Turn, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

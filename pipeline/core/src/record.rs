@@ -62,9 +62,9 @@ pub struct Unanswered {
 impl Unanswered {
     /// What a report of `content` makes of this, and by how much the entity's counter moves before it goes.
     #[must_use]
-    fn then(self, content: Digest) -> (Self, u32) {
+    fn then(self, content: Digest) -> (Self, u64) {
         let moves = u32::from(!self.content.is_none() && self.content != content);
-        (Self { content, skipped: self.skipped.saturating_add(moves) }, moves)
+        (Self { content, skipped: self.skipped.saturating_add(moves) }, moves.into())
     }
 }
 
@@ -79,7 +79,7 @@ pub struct ResourceRow {
     pub content: Digest,
     /// How many reports of it were acknowledged, above [`Record::floor`] as it was when the row began; never restarts
     /// while the application lives.
-    pub counter: u32,
+    pub counter: u64,
     /// A fact was missing from the last report: it is to be built again.
     pub owed: bool,
     /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
@@ -90,10 +90,9 @@ pub struct ResourceRow {
 }
 
 impl ResourceRow {
-    /// A row that begins where the counters of others ended: nothing below that was acknowledged of it.
-    fn above(id: EntityId, floor: u32) -> Self {
-        let unanswered = Unanswered { skipped: floor, ..Unanswered::default() };
-        Self { id, counter: floor, unanswered, ..Self::default() }
+    /// A row that begins where the counters of others ended.
+    fn above(id: EntityId, floor: u64) -> Self {
+        Self { id, counter: floor, ..Self::default() }
     }
 }
 
@@ -114,8 +113,8 @@ pub struct Record {
     pub fact: Digest,
     /// Of the last acknowledged report of the application itself.
     pub content: Digest,
-    /// How many reports of the application itself were acknowledged.
-    pub counter: u32,
+    /// How many reports of the application itself were acknowledged, above [`Record::first`].
+    pub counter: u64,
     /// A fact was missing from the application's last report.
     pub owed: bool,
     /// As [`ResourceRow::unsure`], for the application's own report.
@@ -130,8 +129,9 @@ pub struct Record {
     /// back, and a record would grow by each of them. No counter restarts for it: of a resource that does come back all
     /// former keys had counters below this, so that it repeats none. One number of each application keeps that promise,
     /// where a tombstone of each resource would have to be dropped some day and could then not keep it; no clock and no
-    /// count says when. It grows by two each time that a row began above it and went, which takes two billion rounds.
-    pub floor: u32,
+    /// count says when. It grows by two each time that a row began above it and went: 48 bits, all that there are below the
+    /// next era's counters ([`Record::first`]), would take 140 trillion rounds.
+    pub floor: u64,
     /// Its resources that `status.resources` lists, or listed before a round that is not settled; sorted by id.
     pub resources: Vec<ResourceRow>,
     /// For a deletion that nobody watched.
@@ -163,7 +163,7 @@ pub struct Settle {
 }
 
 /// Bits of a counter below the era in which it began.
-const ERA: u32 = 24;
+const ERA: u32 = 48;
 
 impl Record {
     /// A record of which nothing is acknowledged yet.
@@ -191,20 +191,19 @@ impl Record {
     #[must_use]
     pub fn begun(uid: Uid, version: Version) -> Self {
         let first = Self::first(version);
-        let unanswered = Unanswered { skipped: first, ..Unanswered::default() };
-        Self { counter: first, floor: first, unanswered, ..Self::new(uid) }
+        Self { counter: first, floor: first, ..Self::new(uid) }
     }
 
     /// Where counters begin: what was gone may be there again in a restored store, under its uid and in its very state,
     /// and its reports must not have the keys of those before its end.
     #[must_use]
-    pub fn first(version: Version) -> u32 {
-        u32::from(version.era()) << ERA
+    pub fn first(version: Version) -> u64 {
+        u64::from(version.era()) << ERA
     }
 
     /// How many reports a counter has counted.
     #[must_use]
-    pub fn counted(counter: u32) -> u32 {
+    pub fn counted(counter: u64) -> u64 {
         counter & ((1 << ERA) - 1)
     }
 
@@ -217,7 +216,7 @@ impl Record {
 
     /// The acknowledged-report counter of an entity, for its next idempotency key.
     #[must_use]
-    pub fn counter(&self, entity: Entity) -> u32 {
+    pub fn counter(&self, entity: Entity) -> u64 {
         match entity {
             Entity::Application => self.counter,
             Entity::Resource(id) => self.resource(id).map_or(self.floor, |row| row.counter),

@@ -39,9 +39,16 @@ pub trait Source: Send + Sync + 'static {
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
 
-    /// Everything that is there now, from one complete list.
-    fn survey(&self) -> impl Future<Output = Result<Vec<Surveyed>, StageError>> + Send;
+    /// Everything that is there now, from one complete list; `known` was remembered before it is asked for.
+    fn survey(
+        &self,
+        known: Vec<Remembered>,
+    ) -> impl Future<Output = Result<Vec<Surveyed>, StageError>> + Send;
 }
+
+/// What a ledger remembers of one application: which life of it, and the version of the state that was acknowledged last;
+/// 0 where none is known.
+pub type Remembered = (Key, Uid, Version);
 
 /// One object of a complete list.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -222,7 +229,7 @@ impl Shipment {
     /// nothing but its record tells of it, that of the ledger's id, the sink and the uid; a fact that the newest state
     /// does not show any more ([`Report::fact`]), that of these and the fact's id. Every other key is as [`idempotency_key`] says.
     #[must_use]
-    pub fn new(report: Report, ledger: &str, sink: &str, counter: u32) -> Self {
+    pub fn new(report: Report, ledger: &str, sink: &str, counter: u64) -> Self {
         let uid = &report.uid;
         let key = match report.fact {
             _ if report.ends => key_of(&[ledger, sink, uid, "end"]),
@@ -255,7 +262,7 @@ pub fn idempotency_key(
     sink: &str,
     uid: &str,
     entity: Entity,
-    counter: u32,
+    counter: u64,
     Digest(content): Digest,
 ) -> String {
     let entity = match entity {
@@ -309,8 +316,7 @@ pub enum Note {
 
 type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
 type TakeNote = dyn Fn(Note) + Send + Sync;
-type Known = dyn Fn() -> Vec<(Key, Uid)> + Send + Sync;
-type Acknowledged = dyn Fn(&Key) -> Version + Send + Sync;
+type Known = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
 type Pace = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
 /// What a source emits into: routes each event to the shard that owns its key.
@@ -323,7 +329,6 @@ pub struct Emitter {
     place: Arc<Place>,
     note: Arc<TakeNote>,
     known: Arc<Known>,
-    acknowledged: Arc<Acknowledged>,
     emitted: Arc<AtomicU64>,
     pace: Option<Arc<Pace>>,
 }
@@ -335,14 +340,13 @@ impl Emitter {
         shards: Arc<[mpsc::Sender<Event>]>,
         place: impl Fn(&Key) -> Option<usize> + Send + Sync + 'static,
         note: impl Fn(Note) + Send + Sync + 'static,
-        known: Arc<[(Key, Uid)]>,
+        known: Arc<[Remembered]>,
     ) -> Self {
         Self {
             shards,
             place: Arc::new(place),
             note: Arc::new(note),
-            known: Arc::new(move || known.to_vec()),
-            acknowledged: Arc::new(|_| Version(0)),
+            known: Arc::new(move || Box::pin(std::future::ready(known.to_vec()))),
             emitted: Arc::default(),
             pace: None,
         }
@@ -351,15 +355,11 @@ impl Emitter {
     /// The same, but what the ledger knows is asked for when it is needed: what was journaled may be reported, and go,
     /// before the first list is complete.
     #[must_use]
-    pub fn knowing(self, known: impl Fn() -> Vec<(Key, Uid)> + Send + Sync + 'static) -> Self {
-        Self { known: Arc::new(known), ..self }
-    }
-
-    /// The same, with what is known of versions: `acknowledged` gives that of the state of a key which was acknowledged
-    /// last, 0 where none is known.
-    #[must_use]
-    pub fn acknowledging(self, acknowledged: impl Fn(&Key) -> Version + Send + Sync + 'static) -> Self {
-        Self { acknowledged: Arc::new(acknowledged), ..self }
+    pub fn knowing<K: Future<Output = Vec<Remembered>> + Send + 'static>(
+        self,
+        known: impl Fn() -> K + Send + Sync + 'static,
+    ) -> Self {
+        Self { known: Arc::new(move || Box::pin(known())), ..self }
     }
 
     /// The same, but a first list is held back between its pages: `pace` is given how many events were emitted so far,
@@ -402,16 +402,9 @@ impl Emitter {
         (self.note)(note);
     }
 
-    /// What the ledger knows.
-    #[must_use]
-    pub fn known(&self) -> Vec<(Key, Uid)> {
-        (self.known)()
-    }
-
-    /// The version of the state of `key` that was acknowledged last; 0 where none is known.
-    #[must_use]
-    pub fn acknowledged(&self, key: &Key) -> Version {
-        (self.acknowledged)(key)
+    /// What the ledger knows, whichever process works on it.
+    pub async fn known(&self) -> Vec<Remembered> {
+        (self.known)().await
     }
 }
 

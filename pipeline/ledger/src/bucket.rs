@@ -38,7 +38,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::Key;
+use pipeline_core::{Key, Remembered};
 use tokio::sync::{oneshot, watch};
 use tokio::task::AbortHandle;
 
@@ -54,6 +54,9 @@ use super::state::{Shared, State};
 use super::{Ledger, Origin};
 use pipeline_bus::jetstream::{Bucket, BusError, PutError};
 use pipeline_ownership::sharding::Sharding;
+
+/// Within this time what all replicas remember of a shard must have been read.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// How a ledger in a bucket behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -244,6 +247,20 @@ impl Remote {
     /// Notes that could not be written, each time that it was tried.
     pub(super) fn flight_errors(&self) -> u64 {
         self.common.notes.errors()
+    }
+
+    /// What stands in the bucket of all shards, one after the other.
+    pub(super) async fn remembered(&self) -> Result<Vec<Remembered>, LedgerError> {
+        let Common { bucket, names, options, .. } = &*self.common;
+        let mut all = Vec::new();
+        for shard in 0..options.sharding.shards().get() {
+            let entries = match bucket.load(&[names.records(shard)], None, PATIENCE).await {
+                Err(BusError::Gone { .. }) => break,
+                entries => entries.map_err(LedgerError::bus("read"))?,
+            };
+            all.extend(entries.iter().filter_map(|entry| names.remembered(entry)));
+        }
+        Ok(all)
     }
 
     /// Writes what waits, once.

@@ -24,7 +24,7 @@ fn child() {
             println!("durable {n}");
         }
     }
-    for n in 1..u32::MAX {
+    for n in 1..u64::MAX {
         for at in 0..8 {
             ledger.update(&key(at), |_| Some(counted(n)));
         }
@@ -54,7 +54,7 @@ fn an_abort_loses_at_most_the_last_group() {
     assert!(!status.success());
     let ledger = open(&path);
     assert_eq!(ledger.origin(), &Origin::Existing);
-    let counters: Vec<u32> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+    let counters: Vec<u64> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
     assert!(counters.iter().all(|counter| *counter == 20) || counters == [21, 21, 21, 21, 20, 20, 20, 20]);
 }
 
@@ -67,14 +67,14 @@ fn a_kill_at_any_moment_keeps_what_was_flushed_and_groups_whole() {
         let mut child = spawn_child(&path, false);
         let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
         let durable = lines
-            .filter_map(|line| line.rsplit_once("durable ").and_then(|(_, n)| n.parse::<u32>().ok()))
+            .filter_map(|line| line.rsplit_once("durable ").and_then(|(_, n)| n.parse::<u64>().ok()))
             .nth(2 + round as usize)
             .unwrap();
         child.kill().unwrap();
         child.wait().unwrap();
         let ledger = open(&path);
         assert_eq!(ledger.id(), id.get_or_insert_with(|| ledger.id().to_owned()));
-        let counters: HashSet<u32> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+        let counters: HashSet<u64> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
         assert_eq!(counters.len(), 1, "a group was torn: {counters:?}");
         let counter = counters.into_iter().next().unwrap();
         assert!(counter >= durable, "{durable} was flushed, {counter} is there");

@@ -69,8 +69,8 @@ pub(super) fn tally(record: &Record, ledger: &str, sink: &str) -> Option<Tally> 
     let mut tally = Tally::default();
     for (entity, counter, unanswered, content) in entities {
         // The counter that the last acknowledged report went out with.
-        let with = counter.checked_sub(unanswered.skipped).and_then(|counter| counter.checked_sub(1));
-        if let Some(with) = with {
+        let with = counter.checked_sub(u64::from(unanswered.skipped) + 1);
+        if let Some(with) = with.filter(|_| !content.is_none()) {
             tally.entities += 1;
             tally.digest ^= of(ledger, sink, &record.uid, entity, with, content);
         }
@@ -78,7 +78,7 @@ pub(super) fn tally(record: &Record, ledger: &str, sink: &str) -> Option<Tally> 
     (tally.entities > 0).then_some(tally)
 }
 
-fn of(ledger: &str, sink: &str, uid: &str, entity: Entity, counter: u32, content: Digest) -> u128 {
+fn of(ledger: &str, sink: &str, uid: &str, entity: Entity, counter: u64, content: Digest) -> u128 {
     let key = idempotency_key(ledger, sink, uid, entity, counter, content);
     let full = sha2::Sha256::digest(key.as_bytes());
     full.iter().take(16).fold(0, |sum, byte| sum << 8 | u128::from(*byte))

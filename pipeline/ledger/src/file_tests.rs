@@ -19,7 +19,7 @@ fn key(n: usize) -> Key {
 
 fn packed_record(n: usize) -> Bytes {
     let mut record = Record::new(format!("uid-{n}").into());
-    record.counter = u32::try_from(n).unwrap();
+    record.counter = n as u64;
     packed::encode(&record)
 }
 

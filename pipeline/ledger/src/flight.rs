@@ -4,10 +4,11 @@
 //! frame:  mark 4 | length u32 | checksum u64 | that many bytes
 //! first:  format u8 | the ledger's id | the sink
 //! second: the number of the last commit that is known to be durable u64 (of a file of an earlier version: none)
-//! others: number u64 | flags u8 | key | uid | version u64 | entity | counter u32 | content u64 | decision u64
+//! others: number u64 | flags u8 | key | uid | version u64 | entity | counter's lower u32 | content u64 | decision u64
 //!         | operation u64 | unanswered content u64, skipped u32
 //!         | repoURL, server, parent's namespace and name (when a child) (of a first report with a stub)
 //!         | ends that were told: number | each: digest u64 (when there are any)
+//!         | counter's upper u32 (when it is not 0)
 //! ```
 //! The checksum is taken over the ledger's id and the sink too, so that a note of another ledger does not pass. What
 //! is no frame is skipped up to the next one: a torn end is what a killed process leaves, anything else is damage.
@@ -31,6 +32,7 @@ const STUB: u8 = 1 << 3;
 const CHILD: u8 = 1 << 4;
 // 1 << 5 is of an earlier version, and says nothing any more.
 const TOLD: u8 = 1 << 6;
+const UPPER: u8 = 1 << 7;
 
 /// A report that is on its way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -124,6 +126,7 @@ impl Owner {
     pub(super) fn write(&self, note: &Note, out: &mut Vec<u8>) {
         let sent = &note.sent;
         let parent = sent.stub.as_ref().and_then(|stub| stub.parent.as_ref());
+        let (upper, lower) = ((sent.counter >> 32) as u32, sent.counter as u32);
         let mut bytes = note.number.to_le_bytes().to_vec();
         bytes.push(
             [
@@ -133,6 +136,7 @@ impl Owner {
                 (STUB, sent.stub.is_some()),
                 (CHILD, parent.is_some()),
                 (TOLD, !sent.told.is_empty()),
+                (UPPER, upper > 0),
             ]
             .iter()
             .filter(|(_, set)| *set)
@@ -142,7 +146,7 @@ impl Owner {
         put_text(&mut bytes, &sent.uid);
         bytes.extend(sent.version.0.to_le_bytes());
         put_entity(&mut bytes, sent.entity);
-        bytes.extend(sent.counter.to_le_bytes());
+        bytes.extend(lower.to_le_bytes());
         for digest in [sent.content, sent.decision, sent.fact, sent.unanswered.content] {
             bytes.extend(digest.0.to_le_bytes());
         }
@@ -158,6 +162,9 @@ impl Owner {
         if !sent.told.is_empty() {
             put_length(&mut bytes, sent.told.len());
             bytes.extend(sent.told.iter().flat_map(|end| end.0.to_le_bytes()));
+        }
+        if upper > 0 {
+            bytes.extend(upper.to_le_bytes());
         }
         frame(out, &self.name(), &bytes);
     }
@@ -250,7 +257,7 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
     let (number, flags) = (from.u64()?, from.u8()?);
     let key = Key::parse(from.text()?).map_err(|_| PackedError::Damaged)?;
     let (uid, version, entity) = (from.text()?.into(), Version(from.u64()?), from.entity()?);
-    let (counter, content, decision) = (from.u32()?, Digest(from.u64()?), Digest(from.u64()?));
+    let (lower, content, decision) = (from.u32()?, Digest(from.u64()?), Digest(from.u64()?));
     let operation = Digest(from.u64()?);
     let unanswered = Unanswered { content: Digest(from.u64()?), skipped: from.u32()? };
     let mut stub = None;
@@ -268,6 +275,8 @@ fn note(bytes: &[u8]) -> Result<Note, PackedError> {
             told.push(Digest(from.u64()?));
         }
     }
+    let upper = if flags & UPPER == 0 { 0 } else { from.u32()? };
+    let counter = u64::from(upper) << 32 | u64::from(lower);
     from.end()?;
     let (ends, first, owed) = (flags & ENDS != 0, flags & FIRST != 0, flags & OWED != 0);
     let sent = Sent {

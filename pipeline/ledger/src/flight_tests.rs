@@ -56,11 +56,12 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn note()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u32, u64, u64, u64)>(),
+    fn note()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u64, u64, u64)>(),
+              counter in prop_oneof![any::<u32>().prop_map(u64::from), any::<u64>()],
               flags in any::<[bool; 3]>(), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
               told in prop::collection::vec(any::<u64>(), 0..4), stub in prop::option::of(stub())) -> Note {
         let (namespace, name, uid) = names;
-        let (number, version, counter, content, decision, operation) = numbers;
+        let (number, version, content, decision, operation) = numbers;
         let [ends, first, owed] = flags;
         let entity = id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
         let sent = Sent {

@@ -133,7 +133,7 @@ struct Made {
     flight: Vec<u8>,
 }
 
-const LAST: u32 = 3;
+const LAST: u64 = 3;
 
 impl Made {
     fn new(path: &Path, records: usize) -> Self {
@@ -161,7 +161,7 @@ fn flight_of(path: &Path) -> std::path::PathBuf {
 }
 
 /// What every record says; they must all say the same.
-fn counter_of_all(ledger: &Ledger, records: usize) -> u32 {
+fn counter_of_all(ledger: &Ledger, records: usize) -> u64 {
     assert_eq!(ledger.known().len(), records);
     let first = ledger.get(&key(0)).unwrap();
     assert_eq!(first, counted(first.counter));

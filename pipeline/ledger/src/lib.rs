@@ -40,7 +40,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Fact, Key, Record, Report, Settle, Uid};
+use pipeline_core::{ApplicationDigest, Fact, Key, Record, Remembered, Report, Settle, Uid};
 use tokio::sync::{oneshot, watch};
 
 use bucket::Remote;
@@ -252,7 +252,28 @@ impl Ledger {
     /// Every application that is remembered, and which life of it, in order of keys.
     #[must_use]
     pub fn known(&self) -> Vec<(Key, Uid)> {
-        self.unpacked(Table::Records, |bytes| packed::uid(bytes).ok())
+        self.remembered().into_iter().map(|(key, uid, _)| (key, uid)).collect()
+    }
+
+    /// The same, with versions.
+    #[must_use]
+    pub fn remembered(&self) -> Vec<Remembered> {
+        let lives = self.unpacked(Table::Records, |bytes| packed::life(bytes).ok());
+        lives.into_iter().map(|(key, (uid, version))| (key, uid, version)).collect()
+    }
+
+    /// What all replicas remember: of a ledger in a bucket also of shards that are not held, as it stands there.
+    ///
+    /// # Errors
+    /// [`LedgerError::Bus`], when the bus is away.
+    pub async fn remembered_by_all(&self) -> Result<Vec<Remembered>, LedgerError> {
+        let mut all = match &self.inner.bucket {
+            Some(remote) => remote.remembered().await?,
+            None => Vec::new(),
+        };
+        // Later, and so newer.
+        all.extend(self.remembered());
+        Ok(all)
     }
 
     /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they

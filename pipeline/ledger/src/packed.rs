@@ -10,7 +10,7 @@
 //! | repoURL, server (when it is not the cluster's own), parent's namespace and name (when a child): length + text each
 //! | number of rows | rows: counter and flags number, id u64, decision u64 (when it is not that of the row before),
 //! content u64, unanswered (when something is)
-//! counter and flags: 32 * counter + flags
+//! counter and flags: 32 * counter + flags; a counter has 56 bits, those of its era included
 //! unanswered: content u64, skipped u32
 //! ```
 //! Format 3 had no floor, and rows of resources that had left, which had a flag: they are forgotten as they are read.
@@ -87,9 +87,9 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
     }
     out.extend(record.fact.0.to_le_bytes());
     out.extend(record.content.0.to_le_bytes());
-    put_number(&mut out, record.counter.into());
+    put_number(&mut out, record.counter);
     out.extend(record.reported.to_le_bytes());
-    put_number(&mut out, record.floor.into());
+    put_number(&mut out, record.floor);
     if record.unanswered != Unanswered::default() {
         put_unanswered(&mut out, record.unanswered);
     }
@@ -115,8 +115,7 @@ pub(super) fn encode(record: &Record) -> Box<[u8]> {
 /// Unpacks a record.
 pub(super) fn decode(bytes: &[u8]) -> Result<Record, PackedError> {
     let mut from = Reader(bytes);
-    let (format, flags, uid) = from.head()?;
-    let version = Version(if format < THIRD { from.u64()? } else { from.number()? });
+    let (format, flags, uid, version) = from.head()?;
     let sections = if flags & SETTLED == 0 {
         None
     } else {
@@ -170,9 +169,10 @@ pub(super) fn without_resources(bytes: &[u8]) -> Result<Box<[u8]>, PackedError> 
     Ok(encode(&decode(bytes)?.without_resources()))
 }
 
-/// The uid of a packed record, without unpacking the rest.
-pub(super) fn uid(bytes: &[u8]) -> Result<Uid, PackedError> {
-    Ok(Reader(bytes).head()?.2)
+/// Uid and version of a packed record, without unpacking the rest.
+pub(super) fn life(bytes: &[u8]) -> Result<(Uid, Version), PackedError> {
+    let (_, _, uid, version) = Reader(bytes).head()?;
+    Ok((uid, version))
 }
 
 fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
@@ -184,7 +184,7 @@ fn put_rows(out: &mut Vec<u8>, rows: &[ResourceRow]) {
         let flags =
             [(ROW_OWED, row.owed), (ROW_UNSURE, row.unsure), (ROW_SENT, sent), (ROW_AS_BEFORE, as_before)];
         let flags = flags.iter().filter(|(_, set)| *set).fold(0, |sum, (flag, _)| sum | flag);
-        put_number(out, u64::from(row.counter) << ROW_BITS | u64::from(flags));
+        put_number(out, row.counter << ROW_BITS | u64::from(flags));
         out.extend(row.id.0.to_le_bytes());
         if !as_before {
             out.extend(row.decision.0.to_le_bytes());
@@ -216,11 +216,8 @@ impl Reader<'_> {
         Ok(Digest(self.u64()?))
     }
 
-    fn counter(&mut self, format: u8) -> Result<u32, PackedError> {
-        if format < THIRD {
-            return self.u32();
-        }
-        u32::try_from(self.number()?).map_err(|_| PackedError::Damaged)
+    fn counter(&mut self, format: u8) -> Result<u64, PackedError> {
+        if format < THIRD { Ok(self.u32()?.into()) } else { self.number() }
     }
 
     /// A row of an earlier format, without what is unanswered; and its flags.
@@ -228,7 +225,7 @@ impl Reader<'_> {
         let known =
             if format == FIRST { ROW_OWED | ROW_GONE } else { ROW_OWED | ROW_GONE | ROW_UNSURE | ROW_SENT };
         let (id, decision, content) = (EntityId(self.u64()?), self.digest()?, self.digest()?);
-        let (counter, flags) = (self.u32()?, self.u8()?);
+        let (counter, flags) = (self.counter(format)?, self.u8()?);
         if flags & !known != 0 {
             return Err(PackedError::Damaged);
         }
@@ -238,7 +235,7 @@ impl Reader<'_> {
     /// A row that follows one with the decision `before`, without what is unanswered; and its flags.
     fn row(&mut self, before: Option<Digest>) -> Result<(ResourceRow, u8), PackedError> {
         let both = self.number()?;
-        let counter = u32::try_from(both >> ROW_BITS).map_err(|_| PackedError::Damaged)?;
+        let counter = both >> ROW_BITS;
         let flags = (both & ((1 << ROW_BITS) - 1)) as u8;
         let id = EntityId(self.u64()?);
         let decision = if flags & ROW_AS_BEFORE != 0 {
@@ -251,8 +248,8 @@ impl Reader<'_> {
         Ok((ResourceRow { id, decision, content, counter, ..ResourceRow::default() }, flags))
     }
 
-    /// Format, flags and uid.
-    fn head(&mut self) -> Result<(u8, u8, Uid), PackedError> {
+    /// Format, flags, uid and version.
+    fn head(&mut self) -> Result<(u8, u8, Uid, Version), PackedError> {
         let format = self.u8()?;
         let newer = match format {
             FIRST => 0,
@@ -265,7 +262,8 @@ impl Reader<'_> {
             return Err(PackedError::Damaged);
         }
         let uid = if flags & UUID == 0 { self.text()?.into() } else { uid::of_uuid(self.array()?) };
-        Ok((format, flags, uid))
+        let version = Version(if format < THIRD { self.u64()? } else { self.number()? });
+        Ok((format, flags, uid, version))
     }
 
     /// The rows, which are the last part; and of each whether its resource had left, of which earlier formats told.

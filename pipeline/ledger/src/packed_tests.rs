@@ -10,7 +10,7 @@ prop_compose! {
              owed in any::<bool>(), unsure in any::<bool>(), unanswered in unanswered())
         -> ResourceRow {
         let (decision, content) = (Digest(decision), Digest(content));
-        ResourceRow { id: EntityId(id), decision, content, counter, owed, unsure, unanswered }
+        ResourceRow { id: EntityId(id), decision, content, counter: counter.into(), owed, unsure, unanswered }
     }
 }
 
@@ -59,7 +59,8 @@ prop_compose! {
         resources.dedup_by_key(|row| row.id);
         Record {
             uid, version: Version(version), sections, healthy: bits.0, fact: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, floor, resources, stub,
+            content: Digest(content), counter: counter.into(), owed: bits.1, unsure: bits.2, unanswered, reported,
+            floor: floor.into(), resources, stub,
         }
     }
 }
@@ -68,7 +69,7 @@ proptest! {
     #[test]
     fn every_record_comes_back(record in record()) {
         let packed = encode(&record);
-        prop_assert_eq!(uid(&packed), Ok(record.uid.clone()));
+        prop_assert_eq!(life(&packed), Ok((record.uid.clone(), record.version)));
         prop_assert_eq!(decode(&packed), Ok(record));
     }
 
@@ -82,7 +83,7 @@ proptest! {
         if let Ok(record) = decode(&bytes) {
             prop_assert_eq!(decode(&encode(&record)), Ok(record));
         }
-        let _ = uid(&bytes);
+        let _ = life(&bytes);
         let _ = unseal("ns/app", &bytes);
     }
 
@@ -180,7 +181,7 @@ fn earlier_format_of(record: &Record, format: u8, left: impl Fn(&ResourceRow) ->
     for digest in sections.chain([record.fact, record.content]) {
         out.extend(digest.0.to_le_bytes());
     }
-    out.extend(record.counter.to_le_bytes());
+    out.extend(u32::try_from(record.counter).unwrap().to_le_bytes());
     let sent = |out: &mut Vec<u8>, unanswered: Unanswered| {
         if unanswered != Unanswered::default() {
             put_unanswered(out, unanswered);
@@ -201,7 +202,7 @@ fn earlier_format_of(record: &Record, format: u8, left: impl Fn(&ResourceRow) ->
         for number in [row.id.0, row.decision.0, row.content.0] {
             out.extend(number.to_le_bytes());
         }
-        out.extend(row.counter.to_le_bytes());
+        out.extend(u32::try_from(row.counter).unwrap().to_le_bytes());
         let is_sent = row.unanswered != Unanswered::default();
         out.push(
             [row.owed, left(row), row.unsure, is_sent]
@@ -219,14 +220,14 @@ proptest! {
     fn a_record_of_the_first_format_is_sure_and_was_reported_at_no_known_time(record in record()) {
         let first = earlier_format(&record, FIRST);
         let expected = as_of_the_first_format(&record);
-        prop_assert_eq!(uid(&first), Ok(expected.uid.clone()));
+        prop_assert_eq!(life(&first), Ok((expected.uid.clone(), expected.version)));
         prop_assert_eq!(decode(&first), Ok(expected));
     }
 
     #[test]
     fn a_record_of_the_second_format_comes_back(record in record()) {
         let second = earlier_format(&record, SECOND);
-        prop_assert_eq!(uid(&second), Ok(record.uid.clone()));
+        prop_assert_eq!(life(&second), Ok((record.uid.clone(), record.version)));
         prop_assert_eq!(decode(&second), Ok(before_the_floor(&record)));
     }
 
@@ -379,6 +380,15 @@ fn the_clusters_own_server_takes_no_room() {
     let at = 2 + 16 + 2 + 8 + 8 + 1 + 4 + 1 + 2;
     packed.splice(at..at, [&[30], HERE.as_bytes()].concat());
     assert_eq!(decode(&packed), Err(PackedError::Damaged));
+}
+
+/// Of all eras there are the highest counters.
+#[test]
+fn the_counters_of_the_last_era_come_back() {
+    let mut record = Record { uid: sample().uid, ..Record::begun("a".into(), Version(1).in_era(u8::MAX)) };
+    record.resources = vec![ResourceRow { counter: (1 << 56) - 1, ..sample().resources[0] }];
+    assert_eq!((record.counter, record.floor), (255 << 48, 255 << 48));
+    assert_eq!(decode(&encode(&record)), Ok(record));
 }
 
 #[test]

@@ -131,7 +131,7 @@ fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
                 assert!(opened.id() != ledger.id() && opened.known().is_empty(), "{what}");
             } else {
                 assert_eq!((opened.origin(), opened.id()), (&Origin::Existing, ledger.id()), "{what}");
-                assert_eq!(opened.get(&key(1)), Some(counted(u32::try_from(n).unwrap())), "{what}");
+                assert_eq!(opened.get(&key(1)), Some(counted(n)), "{what}");
             }
             drop(opened);
             assert_eq!(open(&copy).origin(), &Origin::Existing, "{what}, opened again");

@@ -11,7 +11,7 @@ use super::*;
 
 const ALL: usize = 20;
 
-fn rows(counter: u32) -> Vec<Row> {
+fn rows(counter: u64) -> Vec<Row> {
     let packed = || Some(packed::encode(&counted(counter)));
     (0..ALL).map(|n| ((Table::Records, key(n)), packed())).collect()
 }

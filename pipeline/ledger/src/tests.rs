@@ -15,7 +15,7 @@ pub(super) fn key(n: usize) -> Key {
     Key::new("argocd", &format!("app-{n}")).unwrap()
 }
 
-pub(super) fn counted(n: u32) -> Record {
+pub(super) fn counted(n: u64) -> Record {
     let mut record = Record::new("01234567-89ab-cdef-0123-456789abcdef".into());
     record.counter = n;
     record

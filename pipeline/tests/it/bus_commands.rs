@@ -37,7 +37,7 @@ async fn finished(mut command: Command) -> (Option<i32>, String, String) {
     (status.code(), text(stdout), text(stderr))
 }
 
-async fn connected(server: &NatsServer) -> JetStream {
+pub(crate) async fn connected(server: &NatsServer) -> JetStream {
     let config = Config {
         urls: vec![server.url()],
         ack_wait: Duration::from_secs(10),

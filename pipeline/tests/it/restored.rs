@@ -1,14 +1,21 @@
 //! A cluster whose store is restored from a snapshot: versions go back, and what the receiver holds must follow.
 
+use std::num::NonZeroU32;
+
+use loadtest::nats::NatsServer;
 use loadtest::sim::Simulation;
 use loadtest::sim::kube::{Collection, Snapshot};
+use pipeline_bus::jetstream::{Expect, LEASES};
 use pipeline_core::Key;
+use pipeline_ownership::sharding::Sharding;
+use pipeline_ownership::{Lease, Replica};
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::ask::{json, reported};
+use crate::bus_commands::connected;
 use crate::runtime::{LOOK, Runtime, SOON, object};
-use crate::told::{application, put, thing};
+use crate::told::{application, put, thing, world};
 
 const SAID: &str = "the versions of the cluster went back, as after a restore of its store: all applications are compared again";
 
@@ -29,7 +36,7 @@ fn change(simulation: &Simulation, name: &str, message: &str) {
     simulation.kube.apply(Collection::Applications, object).unwrap();
 }
 
-async fn holds(simulation: &Simulation, expected: [(&str, &str); 4]) {
+async fn holds<const N: usize>(simulation: &Simulation, expected: [(&str, &str); N]) {
     let deadline = Instant::now() + SOON;
     loop {
         let now = expected.map(|(name, _)| (name, held(simulation, name)));
@@ -105,5 +112,49 @@ async fn a_store_restored_while_the_process_was_down_is_followed() {
     let runtime = Runtime::start(&simulation, &json!({})).await;
     runtime.answers("/readyz", |status, _| status == 200).await;
     assert_eq!(said(&runtime), 0);
+    runtime.stop().await;
+}
+
+/// A replica that is there no more has the shard, as far as anybody can tell: others wait for as long as a lease lives.
+async fn is_gone_with(server: &NatsServer, shard: u32) {
+    let (bucket, key) = (connected(server).await.bucket(LEASES), format!("lease.{shard}"));
+    let (value, sequence) = bucket.get(&key).await.unwrap().unwrap();
+    let lease = Lease { owner: Some(Replica::new("gone.1").unwrap()), ..Lease::decode(&value).unwrap() };
+    bucket.put(&key, lease.encode().into(), Expect::Last(sequence)).await.unwrap();
+}
+
+/// Of the shard whose owner watches nothing is remembered; the other one is claimed when everything was listed.
+#[tokio::test]
+async fn a_restored_store_is_noticed_by_what_another_shard_of_the_ledger_remembers() {
+    let server = NatsServer::start().await.unwrap();
+    let settings = json!({"bus": {"url": server.url()}, "reporter": {"sharding": {"shards": 2}}});
+    let sharding = Sharding::Jump { shards: NonZeroU32::new(2).unwrap() };
+    let in_the_other = |name: &String| sharding.place(&Key::new("argocd", name).unwrap()) == 1;
+    let name = &(0..).map(|n| format!("app-{n}")).find(in_the_other).unwrap();
+    let simulation = world(|_| {}).await;
+    put(&simulation, name);
+    let runtime = Runtime::start(&simulation, &settings).await;
+    holds(&simulation, [(name, "none")]).await;
+    let snapshot = simulation.kube.snapshot();
+    change(&simulation, name, "first");
+    change(&simulation, name, "second");
+    holds(&simulation, [(name, "second")]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    runtime.stop().await;
+    simulation.kube.restore(&snapshot);
+    is_gone_with(&server, 1).await;
+
+    let runtime = Runtime::start(&simulation, &settings).await;
+    holds(&simulation, [(name, "none")]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    let verified = json(&simulation, &["verify"]).await;
+    assert_eq!(
+        (&verified["applications"], &verified["repaired"], &verified["stillDifferent"]["total"]),
+        (&json!(1), &json!(0), &json!(0)),
+        "{verified:#}"
+    );
+    change(&simulation, name, "third");
+    holds(&simulation, [(name, "third")]).await;
+    assert_eq!(said(&runtime), 1);
     runtime.stop().await;
 }

@@ -15,8 +15,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Cause, Emitter, Event, Key, Meter, Note, Reason, Seen, Shutdown, Source, StageError, Surveyed, Timestamp,
-    Version,
+    Cause, Emitter, Event, Key, Meter, Note, Reason, Remembered, Seen, Shutdown, Source, StageError,
+    Surveyed, Timestamp, Version,
 };
 use pipeline_redact::Redactor;
 use serde::Deserialize;
@@ -133,8 +133,8 @@ impl Source for ApplicationWatch {
         self.namespaces.contains(key.namespace())
     }
 
-    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
-        self.there().await.map_err(|failure| match failure.is_gone() {
+    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
+        self.there(known).await.map_err(|failure| match failure.is_gone() {
             // A list that takes longer than the server keeps its history may be faster another time.
             true => StageError::retry(failure.reason(), failure),
             false => failure.into(),

@@ -2,9 +2,10 @@
 //!
 //! What is read from the store, a list without a version, is never older than what was known before it was asked for: if it
 //! is, the store was restored. Then another era begins ([`Version`]), everything is listed and handed over again, and what
-//! was known of versions counts for nothing any more. It is looked for when a list comes, the first one with the versions
-//! that the ledger remembers; whenever a watch is begun again, since a server whose store was restored has broken it; and
-//! with a survey. A store that has counted on beyond all that was known is recognised by an object that has become older.
+//! was known of versions counts for nothing any more. It is looked for when a list comes, the first one and each survey with
+//! the versions that the ledger remembers, of all shards, since of some of them nothing may have changed for long; and
+//! whenever a watch is begun again, since a server whose store was restored has broken it. A store that has counted on
+//! beyond all that was known is recognised by an object that has become older.
 
 use std::sync::atomic::{AtomicU8, Ordering};
 
@@ -29,9 +30,9 @@ impl Era {
         version.in_era(self.now())
     }
 
-    /// Somebody knows a version of a later era.
-    pub(crate) fn knows(&self, version: Version) {
-        self.now.fetch_max(version.era(), Ordering::Relaxed);
+    /// Somebody knows a version; returns whether it is of a later era.
+    pub(crate) fn knows(&self, version: Version) -> bool {
+        self.now.fetch_max(version.era(), Ordering::Relaxed) < version.era()
     }
 
     /// Whether `now`, as the store says it, is older than what was `known` before it was asked. No era follows the last.

@@ -68,8 +68,10 @@ impl ApplicationWatch {
     /// Reads all pages, hands over what is there, then what is not there any more.
     pub(crate) async fn list(&self, out: &Emitter, position: &mut Position) -> Result<(), Stopped> {
         out.note(Note::Listing);
-        let known = self.known(out, position.listed);
-        known.values().for_each(|(_, version)| self.era.knows(*version));
+        let known = self.known(out, position.listed).await;
+        for (_, version) in known.values() {
+            self.era.knows(*version);
+        }
         loop {
             match self.list_once(out, position, &known).await {
                 // From its beginning: what was handed over of the former era counts for nothing.
@@ -127,18 +129,20 @@ impl ApplicationWatch {
     }
 
     /// What was known before the list: seen by this process, whoever owns it, and until a first list is complete what
-    /// the ledger knew of its own when the process started. What the ledger knows in namespaces that are not watched
-    /// (any more) is left alone: no list can say anything of it.
-    fn known(&self, out: &Emitter, relist: bool) -> Known {
+    /// the ledger knows. What the ledger knows in namespaces that are not watched (any more) is left alone: no list can
+    /// say anything of it.
+    async fn known(&self, out: &Emitter, relist: bool) -> Known {
         let mut known = BTreeMap::new();
         if !relist {
             let ours = |key: &Key| self.namespaces.contains(key.namespace()) && out.wants(key);
-            let ledger = out.known().into_iter().filter(|(key, _)| ours(key));
-            known.extend(ledger.map(|(key, uid)| (key.clone(), (uid, out.acknowledged(&key)))));
+            let ledger = out.known().await.into_iter().filter(|(key, ..)| ours(key));
+            known.extend(ledger.map(|(key, uid, version)| (key, (uid, version))));
         }
         for key in self.seen.keys() {
-            if let Some(seen) = self.seen.get(&key) {
-                known.insert(key, seen);
+            if let Some((uid, version)) = self.seen.get(&key) {
+                // Another process may have watched since.
+                let later = known.get(&key).filter(|(known, _)| *known == uid).map(|(_, later)| *later);
+                known.insert(key, (uid, version.max(later.unwrap_or_default())));
             }
         }
         known

@@ -4,7 +4,7 @@
 
 use std::collections::HashMap;
 
-use pipeline_core::{Key, Surveyed, Uid, Version};
+use pipeline_core::{Key, Remembered, Surveyed, Uid, Version};
 use tracing::warn;
 
 use crate::ApplicationWatch;
@@ -22,27 +22,32 @@ impl ApplicationWatch {
     /// A list that fails half way is an error, and so is one with an object whose name cannot be read: whoever takes
     /// what is not in the answer for deleted must not be misled by either. A list whose continue token expired is
     /// begun anew, once.
-    pub(crate) async fn there(&self) -> Result<Vec<Surveyed>, Failure> {
-        match self.all_pages().await {
-            Err(failure) if failure.is_gone() => self.all_pages().await,
+    ///
+    /// What is older than what was `known`, or seen, is of a restored store. What is known of a later era than this
+    /// process is in, another one has noticed: then, too, everything has to be listed by whoever watches.
+    pub(crate) async fn there(&self, mut known: Vec<Remembered>) -> Result<Vec<Surveyed>, Failure> {
+        let seen = |key| self.seen.get(&key).map(|(uid, version)| (key, uid, version));
+        known.extend(self.seen.keys().into_iter().filter_map(seen));
+        let newest = known.iter().map(|(.., version)| *version).max().unwrap_or_default();
+        if self.era.knows(newest) {
+            self.era.tell();
+        }
+        match self.all_pages(&known, newest).await {
+            Err(failure) if failure.is_gone() => self.all_pages(&known, newest).await,
             answer => answer,
         }
     }
 
-    async fn all_pages(&self) -> Result<Vec<Surveyed>, Failure> {
-        let known: HashMap<Key, (Uid, Version)> = self
-            .seen
-            .keys()
-            .into_iter()
-            .filter_map(|key| Some((key.clone(), self.seen.get(&key)?)))
-            .collect();
+    async fn all_pages(&self, known: &[Remembered], newest: Version) -> Result<Vec<Surveyed>, Failure> {
         let mut there = Vec::new();
+        let mut at = Version(0);
         let (mut nameless, mut unknown) = (0_usize, 0_usize);
         let mut pages = Pages::new(self.config.page_size);
         loop {
             let body = pages.next(&self.api).await?;
             let text = String::from_utf8_lossy(&body);
             let page = Page::read(&text)?;
+            at = page.version().unwrap_or(at);
             for item in page.items() {
                 let surveyed = match object::head(item.get()) {
                     Ok(head) => Surveyed {
@@ -74,11 +79,12 @@ impl ApplicationWatch {
         if nameless > 0 {
             return Err(pages::malformed("there are objects whose name cannot be read"));
         }
-        let older = there.iter().find_map(|Surveyed { key, uid, version, .. }| {
-            let (_, before) = known.get(key).filter(|(known, _)| known == uid)?;
-            self.era.is_over(*version, *before).then_some((*version, *before))
-        });
-        if let Some((now, before)) = older {
+        let listed: HashMap<&Key, &Surveyed> = there.iter().map(|listed| (&listed.key, listed)).collect();
+        let of = |key: &Key, uid: &Uid| Some(listed.get(key).filter(|listed| listed.uid == *uid)?.version);
+        let both = known.iter().filter_map(|(key, uid, before)| Some((of(key, uid)?, *before)));
+        if let Some((now, before)) =
+            both.chain([(at, newest)]).find(|(now, before)| self.era.is_over(*now, *before))
+        {
             self.era.next(now, before);
             self.era.tell();
         }

@@ -22,7 +22,7 @@ pub struct Sent {
     /// Nothing was remembered of this life before.
     pub first: bool,
     /// The entity's counter, of which the report's idempotency key is made.
-    pub counter: u32,
+    pub counter: u64,
     /// What went out without an acknowledgement, the report itself included.
     pub unanswered: Unanswered,
     /// Of the entity's last acknowledged report.

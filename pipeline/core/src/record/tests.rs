@@ -85,6 +85,29 @@ fn a_resource_that_left_is_forgotten_and_counts_on_when_it_is_back() {
     assert_eq!((back.counter(entity), back.resources.len()), (again + 1, 1));
 }
 
+/// Else a life that a restored store shows again would have the keys of its former reports, however often it was reported.
+#[test]
+fn no_counter_of_one_era_reaches_those_of_the_next() {
+    let resource = Entity::Resource(EntityId(9));
+    for often in [(1 << 24) - 1, u32::MAX.into()] {
+        let row = ResourceRow { id: EntityId(9), counter: often, ..ResourceRow::default() };
+        let mut before = Record { counter: often, resources: vec![row], ..Record::new("a".into()) };
+        for era in 1..=u8::MAX {
+            before = Record::acknowledge(Some(before), &report("a", 5, Entity::Application, 1)).unwrap();
+            before.forget(|_| true);
+            let counters = [Entity::Application, resource].map(|entity| before.counter(entity));
+            let after = Record::begun("a".into(), Version(1).in_era(era));
+            for entity in [Entity::Application, resource] {
+                let first = after.counter(entity);
+                assert!(counters.iter().all(|used| *used < first), "{counters:?}, then {first} in {era}");
+            }
+            let row = ResourceRow { id: EntityId(9), counter: after.floor + often, ..ResourceRow::default() };
+            before = Record { counter: after.counter + often, resources: vec![row], ..after };
+        }
+        assert_eq!(Record::counted(before.counter), often);
+    }
+}
+
 /// Jobs and workflows have names that never come back.
 #[test]
 fn a_record_does_not_grow_with_the_resources_that_left() {
@@ -148,7 +171,7 @@ fn an_idempotency_key_is_the_same_text_in_every_version() {
 
 #[test]
 fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
-    let key = |report: Report, ledger: &str, sink: &str, counter: u32| {
+    let key = |report: Report, ledger: &str, sink: &str, counter: u64| {
         Shipment::new(report, ledger, sink, counter).idempotency_key
     };
     let of = |content| report("a", 5, Entity::Application, content);

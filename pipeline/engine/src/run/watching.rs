@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use pipeline_core::{Emitter, Enrich, Event, Key, Note, Shutdown, Sink, Source, Version};
+use pipeline_core::{Emitter, Enrich, Event, Key, Note, Remembered, Shutdown, Sink, Source, Version};
 use tokio::sync::{mpsc, watch};
 
 use super::listing::Listing;
@@ -12,6 +13,10 @@ use super::table::Table;
 use super::{Config, INBOX, spawn};
 use crate::shard::Shared;
 use crate::supervise::supervise;
+use pipeline_ledger::Ledger;
+
+/// Between tries to read what others remember.
+const AGAIN: Duration = Duration::from_millis(500);
 
 /// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others. A first
 /// list waits for the shards of `table`, where they are fed from memory.
@@ -29,18 +34,22 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
     };
     let broken = |reason| note(&shared, &Note::Broken(reason));
     let start = || {
-        let (told, knows) = (shared.clone(), shared.clone());
+        let (told, ledger) = (shared.clone(), shared.ledger.clone());
         let known = move || {
-            let journaled = knows.ledger.journaled().into_iter();
-            let mut known: HashMap<_, _> =
-                journaled.filter_map(|(key, pending)| Some((key, pending.latest()?.clone()))).collect();
-            known.extend(knows.ledger.known());
-            known.into_iter().filter(|(key, _)| place(key).is_some()).collect()
+            let ledger = ledger.clone();
+            async move {
+                let journaled = ledger.journaled().into_iter();
+                let mut known: HashMap<_, _> = journaled
+                    .filter_map(|(key, pending)| Some((key, (pending.latest()?.clone(), Version(0)))))
+                    .collect();
+                let remembered = remembered(&ledger).await.into_iter();
+                known.extend(remembered.map(|(key, uid, version)| (key, (uid, version))));
+                let known = known.into_iter().filter(|(key, _)| place(key).is_some());
+                known.map(|(key, (uid, version))| (key, uid, version)).collect()
+            }
         };
         let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
-        let ledger = shared.ledger.clone();
-        let acknowledged = move |key: &Key| ledger.get(key).map_or(Version(0), |record| record.version);
-        let mut emitter = emitter.knowing(known).acknowledging(acknowledged);
+        let mut emitter = emitter.knowing(known);
         if let Some(table) = &table {
             let listing = Arc::new(Listing::new(table.clone()));
             emitter = emitter.paced(move |emitted| {
@@ -51,6 +60,23 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
         shared.source.run(emitter, stop.clone())
     };
     supervise(So::NAME, config.restart, &stop, broken, start).await;
+}
+
+/// What all shards remember, trying until the bus answers: measured by less, a list might not show that the cluster's
+/// versions went back.
+async fn remembered(ledger: &Ledger) -> Vec<Remembered> {
+    loop {
+        match ledger.remembered_by_all().await {
+            Ok(remembered) => return remembered,
+            Err(error) => {
+                tracing::debug!(
+                    error = &error as &dyn std::error::Error,
+                    "cannot read what other shards remember yet"
+                );
+                tokio::time::sleep(AGAIN).await;
+            }
+        }
+    }
 }
 
 /// A watch whose events are published.

@@ -294,8 +294,10 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     self.shared.breaker.probe_over(probe, now);
                 }
                 if let Some(calls) = tally.refetched() {
-                    let whole =
-                        matches!(outcome, Outcome::Acked { owed: None } | Outcome::Filtered { owed: None, .. });
+                    let whole = matches!(
+                        outcome,
+                        Outcome::Acked { owed: None } | Outcome::Filtered { owed: None, .. }
+                    );
                     self.step(Input::Refetched { calls, lacking: !whole });
                 }
                 let over = !matches!(outcome, Outcome::Retry { .. });

@@ -96,7 +96,7 @@ impl Round {
     }
 
     /// The next report to send now, and how many reports of its entity were acknowledged before.
-    pub(crate) fn next(&mut self) -> Option<(Report, u32)> {
+    pub(crate) fn next(&mut self) -> Option<(Report, u64)> {
         if self.application_flies || self.flying >= self.limit {
             return None;
         }

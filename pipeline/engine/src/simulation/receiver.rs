@@ -24,7 +24,7 @@ pub(super) enum Mood {
 pub(super) struct Taken {
     pub(super) report: Report,
     /// How many reports of the entity were acknowledged when it was sent.
-    pub(super) counter: u32,
+    pub(super) counter: u64,
     /// In which turn it was sent.
     pub(super) turn: u64,
     /// The report of the same entity that it had taken before.
@@ -61,7 +61,7 @@ pub(super) struct Receiver {
     /// The last report of each entity.
     pub(super) last: BTreeMap<(Uid, Entity), usize>,
     /// Ends of operations that were told again, in other words: life, how often it was acknowledged, content.
-    pub(super) retold: BTreeSet<(Uid, u32, Digest)>,
+    pub(super) retold: BTreeSet<(Uid, u64, Digest)>,
     /// Applications of which a report was refused for good.
     pub(super) refused: BTreeSet<Key>,
     /// Ends of operations that were refused for good.
@@ -91,7 +91,7 @@ impl Receiver {
     pub(super) fn handle(
         &mut self,
         shipment: &Shipment,
-        counter: u32,
+        counter: u64,
         turn: u64,
         rng: &mut Rng,
     ) -> (Came, Answer) {
@@ -127,7 +127,7 @@ impl Receiver {
     }
 
     /// Takes a report, whatever becomes of the answer. One whose key it knows changes nothing.
-    pub(super) fn take(&mut self, shipment: &Shipment, counter: u32, turn: u64) -> Came {
+    pub(super) fn take(&mut self, shipment: &Shipment, counter: u64, turn: u64) -> Came {
         let key = &shipment.idempotency_key;
         if let Some(at) = self.by_key.get(key) {
             self.repeated += 1;

@@ -58,7 +58,7 @@ struct Sending {
 /// A report on its way.
 struct Flight {
     shipment: Shipment,
-    counter: u32,
+    counter: u64,
     leg: Leg,
 }
 

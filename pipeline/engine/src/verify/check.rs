@@ -103,7 +103,7 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
     pub(super) async fn run(self) -> Answer {
         self.say("listing", 0, 0);
         let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");
-        let listed = timeout_at(self.time.deadline, self.shared.source.survey()).await;
+        let listed = timeout_at(self.time.deadline, self.survey()).await;
         let listed = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
         // Of what is not watched no list says anything.
         let ours = |key: &Key| self.handle.owns(key) && self.shared.source.watches(key);
@@ -147,6 +147,18 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
         verified.unfinished = Found::of(&found.busy);
         verified.seconds = self.time.begun.elapsed().as_secs_f64();
         Ok(verified)
+    }
+
+    /// A list, and beside it what the ledger remembered before: of all shards, where the bus answers, and of this process's
+    /// own at least, since these are what is compared.
+    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
+        let ledger = &self.shared.ledger;
+        let known = ledger.remembered_by_all().await.unwrap_or_else(|error| {
+            let error: &dyn std::error::Error = &error;
+            tracing::debug!(error, "cannot read what other shards remember");
+            ledger.remembered()
+        });
+        self.shared.source.survey(known).await
     }
 
     /// Lays the list beside the ledger; what seems to differ is judged once nothing of it is under way any more.

@@ -47,7 +47,7 @@ pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u
         let moved = |entity| {
             let now = after.counter(entity);
             let moved = before.map(|before| now.saturating_sub(before.counter(entity)));
-            u64::from(moved.unwrap_or_else(|| Record::counted(now)))
+            moved.unwrap_or_else(|| Record::counted(now))
         };
         let resources = after.resources.iter().map(|row| moved(Entity::Resource(row.id)));
         moved(Entity::Application) + resources.sum::<u64>()

@@ -77,7 +77,7 @@ async fn two_shards_stand_side_by_side() {
     claim(&other, 2, 1).await;
     for shard in [0, 1, 2] {
         let ledger = if shard < 2 { &one } else { &other };
-        reported(ledger, &key(shard, 0), u64::from(shard)).await;
+        reported(ledger, &key(shard, 0), u64::from(shard) + 1).await;
     }
     assert_ne!(one.id_of(&key(0, 0)), one.id_of(&key(1, 0)));
     assert_ne!(one.digest(&key(0, 0)), None);
@@ -296,7 +296,7 @@ async fn many_rows_are_written_and_loaded() {
     let key = |n: usize| pipeline_core::Key::new("argocd", &format!("app-{n}")).unwrap();
     let begun = Instant::now();
     for n in 0..3_000 {
-        ledger.update(&key(n), |_| Some(counted(u32::try_from(n).unwrap())));
+        ledger.update(&key(n), |_| Some(counted(n as u64)));
     }
     flushed(&ledger).await;
     let written = begun.elapsed();
@@ -306,7 +306,7 @@ async fn many_rows_are_written_and_loaded() {
     assert_eq!(claim(&ledger, 0, 2).await.records, 3_000);
     println!("3,000 rows were written in {written:?} and claimed in {:?}", begun.elapsed());
     for n in 0..3_000 {
-        assert_eq!(ledger.get(&key(n)), Some(counted(u32::try_from(n).unwrap())));
+        assert_eq!(ledger.get(&key(n)), Some(counted(n as u64)));
     }
 }
 

@@ -218,7 +218,7 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
         id: EntityId(id),
         decision: Digest(id),
         content: Digest(2),
-        counter: id as u32 + 1,
+        counter: id + 1,
         ..ResourceRow::default()
     };
     let whole = Sections { spec: Digest(1), ..Sections::default() };

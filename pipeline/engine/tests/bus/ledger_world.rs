@@ -53,7 +53,7 @@ pub(crate) fn key(shard: u32, n: usize) -> Key {
     keys.filter(|key| sharding().place(key) == shard).nth(n).unwrap()
 }
 
-pub(crate) fn counted(n: u32) -> Record {
+pub(crate) fn counted(n: u64) -> Record {
     let mut record = Record::new(UID.into());
     record.counter = n;
     record

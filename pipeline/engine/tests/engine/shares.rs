@@ -224,6 +224,33 @@ async fn a_deletion_that_nobody_watched_is_found_by_a_shard_that_is_claimed_long
     one.end().await;
 }
 
+/// Else a cluster whose versions went back is not noticed where nothing else of it is remembered.
+#[tokio::test]
+async fn a_watch_and_a_survey_are_told_what_shards_remember_that_nobody_has_claimed() {
+    let kept = on::server();
+    let bus = kept.connect();
+    given_up(&bus).await;
+    // It may still be there.
+    let owner = Some(Replica::new("gone.3").unwrap());
+    let lease = Lease { shard: 2, epoch: 8, owner, until: pipeline_core::Timestamp::UNIX_EPOCH };
+    bus.bucket(LEASES).put("lease.2", lease.encode().into(), Expect::Anything).await.unwrap();
+    let elsewhere = crate::fakes::key(&name(2));
+    let former = ledger(&bus, "sink");
+    former.claim(2, 7).await.unwrap();
+    reported(&former, &elsewhere).await;
+    former.flush().await.unwrap();
+    drop(former);
+
+    let cluster = Cluster::new();
+    cluster.put(&name(0), 1);
+    let mut one = Member::start(&kept, &cluster, "sink", Some(Replica::new("one.1").unwrap()));
+    for (known, who) in cluster.known.iter().zip(["a watch", "a survey"]) {
+        let remembered = (elsewhere.clone(), "gone".into(), Version(1));
+        one.until(who, |_| known.lock().unwrap().contains(&remembered)).await;
+    }
+    one.end().await;
+}
+
 #[tokio::test]
 async fn a_clock_that_is_behind_keeps_no_process_from_its_shards() {
     let kept = on::server();

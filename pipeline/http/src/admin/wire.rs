@@ -236,7 +236,7 @@ impl From<&Record> for Acknowledged {
             version: record.version.number(),
             at: Timestamp::from_second(record.reported.into()).ok().filter(|_| record.reported > 0),
             complete: record.is_settled(),
-            own_reports: record.counter.into(),
+            own_reports: Record::counted(record.counter),
             resources: rows().count() as u64,
             healthy: record.healthy,
             owed: u64::from(record.owed) + rows().filter(|row| row.owed).count() as u64,

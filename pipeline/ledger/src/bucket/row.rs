@@ -1,10 +1,11 @@
 //! The keys of the bucket, and what stands under them beside packed forms.
 
-use pipeline_core::Key;
+use pipeline_core::{Key, Remembered};
 use serde::{Deserialize, Serialize};
 
 use super::super::tables::{Bytes, Slot, Table};
 use super::super::{binary, packed};
+use pipeline_bus::jetstream::Entry;
 use pipeline_bus::{SubjectError, escape, plain, token};
 
 /// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
@@ -57,6 +58,18 @@ impl Names {
     pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
         let (namespace, name) = (escape(key.namespace()), escape(key.name()));
         format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink)
+    }
+
+    /// What matches the records of one shard.
+    pub(super) fn records(&self, shard: u32) -> String {
+        format!("{}.{}.{shard}.>", kind(Table::Records), self.sink)
+    }
+
+    /// What a record in the bucket tells; nothing, where it is damaged or nobody of us wrote it.
+    pub(super) fn remembered(&self, entry: &Entry) -> Option<Remembered> {
+        let Place::Row(slot) = self.parse(&entry.key)?.1 else { return None };
+        let (uid, version) = packed::life(&unseal(&slot, &entry.value)?).ok()?;
+        Some((slot.1, uid, version))
     }
 
     /// What matches everything of one shard, its claim included.

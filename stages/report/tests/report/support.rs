@@ -30,7 +30,7 @@ pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
         body: Bytes::copy_from_slice(body.as_bytes()),
         trace: 0x0af7_6519_16cd_43dd_8448_eb21_1c80_319c,
     };
-    Shipment::new(report, "ledger", "platform", counter)
+    Shipment::new(report, "ledger", "platform", counter.into())
 }
 
 /// Serves `router`; gives its base address.

@@ -1,11 +1,10 @@
 //! Runs the watch against the fake and collects what it gives.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Emitter, Event, Key, Meter, Note, Sample, Seen, Shutdown, Source as _, StageError, Uid, Version,
+    Emitter, Event, Key, Meter, Note, Remembered, Sample, Seen, Shutdown, Source as _, StageError, Version,
 };
 use pipeline_redact::Redactor;
 use stages_watch::{ApplicationWatch, Cluster, Config, Deps};
@@ -71,39 +70,33 @@ impl Run {
         known: &[(&str, &str)],
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
     ) -> Self {
-        Self::of(config, known, wants, |_| Version(0)).await
+        Self::of(config, known.iter().map(|(key, uid)| (*key, *uid, 0)), wants).await
     }
 
     /// The ledger remembers these versions.
     pub(crate) async fn remembering(config: Config, known: &[(&str, &str, u64)]) -> Self {
-        let versions: HashMap<Key, Version> =
-            known.iter().map(|(key, _, version)| (Key::parse(key).unwrap(), Version(*version))).collect();
-        let known: Vec<_> = known.iter().map(|(key, uid, _)| (*key, *uid)).collect();
-        Self::of(config, &known, |_| true, move |key| versions.get(key).copied().unwrap_or_default()).await
+        Self::of(config, known.iter().copied(), |_| true).await
     }
 
-    async fn of(
+    async fn of<'a>(
         config: Config,
-        known: &[(&str, &str)],
+        known: impl Iterator<Item = (&'a str, &'a str, u64)>,
         wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
-        acknowledged: impl Fn(&Key) -> Version + Send + Sync + 'static,
     ) -> Self {
         let (watch, seen, samples) = build(config).await;
         let (to_shard, events) = mpsc::channel(10_000);
         let (to_notes, notes) = mpsc::unbounded_channel();
-        let known: Vec<(Key, Uid)> =
-            known.iter().map(|(key, uid)| (Key::parse(key).unwrap(), Uid::from(*uid))).collect();
         let out = Emitter::new(
             Arc::from([to_shard]),
             move |key| wants(key).then_some(0),
             move |note| {
                 let _ = to_notes.send(note);
             },
-            known.into(),
+            known.map(remembered).collect(),
         );
         let paced: Arc<Mutex<Vec<u64>>> = Arc::default();
         let asked = paced.clone();
-        let out = out.acknowledging(acknowledged).paced(move |emitted| {
+        let out = out.paced(move |emitted| {
             asked.lock().unwrap().push(emitted);
             std::future::ready(())
         });
@@ -166,6 +159,11 @@ impl Run {
         drop(self.events);
         tokio::time::timeout(PATIENCE, self.task).await.expect("it ends").unwrap()
     }
+}
+
+/// What a ledger remembers of one application.
+pub(crate) fn remembered((key, uid, version): (&str, &str, u64)) -> Remembered {
+    (Key::parse(key).unwrap(), uid.into(), Version(version))
 }
 
 pub(crate) fn brief(event: &Event) -> String {

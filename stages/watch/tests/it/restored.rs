@@ -3,10 +3,10 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::{Note, Source as _, Version};
+use pipeline_core::{Note, Source as _, Surveyed, Version};
 
 use crate::fake::{Answer, Asked, Fake, Feed, app, list, stream};
-use crate::harness::{Run, config};
+use crate::harness::{Run, build, config, remembered};
 use crate::said::Log;
 
 const SAID: &str = "the versions of the cluster went back, as after a restore of its store: all applications are compared again";
@@ -126,6 +126,10 @@ async fn a_restored_store_that_has_counted_on_is_noticed_by_an_object_that_becam
     run.finish().await.unwrap();
 }
 
+fn found(there: Vec<Surveyed>) -> Vec<(String, Version)> {
+    there.into_iter().map(|found| (found.key.to_string(), found.version)).collect()
+}
+
 #[tokio::test]
 async fn a_survey_notices_a_restored_store_and_has_the_watch_list_again() {
     let (log, _guard) = Log::start();
@@ -135,10 +139,7 @@ async fn a_survey_notices_a_restored_store_and_has_the_watch_list_again() {
     drop(run.waiting());
     // The watch stands, and says nothing.
     let _watch = watches.recv().await.unwrap();
-    let survey = async |run: &Run| {
-        let there = run.watch.survey().await.unwrap();
-        there.into_iter().map(|found| (found.key.to_string(), found.version)).collect::<Vec<_>>()
-    };
+    let survey = async |run: &Run| found(run.watch.survey(Vec::new()).await.unwrap());
     let before = [("argocd/a".to_owned(), Version(50)), ("argocd/b".to_owned(), Version(60))];
     assert_eq!(survey(&run).await, before);
     restored.store(true, Ordering::Relaxed);
@@ -150,5 +151,37 @@ async fn a_survey_notices_a_restored_store_and_has_the_watch_list_again() {
     assert_eq!(run.waiting(), all(60));
     assert_eq!(survey(&run).await, after);
     assert_eq!(log.text().matches(SAID).count(), 1, "{}", log.text());
+    run.finish().await.unwrap();
+}
+
+/// Of another shard, or of what nobody of this process has seen.
+#[tokio::test]
+async fn a_survey_notices_a_restored_store_by_what_the_ledger_remembers() {
+    for known in [("argocd/elsewhere", "u9", 41), ("argocd/a", "u1", 21)] {
+        let (log, _guard) = Log::start();
+        let (fake, restored, _watches) = server().await;
+        restored.store(true, Ordering::Relaxed);
+        let (watch, ..) = build(config(fake.address)).await;
+        let there = found(watch.survey(vec![remembered(known)]).await.unwrap());
+        assert!(there.iter().all(|(_, version)| version.era() == 1), "{known:?}: {there:?}");
+        let again = watch.survey(vec![remembered(known)]).await.unwrap();
+        assert_eq!(found(again), there, "it goes on in that era");
+        assert_eq!(log.text().matches(SAID).count(), 1, "{}", log.text());
+    }
+}
+
+#[tokio::test]
+async fn a_survey_that_is_told_of_a_later_era_has_the_watch_list_again_in_it() {
+    let (log, _guard) = Log::start();
+    let (fake, _restored, mut watches) = server().await;
+    let mut run = Run::start(config(fake.address)).await;
+    assert_eq!((run.listed().await, run.waiting().len()), (2, 2));
+    let _watch = watches.recv().await.unwrap();
+    let at = |number| Version(number).in_era(1).0;
+    let there = run.watch.survey(vec![remembered(("argocd/elsewhere", "u9", at(20)))]).await.unwrap();
+    assert!(there.iter().all(|found| found.version.era() == 1), "{there:?}");
+    run.until(|note| matches!(note, Note::Listed { objects: 2 })).await;
+    assert_eq!(run.waiting(), [format!("argocd/a u1 {}", at(50)), format!("argocd/b u2 {}", at(60))]);
+    assert_eq!(log.text().matches(SAID).count(), 0, "whoever began the era said so: {}", log.text());
     run.finish().await.unwrap();
 }

@@ -8,7 +8,7 @@ use crate::harness::{build, config};
 
 async fn survey(fake: &Fake) -> Result<Vec<String>, StageError> {
     let (watch, seen, _) = build(config(fake.address)).await;
-    let there = watch.survey().await;
+    let there = watch.survey(Vec::new()).await;
     assert!(seen.is_empty(), "only the watch says what was seen");
     let show = |of: Surveyed| {
         format!("{} {} {}{}", of.key, of.uid, of.version.0, if of.may_drift { " drifts" } else { "" })
@@ -39,7 +39,8 @@ async fn only_namespaces_that_are_watched_count() {
     let mut wide = config(fake.address);
     wide.namespaces = Namespaces::split("team-*");
     let (watch, _, _) = build(wide).await;
-    let keys: Vec<_> = watch.survey().await.unwrap().into_iter().map(|of| of.key.to_string()).collect();
+    let keys: Vec<_> =
+        watch.survey(Vec::new()).await.unwrap().into_iter().map(|of| of.key.to_string()).collect();
     assert_eq!(keys, ["argocd/a", "team-a/b"]);
     assert_eq!(fake.asked("list")[0].path, ALL);
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Shutdown, Source, StageError, Surveyed,
-    Timestamp, Uid, Version,
+    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError,
+    Surveyed, Timestamp, Uid, Version,
 };
 use tokio::sync::broadcast;
 
@@ -54,6 +54,8 @@ pub(crate) struct Cluster {
     pub(crate) unlisted: Arc<Mutex<BTreeSet<Key>>>,
     /// What cannot be read, and what makes a list fail if it is there.
     pub(crate) unreadable: Arc<Mutex<BTreeSet<Key>>>,
+    /// What the ledger remembered when a watch began, and when a survey was asked for.
+    pub(crate) known: Arc<[Mutex<Vec<Remembered>>; 2]>,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -78,6 +80,7 @@ impl Cluster {
             unwatched: Arc::default(),
             unlisted: Arc::default(),
             unreadable: Arc::default(),
+            known: Arc::default(),
         }
     }
 
@@ -192,6 +195,8 @@ impl Source for Cluster {
         }
         let mut events = self.events.subscribe();
         out.note(Note::Listing);
+        let known = out.known().await;
+        *self.known[0].lock().unwrap() = known;
         let objects = self.objects.lock().unwrap().clone();
         for (key, object) in &objects {
             if out.wants(key) {
@@ -215,7 +220,8 @@ impl Source for Cluster {
         !self.unwatched.lock().unwrap().contains(key)
     }
 
-    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
+    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
+        *self.known[1].lock().unwrap() = known;
         let mut objects = self.objects.lock().unwrap().clone();
         if objects.keys().any(|key| self.unreadable.lock().unwrap().contains(key)) {
             return Err(StageError::retry(Reason::CutShort, "the list broke off"));

@@ -185,6 +185,11 @@ impl Walk<'_> {
             self.note("quoted Secret");
             return Cow::Owned(self.redactor.withheld(text));
         }
+        if let Some(plain) = packed::unquoted(text)
+            && let Cow::Owned(new) = self.free(&plain, depth)
+        {
+            return Cow::Owned(new);
+        }
         let mut found = super::text::secrets(text, true);
         let mut more = Vec::new();
         for run in packed::runs(text) {

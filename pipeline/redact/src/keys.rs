@@ -111,7 +111,7 @@ pub(crate) fn is_password(text: &str) -> bool {
         return false;
     }
     let lower = text.to_ascii_lowercase();
-    if super::words::TERMS.contains(&lower.as_str())
+    if super::words::TERMS.contains(lower.as_str())
         || is_known_id(text)
         || lower.contains("::")
         || text.contains('(')
@@ -138,7 +138,7 @@ pub(crate) fn is_password(text: &str) -> bool {
             && (digit
                 && letter
                 && changes >= 2
-                && !super::words::TERMS.contains(&piece.to_ascii_lowercase().as_str()))
+                && !super::words::TERMS.contains(piece.to_ascii_lowercase().as_str()))
             || piece.bytes().any(|byte| b"!@#$%^&*".contains(&byte)) && piece.len() >= 4 && (letter || digit)
     })
 }

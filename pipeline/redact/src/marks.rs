@@ -36,7 +36,11 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
     let organisation = path.strip_prefix(b"/").is_some_and(|path| {
         path.strip_prefix(info.as_bytes()).is_some_and(|rest| rest.is_empty() || rest.starts_with(b"/"))
     });
-    (web && !well_known && !organisation && !shape::is_harmless(info)).then_some(from..from + user)
+    let told = |sign: u8| b"!#$%&*+=~".contains(&sign);
+    let digits = info.bytes().filter(u8::is_ascii_digit).count();
+    let made = shape::is_password(info) && (info.bytes().any(told) || info.len() >= 8 && digits >= 2);
+    let key = shape::is_key(info) || web && made;
+    (key && !well_known && !organisation && !shape::is_harmless(info)).then_some(from..from + user)
 }
 
 /// A password with an unescaped `/`, `?` or `#` in it: `postgres://user:pa/ss@host`.
@@ -54,6 +58,12 @@ fn unescaped(head: &[u8], token: &[u8], from: usize) -> Option<Range<usize>> {
 /// A private key in PEM, from its first line, which begins at `at`, to its last, or to the end of the text.
 pub(super) fn pem(text: &str, at: usize) -> Option<Range<usize>> {
     let rest = text.get(at..)?;
+    if !rest.starts_with('-') {
+        // PuTTY: the lines of base64 behind `Private-Lines: 14`.
+        let from = rest.bytes().take(32).position(|byte| byte == b'\n')?;
+        let end = rest.find("Private-MAC").unwrap_or(rest.len());
+        return (from < end).then_some(at + from + 1..at + end);
+    }
     let label = rest.as_bytes().get(11..)?;
     let label = label.get(..80).unwrap_or(label);
     let length = label.windows(5).position(|signs| signs == b"-----")?;

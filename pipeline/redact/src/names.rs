@@ -3,9 +3,10 @@
 //! A name is cut into words (`dbPassword`, `DB_PASSWORD`, `db.password`, `db-password` are all `db`,
 //! `password`). Doubt counts as secret; what is let through is listed here, with its reason.
 
+use super::shape;
 use super::words::{
-    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, STEMS, SUFFIXES, VALUE_OWNERS,
-    WEAK,
+    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, REFERRERS, SETTINGS,
+    STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
 };
 
 /// Bytes of a name that are judged, at its end.
@@ -24,8 +25,48 @@ pub(super) enum Class {
     Header,
     /// Secret when it is a link with a random part: webhooks.
     Link,
+    /// Secret when it holds a password behind a user: `AUTH_USERS`.
+    Logon,
     /// Secret, whatever it is.
     Secret,
+}
+
+impl Class {
+    /// Whether `text` is secret under `name`, which is of this class.
+    pub(super) fn holds(self, name: &str, text: &str) -> bool {
+        if shape::is_harmless(text) || shape::is_switch(text) {
+            return false;
+        }
+        match self {
+            Self::Plain => false,
+            Self::Key => shape::is_key(text),
+            Self::Header => shape::is_credential(text),
+            Self::Link => shape::is_secret_link(text),
+            Self::Logon => text.contains(':') && !text.contains("://"),
+            Self::Scalar | Self::Secret => {
+                let checksum = is_checksum(name) && shape::is_hash(text);
+                // The name of a variable, or of an algorithm.
+                let variable = text.contains('_')
+                    && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
+                    && classify(text) != Self::Plain;
+                let term = TERMS.contains(text.to_ascii_lowercase().as_str());
+                !(checksum || variable || term || is_count(name, text) || names_object(name, text))
+            }
+        }
+    }
+}
+
+/// Whether a number under `name` counts: `tokens: 1024`, `pass: 12`.
+pub(super) fn is_count(name: &str, text: &str) -> bool {
+    let first = text.split([' ', ',']).next().unwrap_or_default().trim_end_matches(['k', 'K', 'm', 'M']);
+    let digits = !first.is_empty() && first.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_');
+    let words = words(name);
+    digits
+        && match words.last().map(String::as_str) {
+            Some("tokens") => first.len() <= 9,
+            Some("pass") => first.len() <= 3 && words.len() == 1,
+            _ => false,
+        }
 }
 
 /// Judges `name`.
@@ -47,38 +88,44 @@ pub(super) fn classify(name: &str) -> Class {
     }
     let mut words = words(name);
     let compact = words.concat();
-    if EXEMPT.contains(&compact.as_str()) || words.iter().any(|word| word == "existing") {
+    if EXEMPT.contains(compact.as_str()) || words.iter().any(|word| word == "existing") {
         return Class::Plain;
     }
     while words.len() > 1
         && words
             .last()
-            .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()) || SUFFIXES.contains(&last.as_str()))
+            .is_some_and(|last| last.bytes().all(|b| b.is_ascii_digit()) || SUFFIXES.contains(last.as_str()))
     {
         words.pop();
     }
     let Some(last) = words.last() else { return Class::Plain };
     let before = words.len().checked_sub(2).and_then(|before| words.get(before)).map_or("", String::as_str);
     let hook = words.iter().any(|word| word.starts_with("webhook") || word == "hook");
-    if matches!(last.as_str(), "key" | "keys")
-        && (KEPT_KEYS.contains(&before) || before.ends_with("password"))
+    if matches!(last.as_str(), "key" | "keys") && (KEPT_KEYS.contains(before) || before.ends_with("password"))
     {
         return Class::Key;
     }
     let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
-    if last == "key" && before == "secret" && (KEPT_KEYS.contains(&third) || third.ends_with("password")) {
+    if last == "key" && before == "secret" && (KEPT_KEYS.contains(third) || third.ends_with("password")) {
         // `adminPasswordSecretKey`: the key of the password in its Secret.
         return Class::Key;
     }
-    if is_about(&words, last, &compact) {
+    let id = matches!(last.as_str(), "id" | "ids" | "accessor")
+        && matches!(before, "token" | "credential" | "credentials" | "password" | "jwt");
+    if id || is_about(&words, last, &compact) {
         return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
             Class::Link
         } else {
             Class::Plain
         };
     }
+    if matches!(last.as_str(), "users" | "user" | "accounts")
+        && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd"))
+    {
+        return Class::Logon;
+    }
     let mut rest = compact;
-    for word in NOT_STEMS {
+    for word in NOT_STEMS.iter() {
         if rest.contains(word) {
             rest = rest.replace(word, "");
         }
@@ -86,15 +133,16 @@ pub(super) fn classify(name: &str) -> Class {
     if STEMS.iter().any(|stem| rest.contains(stem)) || owned_key(&words) {
         return Class::Secret;
     }
-    if WEAK.contains(&last.as_str())
+    if WEAK.contains(last.as_str())
         || (last.ends_with("pass") || last.ends_with("pw") || last.ends_with("pwd"))
-            && !NOT_PASS.contains(&last.as_str())
+            && !NOT_PASS.contains(last.as_str())
     {
         return Class::Scalar;
     }
     match last.as_str() {
-        "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(&before) => Class::Key,
+        "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
+        "salt" | "salts" if words.len() > 1 => Class::Scalar,
         "salt" | "salts" | "license" | "licence" => Class::Key,
         last if last.ends_with("salt")
             || (last.ends_with("key")
@@ -134,67 +182,23 @@ pub(super) fn may_refer(name: &str) -> bool {
 pub(super) fn names_object(name: &str, value: &str) -> bool {
     let all = words(name);
     let Some((last, owners)) = all.split_last() else { return false };
-    let owned = owners.iter().any(|owner| VALUE_OWNERS.contains(&owner.as_str())) || last.len() > 7;
-    let label = value.contains('-')
-        && value.len() <= 253
-        && value
-            .bytes()
-            .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'));
-    let says = value.split(['-', '.']).any(|word| {
-        [
-            "secret",
-            "secrets",
-            "tls",
-            "cert",
-            "certs",
-            "creds",
-            "credentials",
-            "credential",
-            "token",
-            "auth",
-            "keys",
-            "key",
-            "password",
-            "passwords",
-            "registry",
-            "regcred",
-            "ca",
-            "config",
-            "login",
-            "ssl",
-            "pull",
-        ]
-        .contains(&word)
-    });
-    let secret = matches!(last.as_str(), "secret" | "secrets") && !super::shape::is_key(value);
-    let parts: Vec<&str> = value.split('/').collect();
-    let in_namespace = matches!(parts.as_slice(), [namespace, name] if [namespace, name].iter().all(|part| {
-        !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
-    }));
-    let refers = owners.iter().any(|owner| {
-        [
-            "config",
-            "tls",
-            "ssl",
-            "cert",
-            "certificate",
-            "objstore",
-            "storage",
-            "pull",
-            "registry",
-            "ca",
-            "ingress",
-            "image",
-            "extra",
-            "issuer",
-            "repo",
-            "git",
-            "backup",
-            "env",
-        ]
-        .contains(&owner.as_str())
-    });
-    secret && (in_namespace || !owned && label && says || refers && label)
+    let value_owned = owners.iter().any(|owner| VALUE_OWNERS.contains(owner.as_str())) || last.len() > 7;
+    let label = |text: &str| {
+        !text.is_empty()
+            && text.len() <= 253
+            && text
+                .bytes()
+                .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.'))
+    };
+    if !matches!(last.as_str(), "secret" | "secrets") || shape::is_key(value) {
+        return false;
+    }
+    if let Some((namespace, name)) = value.split_once('/') {
+        return label(namespace) && label(name);
+    }
+    let says = value.split(['-', '.']).any(|word| OBJECTS.contains(word));
+    let refers = owners.iter().any(|owner| REFERRERS.contains(owner.as_str()));
+    label(value) && value.contains('-') && (refers || !value_owned && says)
 }
 
 /// Whether `name` names an address with credentials in it, of which only those are secret.
@@ -230,23 +234,9 @@ pub(super) fn is_checksum(name: &str) -> bool {
 pub(super) fn is_setting(name: &str) -> bool {
     classify(name) == Class::Plain
         && words(name).last().is_some_and(|last| {
-            ABOUT.contains(&last.as_str())
+            ABOUT.contains(last.as_str())
                 && !matches!(last.as_str(), "file" | "files" | "text" | "description")
-                || matches!(
-                    last.as_str(),
-                    "encoding"
-                        | "registry"
-                        | "region"
-                        | "username"
-                        | "email"
-                        | "create"
-                        | "optional"
-                        | "enable"
-                        | "annotations"
-                        | "labels"
-                        | "keep"
-                        | "immutable"
-                )
+                || SETTINGS.contains(last.as_str())
         })
 }
 
@@ -256,7 +246,7 @@ pub(super) fn is_password(name: &str) -> bool {
         ["password", "passwd", "passphrase", "passcode", "pwd", "pass", "pw"]
             .iter()
             .any(|word| last.ends_with(word))
-            && !NOT_PASS.contains(&last.as_str())
+            && !NOT_PASS.contains(last.as_str())
     })
 }
 
@@ -271,7 +261,7 @@ fn without_domain(name: &str) -> &str {
 }
 
 fn is_about(words: &[String], last: &str, compact: &str) -> bool {
-    if words.len() > 1 && ABOUT.contains(&last) {
+    if words.len() > 1 && ABOUT.contains(last) {
         return true;
     }
     let counts = words.first().is_some_and(|first| matches!(first.as_str(), "max" | "min" | "num" | "total"));
@@ -286,7 +276,7 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
 fn owned_key(words: &[String]) -> bool {
     words.windows(2).any(|pair| match pair {
         [owner, key] => {
-            matches!(key.as_str(), "key" | "keys") && KEY_OWNERS.contains(&owner.as_str())
+            matches!(key.as_str(), "key" | "keys") && KEY_OWNERS.contains(owner.as_str())
                 || (owner == "key" && key == "pem")
                 || (owner == "id" && matches!(key.as_str(), "rsa" | "ed25519" | "ecdsa" | "dsa"))
         }
@@ -296,7 +286,7 @@ fn owned_key(words: &[String]) -> bool {
 
 /// Lower-case words of a name: cut at everything that is neither letter nor digit, and where the case
 /// rises (`clientSecret`, `APIKey`).
-fn words(name: &str) -> Vec<String> {
+pub(super) fn words(name: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut letters = name.chars().peekable();

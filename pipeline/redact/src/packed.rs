@@ -158,6 +158,15 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     })
 }
 
+/// A text whose quotes are escaped as in HTML or JSON, with quotes.
+pub(super) fn unquoted(text: &str) -> Option<String> {
+    let escapes = ["&quot;", "&#34;", "\\u0022"];
+    escapes
+        .iter()
+        .any(|escape| text.contains(escape))
+        .then(|| escapes.iter().fold(text.to_owned(), |text, escape| text.replace(escape, "\"")))
+}
+
 /// The words of a text in which signs that part names from values are escaped as in URLs.
 pub(super) fn escaped(text: &str) -> Vec<Range<usize>> {
     let mut runs = Vec::new();

@@ -76,7 +76,7 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
             at + end + 1 + usize::from(rest.get(end + 1..).is_some_and(|rest| rest.starts_with(['s', 'd']))),
         );
     }
-    if rest.starts_with('<') && !rest.starts_with("<<") {
+    if rest.starts_with('<') && !rest.starts_with("<<") && !rest.starts_with("<%") {
         let end = rest.find('>')?;
         let inner = rest.get(1..end)?;
         let words = inner.len() <= 128
@@ -89,10 +89,27 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     }) {
         return Some(at + inner.end + 2);
     }
-    for (open, close) in [("@", "@"), ("%", "%"), ("__", "__"), ("!{", "}"), ("{", "}"), ("~~", "~~")] {
+    for (open, close) in [
+        ("((", "))"),
+        ("<<", ">>"),
+        ("<%=", "%>"),
+        ("<%", "%>"),
+        ("$[", "]"),
+        ("%%", "%%"),
+        ("@@", "@@"),
+        ("@", "@"),
+        ("%", "%"),
+        ("__", "__"),
+        ("!{", "}"),
+        ("{", "}"),
+        ("~~", "~~"),
+    ] {
         if let Some(inner) = range(open, close)
             && rest.get(inner.clone()).is_some_and(|inner| {
-                name(inner) && (open != "{" || inner.len() <= 40) && !inner.contains("__")
+                let inner = inner.trim();
+                name(inner.rsplit(['/', ':']).next().unwrap_or(inner))
+                    && (open != "{" || inner.len() <= 40)
+                    && !inner.contains("__")
             })
         {
             return Some(at + inner.end + close.len());

@@ -22,6 +22,8 @@ struct Program {
 
 const NONE: Program = Program { names: &[], takes: &[], joined: &[], pair: (&[], ':'), words: &[] };
 
+const ORACLE: &[(&str, &[usize])] = &[("sqlplus", &[1]), ("expdp", &[1]), ("impdp", &[1]), ("sqlldr", &[1])];
+
 const PROGRAMS: &[Program] = &[
     Program {
         names: &["redis", "valkey", "keydb", "memtier_benchmark"],
@@ -33,6 +35,7 @@ const PROGRAMS: &[Program] = &[
         names: &["mysql", "mariadb", "mariabackup", "xtrabackup", "mydumper", "myloader", "mytop", "percona"],
         takes: &["-p"],
         joined: &["-p"],
+        words: &[("password", &[1])],
         ..NONE
     },
     Program { names: &["mongo"], takes: &["-p"], ..NONE },
@@ -55,7 +58,7 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["sshpass"], takes: &["-p"], joined: &["-p"], ..NONE },
     Program {
         names: &["curl", "ab", "siege"],
-        pair: (&["-u", "-U", "--user", "--proxy-user", "-A"], ':'),
+        pair: (&["-u", "-U", "--user", "--proxy-user", "-A", "-E", "--cert"], ':'),
         ..NONE
     },
     Program { names: &["http", "https", "xh", "xhs"], pair: (&["-a", "--auth"], ':'), ..NONE },
@@ -119,12 +122,28 @@ const PROGRAMS: &[Program] = &[
             ("-cb", &[3]),
             ("-bB", &[3]),
             ("-bcB", &[3]),
+            ("-bnBC", &[3]),
+            ("-nbBC", &[3]),
+            ("-nbs", &[2]),
         ],
         ..NONE
     },
     Program { names: &["vault"], words: &[("login", &[1]), ("unseal", &[1])], ..NONE },
     Program { names: &["neo4j-admin"], words: &[("set-initial-password", &[1])], ..NONE },
-    Program { names: &["openssl"], takes: &["-k", "-K"], ..NONE },
+    Program { names: &["openssl"], takes: &["-k", "-K"], words: &[("passwd", &[1])], ..NONE },
+    Program { names: &["ssh-keygen"], takes: &["-N", "-P"], ..NONE },
+    Program { names: &["sqlplus", "expdp", "impdp", "sqlldr"], words: ORACLE, ..NONE },
+    Program { names: &["grafana"], words: &[("reset-admin-password", &[1])], ..NONE },
+    Program { names: &["mkpasswd", "radtest"], words: &[("mkpasswd", &[1]), ("radtest", &[2])], ..NONE },
+    Program { names: &["rclone"], words: &[("obscure", &[1])], ..NONE },
+    Program { names: &["composer"], words: &[("config", &[3])], ..NONE },
+    Program {
+        names: &[
+            "consul", "etcdctl", "aws", "gh", "git", "npm", "yarn", "pip", "doppler", "pulumi", "wp",
+            "gcloud",
+        ],
+        ..NONE
+    },
     Program { names: &["snmp"], takes: &["-A", "-X", "-c"], ..NONE },
     Program { names: &["plink", "pscp", "putty"], takes: &["-pw"], ..NONE },
     Program { names: &["nsupdate", "dig"], takes: &["-y"], ..NONE },
@@ -132,6 +151,8 @@ const PROGRAMS: &[Program] = &[
 
 /// Flags that take a user and a password, whatever the program.
 const PAIRS: [&str; 4] = ["-u", "--user", "--proxy-user", "-U"];
+/// Flags that take the value of a secret that another argument names.
+const VALUES: [&str; 5] = ["--value", "--body", "--secret-value", "--string-value", "-b"];
 /// Flags that take a password in many programs; of a program that is not known they count when their value looks like
 /// one.
 const USUAL: [&str; 5] = ["-p", "-a", "-P", "-w", "-pw"];
@@ -154,6 +175,13 @@ pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
         "zip -P",
         "creds ",
         "creds=",
+        "net ads",
+        "aws configure",
+        "aws ssm",
+        "config set",
+        "create secret",
+        "secret set",
+        "secrets set",
     ])
 }
 
@@ -166,6 +194,10 @@ pub(crate) struct Arguments {
     next: Option<Next>,
     /// Words that wait for their argument: program, word, arguments since.
     waiting: Option<(usize, usize, usize)>,
+    /// A word said that something is set: the value of what is named next may follow.
+    sets: bool,
+    /// A word named a secret: `secret create`, `/shop/db-password`.
+    named: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -175,6 +207,8 @@ enum Next {
     /// Secret when it looks like one.
     Perhaps,
     Named(String),
+    /// A name, `=`, and one.
+    Literal,
 }
 
 impl Arguments {
@@ -195,6 +229,11 @@ impl Arguments {
         }
     }
 
+    /// Whether anything is known of whom the arguments go to.
+    pub(crate) fn is_known(&self) -> bool {
+        self.programs != 0
+    }
+
     /// What part of the next argument is secret.
     pub(crate) fn argument(&mut self, text: &str) -> Option<Range<usize>> {
         if let Some(next) = self.next.take()
@@ -212,7 +251,7 @@ impl Arguments {
                 if places.iter().any(|place| *place > since) {
                     self.waiting = Some((program, word, since));
                 }
-                if places.contains(&since) && !shape::is_harmless(text) {
+                if places.contains(&since) && !shape::is_harmless(text) && !prose::is_word_of_prose(text) {
                     return Some(0..text.len());
                 }
             }
@@ -228,8 +267,22 @@ impl Arguments {
             }
             self.program(text);
             self.word(text);
+            self.key(text);
             None
         }
+    }
+
+    /// What is set under a name that says secret: `consul kv put db/password x`, `aws configure set secret_key x`.
+    fn key(&mut self, text: &str) {
+        let key = text.rsplit(['/', ':']).next().unwrap_or(text);
+        if matches!(names::classify(key), Class::Secret | Class::Scalar) && !text.contains(['=', ' ']) {
+            self.named = true;
+            let compound = text.contains(['/', '_', '-', '.', ':']);
+            if self.sets && compound {
+                self.next = Some(Next::Named(key.to_owned()));
+            }
+        }
+        self.sets = self.sets || ["set", "put", "config"].contains(&text);
     }
 
     /// Whether the next argument is waited for.
@@ -244,6 +297,10 @@ impl Arguments {
             _ if shape::is_harmless(text) => None,
             Next::Secret => Some(whole),
             Next::Named(flag) => takes_secret(flag, text).then_some(whole),
+            Next::Literal => {
+                let (name, value) = text.split_once('=')?;
+                (!shape::is_harmless(value)).then_some(name.len() + 1..text.len())
+            }
             Next::Perhaps => (shape::is_key(text) || shape::is_password(text)).then_some(whole),
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
@@ -279,14 +336,21 @@ impl Arguments {
             }
         }
         if let Some((flag, value)) = text.split_once('=') {
-            return PAIRS
-                .contains(&flag)
-                .then(|| self.after(&Next::Pair(':'), value))
-                .flatten()
-                .map(|range| flag.len() + 1 + range.start..text.len());
+            let at = flag.len() + 1;
+            let next = match flag {
+                "--from-literal" if self.named => Next::Literal,
+                _ if self.named && VALUES.contains(&flag) => Next::Secret,
+                _ if PAIRS.contains(&flag) => Next::Pair(':'),
+                _ => return None,
+            };
+            return self.after(&next, value).map(|range| at + range.start..at + range.end);
         }
         if PAIRS.contains(&text) {
             self.next = Some(Next::Pair(':'));
+        } else if self.named && text == "--from-literal" {
+            self.next = Some(Next::Literal);
+        } else if self.named && VALUES.contains(&text) {
+            self.next = Some(Next::Secret);
         } else if is_flag(text) && names::classify(text) != Class::Plain {
             self.next = Some(Next::Named(text.to_owned()));
         } else if USUAL.contains(&text) {
@@ -322,21 +386,12 @@ pub(crate) fn is_flag(text: &str) -> bool {
 
 /// Whether `flag` followed by `value` passes a secret.
 pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
-    if shape::is_harmless(value) || shape::is_switch(value) {
-        return false;
-    }
     let metavariable = value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         && names::classify(value) != Class::Plain;
     if prose::is_word_of_prose(value) || metavariable {
         return false;
     }
-    match names::classify(flag) {
-        Class::Secret | Class::Scalar => true,
-        Class::Key => shape::is_key(value),
-        Class::Header => shape::is_credential(value),
-        Class::Link => shape::is_secret_link(value),
-        Class::Plain => false,
-    }
+    names::classify(flag).holds(flag, value)
 }
 
 /// The words of a command line from `from` to `end`, each with its place, quotes taken off.

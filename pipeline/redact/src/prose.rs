@@ -2,323 +2,8 @@
 
 use std::ops::Range;
 
-use super::names;
-use super::shape;
-
-/// Words behind which something is told of a secret, not the secret: `secret: rotate`, `token: expired`.
-const TELL: &[&str] = &[
-    "must",
-    "is",
-    "was",
-    "are",
-    "were",
-    "be",
-    "should",
-    "shall",
-    "may",
-    "required",
-    "missing",
-    "invalid",
-    "incorrect",
-    "wrong",
-    "empty",
-    "expired",
-    "not",
-    "the",
-    "a",
-    "an",
-    "your",
-    "my",
-    "our",
-    "this",
-    "that",
-    "these",
-    "use",
-    "used",
-    "uses",
-    "using",
-    "set",
-    "sets",
-    "reset",
-    "change",
-    "changed",
-    "changes",
-    "update",
-    "updated",
-    "updates",
-    "rotate",
-    "rotated",
-    "rotates",
-    "rotating",
-    "rotation",
-    "add",
-    "added",
-    "adds",
-    "remove",
-    "removed",
-    "removes",
-    "fix",
-    "fixed",
-    "fixes",
-    "cannot",
-    "too",
-    "never",
-    "for",
-    "of",
-    "to",
-    "from",
-    "in",
-    "and",
-    "or",
-    "with",
-    "without",
-    "at",
-    "by",
-    "please",
-    "enter",
-    "string",
-    "optional",
-    "field",
-    "value",
-    "values",
-    "authentication",
-    "auth",
-    "failed",
-    "fails",
-    "failure",
-    "refresh",
-    "refreshed",
-    "revoke",
-    "revoked",
-    "renew",
-    "renewed",
-    "bump",
-    "move",
-    "moved",
-    "rename",
-    "renamed",
-    "drop",
-    "dropped",
-    "clean",
-    "cleanup",
-    "generate",
-    "generated",
-    "read",
-    "load",
-    "loaded",
-    "store",
-    "stored",
-    "encrypt",
-    "encrypted",
-    "hash",
-    "hashed",
-    "unknown",
-    "denied",
-    "mismatch",
-    "confirmed",
-    "none",
-    "provided",
-    "given",
-    "does",
-    "doesn't",
-    "did",
-    "has",
-    "have",
-    "will",
-    "no",
-    "new",
-    "only",
-    "make",
-    "allow",
-    "allows",
-    "enable",
-    "disable",
-    "support",
-    "supports",
-    "introduce",
-    "implement",
-    "improve",
-    "refactor",
-    "revert",
-    "handle",
-    "ensure",
-    "check",
-    "validate",
-    "migrate",
-    "switch",
-    "replace",
-    "create",
-    "created",
-    "creates",
-    "delete",
-    "deleted",
-    "deletes",
-    "mount",
-    "mounted",
-    "sync",
-    "synced",
-    "configure",
-    "configured",
-    "document",
-    "documented",
-    "test",
-    "tests",
-    "skip",
-    "keep",
-    "kept",
-    "prevent",
-    "avoid",
-    "stop",
-    "start",
-    "let",
-    "do",
-    "don't",
-    "it",
-    "its",
-    "if",
-    "when",
-    "where",
-    "which",
-    "what",
-    "how",
-    "who",
-    "why",
-    "see",
-    "name",
-    "names",
-    "type",
-    "unauthorized",
-    "forbidden",
-    "unsupported",
-    "malformed",
-    "timeout",
-    "context",
-    "error",
-    "errors",
-    "already",
-    "still",
-    "after",
-    "before",
-    "unable",
-    "could",
-    "can",
-    "can't",
-    "couldn't",
-    "lookup",
-    "reload",
-    "reloaded",
-    "restore",
-    "bootstrap",
-    "import",
-    "export",
-    "share",
-    "split",
-    "merge",
-    "pin",
-    "upgrade",
-    "downgrade",
-    "extend",
-    "shorten",
-    "leaked",
-    "secret",
-    "token",
-    "password",
-    "unchanged",
-    "configmap",
-    "key",
-    "file",
-    "path",
-    "on",
-    "as",
-    "all",
-    "any",
-    "each",
-    "every",
-    "other",
-    "we",
-    "they",
-    "you",
-    "i",
-    "managed",
-    "comes",
-    "lives",
-    "stays",
-    "object",
-    "resource",
-    "default",
-    "defaults",
-    "unexpected",
-    "length",
-    "minimum",
-    "maximum",
-    "exceeded",
-    "ok",
-    "valid",
-    "verified",
-    "verify",
-    "accepted",
-    "rejected",
-    "issued",
-    "signature",
-    "signed",
-    "unset",
-    "needs",
-    "need",
-    "want",
-    "wants",
-    "more",
-    "less",
-    "than",
-    "two",
-    "one",
-    "both",
-    "off",
-];
-
-/// Words that stand between a name and the secret that is told.
-const FILL: &[&str] = &[
-    "is",
-    "was",
-    "are",
-    "to",
-    "as",
-    "of",
-    "be",
-    "now",
-    "the",
-    "new",
-    "old",
-    "changed",
-    "set",
-    "from",
-    "for",
-    "value",
-    "with",
-    "temporarily",
-    "currently",
-    "still",
-    "=",
-    "->",
-    "=>",
-    "into",
-    "a",
-    "default",
-    "updated",
-    "reset",
-    "will",
-    "back",
-    "again",
-    "should",
-    "initial",
-    "temporary",
-    "using",
-    "use",
-    "rotate",
-    "rotated",
-    "replace",
-    "replaced",
-    "by",
-];
+use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL};
+use super::{names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
 pub(super) fn follows(name: &str, line: &str) -> bool {
@@ -329,20 +14,23 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     }
     let count = 1 + words.clone().take(8).count();
     let plain = is_letters(first);
-    let status = first.len() == 3 && first.bytes().all(|byte| byte.is_ascii_digit());
-    if status && words.clone().next().is_some_and(is_letters) {
+    let number = first.len() <= 3 && first.bytes().all(|byte| byte.is_ascii_digit());
+    if number && words.clone().next().is_some_and(|next| is_letters(next.trim_end_matches('='))) {
         return true;
+    }
+    if words.clone().next() == Some("/") {
+        return false;
     }
     if !plain {
         return first.starts_with('`') || first.starts_with('(') && count > 1;
     }
     let word = first.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
-    let told = TELL.contains(&word.as_str());
+    let told = TELL.contains(word.as_str());
     if told && (count > 1 || !names::is_password(name)) {
         return true;
     }
     // A sentence, unless it tells the secret further on.
-    let function = words.clone().take(6).any(|word| FUNCTION.contains(&word.to_ascii_lowercase().as_str()));
+    let function = words.clone().take(6).any(|word| FUNCTION.contains(word.to_ascii_lowercase().as_str()));
     let foreign = line.chars().any(|letter| letter.is_alphabetic() && !letter.is_ascii());
     let sentence = count >= 5
         && (foreign || first.starts_with(char::is_uppercase))
@@ -356,12 +44,6 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
     count >= 2 && words.take(2).all(is_letters) || function
 }
 
-const FUNCTION: &[&str] = &[
-    "the", "a", "an", "to", "of", "for", "in", "is", "are", "not", "and", "or", "with", "from", "by", "on",
-    "at", "be", "must", "has", "have", "it", "as", "that", "which", "when", "if", "no", "can", "should",
-    "was", "will", "this",
-];
-
 /// Whether a word is made of letters alone, but for what ends it.
 fn is_letters(word: &str) -> bool {
     let word = word.trim_matches(['.', ',', ':', ';', '!', '?', ')', '(', '"', '\'', '`']);
@@ -372,36 +54,22 @@ fn is_letters(word: &str) -> bool {
 /// Whether a single word says how a secret is: `token=expired`, `password=required`.
 pub(super) fn is_state(text: &str) -> bool {
     let word = text.trim_matches(['.', ',', ';', ')', '(', '"', '\'']);
-    [
-        "missing",
-        "invalid",
-        "expired",
-        "empty",
-        "required",
-        "unknown",
-        "denied",
-        "revoked",
-        "failed",
-        "unset",
-        "wrong",
-        "incorrect",
-        "absent",
-        "present",
-        "set",
-        "malformed",
-        "unauthorized",
-        "string",
-        "<nil>",
-        "generated",
-    ]
-    .iter()
-    .any(|known| word.eq_ignore_ascii_case(known))
+    STATES.contains(word.to_ascii_lowercase().as_str())
 }
 
 /// Whether `text` is a word that stands behind names in sentences.
 pub(super) fn is_word_of_prose(text: &str) -> bool {
     let word = text.trim_end_matches(['.', ',', ':', ';', '!', '?', ')']).to_ascii_lowercase();
-    TELL.contains(&word.as_str()) || FUNCTION.contains(&word.as_str())
+    TELL.contains(word.as_str()) || FUNCTION.contains(word.as_str())
+}
+
+/// Whether a line is a sentence rather than a command: it begins as messages do, or has words that commands have not.
+pub(super) fn is_sentence(line: &str) -> bool {
+    let told = |word: &str| TELL.contains(word.to_ascii_lowercase().as_str());
+    let mut words = line.split_whitespace().take(24);
+    let first = words.next().unwrap_or_default();
+    let subject = first.ends_with(':') && words.clone().next().is_some_and(told);
+    subject || told(first) || words.any(|word| FUNCTION.contains(word.to_ascii_lowercase().as_str()))
 }
 
 /// Whether a quoted word names a field rather than tells what stands in it.
@@ -411,57 +79,9 @@ pub(super) fn is_name_of_field(text: &str) -> bool {
         || is_word_of_prose(text)
 }
 
-/// Names that configuration files set with nothing but space behind them.
+/// Whether configuration files set this name with nothing but space behind it.
 pub(super) fn is_directive(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    [
-        "requirepass",
-        "masterauth",
-        "auth_pass",
-        "auth-pass",
-        "rootpw",
-        "bindpw",
-        "http_passwd",
-        "insecure-password",
-        "olcrootpw",
-        "ldap_default_authtok",
-        "smtp_password",
-        "default_pass",
-        "primary_pass",
-        "sasl_passwd",
-        "mailpass",
-        "dbpass",
-        "db_password",
-        "bindpassword",
-        "ldapbindpassword",
-        "authldapbindpassword",
-        "sslkeypassword",
-        "ssl_password",
-        "keypassword",
-        "auth_token",
-        "neighbor-password",
-        "enable-password",
-        "identified",
-        "sentinel-pass",
-        "auth-password",
-        "proxy-password",
-        "secret-access-key",
-        "secret_access_key",
-        "proxypassword",
-        "http_password",
-        "es_password",
-        "shared_key",
-        "self_password",
-        "aws_secret_access_key",
-        "aws_access_key_id",
-        "masteruser_password",
-        "tls-key-file-pass",
-        "tls-client-key-file-pass",
-        "ldapadminpassword",
-        "adminpw",
-        "userpw",
-    ]
-    .contains(&name.as_str())
+    DIRECTIVES.contains(name.to_ascii_lowercase().as_str())
 }
 
 /// The secret that a sentence tells behind a name: `password is x`, `password changed from x to y`, `password x`.
@@ -486,7 +106,7 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             .to_ascii_lowercase();
         let given = matches!(
             behind.as_str(),
-            "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by"
+            "is" | "was" | "to" | "be" | "=" | "now" | "as" | "from" | "with" | "by" | "value"
         );
         // What is neither quoted nor holds a digit or a sign is a word.
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
@@ -495,14 +115,16 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             && if password {
                 shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
             } else {
-                shape::is_key(bare) || given && shape::is_password(bare)
+                shape::is_key(bare)
+                    || given && shape::is_password(bare)
+                    || quoted && behind == "value" && !is_name_of_field(bare)
             };
         if like && !shape::is_harmless(bare) && !shape::is_hash(bare) {
             let range = start + offset..start + offset + bare.len();
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;
         }
-        let filler = FILL.contains(&lower.as_str()) || bare.is_empty();
+        let filler = FILL.contains(lower.as_str()) || bare.is_empty();
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
         let person = matches!(behind.as_str(), "for" | "of" | "user")

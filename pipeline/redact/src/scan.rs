@@ -39,8 +39,8 @@ enum Mark {
     Command,
     /// The word `value`, which is secret when the name beside it says so.
     Value,
-    /// Words behind which the next one is secret, or its part behind a colon.
-    After,
+    /// A statement that gives columns values.
+    Insert,
     /// A digest of ours.
     Digest,
 }
@@ -51,9 +51,6 @@ const NAMES: [&str; 31] = [
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen",
 ];
-
-/// Redis' access lists, HAProxy's page of statistics, SMTP's login, SQL, PgBouncer's list of users.
-const AFTER: [&str; 6] = [" on >", "stats auth ", "auth plain ", "auth login ", "identified by ", "\" \""];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
 
@@ -73,9 +70,11 @@ static KINDS: LazyLock<(Vec<&'static str>, Vec<Mark>)> = LazyLock::new(|| {
     NAMES.iter().for_each(|text| add(text, Mark::Name));
     SCHEMES.iter().for_each(|text| add(text, Mark::Scheme));
     super::programs::marks().for_each(|text| add(text, Mark::Command));
-    AFTER.iter().for_each(|text| add(text, Mark::After));
     add("://", Mark::Url);
     add("-----begin ", Mark::Pem);
+    add("private-lines:", Mark::Pem);
+    add("insert into ", Mark::Insert);
+    add("replace into ", Mark::Insert);
     add("value", Mark::Value);
     add(super::PREFIX, Mark::Digest);
     (texts, marks)
@@ -120,8 +119,7 @@ pub(crate) struct Marks {
     pub(crate) schemes: Vec<usize>,
     pub(crate) commands: Vec<usize>,
     pub(crate) values: Vec<usize>,
-    /// Where one begins, and ends.
-    pub(crate) after: Vec<(usize, usize)>,
+    pub(crate) inserts: Vec<usize>,
     pub(crate) digests: Vec<usize>,
     /// Bytes that were handed to the automata.
     pub(crate) handed: usize,
@@ -142,7 +140,7 @@ impl Marks {
                 Some(Mark::Scheme) => marks.schemes.push(at),
                 Some(Mark::Command) => add(&mut marks.commands, at),
                 Some(Mark::Value) => marks.values.push(at),
-                Some(Mark::After) => marks.after.push((at, hit.end())),
+                Some(Mark::Insert) => marks.inserts.push(at),
                 Some(Mark::Digest) => marks.digests.push(at),
                 None => {}
             }
@@ -178,7 +176,7 @@ impl Marks {
             && self.schemes.is_empty()
             && self.commands.is_empty()
             && self.values.is_empty()
-            && self.after.is_empty()
+            && self.inserts.is_empty()
     }
 
     /// What the rows of the table find: each is searched once in each of the runs in which its marks stand.
@@ -256,7 +254,7 @@ fn pattern(number: usize) -> Option<&'static Regex> {
     Some(PATTERNS.get(number)?.get_or_init(build))
 }
 
-/// For each byte, which runs end at it: 0 none, 1 those of words, 2 those of links too.
+/// For each byte, which runs end at it: 0 none, 1 those of words, 2 those of links too, 3 all.
 const ENDS: [u8; 256] = {
     let mut ends = [0; 256];
     let (words, links) = (b",;()[]{}|&?#@!^", b" \t\n\x0c\r\"'`<>\\");
@@ -270,6 +268,8 @@ const ENDS: [u8; 256] = {
         ends[links[at] as usize] = 2;
         at += 1;
     }
+    ends[b'\n' as usize] = 3;
+    ends[b'\r' as usize] = 3;
     ends
 };
 
@@ -279,6 +279,7 @@ impl Cut {
         let least = match self {
             Self::Word => 1,
             Self::Link => 2,
+            Self::Line => 3,
         };
         ENDS.get(usize::from(byte)).is_some_and(|ends| *ends >= least)
     }

@@ -3,7 +3,8 @@
 use serde_json::{Map, Value};
 
 pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link};
-use super::placeholders;
+use super::words::{ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, STORES};
+use super::{names, placeholders};
 
 /// A member by its name, whatever its case; the spelling Kubernetes knows comes first.
 pub(super) fn member<'a>(object: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
@@ -42,6 +43,11 @@ pub(super) fn kind(object: &Map<String, Value>) -> String {
 /// Secrets have.
 pub(super) fn is_secret(object: &Map<String, Value>, kind: &str) -> bool {
     kind == "secret"
+        || kind == "fake"
+            && member(object, "apiVersion").and_then(Value::as_str).is_some_and(|version| {
+                // A generator that gives what is written in it.
+                version.contains("external-secrets")
+            })
         || kind.is_empty()
             && member(object, "data")
                 .is_some_and(|data| !(data.is_array() && object.contains_key("secretName")))
@@ -87,7 +93,7 @@ fn is_reference_member(name: &str, value: &Value) -> bool {
             }),
             _ => false,
         },
-        _ if super::names::is_reference(name) => match value {
+        _ if names::is_reference(name) => match value {
             Value::String(text) => text.is_empty() || (is_name(text) && !is_key(text)),
             _ => value.is_object() && is_reference(value),
         },
@@ -111,10 +117,22 @@ pub(super) fn is_harmless(text: &str) -> bool {
         || is_redacted(text)
         || text.len() <= 4096
             && (placeholders::fill_all(text)
+                || is_asked(text)
                 || is_place(text)
                 || is_sealed(text)
                 || is_filled_url(text)
                 || is_expression(text))
+}
+
+/// What asks for a value: `REPLACE_ME`, `changeme`, `your-api-key-here`.
+fn is_asked(text: &str) -> bool {
+    let text = text.trim_matches(['<', '>', '"', '\'']);
+    if text.len() > 64 || !text.bytes().all(|byte| byte.is_ascii_alphabetic() || b" -_.!".contains(&byte)) {
+        return false;
+    }
+    let words = names::words(text);
+    words.iter().all(|word| FILLERS.contains(word.as_str()))
+        && words.iter().any(|word| ASKS.contains(word.as_str()))
 }
 
 /// A URL whose password is filled in elsewhere.
@@ -135,39 +153,7 @@ fn is_filled_url(text: &str) -> bool {
 /// A variable of a program, by which it refers to what is given elsewhere.
 fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
-    let begins = [
-        "os.environ",
-        "os.getenv(",
-        "process.env.",
-        "env(",
-        "getenv(",
-        "ENV[",
-        "ENV.fetch(",
-        "System.getenv",
-        "config(",
-        "var.",
-        "local.",
-        "module.",
-        "random_password.",
-        "each.value",
-        "self.",
-        "secrets.",
-        "vars.",
-        "steps.",
-        "needs.",
-        "inputs.",
-        "github.",
-        "lookup(",
-        "file(",
-        "sensitive(",
-        "settings.",
-        "Env.",
-        "env::var(",
-        "viper.Get",
-        "Deno.env",
-        "import.meta.env",
-    ];
-    begins.iter().any(|begin| text.starts_with(begin))
+    EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ ".contains(&byte))
         && !super::keys::holds_random(text)
 }
@@ -181,28 +167,8 @@ pub(super) fn is_mask(text: &str) -> bool {
             return signs >= if first == '+' { 8 } else { 3 };
         }
     }
-    let words = [
-        "redacted",
-        "masked",
-        "hidden",
-        "none",
-        "null",
-        "nil",
-        "undefined",
-        "n/a",
-        "tbd",
-        "todo",
-        "sanitized",
-        "omitted",
-        "unset",
-        "~",
-        "\"\"",
-        "''",
-        "{}",
-        "[]",
-    ];
     let bare = || text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase();
-    text.len() <= 32 && (words.contains(&text) || words.contains(&bare().as_str()))
+    text.len() <= 32 && (matches!(text, "~" | "\"\"" | "''" | "{}" | "[]") || MASKS.contains(bare().as_str()))
 }
 
 /// Whether credentials stand in `text` where they are found by themselves: in a URL, or behind a name.
@@ -228,8 +194,23 @@ pub(super) fn is_redacted(text: &str) -> bool {
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
     [
-        "true", "false", "yes", "no", "on", "off", "enabled", "disabled", "required", "optional", "always",
-        "never", "auto",
+        "true",
+        "false",
+        "yes",
+        "no",
+        "on",
+        "off",
+        "enabled",
+        "disabled",
+        "required",
+        "optional",
+        "always",
+        "never",
+        "auto",
+        "include",
+        "omit",
+        "same-origin",
+        "prompt",
     ]
     .iter()
     .any(|word| text.eq_ignore_ascii_case(word))
@@ -247,36 +228,13 @@ fn is_place(text: &str) -> bool {
     if text.contains(char::is_whitespace) {
         return false;
     }
+    let signs = |path: &str| path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte));
+    if (text.starts_with("./") || text.starts_with("../")) && signs(text) {
+        return true;
+    }
     let file = |path: &str| {
         let root = path.split('/').nth(1).unwrap_or_default();
-        path.starts_with('/')
-            && path.len() > root.len() + 2
-            && [
-                "etc",
-                "run",
-                "var",
-                "vault",
-                "mnt",
-                "secrets",
-                "secret",
-                "opt",
-                "usr",
-                "home",
-                "tmp",
-                "data",
-                "config",
-                "certs",
-                "root",
-                "app",
-                "srv",
-                "dev",
-                "keys",
-                "bitnami",
-                "credentials",
-                "tls",
-            ]
-            .contains(&root)
-            && path.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._/".contains(&byte))
+        path.starts_with('/') && path.len() > root.len() + 2 && PLACES.contains(root) && signs(path)
     };
     if file(text)
         || file(
@@ -288,50 +246,8 @@ fn is_place(text: &str) -> bool {
     {
         return true;
     }
-    let stores = [
-        "vault:",
-        "ref+",
-        "secretref+",
-        "op://",
-        "arn:aws:secretsmanager:",
-        "arn:aws:ssm:",
-        "arn:aws:kms:",
-        "awssm://",
-        "awsssm://",
-        "aws-secret://",
-        "gcp-secret://",
-        "gcpsm://",
-        "sm://",
-        "azurekeyvault://",
-        "secret://",
-        "secrets://",
-        "secretref:",
-        "keyring:",
-        "env://",
-        "env:",
-        "env.",
-        "k8s://",
-        "k8s:",
-        "kubernetes://",
-        "doppler://",
-        "keyvault:",
-        "@microsoft.keyvault",
-        "ssm:",
-        "secretsmanager:",
-        "bao:",
-        "sealed:",
-        "lookup(",
-        "file://",
-        "path:",
-        "pass://",
-        "akeyless:",
-        "infisical://",
-        "keepass:",
-        "projects/",
-        "configmap:",
-    ];
     let lower = text.get(..text.len().min(24)).unwrap_or(text).to_ascii_lowercase();
-    stores.iter().any(|store| lower.starts_with(store))
+    STORES.iter().any(|store| lower.starts_with(store))
         && (!lower.starts_with("projects/") || text.contains("/secrets/"))
         && (!lower.starts_with("env:") && !lower.starts_with("env.")
             || text

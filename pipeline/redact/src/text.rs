@@ -11,6 +11,8 @@ use super::scan::{Found, Marks, around};
 use super::table::Cut;
 use super::{marks, shape};
 
+mod pairs;
+mod sql;
 #[cfg(test)]
 mod tests;
 mod value;
@@ -64,7 +66,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.names(&marks.names, &mut found);
         scan.values(&marks.values, &mut found);
         scan.commands(&marks.commands, &mut found);
-        scan.after(&marks.after, &mut found);
+        scan.inserts(&marks.inserts, &mut found);
     }
     apart(text, found, &marks.digests)
 }
@@ -168,23 +170,26 @@ impl<'t> Scan<'t> {
         self.text.get(from..end).unwrap_or_default()
     }
 
+    /// The first place from `at` on at which a letter begins.
+    fn boundary(&self, at: usize) -> usize {
+        (at..at + 4).find(|at| self.text.is_char_boundary(*at)).unwrap_or(at)
+    }
+
     /// The line before `at`, as far back as `most` bytes.
     fn line_before(&self, at: usize, most: usize) -> &'t str {
-        let mut from = at.saturating_sub(most);
-        while !self.text.is_char_boundary(from) {
-            from += 1;
-        }
-        let head = self.text.get(from..at).unwrap_or_default();
+        let head = self.text.get(self.boundary(at.saturating_sub(most))..at).unwrap_or_default();
         head.rsplit('\n').next().unwrap_or_default()
+    }
+
+    /// The line of `at`, where it is short.
+    fn line_around(&self, at: usize) -> &'t str {
+        let from = at - self.line_before(at, LINE).len();
+        self.text.get(from..at + self.line_from(at).len()).unwrap_or_default()
     }
 
     /// The line above that of `at`, where both are short.
     fn line_above(&self, at: usize) -> &'t str {
-        let mut from = at.saturating_sub(PAIR);
-        while !self.text.is_char_boundary(from) {
-            from += 1;
-        }
-        let head = self.text.get(from..at).unwrap_or_default();
+        let head = self.text.get(self.boundary(at.saturating_sub(PAIR))..at).unwrap_or_default();
         head.trim_end().rsplit('\n').next().unwrap_or_default()
     }
 
@@ -207,7 +212,8 @@ impl<'t> Scan<'t> {
             let Some(text) = self.text.get(from..end) else { continue };
             // Most words stand before nothing that could give them a value.
             let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
-            if !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(')) {
+            if !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b'/' | b',' | b'(' | b'}'))
+            {
                 continue;
             }
             let class = match names::classify(text) {
@@ -256,13 +262,18 @@ impl<'t> Scan<'t> {
         match delimiter {
             Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
             Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
-            Some(b',') => self.comma(&name, gap, class).map(|range| (range, "value beside a name")),
+            Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
+            Some(b',') => self
+                .comma(&name, gap, class)
+                .map(|range| (range, "value beside a name"))
+                .or_else(|| self.attribute(&name, gap, class)),
             Some(b'(') if shut == end && names::is_password(name.text) => {
                 let quote = self.byte(gap + 1).filter(|byte| is_quote(*byte))?;
                 let value = gap + 2..self.close(gap + 2, quote);
                 (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
             }
             _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
+            _ if gap > shut => self.attribute(&name, gap, class),
             _ => None,
         }
     }
@@ -318,18 +329,15 @@ impl<'t> Scan<'t> {
         if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ") {
             return None;
         }
-        let secret = match class {
-            Class::Header => shape::is_credential(text),
-            Class::Key => shape::is_key(text) && !shape::is_switch(text),
-            Class::Link => !shape::is_harmless(text) && shape::is_secret_link(text),
-            _ => {
-                let checksum = names::is_checksum(name.text) && shape::is_hash(text);
-                let harmless = shape::is_harmless(text) || shape::is_switch(text);
-                let told = prose::is_state(text) || prose::is_label(text);
-                !(checksum || harmless || told || names::names_object(name.text, text))
-            }
-        };
-        secret.then_some(value)
+        let checksum = self.before(name.start) == Some(b'/')
+            && shape::is_hash(text)
+            && self
+                .line_before(name.start, NAME)
+                .rsplit([' ', '"', '\'', '{'])
+                .next()
+                .is_some_and(names::is_checksum);
+        let told = checksum || prose::is_state(text) || prose::is_label(text);
+        (!told && class.holds(name.text, text)).then_some(value)
     }
 
     /// `define('PASSWORD', 'x')`, `{default_pass, <<"x">>}`.
@@ -341,13 +349,7 @@ impl<'t> Scan<'t> {
         let from = self.within(at + 1, 8, |byte| !matches!(byte, b' ' | b'<' | b'\t'));
         let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
         let value = from + 1..self.close(from + 1, quote);
-        let text = self.text.get(value.clone())?;
-        let secret = match class {
-            Class::Key => shape::is_key(text),
-            Class::Header => shape::is_credential(text),
-            _ => !shape::is_harmless(text) && !shape::is_switch(text),
-        };
-        secret.then_some(value)
+        class.holds(name.text, self.text.get(value.clone())?).then_some(value)
     }
 
     /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
@@ -371,12 +373,7 @@ impl<'t> Scan<'t> {
         let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
         let word = if quoted { from + 1..word_end } else { from..word_end };
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
-        let mut word = word.start..word.start + text.len();
-        if matches!(name.text, "auth-pass" | "sentinel-pass") && line.split_whitespace().count() == 2 {
-            // `sentinel auth-pass <master> <password>`.
-            word = from + line.trim_end().rfind(' ')? + 1..from + line.trim_end().len();
-            return Some((word, "directive"));
-        }
+        let word = word.start..word.start + text.len();
         if shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }
@@ -426,75 +423,6 @@ impl<'t> Scan<'t> {
         prose::told(name.text, line).map(|range| (from + range.start..from + range.end, "told in a sentence"))
     }
 
-    /// `value` beside the name of a pair.
-    fn values(&self, marks: &[usize], found: &mut Vec<Found>) {
-        let mut done = 0;
-        for at in marks {
-            if *at < done || !self.word_starts(*at) {
-                continue;
-            }
-            let end = at + "value".len();
-            let shut = self.within(end, 4, |byte| !(is_quote(byte) || byte == b'\\'));
-            let gap = self.within(shut, 8, |byte| byte != b' ' && byte != b'\t');
-            if !matches!(self.byte(gap), Some(b':' | b'=' | b'>')) {
-                continue;
-            }
-            let class = self.class_of_pair(*at);
-            if class == Class::Plain {
-                continue;
-            }
-            let quoted = shut > end;
-            let name = Name { text: "value", start: *at, quoted, apart: gap > shut };
-            let range = match self.byte(gap) {
-                Some(b'>') => {
-                    let value = gap + 1..self.until(gap + 1, |byte| byte == b'<');
-                    self.text
-                        .get(value.clone())
-                        .is_some_and(|text| !shape::is_harmless(text.trim()))
-                        .then_some(value)
-                }
-                _ => self.named(&name, gap, class),
-            };
-            if let Some(range) = range {
-                done = range.end;
-                found.push(Found::new(range, "value of a pair"));
-            }
-        }
-    }
-
-    /// What stands behind words that announce a secret.
-    fn after(&self, marks: &[(usize, usize)], found: &mut Vec<Found>) {
-        for (at, end) in marks {
-            let mark = self.text.get(*at..*end).unwrap_or_default();
-            let from = *end + usize::from(self.byte(*end).is_some_and(is_quote));
-            let end = self.within(from, LINE, |byte| {
-                byte.is_ascii_whitespace() || is_quote(byte) || matches!(byte, b'\\' | b';' | b',')
-            });
-            let Some(word) = self.text.get(from..end) else { continue };
-            let range = match mark {
-                "\" \"" => {
-                    // `"user" "password"` alone in a line.
-                    let alone = self.byte(end) == Some(b'"')
-                        && matches!(self.byte(end + 1), None | Some(b'\n' | b'\r'));
-                    let head = self.line_before(*at, NAME).trim_start();
-                    let first =
-                        head.strip_prefix('"').is_some_and(|user| !user.is_empty() && !user.contains('"'));
-                    (alone && first).then_some(from..end)
-                }
-                mark if mark.trim_start().starts_with("stats") => {
-                    word.split_once(':').map(|(user, _)| from + user.len() + 1..end)
-                }
-                _ => Some(from..end),
-            };
-            let secret = |range: &Range<usize>| {
-                self.text
-                    .get(range.clone())
-                    .is_some_and(|word| !shape::is_harmless(word) && !prose::is_word_of_prose(word))
-            };
-            found.extend(range.filter(secret).map(|range| Found::new(range, "directive")));
-        }
-    }
-
     /// Arguments of programs that take secrets under names that do not say so.
     fn commands(&self, marks: &[usize], found: &mut Vec<Found>) {
         let mut done = 0;
@@ -517,13 +445,23 @@ impl<'t> Scan<'t> {
             done = end;
             let mut words = Words::new(self.text, start..end);
             let mut arguments = Arguments::default();
+            // What stands in backquotes is a command, and ends with them.
+            let quoted = self.before(start) == Some(b'`');
+            if quoted {
+                end = end.min(self.within(start, LINE, |byte| byte == b'`'));
+            }
+            let sentence = !quoted && prose::is_sentence(self.line_around(*at));
+            let mut flag = false;
             while let Some((place, word)) = words.next(arguments.waits()) {
                 if matches!(word, "|" | "||" | "&&" | ";" | "&") {
                     arguments = Arguments::default();
                     continue;
                 }
                 let trimmed = word.trim_end_matches(';');
-                if let Some(range) = arguments.argument(trimmed) {
+                let argument = arguments.argument(trimmed);
+                let told = sentence && !flag && trimmed.bytes().all(|byte| byte.is_ascii_lowercase());
+                flag = trimmed.starts_with('-');
+                if let Some(range) = argument.filter(|_| !told) {
                     found.push(Found::new(place.start + range.start..place.start + range.end, "argument"));
                 }
                 if trimmed.len() < word.len() {
@@ -531,54 +469,6 @@ impl<'t> Scan<'t> {
                 }
             }
         }
-    }
-
-    /// What the name of the pair says whose `value` begins at `at`: `- name: DB_PASSWORD` in the line
-    /// before, `key="Password"` before it in an element.
-    fn class_of_pair(&self, at: usize) -> Class {
-        let mut from = at.saturating_sub(PAIR);
-        while !self.text.is_char_boundary(from) {
-            from += 1;
-        }
-        let Some(head) = self.text.get(from..at) else { return Class::Plain };
-        if let Some(field) = head.strip_suffix("Invalid ").map(|head| head.trim_end().trim_end_matches(':')) {
-            // `env[0].value: Invalid value: "x"`, `data[password]: Invalid value: "x"`: the API server quotes.
-            let field = field.rsplit(char::is_whitespace).next().unwrap_or_default();
-            let value =
-                field.ends_with(".value") || field.starts_with("data[") || field.starts_with("stringData[");
-            return if value { Class::Secret } else { names::classify(field) };
-        }
-        let noise =
-            |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\' | '>');
-        let words = ["name", "key", "path", "Name", "Key"];
-        let named = words.iter().filter_map(|word| {
-            let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
-            ends.into_iter().find(|end| {
-                let begins = head.get(..end - word.len()).is_some_and(|head| {
-                    !head.ends_with(|letter: char| letter.is_alphanumeric() || letter == '/')
-                });
-                begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
-            })
-        });
-        let Some(rest) = named.max().and_then(|found| head.get(found..)) else {
-            let line = head.rsplit('\n').next().unwrap_or_default();
-            let variable =
-                line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').find(|word| {
-                    word.len() >= 4
-                        && word.bytes().all(|byte| !byte.is_ascii_lowercase())
-                        && names::classify(word) != Class::Plain
-                });
-            return variable.filter(|_| head.ends_with(' ')).map_or(Class::Plain, names::classify);
-        };
-        let rest = rest.trim_start_matches(noise);
-        let name = rest
-            .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))
-            .next()
-            .unwrap_or_default();
-        if name.starts_with("/data/") || name.starts_with("/stringData/") {
-            return Class::Secret;
-        }
-        names::classify(name.rsplit('/').next().unwrap_or(name))
     }
 }
 

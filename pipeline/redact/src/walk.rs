@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
 use super::explain::Notes;
@@ -14,8 +15,8 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, PAIR_VALUES, container, is_key_reference, is_odd, is_schema, is_secret_value, is_tracking_id,
-    lower, names_secret, pair_is_secret, stays,
+    Members, container, is_key_reference, is_odd, is_pair_value, is_schema, is_secret_value, is_tracking_id,
+    lower, names_secret, pair_is_secret, repeatable, stays,
 };
 
 /// Levels of objects, arrays and texts within texts, together.
@@ -152,6 +153,7 @@ impl<'r> Walk<'r> {
             self.program = Some(container(image, map));
         }
         let web_key = members.web_key;
+        let values = if whole { repeatable(map) } else { Vec::new() };
         for (name, value) in map.iter_mut() {
             self.step(|| name.clone());
             let lower = lower(name);
@@ -187,10 +189,10 @@ impl<'r> Walk<'r> {
                 (_, "secretgenerator") => Place::Generator,
                 (Place::Generator, "literals" | "data") => Place::Clear,
                 (_, "auths") if value.is_object() => Place::Clear,
-                (_, "secretkey") if refers => Place::Plain,
+                (_, "secretkey") if refers && !value.as_str().is_some_and(shape::is_key) => Place::Plain,
                 // The private members of a JSON Web Key.
                 (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
-                _ if pair && PAIR_VALUES.contains(&name.as_str()) => Place::Secret,
+                _ if pair && is_pair_value(name) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(value) => Place::Keep,
@@ -206,6 +208,11 @@ impl<'r> Walk<'r> {
             self.back();
         }
         self.program = program;
+        if let Some(annotations) =
+            map.get_mut("metadata").and_then(|metadata| metadata.get_mut("annotations"))
+        {
+            self.repeated(annotations, &values);
+        }
         if members.odd {
             self.rename(map, |name| match is_odd(name) {
                 true => owned(self.redactor.marked(name)).map(|_| name.to_owned()),
@@ -235,6 +242,21 @@ impl<'r> Walk<'r> {
                 && let Some(text) = inner.get_mut(member)
             {
                 self.seal(text, Place::Secret, depth);
+            }
+        }
+    }
+
+    /// Replaces the values of a Secret where its annotations repeat them.
+    fn repeated(&mut self, annotations: &mut Value, values: &[String]) {
+        let Some(values) = (!values.is_empty()).then(|| AhoCorasick::new(values).ok()).flatten() else {
+            return;
+        };
+        for text in annotations.as_object_mut().into_iter().flat_map(Map::values_mut) {
+            let Some(note) = text.as_str() else { continue };
+            let found = |hit: aho_corasick::Match| super::scan::Found::new(hit.range(), "repeated value");
+            let found: Vec<_> = values.find_iter(note).map(found).collect();
+            if let Some(new) = owned(self.replace(note, &found)) {
+                self.put(text, new);
             }
         }
     }
@@ -307,9 +329,12 @@ impl<'r> Walk<'r> {
     }
 
     fn array(&mut self, items: &mut [Value], place: Place, depth: usize) {
-        let command = self.program.is_some()
-            || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with('-')));
         let mut arguments = self.program.clone().unwrap_or_default();
+        let mut first = Arguments::default();
+        items.first().and_then(Value::as_str).into_iter().for_each(|name| first.program(name));
+        let command = self.program.is_some()
+            || first.is_known()
+            || items.iter().any(|item| item.as_str().is_some_and(|item| item.starts_with('-')));
         for (number, item) in items.iter_mut().enumerate() {
             self.step(|| number.to_string());
             let part = match &*item {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{placeholders, shape};
+use super::super::placeholders;
 use super::{NAME, Name, Scan, is_end, is_quote};
 
 impl<'t> Scan<'t> {
@@ -17,6 +17,13 @@ impl<'t> Scan<'t> {
             let close =
                 self.within(from + 2, 65_536, |byte| Some(byte) == self.byte(from + 1) || byte == b'\n');
             return Some(from + 2..close - usize::from(self.before(close) == Some(b'\\')));
+        }
+        if first == b'!' && leads && delimiter == b':' {
+            // A tag: `!vault |`.
+            let from = self.within(from, NAME, |byte| byte == b' ' || byte == b'\n');
+            if self.byte(from + 1) == Some(b'|') {
+                return self.block(from + 1, name.start);
+            }
         }
         if is_quote(first) && self.byte(from + 1) == Some(first) && self.byte(from + 2) == Some(first) {
             let end = self.close(from + 3, first);
@@ -71,6 +78,11 @@ impl<'t> Scan<'t> {
         }
         let mut end = self.until(from, is_end);
         let line = self.line_from(from);
+        // `username=a,password=b,vers=3`: a comma before the next name ends a value without spaces.
+        let list = delimiter == b'=' && self.before(name.start) == Some(b',');
+        if list && let Some(more) = line.find(',').filter(|more| begins_pair(line, *more)) {
+            end = end.min(from + more);
+        }
         // `Password=two words;Server=x`: a semicolon before the next name ends a value that may hold spaces.
         if let Some(more) = line.find(';').filter(|more| begins_pair(line, *more)) {
             let gap = self.text.get(end..from + more);
@@ -78,7 +90,7 @@ impl<'t> Scan<'t> {
                 end = from + more;
             }
         }
-        Some(from..from + self.text.get(from..end)?.trim_end_matches([',', ')', ';']).len())
+        Some(from..from + self.text.get(from..end)?.trim_end_matches([',', ')', ';', ']', '}']).len())
     }
 
     /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
@@ -206,16 +218,6 @@ impl<'t> Scan<'t> {
                 word.is_empty() || [&b"export"[..], b"set", b"ENV", b"ARG", b"env", b"local"].contains(&word)
             })
         })
-    }
-
-    /// The text of an element whose start tag is the name and ends at `end`.
-    pub(super) fn element(&self, name: &Name<'t>, end: usize) -> Option<Range<usize>> {
-        if self.before(name.start) != Some(b'<') {
-            return None;
-        }
-        let value = end + 1..self.until(end + 1, |byte| byte == b'<');
-        let closed = self.byte(value.end + 1) == Some(b'/');
-        (closed && !shape::is_harmless(self.text.get(value.clone())?.trim())).then_some(value)
     }
 }
 

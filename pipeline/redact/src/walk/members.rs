@@ -6,26 +6,20 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::{prose, shape};
+use super::super::words::{OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA};
+use super::super::{packed, prose, shape};
 
-/// Members that carry the value of a pair whose `name` or `key` says secret: environment variables, Helm and
-/// plugin parameters, headers, workflow parameters, JSON patches.
-pub(super) const PAIR_VALUES: [&str; 14] = [
-    "value",
-    "Value",
-    "values",
-    "default",
-    "defaultValue",
-    "string",
-    "stringValue",
-    "array",
-    "map",
-    "enum",
-    "literal",
-    "plaintext",
-    "plainText",
-    "text",
-];
+/// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
+/// parameters, headers, workflow parameters, JSON patches.
+pub(super) fn is_pair_value(name: &str) -> bool {
+    let name = lower(name);
+    name.len() <= 16 && PAIR_VALUES.contains(name.trim_start_matches("parameter"))
+}
+
+/// Whether a member names what its pair holds: `name`, `key`, `header`, `ParameterKey`.
+fn is_pair_name(name: &str) -> bool {
+    name.len() <= 13 && PAIR_NAMES.contains(&*lower(name))
+}
 
 /// Whether a member of what stands under a secret name is a reference to one, or a setting.
 pub(super) fn stays(name: &str, value: &Value) -> bool {
@@ -45,38 +39,7 @@ pub(super) fn is_schema(value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
     let types = ["string", "integer", "number", "boolean", "object", "array"];
     map.get("type").and_then(Value::as_str).is_some_and(|name| types.contains(&name))
-        && map.keys().all(|name| {
-            [
-                "type",
-                "title",
-                "description",
-                "format",
-                "default",
-                "example",
-                "examples",
-                "enum",
-                "const",
-                "pattern",
-                "minLength",
-                "maxLength",
-                "minimum",
-                "maximum",
-                "nullable",
-                "writeOnly",
-                "readOnly",
-                "properties",
-                "items",
-                "required",
-                "additionalProperties",
-                "$ref",
-                "deprecated",
-                "x-kubernetes-preserve-unknown-fields",
-                "form",
-                "hidden",
-                "sensitive",
-            ]
-            .contains(&name.as_str())
-        })
+        && map.keys().all(|name| SCHEMA.contains(name.as_str()))
 }
 
 /// Which members an object has that say what its others are, in one pass over their names.
@@ -98,9 +61,9 @@ impl Members {
         let mut members = Self::default();
         for name in map.keys() {
             match name.as_str() {
-                "name" | "key" | "Name" | "Key" => members.named = true,
+                name if is_pair_name(name) => members.named = true,
                 "op" => members.patches = true,
-                "remoteRef" | "sourceRef" => members.refers = true,
+                "remoteRef" | "sourceRef" | "secretName" => members.refers = true,
                 "image" => members.image = true,
                 "kty" => members.web_key = true,
                 name => members.odd = members.odd || is_odd(name),
@@ -146,41 +109,41 @@ pub(super) fn names_secret(name: &str, value: &Value) -> bool {
 
 /// The same, of a name that was judged.
 pub(super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
-    match class {
-        Class::Plain => false,
-        Class::Scalar => {
-            let locator = |text: &str| names::is_locator(name) && shape::holds_logon(text);
-            !value.is_object()
-                && !value.is_array()
-                && !tells(name, value)
-                && !value.as_str().is_some_and(locator)
+    let holds = |value: &Value| value.as_str().is_some_and(|text| class.holds(name, text));
+    match (class, value) {
+        (Class::Plain, _) => false,
+        // `secrets: [db_password, web-tls]` lists names.
+        (Class::Secret, Value::Array(items)) if name == "secrets" && items.iter().all(names_one) => false,
+        (Class::Secret, Value::Object(_) | Value::Array(_)) => {
+            !(names::may_refer(name) && shape::is_reference(value))
         }
-        Class::Key => match value {
-            Value::String(text) => shape::is_key(text),
-            Value::Array(items) => items.iter().any(|item| item.as_str().is_some_and(shape::is_key)),
-            _ => false,
-        },
-        Class::Header => value.as_str().is_some_and(shape::is_credential),
-        Class::Link => value.as_str().is_some_and(|text| {
-            text.contains("://") && !text.contains(char::is_whitespace) && shape::is_secret_link(text)
-        }),
-        Class::Secret => match value {
-            Value::Object(_) | Value::Array(_) => !(names::may_refer(name) && shape::is_reference(value)),
-            Value::String(text) => {
-                let locator = names::is_locator(name) && shape::holds_logon(text);
-                let checksum = names::is_checksum(name) && shape::is_hash(text);
-                !(locator || checksum || names::names_object(name, text) || tells(name, value))
-            }
-            _ => true,
-        },
+        (Class::Secret | Class::Scalar, Value::String(text)) => {
+            holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
+        }
+        (Class::Secret | Class::Scalar, Value::Number(number)) => !names::is_count(name, &number.to_string()),
+        (Class::Secret, _) => true,
+        (Class::Scalar, _) => !value.is_object() && !value.is_array(),
+        (Class::Link, Value::String(text)) => {
+            text.contains("://") && !text.contains(char::is_whitespace) && holds(value)
+        }
+        (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
+        _ => holds(value),
     }
 }
 
-/// Whether a text under a secret name is a sentence about it, as documentation has them.
-fn tells(name: &str, value: &Value) -> bool {
-    value.as_str().is_some_and(|text| {
-        prose::is_label(text) || text.split_whitespace().count() >= 5 && prose::follows(name, text)
+/// Whether an item is the name of a Secret.
+fn names_one(item: &Value) -> bool {
+    item.as_str().is_some_and(|text| {
+        let mut words = text.split(['-', '_', '.']);
+        text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
+            && !shape::is_key(text)
+            && words.any(|word| OBJECTS.contains(word))
     })
+}
+
+/// Whether a text under a secret name is a sentence about it, as documentation has them.
+fn tells(name: &str, text: &str) -> bool {
+    prose::is_label(text) || text.split_whitespace().count() >= 5 && prose::follows(name, text)
 }
 
 /// What names the program of a container: its image, and its command.
@@ -193,22 +156,41 @@ pub(super) fn container(image: &str, map: &Map<String, Value>) -> Arguments {
     program
 }
 
+/// The values of a Secret that are told from other words where they are repeated.
+pub(super) fn repeatable(map: &Map<String, Value>) -> Vec<String> {
+    let values = |member: &str, encoded: bool| {
+        let data = shape::member(map, member).and_then(Value::as_object).into_iter().flatten();
+        data.filter_map(move |(name, value)| {
+            let value = match encoded {
+                true => String::from_utf8(packed::decoded(value.as_str()?)).ok()?,
+                false => value.as_str()?.to_owned(),
+            };
+            let text = value.trim();
+            let secret =
+                names::classify(name) != Class::Plain || shape::is_key(text) || shape::is_password(text);
+            (secret && text.len() >= 6 && !shape::is_harmless(text)).then(|| text.to_owned())
+        })
+    };
+    values("data", true).chain(values("stringData", false)).collect()
+}
+
 /// Whether `map` is a pair whose name says secret, or a patch of a Secret's data.
 pub(super) fn pair_is_secret(map: &Map<String, Value>) -> bool {
-    let value = || PAIR_VALUES.iter().find_map(|member| map.get(*member));
-    let class = |name: &str| match names::classify(name) {
-        Class::Plain => false,
-        Class::Secret | Class::Scalar => match value() {
-            Some(value @ Value::String(_)) => names_secret(name, value),
-            _ => true,
-        },
-        Class::Header => map.get("value").and_then(Value::as_str).is_none_or(shape::is_credential),
-        Class::Key | Class::Link => value().is_some_and(|value| names_secret(name, value)),
+    // An expression of a selector names what it selects.
+    if map.contains_key("operator") {
+        return false;
+    }
+    let any =
+        |test: &dyn Fn(&Value) -> bool| map.iter().any(|(name, value)| is_pair_value(name) && test(value));
+    let says = |name: &str| {
+        let class = names::classify(name);
+        class != Class::Plain
+            && any(&|value| match class {
+                Class::Secret | Class::Scalar if !value.is_string() && !value.is_number() => true,
+                _ => is_secret_value(name, class, value),
+            })
     };
-    if ["name", "key", "Name", "Key"]
-        .into_iter()
-        .any(|member| map.get(member).and_then(Value::as_str).is_some_and(class))
-    {
+    if map.iter().any(|(name, value)| is_pair_name(name) && value.as_str().is_some_and(says)) {
         return true;
     }
     map.contains_key("op")
@@ -217,8 +199,8 @@ pub(super) fn pair_is_secret(map: &Map<String, Value>) -> bool {
                 path.rsplit('/').find(|part| *part != "-" && !part.bytes().all(|byte| byte.is_ascii_digit()));
             path.starts_with("/data")
                 || path.starts_with("/stringData")
-                || last.is_some_and(|last| class(&last.replace("~1", "/")))
-                || path.contains("/env/") && value().and_then(Value::as_str).is_some_and(shape::is_key)
+                || last.is_some_and(|last| says(&last.replace("~1", "/")))
+                || path.contains("/env/") && any(&|value| value.as_str().is_some_and(shape::is_key))
         })
 }
 

@@ -1,0 +1,147 @@
+//! Pairs of which one half names what the other holds: `{name: DB_PASSWORD, value: x}`, `<entry key="password">x</entry>`.
+
+use std::ops::Range;
+
+use super::super::names::{self, Class};
+use super::super::scan::Found;
+use super::super::shape;
+use super::super::words::PAIR_NAMES;
+use super::{LINE, Name, PAIR, Scan, is_quote, is_quote_letter};
+
+/// How far the end of an element's text is looked for, in bytes.
+const CONTENT: usize = 65_536;
+
+impl<'t> Scan<'t> {
+    /// `value` beside the name of a pair.
+    pub(super) fn values(&self, marks: &[usize], found: &mut Vec<Found>) {
+        let mut done = 0;
+        for at in marks {
+            if *at < done || !self.word_starts(*at) {
+                continue;
+            }
+            let end = at + "value".len();
+            let shut = self.within(end, 4, |byte| !(is_quote(byte) || byte == b'\\'));
+            let gap = self.within(shut, 8, |byte| byte != b' ' && byte != b'\t');
+            if !matches!(self.byte(gap), Some(b':' | b'=' | b'>')) {
+                continue;
+            }
+            let class = self.class_of_pair(*at);
+            if class == Class::Plain {
+                continue;
+            }
+            let quoted = shut > end;
+            let name = Name { text: "value", start: *at, quoted, apart: gap > shut };
+            let range = match self.byte(gap) {
+                Some(b'>') => self.content(gap + 1),
+                _ => self.named(&name, gap, class),
+            };
+            if let Some(range) = range {
+                done = range.end;
+                found.push(Found::new(range, "value of a pair"));
+            }
+        }
+    }
+
+    /// What the name of the pair says whose `value` begins at `at`: `- name: DB_PASSWORD` in the line
+    /// before, `key="Password"` before it in an element.
+    fn class_of_pair(&self, at: usize) -> Class {
+        let Some(head) = self.text.get(self.boundary(at.saturating_sub(PAIR))..at) else {
+            return Class::Plain;
+        };
+        if let Some(field) = head.strip_suffix("Invalid ").map(|head| head.trim_end().trim_end_matches(':')) {
+            // `env[0].value: Invalid value: "x"`, `data[password]: Invalid value: "x"`: the API server quotes.
+            let field = field.rsplit(char::is_whitespace).next().unwrap_or_default();
+            let value =
+                field.ends_with(".value") || field.starts_with("data[") || field.starts_with("stringData[");
+            return if value { Class::Secret } else { names::classify(field) };
+        }
+        let noise =
+            |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\' | '>');
+        let words = [
+            "name", "key", "path", "Name", "Key", "field", "header", "label", "variable", "param", "property",
+        ];
+        let named = words.iter().filter_map(|word| {
+            let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
+            ends.into_iter().find(|end| {
+                let begins = head.get(..end - word.len()).is_some_and(|head| {
+                    !head.ends_with(|letter: char| letter.is_alphanumeric() || letter == '/')
+                });
+                begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
+            })
+        });
+        let Some(rest) = named.max().and_then(|found| head.get(found..)) else {
+            let line = head.rsplit('\n').next().unwrap_or_default();
+            let variable =
+                line.split(|letter: char| !letter.is_ascii_alphanumeric() && letter != '_').find(|word| {
+                    word.len() >= 4
+                        && word.bytes().all(|byte| !byte.is_ascii_lowercase())
+                        && names::classify(word) != Class::Plain
+                });
+            return variable.filter(|_| head.ends_with(' ')).map_or(Class::Plain, names::classify);
+        };
+        let rest = rest.trim_start_matches(noise);
+        let name = rest
+            .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))
+            .next()
+            .unwrap_or_default();
+        if name.starts_with("/data/") || name.starts_with("/stringData/") {
+            return Class::Secret;
+        }
+        names::classify(name.rsplit('/').next().unwrap_or(name))
+    }
+
+    /// What a name that is itself the value of `name` or `key` says of the other half: of what stands before it in its
+    /// tag or bracket, `<add value="x" key="ApiKey"/>`, or of the text of its element, `<entry key="password">x</entry>`.
+    pub(super) fn attribute(
+        &self,
+        name: &Name<'t>,
+        gap: usize,
+        class: Class,
+    ) -> Option<(Range<usize>, &'static str)> {
+        let from = self.boundary(name.start.saturating_sub(PAIR));
+        let head = self.text.get(from..name.start)?.trim_end_matches(is_quote_letter);
+        let head = head.trim_end_matches(['\\', ' ']);
+        let element = head.ends_with('=');
+        let head = head.strip_suffix(['=', ':'])?.trim_end_matches(['"', '\'', '\\', ' ']);
+        let word = head.rsplit(|letter: char| !letter.is_ascii_alphanumeric()).next().unwrap_or_default();
+        if !PAIR_NAMES.contains(word.to_ascii_lowercase().as_str()) {
+            return None;
+        }
+        let (open, close) = if element { ('<', '>') } else { ('{', '}') };
+        let inner = head.rfind(open)?;
+        let tag = head.get(inner..)?;
+        if tag.contains(close) {
+            return None;
+        }
+        if let Some(at) = tag.to_ascii_lowercase().rfind("value") {
+            let end = from + inner + at + "value".len();
+            let shut = self.within(end, 4, |byte| !(is_quote(byte) || byte == b'\\'));
+            let gap = self.within(shut, 8, |byte| byte != b' ');
+            if matches!(self.byte(gap), Some(b':' | b'=')) {
+                let name = Name { text: "value", start: end - 5, quoted: shut > end, apart: false };
+                return self.named(&name, gap, class).map(|range| (range, "value of a pair"));
+            }
+        }
+        let end = self.within(gap, LINE, |byte| matches!(byte, b'<' | b'>'));
+        if !element || self.byte(end) != Some(b'>') || self.before(end) == Some(b'/') {
+            return None;
+        }
+        let text = self.content(end + 1)?;
+        class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
+    }
+
+    /// The text of an element whose start tag is the name and ends at `end`.
+    pub(super) fn element(&self, name: &Name<'t>, end: usize) -> Option<Range<usize>> {
+        (self.before(name.start) == Some(b'<')).then(|| self.content(end + 1)).flatten()
+    }
+
+    /// The text from `from` to the end tag.
+    fn content(&self, from: usize) -> Option<Range<usize>> {
+        let data = self.text.get(from..).and_then(|rest| rest.strip_prefix("<![CDATA[")).is_some();
+        let from = from + if data { 9 } else { 0 };
+        let end = self.within(from, CONTENT, |byte| byte == if data { b']' } else { b'<' });
+        let closed = data || self.byte(end + 1) == Some(b'/');
+        let text = self.text.get(from..end)?.trim();
+        (closed && !shape::is_harmless(text)).then_some(from..end)
+    }
+}

@@ -124,6 +124,11 @@ impl Redactor {
         self.replace(text, &text::secrets(text, false))
     }
 
+    /// Redacts the name of a member, in which a whole text may stand.
+    fn named<'a>(&self, name: &'a str) -> Cow<'a, str> {
+        self.replace(name, &text::secrets(name, name.contains(' ')))
+    }
+
     fn replace<'a>(&self, text: &'a str, secrets: &[scan::Found]) -> Cow<'a, str> {
         if secrets.is_empty() {
             return Cow::Borrowed(text);

@@ -49,8 +49,9 @@ impl Class {
                 let variable = text.contains('_')
                     && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
                     && classify(text) != Self::Plain;
+                let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
-                !(checksum || variable || term || is_count(name, text) || names_object(name, text))
+                !(checksum || folder || variable || term || is_count(name, text) || names_object(name, text))
             }
         }
     }

@@ -214,6 +214,9 @@ enum Next {
 impl Arguments {
     /// The program that a list of arguments goes to, by whatever names it: its image, its command.
     pub(crate) fn program(&mut self, name: &str) {
+        if name.contains('=') {
+            return;
+        }
         let name = name.rsplit('/').next().unwrap_or(name);
         let name = name.split([':', '@']).next().unwrap_or(name);
         let Some(first) = name.as_bytes().first().map(u8::to_ascii_lowercase) else { return };
@@ -251,7 +254,12 @@ impl Arguments {
                 if places.iter().any(|place| *place > since) {
                     self.waiting = Some((program, word, since));
                 }
-                if places.contains(&since) && !shape::is_harmless(text) && !prose::is_word_of_prose(text) {
+                let setting = text.split_once('=').is_some_and(|(name, _)| {
+                    names::classify(name) == Class::Plain
+                        && name.bytes().all(|byte| byte.is_ascii_lowercase())
+                });
+                let told = setting || shape::is_harmless(text) || prose::is_word_of_prose(text);
+                if places.contains(&since) && !told {
                     return Some(0..text.len());
                 }
             }
@@ -427,6 +435,9 @@ impl<'t> Words<'t> {
         };
         let stop = stop.map_or(self.end, |found| start + found);
         self.at = stop + usize::from(opening.is_some());
-        Some((start..stop, self.text.get(start..stop)?))
+        let word = self.text.get(start..stop)?;
+        // Of a list without quotes: `[redis-cli, -a, x]`.
+        let word = if opening.is_none() { word.trim_end_matches([',', ']']) } else { word };
+        Some((start..start + word.len(), word))
     }
 }

@@ -39,7 +39,9 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return true;
     }
     if names::is_password(name) {
-        return count >= 3 && function && line.split_whitespace().take(12).all(is_letters);
+        let state = line.split_whitespace().take(4).any(is_state);
+        let letters = line.split_whitespace().take(12).all(is_letters);
+        return letters && (count >= 3 && function || count >= 2 && state);
     }
     count >= 2 && words.take(2).all(is_letters) || function
 }

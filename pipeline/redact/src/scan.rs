@@ -46,10 +46,10 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 31] = [
+const NAMES: [&str; 34] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
-    "hook", "ided", "idec", "licen",
+    "hook", "ided", "idec", "licen", "pepper", "seed", "recov",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];

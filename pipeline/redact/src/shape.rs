@@ -154,7 +154,7 @@ fn is_filled_url(text: &str) -> bool {
 fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
     EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
-        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ ".contains(&byte))
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))
         && !super::keys::holds_random(text)
 }
 
@@ -166,6 +166,13 @@ pub(super) fn is_mask(text: &str) -> bool {
         if signs * first.len_utf8() == text.len() {
             return signs >= if first == '+' { 8 } else { 3 };
         }
+    }
+    if let Some((_, tail)) = text.rsplit_once(['-', '_', ' '])
+        && text.len() <= 64
+        && tail.len() >= 4
+        && tail.bytes().all(|byte| matches!(byte, b'x' | b'X' | b'*' | b'.'))
+    {
+        return true;
     }
     let bare = || text.trim_matches(['<', '>', '[', ']', '(', ')', '*']).to_ascii_lowercase();
     text.len() <= 32 && (matches!(text, "~" | "\"\"" | "''" | "{}" | "[]") || MASKS.contains(bare().as_str()))

@@ -568,7 +568,7 @@ pub const ROWS: &[Row] = &[
         "logon-in-words",
         "people: creds: admin / password",
         &["creds", "credential", "login", "log in"],
-        r#"(?i)(?:\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]{3,}).*|\b(?:creds|credentials?|login|log in)\b[^/|]{0,24}?[\s`'"](?:admin|root|user|test|demo|guest|postgres|elastic|sa)(?:\s/\s|[/:])[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*)"#,
+        r#"(?i)(?:\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]{3,}).*|\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+:([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?|login|log in)\b[^/|]{0,24}?[\s`'"](?:admin|root|user|test|demo|guest|postgres|elastic|sa)(?:\s/\s|[/:])[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*)"#,
         ["creds: admin / thistle", "login with `root:th1stle` first"],
         ["login with github / gitlab", "credentials: see path/to/file"],
     ),
@@ -579,5 +579,24 @@ pub const ROWS: &[Row] = &[
         r#"(?i)\b(?:sqlplus|expdp|impdp|sqlldr|rman\s+target)\s+(?:-\S+\s+)*["']?[a-z][\w$]*/([^@\s"'/]+)"#,
         ["sqlplus -s system/thistle@db @run.sql", "expdp scott/tiger schemas=scott"],
         ["sqlplus / as sysdba", "sqlplus /nolog"],
+    ),
+    line(
+        "refused-flag",
+        "Go: invalid value \"x\" for flag -password",
+        &["invalid value \"", "invalid argument \""],
+        r#"(?i)\binvalid (?:value|argument) "([^"]+)" for (?:flag )?"?-{1,2}[\w-]*(?:passw(?:or)?d|secret|token|api-?key|pass)\b"#,
+        [
+            "invalid value \"thistle\" for flag -password: too short",
+            "invalid argument \"t\" for \"--token\" flag",
+        ],
+        ["invalid value \"x\" for flag -port", "invalid value \"x\" for password-file"],
+    ),
+    line(
+        "header-of-a-proxy",
+        "nginx, HAProxy, Apache httpd: headers that are set",
+        &["set_header ", "set-header ", "add_header ", "requestheader set "],
+        r#"(?i)\b(?:\w+_set_header|set-header|add_header|requestheader\s+set)\s+"?(?:x-[\w-]*(?:key|token|secret|auth)|api-key|authorization|private-token)"?\s+"?(?:(?:bearer|basic|token)\s+)?([^\s";$%{][^\s";]*)"#,
+        ["proxy_set_header X-Api-Key th1stle;", "http-request set-header Authorization \"Bearer thistle\""],
+        ["proxy_set_header Authorization $http_authorization;", "proxy_set_header Host example.org;"],
     ),
 ];

@@ -210,6 +210,14 @@ impl<'t> Scan<'t> {
             let start = start + usize::from(escaped && end > start + 1);
             let from = start.max(end.saturating_sub(NAME));
             let Some(text) = self.text.get(from..end) else { continue };
+            if self.before(start) == Some(b'{')
+                && start >= 2
+                && let Some(end) = self.text.get(start - 2..start).and_then(|_| self.placeholder(start - 2))
+            {
+                // `${PW:?must be set}`.
+                done = end;
+                continue;
+            }
             // Most words stand before nothing that could give them a value.
             let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
             if !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b'/' | b',' | b'(' | b'}'))
@@ -263,6 +271,11 @@ impl<'t> Scan<'t> {
             Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
             Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
             Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
+            Some(b',') if name.text.starts_with('-') => {
+                let from = self.within(gap + 1, 4, |byte| byte != b' ' && !is_quote(byte));
+                let end = self.within(from, LINE, |byte| is_end(byte) || matches!(byte, b',' | b']'));
+                takes_secret(name.text, self.text.get(from..end)?).then_some((from..end, "argument"))
+            }
             Some(b',') => self
                 .comma(&name, gap, class)
                 .map(|range| (range, "value beside a name"))
@@ -323,7 +336,8 @@ impl<'t> Scan<'t> {
         let commented = text.split_once(" #").map_or(text, |(head, _)| head).trim_end();
         let value = value.start..value.start + commented.len();
         let text = commented;
-        if text.contains('\n') && text.lines().all(is_filled_line) {
+        let members = class == Class::Header && text.contains(": ");
+        if text.contains('\n') && (members || text.lines().all(is_filled_line)) {
             return None;
         }
         if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ") {
@@ -374,7 +388,8 @@ impl<'t> Scan<'t> {
         let word = if quoted { from + 1..word_end } else { from..word_end };
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
         let word = word.start..word.start + text.len();
-        if shape::is_harmless(text) || shape::is_switch(text) {
+        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        if sign || shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }
         let rest = self
@@ -398,8 +413,11 @@ impl<'t> Scan<'t> {
         if quoted {
             let missing = rest.trim_start().starts_with("not found") || rest.contains("does not exist");
             let key = shape::is_key(text) || shape::is_password(text);
-            let spaced = text.contains(' ');
-            let secret = !missing && !spaced && if password { !prose::is_name_of_field(text) } else { key };
+            let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
+            let sql = first == b'\'' && upper;
+            let spaced = text.contains(' ') && !sql;
+            let secret =
+                !missing && !spaced && if password || sql { !prose::is_name_of_field(text) } else { key };
             return secret.then_some((word, "value beside a name"));
         }
         let compound =

@@ -215,7 +215,7 @@ impl<'r> Walk<'r> {
         }
         if members.odd {
             self.rename(map, |name| match is_odd(name) {
-                true => owned(self.redactor.marked(name)).map(|_| name.to_owned()),
+                true => owned(self.redactor.named(name)).map(|_| name.to_owned()),
                 false => None,
             });
         }

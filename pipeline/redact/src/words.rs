@@ -15,7 +15,8 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          signingkey encryptionkey masterkey sharedkey accountkey storagekey sealingkey deploykey clientkeydata \
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
-         rediscliauth erlangcookie setcookie")
+         rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
+         authstring")
 });
 
 /// Longer words that hold a stem by chance.
@@ -37,7 +38,7 @@ pub(super) static KEY_OWNERS: Words = LazyLock::new(|| {
     set(
         "api access private signing sign encryption encrypt crypt crypto master shared account storage hmac ssh \
          deploy tls ssl client server ca session cookie sealing store auth service webhook jwt root aes rsa gpg \
-         pgp unseal app license ingestion host cert fernet preshared wireguard vapid pepper",
+         pgp unseal app license ingestion host cert fernet preshared wireguard vapid pepper signature",
     )
 });
 
@@ -107,8 +108,8 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          enabledby stdin fd env envvar envvars var variable variables command cmd script template schema status \
          state ready check checks exporter proxy gateway agent sidecar job cronjob schedule image repository tag \
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
-         parser alg serializer minimum maximum total consumed remaining page screen form view dialog button event \
-         events listener quality example docs documentation",
+         parser alg serializer minimum maximum total consumed remaining minute hour day checker policies reviewer \
+         page screen form view dialog button event events listener quality example docs documentation",
     )
 });
 
@@ -213,8 +214,8 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
     set("os.environ os.getenv( process.env. env( getenv( ENV[ ENV.fetch( System.getenv config( var. local. \
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
-         vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config props. this. options. \
-         args. cfg. conf. data.vault")
+         vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
+         !ImportValue props. this. options. args. cfg. conf. data.vault")
 });
 
 /// Words that stand for a value that is not shown.
@@ -236,7 +237,7 @@ pub(super) static FILLERS: Words = LazyLock::new(|| {
 /// Those of them that ask.
 pub(super) static ASKS: Words = LazyLock::new(|| {
     set(
-        "changeme replaceme change replace example your here placeholder dummy fillin fillme insert fixme todo \
+        "changeme replaceme me change replace example your here placeholder dummy fillin fillme insert fixme todo \
          goes",
     )
 });

@@ -79,6 +79,10 @@ impl<'t> Scan<'t> {
                 });
             return variable.filter(|_| head.ends_with(' ')).map_or(Class::Plain, names::classify);
         };
+        if ["/>", "},", "}\n"].iter().any(|end| rest.contains(end)) {
+            // The pair before.
+            return Class::Plain;
+        }
         let rest = rest.trim_start_matches(noise);
         let name = rest
             .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))

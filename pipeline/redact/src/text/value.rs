@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::placeholders;
+use super::super::{placeholders, prose};
 use super::{NAME, Name, Scan, is_end, is_quote};
 
 impl<'t> Scan<'t> {
@@ -24,6 +24,11 @@ impl<'t> Scan<'t> {
             if self.byte(from + 1) == Some(b'|') {
                 return self.block(from + 1, name.start);
             }
+        }
+        if is_quote(first)
+            && let Some(end) = self.placeholder(from + 1)
+        {
+            return Some(from + 1..end);
         }
         if is_quote(first) && self.byte(from + 1) == Some(first) && self.byte(from + 2) == Some(first) {
             let end = self.close(from + 3, first);
@@ -52,7 +57,11 @@ impl<'t> Scan<'t> {
             );
         }
         if let Some(quote) = self.before(name.start).filter(|byte| is_quote(*byte)) {
-            return Some(from..self.until(from, |byte| byte == quote || byte == b'\n'));
+            let end = self.until(from, |byte| byte == quote || byte == b'\n');
+            // `-e "db_password=x env=prod"`.
+            let line = self.text.get(from..end)?;
+            let next = line.match_indices(' ').take(8).find(|(at, _)| begins_pair(line, *at));
+            return Some(from..next.filter(|_| delimiter == b'=').map_or(end, |(at, _)| from + at));
         }
         if leads {
             let end = self.line_end(from);
@@ -67,7 +76,10 @@ impl<'t> Scan<'t> {
                 && let Some((value, command)) = line.split_once(' ')
                 && command.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '"')
                 && command.contains([' ', '/'])
-                && (command.contains(" -") || command.contains("=") || command.starts_with("exec "))
+                && (command.contains(" -")
+                    || command.contains("=")
+                    || command.starts_with("exec ")
+                    || prose::is_sentence(command))
             {
                 return Some(from..from + value.len());
             }
@@ -94,7 +106,7 @@ impl<'t> Scan<'t> {
     }
 
     /// The end of a placeholder that begins at `from` and is all of the value: it may hold spaces.
-    fn placeholder(&self, from: usize) -> Option<usize> {
+    pub(super) fn placeholder(&self, from: usize) -> Option<usize> {
         if !matches!(self.byte(from), Some(b'{' | b'$' | b'<' | b'%' | b'[' | b'#')) {
             return None;
         }

@@ -114,11 +114,18 @@ pub(super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
         (Class::Plain, _) => false,
         // `secrets: [db_password, web-tls]` lists names.
         (Class::Secret, Value::Array(items)) if name == "secrets" && items.iter().all(names_one) => false,
+        (Class::Secret, Value::Object(map))
+            if names::is_locator(name)
+                && map.values().all(|value| value.as_str().is_some_and(shape::holds_logon)) =>
+        {
+            false
+        }
         (Class::Secret, Value::Object(_) | Value::Array(_)) => {
             !(names::may_refer(name) && shape::is_reference(value))
         }
         (Class::Secret | Class::Scalar, Value::String(text)) => {
-            holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
+            shape::is_harmless(text)
+                || holds(value) && !(names::is_locator(name) && shape::holds_logon(text) || tells(name, text))
         }
         (Class::Secret | Class::Scalar, Value::Number(number)) => !names::is_count(name, &number.to_string()),
         (Class::Secret, _) => true,
@@ -143,6 +150,10 @@ fn names_one(item: &Value) -> bool {
 
 /// Whether a text under a secret name is a sentence about it, as documentation has them.
 fn tells(name: &str, text: &str) -> bool {
+    let phrase = name.to_ascii_lowercase();
+    if phrase.ends_with("phrase") || phrase.ends_with("mnemonic") {
+        return false;
+    }
     prose::is_label(text) || text.split_whitespace().count() >= 5 && prose::follows(name, text)
 }
 

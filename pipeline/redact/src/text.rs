@@ -460,14 +460,14 @@ impl<'t> Scan<'t> {
             while self.before(end) == Some(b'\\') && end < self.bytes.len() {
                 end = self.line_end(end + 1);
             }
-            done = end;
-            let mut words = Words::new(self.text, start..end);
-            let mut arguments = Arguments::default();
             // What stands in backquotes is a command, and ends with them.
             let quoted = self.before(start) == Some(b'`');
             if quoted {
                 end = end.min(self.within(start, LINE, |byte| byte == b'`'));
             }
+            done = end;
+            let mut words = Words::new(self.text, start..end);
+            let mut arguments = Arguments::default();
             let sentence = !quoted && prose::is_sentence(self.line_around(*at));
             let mut flag = false;
             while let Some((place, word)) = words.next(arguments.waits()) {

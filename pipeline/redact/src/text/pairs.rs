@@ -64,7 +64,10 @@ impl<'t> Scan<'t> {
             let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
             ends.into_iter().find(|end| {
                 let begins = head.get(..end - word.len()).is_some_and(|head| {
-                    !head.ends_with(|letter: char| letter.is_alphanumeric() || letter == '/')
+                    let end_tag = head
+                        .rsplit_once('<')
+                        .is_some_and(|(_, tag)| tag.starts_with('/') && !tag.contains('>'));
+                    !end_tag && !head.ends_with(|letter: char| letter.is_alphanumeric() || letter == '/')
                 });
                 begins && head.get(*end..).is_some_and(|rest| rest.starts_with(noise))
             })

@@ -22,7 +22,7 @@ pub struct Row {
     pub from: &'static str,
     /// In what it is searched.
     pub cut: Cut,
-    /// One of these, in any case, stands in every match.
+    /// One of these, in any case, stands in every match. None holds a part of a name, which is looked at by itself.
     pub marks: &'static [&'static str],
     /// Its regular expression, which knows ASCII alone.
     pub pattern: &'static str,
@@ -474,7 +474,7 @@ pub const ROWS: &[Row] = &[
     line(
         "sentinel-password",
         "Redis: sentinel auth-pass master password",
-        &["auth-pass "],
+        &["uth-pas"],
         r"(?i)\bauth-pass\s+[^\s:=]+\s+([^\s]+)\s*$",
         ["sentinel auth-pass mymaster thistle", "SENTINEL auth-pass m t"],
         ["auth-pass", "auth-pass: mymaster"],
@@ -482,7 +482,7 @@ pub const ROWS: &[Row] = &[
     line(
         "user-and-password",
         "HAProxy: stats auth; Squid: login=",
-        &["stats auth ", "login="],
+        &["stats au", "login="],
         r"(?i)\b(?:stats\s+auth\s+|login=)[^:\s]+:([^\s]+)",
         ["stats auth admin:thistle", "cache_peer p parent 3128 0 login=app:thistle"],
         ["stats auth", "login=PASS"],
@@ -490,7 +490,7 @@ pub const ROWS: &[Row] = &[
     line(
         "mail-login",
         "RFC 4954: AUTH PLAIN, AUTH LOGIN",
-        &["auth plain ", "auth login "],
+        &["h plain ", "h login "],
         r"\b(?i:auth (?:plain|login)) ([A-Za-z0-9+/]*[A-Z][A-Za-z0-9+/]*[a-z][A-Za-z0-9+/]+=*)",
         ["AUTH PLAIN AGFwcAB0aGlzdGxl", "auth login YXBwdGhpcw=="],
         ["auth login page", "AUTH PLAIN LOGIN"],
@@ -525,7 +525,7 @@ pub const ROWS: &[Row] = &[
     line(
         "shared-secret",
         "strongSwan: ipsec.secrets",
-        &[": psk ", ": eap ", ": xauth ", ": rsa "],
+        &["sk \"", "eap \"", "uth \"", "ntlm \"", ": rsa "],
         r#"(?i):\s+(?:PSK|EAP|XAUTH|NTLM|RSA\s+\S+)\s+"([^"]+)"#,
         ["%any %any : PSK \"thistle\"", "app : EAP \"thistle\""],
         ["mode: PSK", "key: rsa 4096"],
@@ -541,17 +541,7 @@ pub const ROWS: &[Row] = &[
     line(
         "password-from-stdin",
         "a shell: echo password | docker login --password-stdin",
-        &[
-            "-stdin",
-            "chpasswd",
-            "sudo -S",
-            "kinit",
-            "--with-token",
-            "-fd 0",
-            "-fd=0",
-            "cryptsetup",
-            "login -",
-        ],
+        &["-stdin", "sswd", "sudo -S", "kinit", "with-to", "-fd 0", "-fd=0", "cryptsetup", "login -"],
         r#"\b(?:echo|printf)\s+(?:-[a-zA-Z]+\s+)*(?:['"]?%s(?:\\n)?['"]?\s+)?(?:'([^']*)'|"([^"]*)"|([^\s|'"]+))\s*\|.*|(?:stdin|kinit\s\S+|chpasswd|login -)\s*<<<\s*["']?([^\s"']+)"#,
         ["echo thistle | docker login -u ci --password-stdin r.example", "chpasswd <<< root:thistle"],
         ["docker login --password-stdin", "cat pw | docker login --password-stdin"],
@@ -559,7 +549,7 @@ pub const ROWS: &[Row] = &[
     line(
         "logon-in-code",
         "a program: auth(\"user\", \"password\")",
-        &["auth(", "auth=(", "userpassword(", "credentials(", "login(", "authenticate("],
+        &["uth(", "uth=(", "sword(", "entials(", "login(", "enticate("],
         r#"(?i)(?:\b[a-z_]*auth|userpassword|credentials|\blogin|authenticate)=?\(\s*\\?["'][^"'\s\\]*\\?["']\s*,\s*\\?["']([^"'\\]+)"#,
         ["db.auth(\"app\", \"thistle\")", "requests.get(u, auth=('app', 'thistle'))"],
         ["login(user, password)", "auth()"],
@@ -567,7 +557,7 @@ pub const ROWS: &[Row] = &[
     line(
         "logon-in-words",
         "people: creds: admin / password",
-        &["creds", "credential", "login", "log in"],
+        &["reds", "redential", "login", "log in"],
         r#"(?i)(?:\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+[`'"]?\s+/\s+[`'"]?([^\s`'"/,;)]{3,}).*|\b(?:creds|credentials?)(?:\s+(?:are|is))?:?\s+[`'"]?[\w.@-]+:([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*|\b(?:creds|credentials?|login|log in)\b[^/|]{0,24}?[\s`'"](?:admin|root|user|test|demo|guest|postgres|elastic|sa)(?:\s/\s|[/:])[`'"]?([^\s`'"/,;)]*[0-9!@#$%][^\s`'"/,;)]*).*)"#,
         ["creds: admin / thistle", "login with `root:th1stle` first"],
         ["login with github / gitlab", "credentials: see path/to/file"],
@@ -575,7 +565,7 @@ pub const ROWS: &[Row] = &[
     line(
         "oracle-client",
         "Oracle: sqlplus user/password@database",
-        &["sqlplus ", "expdp ", "impdp ", "sqlldr ", "rman target"],
+        &["qlplus ", "xpdp ", "mpdp ", "qlldr ", "man target"],
         r#"(?i)\b(?:sqlplus|expdp|impdp|sqlldr|rman\s+target)\s+(?:-\S+\s+)*["']?[a-z][\w$]*/([^@\s"'/]+)"#,
         ["sqlplus -s system/thistle@db @run.sql", "expdp scott/tiger schemas=scott"],
         ["sqlplus / as sysdba", "sqlplus /nolog"],

@@ -220,8 +220,8 @@ impl<'t> Scan<'t> {
             }
             // Most words stand before nothing that could give them a value.
             let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
-            if !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b'/' | b',' | b'(' | b'}'))
-            {
+            let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));
+            if !closes && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(')) {
                 continue;
             }
             let class = match names::classify(text) {

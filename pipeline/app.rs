@@ -180,7 +180,7 @@ impl Reporter {
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
         let bus = match connected {
-            Some(connected) => connected.join(config, stop).await?,
+            Some(connected) => connected.join(stop)?,
             None => Bus::Memory,
         };
         let parts = Parts {

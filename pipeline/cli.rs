@@ -64,9 +64,7 @@ Examples:
   With the settings the reporter runs with, and a ServiceAccount elsewhere:
     gitops-runtime rbac print --role reporter --config settings.yaml --service-account gitops/reporter
   Applications in other namespaces as well:
-    gitops-runtime rbac print --role reporter --application-namespaces 'team-*'
-  Replicas whose leases are objects of the cluster:
-    gitops-runtime rbac print --role reporter --bus nats://nats:4222 --set bus.leases.store=kubernetes";
+    gitops-runtime rbac print --role reporter --application-namespaces 'team-*'";
 
 const REDACT: &str = "\
 Examples:

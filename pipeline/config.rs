@@ -28,7 +28,7 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use url::Url;
 
-pub(crate) use self::bus::{Bus, Credentials as BusCredentials, LeaseStore, Leases};
+pub(crate) use self::bus::{Bus, Credentials as BusCredentials};
 pub(crate) use self::command::run;
 use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};

@@ -9,7 +9,7 @@ use pipeline_ledger::BucketOptions;
 use pipeline_ownership::Replica;
 
 use super::build;
-use crate::config::{Bus, BusCredentials, Config, Leases, Token};
+use crate::config::{Bus, BusCredentials, Config, Token};
 
 /// How the bus is reached. Reads the files that the settings name, which must be there; they are followed afterwards.
 ///
@@ -116,16 +116,6 @@ pub(crate) async fn ledger(config: &Config) -> anyhow::Result<BucketOptions> {
 /// The ledger of what was reported of the cluster at `server` to the configured sink, as it stands in a bucket.
 pub(super) fn options(config: &Config, server: &str) -> BucketOptions {
     BucketOptions::new(build::acknowledged_by(config, server), build::engine(config).sharding)
-}
-
-/// The leases as objects of the cluster, in the namespace of Argo CD.
-pub(crate) fn lease_objects(config: &Config, bus: &Bus, leases: &Leases) -> stages_watch::LeaseConfig {
-    stages_watch::LeaseConfig {
-        cluster: build::watch(config).cluster,
-        namespace: config.kubernetes.namespace.clone(),
-        name: bus.prefix.clone(),
-        ttl: leases.ttl,
-    }
 }
 
 #[cfg(test)]

@@ -9,7 +9,7 @@ use pipeline_ownership::drive;
 use pipeline_redact::RedactionKey;
 
 use super::bus;
-use crate::config::{self, Config, LeaseStore, Places};
+use crate::config::{self, Config, Places};
 
 /// The key of the bucket under which the replicas find the redaction key, where none is set.
 pub(crate) const KEY: &str = "redaction";
@@ -97,7 +97,7 @@ impl Connected<'_> {
     }
 
     /// This process's part in the bus, with shards that come and go where the settings say so.
-    pub(super) async fn join(self, config: &Config, stop: &Shutdown) -> anyhow::Result<Bus> {
+    pub(super) fn join(self, stop: &Shutdown) -> anyhow::Result<Bus> {
         let Self { settings, jetstream } = self;
         let leases = match &settings.leases {
             None => None,
@@ -106,19 +106,8 @@ impl Connected<'_> {
                 let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
                 let (ownership, post_timeout) = (leases.ownership(now), leases.post_timeout);
                 tracing::info!(replica = %me, shards = leases.shards, "asking for shards");
-                let stop = stop.clone();
-                let driven = match leases.store {
-                    LeaseStore::Bus => {
-                        let store = jetstream.leases(leases.shards, leases.ttl);
-                        drive(ownership, me, store, post_timeout, stop)
-                    }
-                    LeaseStore::Kubernetes => {
-                        let store = bus::lease_objects(config, settings, leases).build().await;
-                        let store = store.context("reach the leases (settings under `kubernetes`)")?;
-                        drive(ownership, me, store, post_timeout, stop)
-                    }
-                };
-                Some(Leases { driven, post_timeout })
+                let store = jetstream.leases(leases.shards, leases.ttl);
+                Some(Leases { driven: drive(ownership, me, store, post_timeout, stop.clone()), post_timeout })
             }
         };
         Ok(Bus::JetStream(Joined { jetstream, reports: settings.reports, leases }))

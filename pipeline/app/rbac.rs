@@ -13,7 +13,7 @@ use stages_watch::{Right, Scope};
 
 use super::build;
 use crate::cli::{Account, RbacCommand, Role, is_label};
-use crate::config::{Config, LeaseStore, Token, Variables};
+use crate::config::{Config, Token, Variables};
 
 /// Runs one of the commands.
 ///
@@ -37,12 +37,6 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
             let mut rights = watch.rights();
             if let Token::Secret { name, .. } = &config.argocd.token {
                 rights.push(watch.secret_right(name));
-            }
-            if let Some(bus) = &config.bus
-                && let Some(leases) = &bus.leases
-                && leases.store == LeaseStore::Kubernetes
-            {
-                rights.extend(super::bus::lease_objects(config, bus, leases).rights());
             }
             rights
         }

@@ -20,7 +20,7 @@ use serde::Serialize;
 use crate::app;
 use crate::cli::ask::{is_broken_pipe, say};
 use crate::cli::{BusCommand, LedgerCommand, OnBus};
-use crate::config::{Bus, Config, Given, LeaseStore, LogLevel, Variables};
+use crate::config::{Bus, Config, Given, LogLevel, Variables};
 
 /// Runs one of the commands.
 ///
@@ -98,8 +98,7 @@ impl Reached {
     /// The buckets that the settings need.
     fn buckets(&self) -> Vec<Bucket> {
         let Some(bus) = &self.config.bus else { return Vec::new() };
-        let leases = bus.leases.is_some_and(|leases| leases.store == LeaseStore::Bus);
-        let wanted = [(LEASES, leases), (LEDGER, bus.bucket)];
+        let wanted = [(LEASES, bus.leases.is_some()), (LEDGER, bus.bucket)];
         wanted.iter().filter(|(_, wanted)| *wanted).map(|(name, _)| self.bus.bucket(name)).collect()
     }
 }

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use pipeline_core::SecretString;
 
-pub(crate) use self::written::LeaseStore;
 pub(super) use self::written::{Bus as Written, ReplicaName, Servers, Subjects};
 use super::host::Host;
 use super::problem::Problems;
@@ -89,8 +88,6 @@ pub(crate) struct Tls {
 /// How shards are owned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Leases {
-    /// What keeps them.
-    pub(crate) store: LeaseStore,
     /// How many there are, the same for all replicas.
     pub(crate) shards: NonZeroU32,
     /// How long one lives without being renewed.
@@ -146,12 +143,6 @@ pub(super) fn resolve(raw: Written, around: &Around<'_>, problems: &mut Problems
             problems.add(at, "must be from 100ms to 24h", None);
         }
     }
-    let objects = around.leases.is_some() && raw.leases.store == LeaseStore::Kubernetes;
-    if objects && !is_object_name(&raw.prefix.0.0) {
-        let text = "names the objects of leases in the cluster: it must be 1 to 50 lower-case letters, digits and -, \
-                    with no - at an end";
-        problems.add("bus.prefix", text, None);
-    }
     let leases = around.leases.and_then(|shards| leases(&raw.leases, shards, around.post_timeout, problems));
     let given = given(&raw);
     let tls = tls(raw.ca_file.0, raw.certificate_file.0, raw.key_file.0, problems);
@@ -201,13 +192,8 @@ fn leases(
         return None;
     }
     let left = ttl.saturating_sub(renew * 2);
-    let leases = Leases {
-        store: raw.store,
-        shards: NonZeroU32::new(shards)?,
-        ttl,
-        renew,
-        post_timeout: post_timeout.min(left),
-    };
+    let shards = NonZeroU32::new(shards)?;
+    let leases = Leases { shards, ttl, renew, post_timeout: post_timeout.min(left) };
     match leases.ownership(0).check(post_timeout.min(LEAST_FOR_A_REPORT)) {
         Ok(()) => Some(leases),
         Err(error) => {
@@ -215,12 +201,6 @@ fn leases(
             None
         }
     }
-}
-
-/// Whether names of objects in the cluster may begin with it.
-fn is_object_name(prefix: &str) -> bool {
-    let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-';
-    prefix.len() <= 50 && prefix.chars().all(plain) && !prefix.starts_with('-') && !prefix.ends_with('-')
 }
 
 /// The settings of credentials that are given, one for each kind, by their paths.

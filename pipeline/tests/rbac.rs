@@ -181,24 +181,6 @@ fn a_secret_is_granted_alone_by_name_and_only_when_it_is_asked_for() {
 }
 
 #[test]
-fn leases_are_granted_only_where_they_are_objects_of_the_cluster() {
-    let bus = ["--namespace", "gitops", "--bus", "nats://nats:4222"];
-    assert!(!printed(&bus, &[]).contains("leases"));
-    let alone = printed(&["--set", "bus.leases.store=kubernetes"], &[]);
-    assert!(!alone.contains("leases"), "without a bus there are none: {alone}");
-    let objects = ["--set", "bus.leases.store=kubernetes", "--application-namespaces", "*"];
-    let found =
-        granted(&documents(&printed(&[&bus[..], &objects].concat(), &[])), ("gitops", "event-reporter"));
-    let of_leases: BTreeSet<_> = found.iter().filter(|(_, _, resource, ..)| resource == "leases").collect();
-    let verbs: Vec<&str> = of_leases.iter().map(|(.., verb)| verb.as_str()).collect();
-    assert_eq!(verbs, ["create", "delete", "get", "list", "update", "watch"]);
-    for (namespace, group, _, name, _) in of_leases {
-        let (namespace, group, name) = (namespace.as_str(), group.as_str(), name.as_str());
-        assert_eq!((namespace, group, name), ("gitops", "coordination.k8s.io", ""), "in one namespace alone");
-    }
-}
-
-#[test]
 fn names_that_yaml_would_take_for_something_else_stay_names() {
     for name in ["on", "no", "null", "123", "0x12", "1e3", "1-2"] {
         let account = format!("{name}/{name}");

@@ -50,7 +50,7 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     assert!(matches!(bus.credentials, Credentials::None) && bus.tls.is_none());
     assert_eq!(bus.replica, "event-reporter-3");
     let leases = bus.leases.unwrap();
-    assert_eq!((leases.store, leases.shards.get()), (LeaseStore::Bus, 32));
+    assert_eq!(leases.shards.get(), 32);
     assert_eq!((leases.ttl, leases.renew), (Duration::from_secs(10), Duration::from_secs(3)));
     assert_eq!(leases.ownership(7), pipeline_ownership::Config::new(7));
     assert!(bus.bucket && !config.state.keep_ledger);
@@ -246,20 +246,6 @@ fn leases_need_a_bus_and_a_ledger_that_is_shared() {
         "reporter.ledger.path: replicas that come and go share a ledger, which is a bucket of the bus and no file: \
          leave it empty"
     );
-}
-
-#[test]
-fn leases_in_the_cluster_are_objects_whose_names_begin_with_the_prefix() {
-    let kubernetes = ("bus.leases.store", "kubernetes");
-    let leases = with(&[kubernetes]).bus.unwrap().leases.unwrap();
-    assert_eq!(leases.store, LeaseStore::Kubernetes);
-    let said = "bus.prefix: names the objects of leases in the cluster: it must be 1 to 50 lower-case letters, digits and \
-                -, with no - at an end";
-    for prefix in ["a.b", "A", "a_b", "-a", "a-", &"x".repeat(51)] {
-        assert_eq!(refused(&[kubernetes, ("bus.prefix", prefix)]), said);
-        assert_eq!(with(&[("bus.prefix", prefix)]).bus.unwrap().prefix, prefix);
-    }
-    with(&[kubernetes, ("bus.prefix", &"x".repeat(50))]);
 }
 
 #[test]

@@ -40,18 +40,8 @@ pub(crate) struct Bus {
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Leases {
-    pub(crate) store: LeaseStore,
     pub(crate) ttl: As<Duration>,
     pub(crate) renew: As<Duration>,
-}
-
-/// What keeps the leases: a bucket of the bus, or Lease objects of the cluster. (Comments of its words would make the
-/// schema tell them apart.)
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum LeaseStore {
-    Bus,
-    Kubernetes,
 }
 
 /// Addresses of NATS servers, without a user or password; none: there is no bus.

@@ -279,18 +279,6 @@ pub(crate) async fn exchange(
     read(act, body, limit).await
 }
 
-/// Opens a watch, of lines of at most `limit` bytes, on which something comes at least every `idle_limit`.
-pub(crate) async fn follow(
-    act: &'static str,
-    client: &kube::Client,
-    token: Option<&TokenFile>,
-    request: http::Request<Vec<u8>>,
-    (limit, idle_limit): (usize, Duration),
-) -> Result<Changes, Failure> {
-    let body = ok(act, send(act, client, token, request).await?)?;
-    Ok(Changes { act, body, lines: Lines::new(limit), idle_limit })
-}
-
 /// The lines of one watch connection.
 pub(crate) struct Changes {
     act: &'static str,

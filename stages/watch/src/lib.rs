@@ -5,15 +5,12 @@
 //! by kube's own watcher, because that one logs an answer that it cannot decode (and an answer holds
 //! manifests), fails a whole page for one bad object, reads bodies of any size, and hides the bookmarks
 //! that show a quiet watch to be alive.
-//!
-//! [`LeaseObjects`] are the leases by which replicas own shards, as objects of the same API.
 
 mod api;
 mod application;
 mod config;
 mod credentials;
 mod era;
-mod leases;
 mod lines;
 mod list;
 mod namespaces;
@@ -28,7 +25,6 @@ mod trouble;
 
 pub use application::{ApplicationWatch, Deps};
 pub use config::{Cluster, Config, ConfigError};
-pub use leases::{LeaseConfig, LeaseObjects};
 pub use namespaces::{Namespaces, PatternError};
 pub use rights::{Right, Scope};
 pub use secret::{SecretError, SecretToken};

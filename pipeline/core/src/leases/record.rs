@@ -5,7 +5,6 @@
 //! {"version": 1, "shard": 3, "epoch": 1790000012, "owner": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z"}
 //! {"version": 1, "replica": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z", "refused": [7]}
 //! ```
-//! In Kubernetes it is a `Lease` of `coordination.k8s.io/v1`, which holds the same; the store there reads and writes it.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};

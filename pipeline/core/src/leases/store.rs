@@ -6,7 +6,7 @@ use tokio::sync::mpsc;
 
 use super::{Lease, Presence, Replica};
 
-/// Where leases are: a bucket of a broker, or objects of a Kubernetes API server.
+/// Where leases are, such as a bucket of a broker.
 ///
 /// It answers, it does not decide, and it does not retry: whoever asks does, and gives up by dropping the future. What it
 /// cannot reach is an answer too ([`Answer::Failed`]); it says so in the log, once until it can again.

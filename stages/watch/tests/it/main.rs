@@ -7,8 +7,6 @@ mod fake;
 mod follow;
 mod gone;
 mod harness;
-mod lease_server;
-mod leases;
 mod listing;
 mod proxy;
 mod reach;

@@ -6,7 +6,6 @@ mod build;
 pub(crate) mod bus;
 pub(crate) mod join;
 mod judged;
-mod lead;
 pub(crate) mod log;
 mod rbac;
 mod traces;
@@ -28,7 +27,6 @@ use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use stages_enrich::stage::ArgoCdEnrichment;
 use stages_report::Sink;
 use stages_watch::ApplicationWatch;
-use tokio::runtime::Handle;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -76,15 +74,13 @@ pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
     }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
-    let lead = lead::Lead::start()?;
-    let result = runtime.block_on(report(loaded.config, lead.runtime()));
-    drop(lead);
+    let result = runtime.block_on(report(loaded.config));
     // What still blocks (a slow disk) does not keep the process from ending.
     runtime.shutdown_timeout(Duration::from_secs(2));
     result
 }
 
-async fn report(config: Config, lead: Handle) -> anyhow::Result<()> {
+async fn report(config: Config) -> anyhow::Result<()> {
     outlive_file_size_limit()?;
     let stop = Shutdown::new();
     let signals = tokio::spawn(stop_on_signal(stop.clone())?);
@@ -93,7 +89,7 @@ async fn report(config: Config, lead: Handle) -> anyhow::Result<()> {
         // What is told to stop as well ends with an error.
         biased;
         () = stop.cancelled() => return Ok(()),
-        built = Reporter::build(&config, lead, &stop) => built?,
+        built = Reporter::build(&config, &stop) => built?,
     };
     let result = built.run(stop).await;
     signals.abort();
@@ -113,7 +109,7 @@ struct Reporter {
 }
 
 impl Reporter {
-    async fn build(config: &Config, lead: Handle, stop: &Shutdown) -> anyhow::Result<Self> {
+    async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
         let engine_config = build::engine(config);
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
@@ -193,7 +189,7 @@ impl Reporter {
             bus,
         };
         let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
-        let engine = Engine::traced(engine_config, parts, tap).led_by(lead);
+        let engine = Engine::traced(engine_config, parts, tap);
 
         services.spawn(settings.serve(stop.clone()));
         if let Some(following) = following {

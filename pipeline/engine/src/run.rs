@@ -21,7 +21,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Enrich, Key, LaneCounts, Shutdown, Sink, Source};
-use tokio::runtime::Handle as Runtime;
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
@@ -103,7 +102,6 @@ pub struct Engine<So, En, Si> {
     work: Work,
     handle: Handle,
     desk: verify::Desk,
-    lead: Option<Runtime>,
 }
 
 /// What an engine works on.
@@ -172,15 +170,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
                 watches: Box::new(move |key| watching.source.watches(key)),
             }),
         };
-        Self { config, shared, table, work, handle, desk, lead: None }
-    }
-
-    /// Has the watch and the shards that it feeds run on `lead`, a runtime with one thread, and all else where the engine
-    /// runs: what brings nothing new, as most events do, goes from the socket through its shard without waking another
-    /// thread.
-    #[must_use]
-    pub fn led_by(self, lead: Runtime) -> Self {
-        Self { lead: Some(lead), ..self }
+        Self { config, shared, table, work, handle, desk }
     }
 
     /// To look at the engine, and to ask things of it, while it runs.
@@ -195,7 +185,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
     /// # Errors
     /// [`EngineError`]: the process should end.
     pub async fn run(self, stop: Shutdown) -> Result<(), EngineError> {
-        let Self { config, shared, table, work, handle, desk, lead } = self;
+        let Self { config, shared, table, work, handle, desk } = self;
         // Whatever ends it, all of it ends.
         let aside = stop.child_token();
         say_origin(&shared.ledger);
@@ -206,7 +196,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
         });
         let verify = spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone()));
         let result = match work {
-            Work::Memory { shards } => on_memory(config, &shared, (shards, table), lead, &stop).await,
+            Work::Memory { shards } => on_memory(config, &shared, (shards, table), &stop).await,
             Work::Stream { joined, shards, results } => {
                 let shares = Shares { config, shared: shared.clone(), table, handle };
                 shares.run(joined, shards, results, &stop).await
@@ -260,10 +250,8 @@ async fn on_memory<So: Source, En: Enrich, Si: Sink>(
     config: Config,
     shared: &Arc<Shared<So, En, Si>>,
     (shards, table): (Vec<Fixed>, Arc<Table>),
-    lead: Option<Runtime>,
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
-    let lead = lead.unwrap_or_else(Runtime::current);
     let source_stop = stop.child_token();
     let shard_stop = stop.child_token();
     let bounds = config.lane(shards.len() as u64);
@@ -275,12 +263,12 @@ async fn on_memory<So: Source, En: Enrich, Si: Sink>(
         inboxes.push(inbox);
         let lane = Lane::new(bounds);
         let shard = Shard::new(number, shared.clone(), lane, ports, config.journal_every, history);
-        tasks.spawn_on(shard.run(left, shard_stop.clone()), &lead);
+        tasks.spawn(shard.run(left, shard_stop.clone()));
     }
     let place = move |key: &Key| config.owned.lane(config.sharding, key);
     let source =
         watching::watch(config, shared.clone(), inboxes.into(), place, Some(table), source_stop.clone());
-    let source = AbortOnDropHandle::new(lead.spawn(source));
+    let source = spawn(source);
     let mut result = Ok(());
     while let Some(ended) = tasks.join_next().await {
         if ended.is_err() || !stop.is_cancelled() {

@@ -18,16 +18,13 @@ mod slim;
 mod tell;
 pub(crate) mod turn;
 
-use std::collections::{HashMap, VecDeque};
-use std::pin::Pin;
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pipeline_core::{
     CircuitState, Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version,
 };
-use tokio::runtime::Handle;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -49,8 +46,6 @@ use tell::PUBLISH;
 
 /// Events taken from the inbox before anything else gets its turn.
 const BATCH: usize = 128;
-/// An event of so many bytes is looked at in the shard's own task before it gets one of its own.
-const SMALL: usize = 64 * 1024;
 /// Stands for "nothing to wait for".
 const LONG: Duration = Duration::from_secs(3600);
 
@@ -67,10 +62,6 @@ pub(crate) struct Shard<So, En, Si> {
     lane: Lane,
     ports: Ports,
     tasks: JoinSet<Done>,
-    /// Where they run.
-    workers: Handle,
-    /// What ended without a task.
-    ready: VecDeque<Done>,
     actions: Vec<Action>,
     /// Rights to probe, by the key that uses one.
     probes: HashMap<Key, u64>,
@@ -88,8 +79,7 @@ pub(crate) struct Shard<So, En, Si> {
 
 impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     /// `journal_every` after something happened to a key, what must outlive the process is written; `history`
-    /// applications are remembered with what happened to them. Turns and reads run on the runtime of whoever calls this,
-    /// wherever the shard itself runs.
+    /// applications are remembered with what happened to them.
     pub(crate) fn new(
         number: u32,
         shared: Arc<Shared<So, En, Si>>,
@@ -104,8 +94,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             spans: tap.map(|tap| Recorder::new(tap, number, shared.started.into_std())),
             lane,
             tasks: JoinSet::new(),
-            workers: Handle::current(),
-            ready: VecDeque::new(),
             actions: Vec::new(),
             probes: HashMap::new(),
             circuit: CircuitState::Closed,
@@ -132,7 +120,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(done) = self.tasks.join_next() => self.done(done),
-                () = std::future::ready(()), if !self.ready.is_empty() => self.take_ready(BATCH),
                 event = self.ports.inbox.recv() => match event {
                     Some(event) => self.observe(event),
                     None => break,
@@ -166,7 +153,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         while let Ok(event) = self.ports.inbox.try_recv() {
             self.step(Input::Event(event.into()));
         }
-        self.take_ready(usize::MAX);
         // Whoever stops the process may kill it before the grace period is over.
         self.keep_all();
         let mut deadline = Instant::now() + self.shared.grace;
@@ -226,7 +212,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             let Ok(event) = self.ports.inbox.try_recv() else { break };
             self.step(Input::Event(event.into()));
         }
-        self.take_ready(BATCH);
     }
 
     fn switch(&mut self, state: CircuitState) {
@@ -252,28 +237,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             None => self.shared.breaker.probe_over(probe, now),
         }
         self.act();
-    }
-
-    /// Takes in at most so many turns that ended at once.
-    fn take_ready(&mut self, most: usize) {
-        for _ in 0..most {
-            let Some(done) = self.ready.pop_front() else { break };
-            self.done(Ok(done));
-        }
-    }
-
-    /// Begins a turn. Most of what is filtered has nothing to wait for: a task of its own would cost more than the turn.
-    fn begin(&mut self, size: usize, mut turn: Pin<Box<impl Future<Output = Done> + Send + 'static>>) {
-        if size <= SMALL {
-            // What it begins to wait for is waited for there.
-            let _there = self.workers.enter();
-            if let Poll::Ready(done) = turn.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
-                self.ready.push_back(done);
-                return;
-            }
-        }
-        // The task polls it anew, and so gives it a waker that wakes.
-        self.tasks.spawn_on(turn, &self.workers);
     }
 
     fn done(&mut self, done: Result<Done, tokio::task::JoinError>) {
@@ -331,9 +294,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
         }
         self.lane.step(input, self.shared.now(), &mut self.actions);
         self.act();
-        // What ended at once is taken in at once.
-        let is_over = |key: &Key| matches!(self.ready.back(), Some(Done::Turn(of, ..)) if of == key);
-        if let Some(key) = key.filter(|key| !is_over(key)) {
+        if let Some(key) = key {
             self.touched(&key);
         }
     }
@@ -351,8 +312,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                     let probe = self.probes.get(&key).copied().filter(|_| start.probe);
                     let mut spans =
                         self.spans.as_mut().map(|spans| Box::new(spans.starts(&start.event, start.attempt)));
-                    let size = start.event.size();
-                    let turn = Box::pin(async move {
+                    self.tasks.spawn(async move {
                         let mut moments = Moments::default();
                         let mut tally = Tally::of(&start.event);
                         let telling = (&mut moments, &mut tally, &mut spans);
@@ -371,7 +331,6 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                         });
                         Done::Turn(key, state, outcome, moments, tally, spans)
                     });
-                    self.begin(size, turn);
                 }
                 Action::Read { key, not_older_than, .. } => {
                     let shared = self.shared.clone();
@@ -383,7 +342,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
                         });
                         Done::Read(key, result)
                     };
-                    self.tasks.spawn_on(read, &self.workers);
+                    self.tasks.spawn(read);
                 }
                 Action::Tell(trace) => self.told(trace),
             }

@@ -2,6 +2,7 @@
 //! puts them into an engine, and runs that until the process is told to stop.
 
 mod admin;
+mod applications;
 mod build;
 pub(crate) mod bus;
 pub(crate) mod join;
@@ -16,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_bus::jetstream::JetStream;
-use pipeline_core::{Meter, Seen, Service as _, Shutdown, Source as _, StageError};
+use pipeline_core::{Meter, Seen, Service as _, Shutdown, StageError};
 use pipeline_engine::run::Bus;
 use pipeline_engine::run::{Engine, EngineError, Parts};
 use pipeline_http::admin::Answering;
@@ -24,12 +25,13 @@ use pipeline_http::serve::{ServeConfig, Served, Server, Works};
 use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
-use stages_enrich::stage::ArgoCdEnrichment;
+use stages_argocd::stage::ArgoCdEnrichment;
+use stages_kube::{Mapping as _, Watch};
 use stages_report::Sink;
-use stages_watch::ApplicationWatch;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
+use self::applications::Applications;
 use self::judged::Judged;
 pub(crate) use self::rbac::run as rbac;
 use crate::config::{Config, Loaded};
@@ -67,7 +69,7 @@ pub(crate) fn sharding(config: &Config) -> pipeline_ownership::sharding::Shardin
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
 pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
-    stages_http::install_crypto();
+    stages_client::install_crypto();
     log::start(&loaded.config);
     for ignored in &loaded.ignored {
         tracing::info!(variable = %ignored.name, why = %ignored.why, "this variable is known and not needed");
@@ -99,7 +101,7 @@ async fn report(config: Config) -> anyhow::Result<()> {
 
 /// A reporter that has not begun.
 struct Reporter {
-    engine: Engine<ApplicationWatch, ArgoCdEnrichment, Sink>,
+    engine: Engine<Watch<Applications>, ArgoCdEnrichment, Sink>,
     services: JoinSet<Result<(), StageError>>,
     ledger: Ledger,
     traces: Option<traces::Traces>,
@@ -161,10 +163,9 @@ impl Reporter {
             Some(ledger) => ledger,
             None => build::ledger(config, &server, &places).await?,
         };
-        let deps =
-            stages_watch::Deps { seen: seen.clone(), meter: meter.clone(), redactor: redactor.clone() };
+        let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone() };
         let source = watch
-            .build(deps)
+            .build(Applications { redactor: redactor.clone() }, deps)
             .await
             .context("watch the applications of the cluster (settings under `kubernetes`)")?;
         let (enrichment, following) = build::enrichment(config, stop).await?;
@@ -217,7 +218,7 @@ impl Reporter {
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
         tracing::info!(
-            source = ApplicationWatch::NAME,
+            source = Applications::KIND.plural,
             shards = engine_config.sharding.shards().get(),
             "reporting"
         );

@@ -107,7 +107,7 @@ pub(crate) struct Kubernetes {
     pub(crate) ca_file: Option<PathBuf>,
     /// The namespace Argo CD is installed in.
     pub(crate) namespace: String,
-    /// Patterns of further namespaces, as `stages_watch::Namespaces` reads them; empty: `namespace` alone is watched.
+    /// Patterns of further namespaces, as `stages_kube::Namespaces` reads them; empty: `namespace` alone is watched.
     pub(crate) application_namespaces: Vec<String>,
     /// Applications in a page of a list.
     pub(crate) page_size: u32,

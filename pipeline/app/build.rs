@@ -11,7 +11,7 @@ use pipeline_engine::run;
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
-use stages_enrich::round::TrackingMethod;
+use stages_argocd::round::TrackingMethod;
 use stages_report::Sink;
 
 use crate::config::{self, Algorithm, Config, Places, Token};
@@ -103,7 +103,7 @@ pub(super) async fn ledger(config: &Config, server: &str, places: &Places) -> an
 }
 
 /// The watch.
-pub(super) fn watch(config: &Config) -> stages_watch::Config {
+pub(super) fn watch(config: &Config) -> stages_kube::Config {
     let kubernetes = &config.kubernetes;
     let path = |file: &Option<std::path::PathBuf>| file.clone();
     let cluster = match &kubernetes.server {
@@ -113,7 +113,7 @@ pub(super) fn watch(config: &Config) -> stages_watch::Config {
                 Token::File(file) => (None, Some(file.clone())),
                 Token::None | Token::Secret { .. } => (None, None),
             };
-            stages_watch::Cluster::Server {
+            stages_kube::Cluster::Server {
                 url: server.to_string(),
                 token,
                 token_file,
@@ -121,19 +121,18 @@ pub(super) fn watch(config: &Config) -> stages_watch::Config {
             }
         }
         None if kubernetes.kubeconfig.is_none() && kubernetes.context.is_none() => {
-            stages_watch::Cluster::Infer
+            stages_kube::Cluster::Infer
         }
-        None => stages_watch::Cluster::Kubeconfig {
+        None => stages_kube::Cluster::Kubeconfig {
             path: path(&kubernetes.kubeconfig),
             context: kubernetes.context.clone(),
         },
     };
-    stages_watch::Config {
+    stages_kube::Config {
         cluster,
-        namespace: kubernetes.namespace.clone(),
         namespaces: kubernetes.application_namespaces.clone(),
         page_size: kubernetes.page_size,
-        ..stages_watch::Config::default()
+        ..stages_kube::Config::new(&kubernetes.namespace)
     }
 }
 
@@ -141,16 +140,16 @@ pub(super) fn watch(config: &Config) -> stages_watch::Config {
 pub(super) async fn enrichment(
     config: &Config,
     stop: &Shutdown,
-) -> anyhow::Result<(stages_enrich::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
+) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
     let argocd = &config.argocd;
-    let mut client = stages_enrich::client::Config::new(argocd.url.as_str());
+    let mut client = stages_argocd::client::Config::new(argocd.url.as_str());
     client.root_path.clone_from(&argocd.root_path);
     let mut following = None;
     client.token = match &argocd.token {
         Token::Secret { name, key } => {
             let secret = watch(config).secret(name, key).await.context("the token of Argo CD")?;
             let first = secret.read().await.context("the token of Argo CD")?;
-            let (token, sender) = stages_http::Token::told(first.clone());
+            let (token, sender) = stages_client::Token::told(first.clone());
             let tell = move |token| drop(sender.send(token));
             following = Some(secret.follow(first, tell, stop.clone()));
             Some(token)
@@ -161,14 +160,14 @@ pub(super) async fn enrichment(
     client.min_concurrency = argocd.min_concurrency;
     client.per_second = argocd.requests_per_second;
     client.tries = argocd.retries;
-    client.http = stages_http::Config {
+    client.http = stages_client::Config {
         ca_file: argocd.ca_file.clone(),
         insecure_skip_verify: argocd.insecure,
         timeout: argocd.timeout,
         max_body: argocd.max_body,
-        ..stages_http::Config::default()
+        ..stages_client::Config::default()
     };
-    let mut enrichment = stages_enrich::stage::Config::new(client);
+    let mut enrichment = stages_argocd::stage::Config::new(client);
     enrichment.event_timeout = argocd.event_timeout;
     enrichment.fetch.manifests_bytes = argocd.cache_manifests;
     enrichment.fetch.revisions_bytes = argocd.cache_revisions;
@@ -201,7 +200,7 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
                 bytes: batch.bytes,
                 linger: batch.linger,
             });
-            sink.http = stages_http::Config {
+            sink.http = stages_client::Config {
                 ca_file: platform.ca_file.clone(),
                 insecure_skip_verify: platform.insecure,
                 timeout: platform.timeout,
@@ -248,11 +247,11 @@ pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
 }
 
 /// A token as the settings give it; one in a file follows the file.
-pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_http::Token>> {
+pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_client::Token>> {
     Ok(match token {
         Token::None => None,
-        Token::Value(value) => Some(stages_http::Token::literal(value.expose_secret())),
-        Token::File(path) => Some(stages_http::Token::file(path)),
+        Token::Value(value) => Some(stages_client::Token::literal(value.expose_secret())),
+        Token::File(path) => Some(stages_client::Token::file(path)),
         Token::Secret { .. } => anyhow::bail!("only the token of Argo CD may stand in a Secret"),
     })
 }

@@ -9,8 +9,9 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use stages_watch::{Right, Scope};
+use stages_kube::{Mapping as _, Right, Scope};
 
+use super::applications::Applications;
 use super::build;
 use crate::cli::{Account, RbacCommand, Role, is_label};
 use crate::config::{Config, Token, Variables};
@@ -34,7 +35,7 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
     match role {
         Role::Reporter => {
             let watch = build::watch(config);
-            let mut rights = watch.rights();
+            let mut rights = watch.rights(Applications::KIND);
             if let Token::Secret { name, .. } = &config.argocd.token {
                 rights.push(watch.secret_right(name));
             }
@@ -103,7 +104,7 @@ fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
 }
 
 fn rule(right: &Right) -> Value {
-    let mut rule = json!({"apiGroups": [right.group], "resources": right.resources, "verbs": right.verbs});
+    let mut rule = json!({"apiGroups": [right.group], "resources": [right.resource], "verbs": right.verbs});
     if let (Value::Object(rule), false) = (&mut rule, right.names.is_empty()) {
         rule.insert("resourceNames".to_owned(), right.names.clone().into());
     }

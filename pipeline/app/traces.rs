@@ -17,7 +17,7 @@ use pipeline_core::{ExposeSecret as _, Shutdown};
 use pipeline_observe::metrics::{Metrics, SpanResult, SpanSeries};
 use pipeline_observe::spans::{Tap, Taps, Told, taps};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use stages_http::{Client, HttpError, Method, Target, Token};
+use stages_client::{Client, HttpError, Method, Target, Token};
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -100,14 +100,14 @@ impl Exporter {
         let path = settings.url.path().to_owned();
         let mut base = settings.url.clone();
         base.set_path("");
-        let http = stages_http::Config {
+        let http = stages_client::Config {
             ca_file: settings.ca_file.clone(),
             insecure_skip_verify: settings.insecure,
             connect_timeout: settings.timeout,
             timeout: settings.timeout,
             max_body: ANSWER,
             max_idle: 1,
-            ..stages_http::Config::default()
+            ..stages_client::Config::default()
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));

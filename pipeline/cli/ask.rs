@@ -34,7 +34,7 @@ use crate::config::Variables;
 /// # Errors
 /// Whatever kept it from an answer, with what to do next.
 pub(crate) fn run(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
-    stages_http::install_crypto();
+    stages_client::install_crypto();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let done = runtime.block_on(answer(ask, variables));

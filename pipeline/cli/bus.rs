@@ -27,7 +27,7 @@ use crate::config::{Bus, Config, Given, LogLevel, Variables};
 /// # Errors
 /// Whatever kept it from being done, with what to do next.
 pub(crate) fn run(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCode> {
-    stages_http::install_crypto();
+    stages_client::install_crypto();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
     let done = runtime.block_on(answer(command, variables));

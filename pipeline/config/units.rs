@@ -271,7 +271,7 @@ impl Unit for Pattern {
         let expression = text.len() > 1 && text.starts_with('/') && text.ends_with('/');
         let fits = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-*?[]!^{},".contains(c);
         let plain = !text.is_empty() && text.chars().all(fits);
-        match stages_watch::Namespaces::new("argocd", &[text.to_owned()]) {
+        match stages_kube::Namespaces::new("argocd", &[text.to_owned()]) {
             Ok(_) if expression || plain => Ok(Self(text.to_owned())),
             _ => Err(format!(
                 "'{text}' is not a pattern of namespaces such as team-*, nor a regular expression such as /^team-/"

@@ -17,13 +17,13 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline-observe",
             "pipeline-ownership",
             "pipeline-redact",
-            "stages-enrich",
-            "stages-http",
+            "stages-argocd",
+            "stages-client",
+            "stages-kube",
             "stages-report",
-            "stages-watch",
         ],
     ),
-    ("loadtest", &["pipeline-core", "pipeline-redact", "stages-enrich"]),
+    ("loadtest", &["pipeline-core", "pipeline-redact", "stages-argocd"]),
     ("pipeline-bus", &["pipeline-core"]),
     ("pipeline-core", &[]),
     (
@@ -38,10 +38,10 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-observe", &["pipeline-core", "pipeline-ledger"]),
     ("pipeline-ownership", &["pipeline-core"]),
     ("pipeline-redact", &[]),
-    ("stages-enrich", &["pipeline-core", "pipeline-redact", "stages-http"]),
-    ("stages-http", &["pipeline-core"]),
-    ("stages-report", &["pipeline-core", "stages-http"]),
-    ("stages-watch", &["pipeline-core", "pipeline-redact"]),
+    ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
+    ("stages-client", &["pipeline-core"]),
+    ("stages-kube", &["pipeline-core"]),
+    ("stages-report", &["pipeline-core", "stages-client"]),
 ];
 
 /// Workspace crates that may be used by another's tests alone.

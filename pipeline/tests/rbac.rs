@@ -6,9 +6,13 @@ use std::path::PathBuf;
 use std::process::{Command, Output};
 
 use serde_json::{Value, json};
-use stages_watch::{Right, Scope};
+use stages_kube::{Kind, Right, Scope};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pipeline/tests/rbac");
+
+/// What the reporter watches.
+const APPLICATIONS: Kind =
+    Kind { group: "argoproj.io", version: "v1alpha1", plural: "applications", singular: "application" };
 
 /// Runs the binary with these variables and no other.
 fn run(arguments: &[&str], variables: &[(&str, &str)]) -> Output {
@@ -99,17 +103,15 @@ fn declared(rights: &[Right]) -> BTreeSet<Grant> {
             Scope::Cluster => "",
         };
         let names = if right.names.is_empty() { vec![String::new()] } else { right.names.clone() };
-        for resource in right.resources {
-            for verb in right.verbs {
-                for name in &names {
-                    grants.insert((
-                        namespace.to_owned(),
-                        right.group.to_owned(),
-                        (*resource).to_owned(),
-                        name.clone(),
-                        (*verb).to_owned(),
-                    ));
-                }
+        for verb in right.verbs {
+            for name in &names {
+                grants.insert((
+                    namespace.to_owned(),
+                    right.group.to_owned(),
+                    right.resource.to_owned(),
+                    name.clone(),
+                    (*verb).to_owned(),
+                ));
             }
         }
     }
@@ -135,14 +137,13 @@ fn what_is_printed_is_what_is_committed() {
 
 #[test]
 fn what_is_printed_is_what_the_watch_declares() {
-    let watch = |namespace: &str, namespaces: &[&str]| stages_watch::Config {
-        namespace: namespace.to_owned(),
+    let watch = |namespace: &str, namespaces: &[&str]| stages_kube::Config {
         namespaces: namespaces.iter().map(|&pattern| pattern.to_owned()).collect(),
-        ..stages_watch::Config::default()
+        ..stages_kube::Config::new(namespace)
     };
     let argocd = watch("argocd", &[]);
     let found = granted(&documents(&printed(&[], &[])), ("argocd", "event-reporter"));
-    assert_eq!(found, declared(&argocd.rights()));
+    assert_eq!(found, declared(&argocd.rights(APPLICATIONS)));
     // Said once more, without the declaration.
     let grant = |verb: &str| {
         (
@@ -157,12 +158,12 @@ fn what_is_printed_is_what_the_watch_declares() {
 
     let gitops = watch("gitops", &[]);
     let found = granted(&documents(&printed(&["--namespace", "gitops"], &[])), ("gitops", "event-reporter"));
-    assert_eq!(found, declared(&gitops.rights()));
+    assert_eq!(found, declared(&gitops.rights(APPLICATIONS)));
 
     let many = watch("argocd", &["team-*"]);
     let flags = ["--application-namespaces", "team-*", "--service-account", "gitops/reporter.1"];
     let found = granted(&documents(&printed(&flags, &[])), ("gitops", "reporter.1"));
-    assert_eq!(found, declared(&many.rights()));
+    assert_eq!(found, declared(&many.rights(APPLICATIONS)));
     assert!(found.iter().all(|(namespace, ..)| namespace.is_empty()));
 }
 
@@ -172,8 +173,9 @@ fn a_secret_is_granted_alone_by_name_and_only_when_it_is_asked_for() {
     assert!(!without.contains("secrets"), "{without}");
     let variables = [("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"), ("ARGOCD_APPLICATION_NAMESPACES", "*")];
     let found = granted(&documents(&printed(&[], &variables)), ("argocd", "event-reporter"));
-    let watch = stages_watch::Config { namespaces: vec!["*".to_owned()], ..stages_watch::Config::default() };
-    let rights = [watch.rights(), vec![watch.secret_right("argocd-token")]].concat();
+    let watch =
+        stages_kube::Config { namespaces: vec!["*".to_owned()], ..stages_kube::Config::new("argocd") };
+    let rights = [watch.rights(APPLICATIONS), vec![watch.secret_right("argocd-token")]].concat();
     assert_eq!(found, declared(&rights));
     let of_secrets: Vec<_> = found.iter().filter(|(_, _, resource, ..)| resource == "secrets").collect();
     let [(namespace, _, _, name, verb)] = of_secrets[..] else { panic!("{of_secrets:?}") };

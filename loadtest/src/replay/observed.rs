@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use pipeline_core::{Entity, Key, Record, Report};
 use serde_json::{Map, Value};
-use stages_enrich::round::{Answer, Ask, RawManifests, ResourceRef};
+use stages_argocd::round::{Answer, Ask, RawManifests, ResourceRef};
 
 use super::compare::Ours;
 use super::play::{Watched, enrich, redactor, remember, settings};

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::Value;
-use stages_enrich::round::{Answer, Ask, Begun, RawManifests, Round, Settings, TrackingMethod};
+use stages_argocd::round::{Answer, Ask, Begun, RawManifests, Round, Settings, TrackingMethod};
 
 use super::pairing::States;
 use super::recorded::Answers;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::Reason;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use stages_enrich::round::{Answer, Ask, Purpose};
+use stages_argocd::round::{Answer, Ask, Purpose};
 
 use crate::recordings::{CallLine, Case};
 

@@ -8,7 +8,7 @@ use loadtest::sim::argocd::{ArgoCdSim, Config, Content, Kind};
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::{Capacity, Worked};
 use pipeline_core::{Call, NoMeter};
-use stages_enrich::client::{self, ArgoCd, Trip};
+use stages_argocd::client::{self, ArgoCd, Trip};
 use tokio::time::Instant;
 
 const CAPACITY: Capacity = Capacity { workers: 8, service: Duration::from_millis(50) };

@@ -9,7 +9,7 @@ use pipeline_http::admin::wire::Failed;
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use stages_http::Token;
+use stages_client::Token;
 use tokio::net::UnixStream;
 
 use super::Place;

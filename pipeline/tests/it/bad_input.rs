@@ -73,7 +73,7 @@ async fn bad_list(fault: Fault, reason: &str, error: &str, counted_as_call: bool
     five(&simulation).await;
     simulation.kube.faults().add(Rule::always(fault).on("list").times(1));
     let runtime = Runtime::start(&simulation, &quick()).await;
-    let line = said(&runtime, "the application watch broke and is begun again", error).await;
+    let line = said(&runtime, "the watch broke and is begun again", error).await;
     assert_eq!((line.level.as_str(), line.field("reason")), ("WARN", reason));
     taken(&simulation, 5 * REPORTS).await;
     runtime.counts("gitops_runtime_watch_restarts_total", &[], 1.0).await;
@@ -112,7 +112,7 @@ async fn a_watch_cut_short_or_redirected() {
         five(&simulation).await;
         simulation.kube.faults().add(Rule::always(fault).on("watch").times(1));
         let runtime = Runtime::start(&simulation, &quick()).await;
-        let line = said(&runtime, "the application watch broke and is begun again", error).await;
+        let line = said(&runtime, "the watch broke and is begun again", error).await;
         assert_eq!(line.field("reason"), reason);
         eventually("a watch", || simulation.kube.open_watches() > 0).await;
         told::put(&simulation, "late");
@@ -134,7 +134,7 @@ async fn lines_of_a_watch_that_are_no_json() {
     runtime.counts("gitops_runtime_malformed_objects_total", &[], 2.0).await;
     told::put(&simulation, "late");
     taken(&simulation, 6 * REPORTS).await;
-    let message = "something in the application watch cannot be read and was skipped";
+    let message = "something in the watch cannot be read and was skipped";
     let log = runtime.stop().await;
     let parts: Vec<&str> =
         log.iter().filter(|line| line.message == message).map(|line| line.field("part")).collect();

@@ -133,7 +133,7 @@ async fn skipped(text: &'static str, part: &str) {
     told::put(&simulation, "later");
     let runtime = Runtime::start(&simulation, &json!({})).await;
     taken(&simulation, 2 * REPORTS).await;
-    let message = "something in the application watch cannot be read and was skipped";
+    let message = "something in the watch cannot be read and was skipped";
     let line = runtime.says(message).await;
     assert_eq!((line.level.as_str(), line.field("part")), ("WARN", part));
     runtime.counts("gitops_runtime_malformed_objects_total", &[], 1.0).await;

@@ -91,7 +91,7 @@ async fn health_and_readiness_tell_how_it_goes() {
     assert_eq!(status, 503);
     assert!(text.starts_with("not ready: "), "{text}");
     assert!(!runtime.status().await.ready);
-    runtime.says("the application watch broke and is begun again").await;
+    runtime.says("the watch broke and is begun again").await;
     simulation.kube.faults().remove(no_list);
     taken(&simulation, 20).await;
     runtime.idle(10).await;

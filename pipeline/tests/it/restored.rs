@@ -17,7 +17,8 @@ use crate::bus_commands::connected;
 use crate::runtime::{LOOK, Runtime, SOON, object};
 use crate::told::{application, put, thing, world};
 
-const SAID: &str = "the versions of the cluster went back, as after a restore of its store: all applications are compared again";
+const SAID: &str =
+    "the versions of the cluster went back, as after a restore of its store: everything is compared again";
 
 /// The health message that the receiver holds of an application; `gone` of one that was deleted, empty of none.
 fn held(simulation: &Simulation, name: &str) -> String {

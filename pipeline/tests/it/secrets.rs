@@ -317,7 +317,7 @@ async fn peers_that_fail_with_secrets_in_their_answers_are_not_quoted() {
     simulation.kube.inject(&format!(
         "{{\"type\": \"ERROR\", \"object\": {{\"kind\": \"Status\", \"code\": 500, \"message\": \"{secret}\"}}}}"
     ));
-    runtime.says("the application watch broke and is begun again").await;
+    runtime.says("the watch broke and is begun again").await;
     runtime.counts("gitops_runtime_malformed_objects_total", &[], 3.0).await;
     let elsewhere = Fault::Redirect { to: format!("https://elsewhere.example/?token={secret}") };
     simulation.argocd.faults().add(Rule::always(elsewhere).on("settings").times(1));

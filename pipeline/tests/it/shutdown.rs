@@ -94,7 +94,7 @@ async fn sigterm_before_anything_works_ends_at_once() {
     simulation.kube.down().await;
     simulation.argocd.down().await;
     let runtime = Runtime::start(&simulation, &json!({"shutdown": {"grace": "10m"}})).await;
-    runtime.says("the application watch broke and is begun again").await;
+    runtime.says("the watch broke and is begun again").await;
     // There is no patience for the grace period: nothing is in flight.
     runtime.stop().await;
 }
@@ -182,11 +182,11 @@ async fn deletions_while_the_watch_is_down(forget: bool) {
     if forget {
         simulation.kube.compact();
     }
-    runtime.says("the application watch broke and is begun again").await;
+    runtime.says("the watch broke and is begun again").await;
     simulation.kube.up().await.unwrap();
     taken(&simulation, 80 + 4).await;
     if !forget {
-        runtime.says("the application watch works again").await;
+        runtime.says("the watch works again").await;
     }
     runtime.idle(24).await;
     runtime.stop().await;

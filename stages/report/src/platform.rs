@@ -34,8 +34,8 @@ use pipeline_core::{
     ApplicationDigest, Call, Compared, Key, Meter, Outcome, Peer, Reason, Sample, ShardDigest, Shipment,
     StageError,
 };
-use stages_http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use stages_http::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
+use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
 use self::batch::Batching;
 use crate::envelope;
@@ -55,7 +55,7 @@ pub struct Config {
     /// Sent as it is in `Authorization`.
     pub token: Token,
     /// Time limits, certificate authorities, connections.
-    pub http: stages_http::Config,
+    pub http: stages_client::Config,
     /// gzip level, 0 (none) to 9 (smallest).
     pub gzip_level: u32,
     /// Posts at once within one call of `ship`, at least 1.
@@ -93,7 +93,7 @@ impl Config {
             address: address.into(),
             path: "/2.0/api/events".to_owned(),
             token,
-            http: stages_http::Config::default(),
+            http: stages_client::Config::default(),
             gzip_level: 4,
             concurrency: 16,
             batch: None,

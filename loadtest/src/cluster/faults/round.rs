@@ -29,7 +29,7 @@ const WORKS_WITHIN: Duration = Duration::from_secs(180);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs when its watch breaks, and what the API server answers when a version is too old.
-const BROKEN: &str = "the application watch broke";
+const BROKEN: &str = "the watch broke";
 const EXPIRED: &str = "the api server answered 410";
 /// The reporter's counter of completed lists.
 const LISTS: &str = "gitops_runtime_lists_total";

@@ -46,8 +46,8 @@ use std::time::{Duration, Instant};
 use futures::future::{Either, join_all, select};
 use pipeline_core::{Shipment, StageError};
 use serde::Deserialize;
-use stages_http::header::{CONTENT_ENCODING, CONTENT_TYPE};
-use stages_http::{Fault, HttpError, Method, Reply};
+use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use stages_client::{Fault, HttpError, Method, Reply};
 use tokio::sync::{Notify, oneshot};
 
 use super::{ACT, Batch, Platform, classify};

@@ -27,8 +27,8 @@ use bytes::Bytes;
 use pipeline_core::{ApplicationDigest, Compared, Key, ShardDigest, StageError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use stages_http::header::CONTENT_TYPE;
-use stages_http::{Fault, HttpError, Method, Reply};
+use stages_client::header::CONTENT_TYPE;
+use stages_client::{Fault, HttpError, Method, Reply};
 
 use super::{Platform, classify};
 use crate::envelope;

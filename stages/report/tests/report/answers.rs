@@ -289,7 +289,7 @@ async fn a_connection_that_is_cut_or_refused_retries() {
 
 #[tokio::test]
 async fn a_certificate_that_does_not_verify_retries() {
-    stages_http::install_crypto();
+    stages_client::install_crypto();
     let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let other = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
     let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
@@ -315,7 +315,7 @@ async fn a_certificate_that_does_not_verify_retries() {
 #[tokio::test]
 async fn a_token_that_cannot_be_read_retries() {
     let (address, _) = answering(200).await;
-    let sink = platform(&address, |config| config.token = stages_http::Token::file("/no/such/token")).await;
+    let sink = platform(&address, |config| config.token = stages_client::Token::file("/no/such/token")).await;
     let message =
         format!("cannot send a report at {}: cannot read the token file /no/such/token", host(&address));
     assert_eq!(shown(&ship(&sink).await.unwrap_err()), (true, Reason::Unauthorized, message));

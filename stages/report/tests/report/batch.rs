@@ -9,7 +9,7 @@ use axum::response::IntoResponse as _;
 use futures::future::join_all;
 use pipeline_core::{Call, Outcome, Peer, Reason, Shipment, Sink as _, StageError};
 use serde_json::json;
-use stages_http::Token;
+use stages_client::Token;
 use stages_report::platform::{Batch, Config};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;

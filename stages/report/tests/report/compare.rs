@@ -11,7 +11,7 @@ use pipeline_core::{
     ApplicationDigest, Compared, Key, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp,
 };
 use serde_json::{Value, json};
-use stages_http::Token;
+use stages_client::Token;
 use stages_report::{Sink, file, stdout};
 
 use crate::support::{host, platform, serve, ship, shipment};

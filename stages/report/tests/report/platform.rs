@@ -9,7 +9,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
 use pipeline_core::{Call, Outcome, Peer, Reason, Sink as _};
-use stages_http::Token;
+use stages_client::Token;
 use stages_report::platform::Config;
 use stages_report::{Sink, traceparent};
 

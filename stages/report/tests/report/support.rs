@@ -10,7 +10,7 @@ use flate2::read::GzDecoder;
 use pipeline_core::{
     Digest, Entity, Key, Meter, NoMeter, Report, ReportKind, Sample, Shipment, Sink as _, StageError, Version,
 };
-use stages_http::Token;
+use stages_client::Token;
 use stages_report::platform::{Config, Platform};
 use tokio::net::TcpListener;
 

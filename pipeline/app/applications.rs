@@ -1,0 +1,28 @@
+//! What an event tells of an Application: how the watch of any kind meets what knows of Argo CD.
+
+use pipeline_core::Event;
+use pipeline_redact::Redactor;
+use stages_argocd::Status;
+use stages_kube::{Kind, Mapping};
+
+/// The Applications of Argo CD.
+pub(crate) struct Applications {
+    /// Takes what is secret out of the texts that are kept of an operation's end.
+    pub(crate) redactor: Redactor,
+}
+
+impl Mapping for Applications {
+    const KIND: Kind =
+        Kind { group: "argoproj.io", version: "v1alpha1", plural: "applications", singular: "application" };
+
+    type Status = Status;
+
+    fn event(&self, event: Event, status: Option<&Status>) -> Event {
+        let fact = status.and_then(|status| status.operation_end(&self.redactor)).map(|end| end.fact());
+        Event { fact, ..event }
+    }
+
+    fn may_drift(&self, status: Option<&Status>) -> bool {
+        status.is_some_and(Status::is_out_of_sync)
+    }
+}

@@ -1,0 +1,354 @@
+//! An Application as far as reports need it, read leniently: a field of the wrong type counts as absent.
+
+mod read;
+
+use crate::OperationEnd;
+use pipeline_core::{Digest, EntityId, Hasher, ParentRef};
+use pipeline_redact::Redactor;
+use serde_json::{Map, Value};
+
+use crate::canonical;
+use crate::round::{AppRef, ResourceRef, TrackingMethod};
+
+const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
+const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";
+
+/// Health as Argo CD assesses it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Health {
+    pub(crate) status: String,
+    pub(crate) message: String,
+}
+
+impl Health {
+    pub(crate) fn of(status: &str) -> Self {
+        Self { status: status.to_owned(), message: String::new() }
+    }
+
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.status == "Healthy"
+    }
+}
+
+/// One entry of `status.resources[]`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Entry {
+    pub(crate) id: EntityId,
+    pub(crate) resource: ResourceRef,
+    /// `Synced`, `OutOfSync`, `Unknown`; empty for a hook.
+    pub(crate) status: String,
+    /// As the entry says it.
+    pub(crate) health: Option<Health>,
+    pub(crate) hook: bool,
+    pub(crate) requires_pruning: bool,
+    /// Of everything in the entry but its health and what `id` is of.
+    pub(crate) digest: Digest,
+}
+
+impl Entry {
+    /// Nested applications are left to their own events.
+    pub(crate) fn is_application(&self) -> bool {
+        let resource = &self.resource;
+        resource.group == "argoproj.io" && resource.version == "v1alpha1" && resource.kind == "Application"
+    }
+
+    /// What lives is not what is wanted: both may change, and the entry does not.
+    pub(crate) fn may_drift(&self) -> bool {
+        self.status == "OutOfSync" && !self.hook && !self.is_application()
+    }
+}
+
+/// One of the sources of an application.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Source {
+    pub(crate) repo_url: String,
+    /// Names other sources' values; has no manifests of its own.
+    pub(crate) is_ref: bool,
+    /// From a chart repository: has no commits.
+    pub(crate) is_chart: bool,
+}
+
+/// The revisions of an operation's `sync`, or of `status.sync`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Revisions {
+    pub(crate) revision: String,
+    pub(crate) revisions: Vec<String>,
+    pub(crate) change_revision: String,
+    pub(crate) change_revisions: Vec<String>,
+}
+
+impl Revisions {
+    /// One per source; perhaps one empty text.
+    pub(crate) fn synced(&self) -> Vec<String> {
+        if self.revisions.is_empty() { vec![self.revision.clone()] } else { self.revisions.clone() }
+    }
+
+    fn changed(&self) -> Vec<String> {
+        match (self.change_revisions.is_empty(), self.change_revision.is_empty()) {
+            (false, _) => self.change_revisions.clone(),
+            (true, false) => vec![self.change_revision.clone()],
+            (true, true) => Vec::new(),
+        }
+    }
+}
+
+/// One resource's outcome in an operation.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct SyncedResource {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+    pub(crate) status: String,
+    pub(crate) message: String,
+    pub(crate) hook_phase: String,
+    pub(crate) sync_phase: String,
+}
+
+/// `status.operationState`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Operation {
+    pub(crate) phase: String,
+    pub(crate) message: String,
+    pub(crate) started_at: String,
+    /// Empty while it runs.
+    pub(crate) finished_at: String,
+    pub(crate) sync: Option<Revisions>,
+    /// The revision of `syncResult`, where there is one; it may be empty.
+    pub(crate) result_revision: Option<String>,
+    /// All revisions of `syncResult`, where there is one.
+    pub(crate) result_revisions: Option<Vec<String>>,
+    /// `syncResult.resources`, where there are some.
+    pub(crate) results: Option<Vec<SyncedResource>>,
+}
+
+impl Operation {
+    /// As [`OperationEnd::digest`].
+    pub(crate) fn digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        for part in [&self.started_at, &self.finished_at, &self.phase] {
+            hasher.write(part.as_bytes());
+        }
+        hasher.finish()
+    }
+}
+
+/// One of `status.conditions[]`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Condition {
+    pub(crate) kind: String,
+    pub(crate) message: String,
+    pub(crate) last_transition_time: String,
+}
+
+/// An Application: the object, redacted, and what was read of it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Application {
+    pub(crate) object: Map<String, Value>,
+    pub(crate) name: String,
+    pub(crate) namespace: String,
+    pub(crate) uid: String,
+    pub(crate) project: String,
+    /// `None` where the application has none.
+    pub(crate) labels: Option<Map<String, Value>>,
+    pub(crate) deleting: bool,
+    pub(crate) refresh_hard: bool,
+    pub(crate) server: String,
+    pub(crate) sources: Vec<Source>,
+    pub(crate) multi_source: bool,
+    pub(crate) sync_status: String,
+    pub(crate) synced: Option<Revisions>,
+    pub(crate) compared_repo_url: String,
+    pub(crate) health: Health,
+    pub(crate) entries: Vec<Entry>,
+    /// Health stands in the tree, not in the entries.
+    pub(crate) health_in_tree: bool,
+    pub(crate) conditions: Vec<Condition>,
+    pub(crate) operation: Option<Operation>,
+    /// `operation.sync`: asked for, not begun.
+    pub(crate) requested: Option<Revisions>,
+    /// Revision and id of the last of `status.history[]`.
+    pub(crate) last_history: Option<(String, i64)>,
+}
+
+impl Application {
+    /// The same application with another operation's end in place of its own. The object is redacted, so what
+    /// is put into it is redacted too, wherever it comes from.
+    pub(crate) fn with_operation_end(&self, end: &OperationEnd, redactor: &Redactor) -> Self {
+        let text = |text: &str| Value::String(redactor.text(text).into_owned());
+        let mut object = self.object.clone();
+        let state = child(child(&mut object, "status"), "operationState");
+        for (name, value) in [
+            ("phase", &end.phase),
+            ("startedAt", &end.started_at),
+            ("finishedAt", &end.finished_at),
+            ("message", &end.message),
+        ] {
+            state.insert(name.to_owned(), text(value));
+        }
+        child(state, "syncResult").insert("revision".to_owned(), text(&end.revision));
+        // Its name did not change, so it is still an application.
+        Self::of(object).unwrap_or_else(|_| self.clone())
+    }
+
+    /// How Argo CD's API names it.
+    pub(crate) fn api_name(&self) -> AppRef {
+        AppRef { name: self.name.clone(), namespace: self.namespace.clone(), project: self.project.clone() }
+    }
+
+    /// The application that tracks this one, if it is a child application.
+    pub(crate) fn parent(&self, method: TrackingMethod, label_key: &str) -> Option<ParentRef> {
+        let metadata = map(self.object.get("metadata"))?;
+        let value = match method {
+            TrackingMethod::Label => text(map(metadata.get("labels"))?.get(label_key)),
+            TrackingMethod::Annotation | TrackingMethod::AnnotationAndLabel => {
+                tracked_by(text(map(metadata.get("annotations"))?.get(TRACKING_ANNOTATION)))?
+            }
+        };
+        if value.is_empty() {
+            return None;
+        }
+        let (namespace, name) = value.split_once('_').unwrap_or(("", value));
+        Some(ParentRef { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+
+    /// Whose `revisions` a report's commits are taken from, one per source.
+    pub(crate) fn reported_revisions(&self) -> Vec<String> {
+        if !self.was_compared() {
+            return Vec::new();
+        }
+        self.operation
+            .as_ref()
+            .and_then(|operation| operation.sync.as_ref())
+            .or(self.requested.as_ref())
+            .or(self.synced.as_ref())
+            .map(Revisions::synced)
+            .unwrap_or_default()
+    }
+
+    /// The revisions that changed this application, where something noted them.
+    pub(crate) fn change_revisions(&self) -> Vec<String> {
+        if !self.was_compared() {
+            return Vec::new();
+        }
+        self.operation
+            .as_ref()
+            .and_then(|operation| operation.sync.as_ref())
+            .or(self.requested.as_ref())
+            .map(Revisions::changed)
+            .unwrap_or_default()
+    }
+
+    fn was_compared(&self) -> bool {
+        self.last_history.is_some()
+            || self
+                .synced
+                .as_ref()
+                .is_some_and(|sync| !sync.revision.is_empty() || !sync.revisions.is_empty())
+    }
+
+    /// The revisions it was compared with, one per source; empty when that is not known.
+    pub(crate) fn compared_revisions(&self) -> Vec<String> {
+        let revisions = self.synced.as_ref().map(Revisions::synced).unwrap_or_default();
+        if revisions.iter().any(String::is_empty) { Vec::new() } else { revisions }
+    }
+
+    /// The last revision that was deployed, else the one it was compared with; empty for several sources.
+    pub(crate) fn latest_revision(&self) -> &str {
+        match (&self.last_history, &self.synced) {
+            (Some((revision, _)), _) => revision,
+            (None, Some(sync)) => &sync.revision,
+            (None, None) => "",
+        }
+    }
+
+    /// Of everything that resources were deployed from: of the last deployment, else of what the application was compared
+    /// with, every revision and every source with its parameters. A sync of some resources alone stands in no history; its
+    /// operation tells of it once it has succeeded.
+    pub(crate) fn deployed_digest(&self) -> Digest {
+        const MEMBERS: [&str; 4] = ["revision", "revisions", "source", "sources"];
+        let status = map(self.object.get("status"));
+        let deployed =
+            status.and_then(|status| list(status.get("history")).last()).and_then(Value::as_object);
+        let sync = || status.and_then(|status| map(status.get("sync")));
+        let compared = || sync().and_then(|sync| map(sync.get("comparedTo")));
+        let mut hasher = Hasher::default();
+        let parts = match deployed {
+            Some(deployed) => [Some(deployed), None],
+            None => [sync(), compared()],
+        };
+        for part in parts.into_iter().flatten() {
+            MEMBERS
+                .iter()
+                .filter_map(|name| part.get(*name))
+                .for_each(|value| hasher.write(&canonical::bytes(value)));
+        }
+        let synced = self.operation.as_ref().filter(|operation| operation.phase == "Succeeded");
+        let results = synced.and_then(|operation| operation.result_revisions.as_ref());
+        if let (Some(results), Some(deployed)) = (results, deployed)
+            && *results != read::revisions(deployed)
+        {
+            results.iter().for_each(|revision| hasher.write(revision.as_bytes()));
+        }
+        hasher.finish()
+    }
+
+    /// The revision the operation was asked for.
+    pub(crate) fn operation_revision(&self) -> &str {
+        let of_operation = self.operation.as_ref().and_then(|operation| operation.sync.as_ref());
+        of_operation.or(self.requested.as_ref()).or(self.synced.as_ref()).map_or("", |sync| &sync.revision)
+    }
+
+    /// The first source that has manifests.
+    pub(crate) fn first_source(&self) -> usize {
+        self.sources.iter().position(|source| !source.is_ref).unwrap_or(0)
+    }
+
+    /// The repository of the first source, a reference included.
+    pub(crate) fn repo_url(&self) -> &str {
+        self.sources.first().map_or("", |source| &source.repo_url)
+    }
+
+    /// Of what manifests are generated from, but for the revisions.
+    pub(crate) fn sources_digest(&self) -> Digest {
+        let mut hasher = Hasher::default();
+        if let Some(spec) = map(self.object.get("spec")) {
+            for name in ["source", "sources", "sourceHydrator", "destination"] {
+                hasher.write(&canonical::bytes(spec.get(name).unwrap_or(&Value::Null)));
+            }
+        }
+        hasher.finish()
+    }
+}
+
+/// The application named in `<app>:<group>/<kind>:<namespace>/<name>`; anything else names none.
+fn tracked_by(tracking_id: &str) -> Option<&str> {
+    let mut parts = tracking_id.split(':');
+    let (app, kind, name) = (parts.next()?, parts.next()?, parts.next()?);
+    (parts.next().is_none() && kind.matches('/').count() == 1 && name.matches('/').count() == 1)
+        .then_some(app)
+}
+
+/// The member `name` as an object, made if it is missing or something else.
+pub(crate) fn child<'a>(of: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let slot = of.entry(name).or_insert_with(|| Value::Object(Map::new()));
+    if !slot.is_object() {
+        *slot = Value::Object(Map::new());
+    }
+    match slot {
+        Value::Object(object) => object,
+        _ => unreachable!("it was made an object just above"),
+    }
+}
+
+fn text(value: Option<&Value>) -> &str {
+    value.and_then(Value::as_str).unwrap_or("")
+}
+
+fn map(value: Option<&Value>) -> Option<&Map<String, Value>> {
+    value.and_then(Value::as_object)
+}
+
+fn list(value: Option<&Value>) -> impl Iterator<Item = &Value> {
+    value.and_then(Value::as_array).into_iter().flatten()
+}

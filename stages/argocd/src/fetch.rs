@@ -1,0 +1,377 @@
+//! Answers what a round asks, from Argo CD or from what was kept of it.
+//!
+//! takes: an [`Ask`] - gives: an [`Answer`], never an error - calls: the path that the ask names - fails: as
+//! [`Answer::Failed`], after all tries; nothing that failed is kept.
+//!
+//! Kept are manifests (per application, sources and revisions), revision metadata (per repository and
+//! revision) and parents (per version that the watch has seen), each bounded in bytes; whoever asks for what
+//! is just being fetched waits for that. `managed-resources`, `resource` and `resource-tree` change without
+//! notice and are never kept.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use moka::Expiry;
+use moka::future::Cache;
+use pipeline_core::{Key, Reason, Seen, Uid, Version};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use stages_client::{Fault, HttpError, Reply};
+use tokio::time::timeout_at;
+
+use crate::answers::Manifests;
+use crate::client::{ArgoCd, Trip};
+use crate::lately::{Commits, Recent};
+use crate::round::{Answer, AppRef, Ask, ManifestsKey};
+
+/// What is kept, and for how long.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Bytes of manifests.
+    pub manifests_bytes: u64,
+    /// Bytes of revision metadata.
+    pub revisions_bytes: u64,
+    /// Bytes of parent applications.
+    pub parents_bytes: u64,
+    /// How long "these manifests cannot be generated" stands: what is wrong may be put right outside of
+    /// everything that the answer is kept under.
+    pub generation_error: Duration,
+    /// A tree, and the states of what is not in sync, are read for an application that did not change at most once in
+    /// this time.
+    pub look_every: Duration,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            manifests_bytes: 16 * 1024 * 1024,
+            revisions_bytes: 2 * 1024 * 1024,
+            parents_bytes: 4 * 1024 * 1024,
+            generation_error: Duration::from_secs(60),
+            look_every: Duration::from_secs(10),
+        }
+    }
+}
+
+/// Applications whose last look is remembered; one that is forgotten is looked at once more.
+const LOOKS: usize = 2048;
+/// Bytes of commits that are just being asked for, and of those that were just told of.
+const ASKED: u64 = 64 * 1024;
+
+/// So many others are waited for with the same ask, one after the other, while none is told more than of itself.
+const LEADERS: usize = 3;
+
+/// Under what an answer is kept.
+#[derive(Clone, PartialEq, Eq, Hash)]
+enum Name {
+    /// Manifests; the revision that was asked for belongs to it.
+    Manifests(ManifestsKey, Option<String>),
+    /// Repository and revision.
+    Commit(String, String),
+    Parent(Parent),
+}
+
+/// The version of a parent that the watch has seen.
+type Parent = (Key, Uid, Version);
+
+/// What is kept, and fetched once for all who ask for it at the same time.
+type Kept = Cache<Name, Answer>;
+
+/// Answers asks. Cheap to share, and to be shared: what it keeps is for all events.
+pub struct Fetcher {
+    argocd: Arc<ArgoCd>,
+    seen: Seen,
+    manifests: Kept,
+    /// So that each commit is asked for once.
+    asked: Kept,
+    commits: Commits,
+    parents: Kept,
+    /// Namespace and name of the applications whose tree or states were asked for just now.
+    looks: Recent,
+}
+
+impl Config {
+    /// Builds the fetcher; `seen` is what the watch has seen.
+    #[must_use]
+    pub fn build(self, argocd: Arc<ArgoCd>, seen: Seen) -> Fetcher {
+        let kept = |bytes| {
+            Cache::builder()
+                .max_capacity(bytes)
+                .weigher(|name: &Name, answer: &Answer| weight(name.len(), answer))
+                .expire_after(GenerationErrors(self.generation_error))
+                .build()
+        };
+        Fetcher {
+            argocd,
+            seen,
+            manifests: kept(self.manifests_bytes),
+            asked: kept(ASKED),
+            commits: Commits::new(self.revisions_bytes),
+            parents: kept(self.parents_bytes),
+            looks: Recent::new(LOOKS, self.look_every),
+        }
+    }
+}
+
+impl Name {
+    /// Bytes of its texts.
+    fn len(&self) -> usize {
+        match self {
+            Self::Manifests(key, _) => key.uid.len() + key.revisions.iter().map(String::len).sum::<usize>(),
+            Self::Commit(repository, revision) => repository.len() + revision.len(),
+            Self::Parent((key, uid, _)) => key.as_str().len() + uid.len(),
+        }
+    }
+}
+
+impl Fetcher {
+    /// Answers one ask within the trip's time. `namespace` is where a parent is looked for whose tracking
+    /// value names none: Argo CD's own.
+    pub async fn fetch(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
+        // What is waited for may be another event's call, which has its own, later, end.
+        timeout_at(trip.deadline, self.answer(ask, trip, namespace))
+            .await
+            .unwrap_or(Answer::Failed(Reason::Timeout))
+    }
+
+    /// Whether the tree or the states of an application were asked for so lately that a paced call would be skipped.
+    pub(crate) fn was_looked_at(&self, key: &Key) -> bool {
+        self.looks.has(&(key.namespace(), key.name()))
+    }
+
+    async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
+        match ask {
+            Ask::ResourceTree { app, paced } | Ask::ManagedResources { app, paced } => {
+                if !self.looks.is_first(&(&app.namespace, &app.name)) && *paced {
+                    return Answer::Skipped;
+                }
+                self.call(ask, trip).await
+            }
+            Ask::Manifests { revision, cache: Some(key), fresh, .. } => {
+                let key = Name::Manifests(key.clone(), revision.clone());
+                if *fresh {
+                    // What is generated while the refresh goes on may still be the old state.
+                    self.manifests.invalidate(&key).await;
+                    return self.call(ask, trip).await;
+                }
+                let is_readable = |answer: &Answer| match answer {
+                    Answer::Body(body) => Manifests::read(body).is_ok(),
+                    other => *other == Answer::GenerationError,
+                };
+                Box::pin(self.kept(&self.manifests, key, ask, trip, is_readable)).await
+            }
+            Ask::RevisionMetadata { repo_url, revision, .. } => {
+                if let Some(body) = self.commits.get(repo_url, revision) {
+                    self.argocd.count_cached(ask.call(), trip);
+                    return Answer::Body(body);
+                }
+                let key = Name::Commit(repo_url.clone(), revision.clone());
+                let is_told = |answer: &Answer| match answer {
+                    Answer::Body(body) => {
+                        self.commits.keep(repo_url, revision, body);
+                        true
+                    }
+                    _ => false,
+                };
+                Box::pin(self.kept(&self.asked, key, ask, trip, is_told)).await
+            }
+            Ask::Parent { namespace: own, name } => {
+                self.parent(ask, trip, if own.is_empty() { namespace } else { own }, name).await
+            }
+            Ask::Manifests { cache: None, .. } | Ask::Resource { .. } => self.call(ask, trip).await,
+        }
+    }
+
+    /// One call per version that the watch has seen. Argo CD may lag behind the watch: an older answer is
+    /// used, and not kept.
+    async fn parent(&self, ask: &Ask, trip: &Trip, namespace: &str, name: &str) -> Answer {
+        let Some((key, uid, version)) = self.seen_as(namespace, name) else {
+            return self.call(ask, trip).await;
+        };
+        let is_current = |answer: &Answer| match answer {
+            Answer::Body(body) => version_of(body).is_some_and(|got| got >= version),
+            _ => false,
+        };
+        let answer =
+            Box::pin(self.kept(&self.parents, Name::Parent((key, uid, version)), ask, trip, is_current))
+                .await;
+        if answer == Answer::NotFound
+            && let Some((key, ..)) = self.seen_as(namespace, name)
+            && self.argocd.is_news(Reason::Forbidden, key.as_str())
+        {
+            tracing::warn!(parent = %key, "a parent that is there may not be read: its children are reported as root applications");
+        }
+        answer
+    }
+
+    /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be. Who asked first asked
+    /// for a commit through an application of its own, and where all that is said is of that application, the next one asks.
+    async fn kept(
+        &self,
+        cache: &Kept,
+        key: Name,
+        ask: &Ask,
+        trip: &Trip,
+        is_to_be_kept: impl Fn(&Answer) -> bool,
+    ) -> Answer {
+        for _ in 0..LEADERS {
+            let mut called = false;
+            let fetched = async {
+                called = true;
+                let answer = self.call(ask, trip).await;
+                if is_to_be_kept(&answer) { Ok(answer) } else { Err(answer) }
+            };
+            let shared = cache.try_get_with(key.clone(), fetched).await;
+            let answer = shared.unwrap_or_else(|shared| Answer::clone(&shared));
+            if called {
+                return answer;
+            }
+            let is_about_another = matches!(answer, Answer::NotFound | Answer::Failed(Reason::Forbidden))
+                && matches!(ask, Ask::RevisionMetadata { .. });
+            if !is_about_another {
+                self.argocd.count_cached(ask.call(), trip);
+                return answer;
+            }
+        }
+        self.call(ask, trip).await
+    }
+
+    async fn call(&self, ask: &Ask, trip: &Trip) -> Answer {
+        let path = ask.path("");
+        match self.argocd.get(ask.call(), &path, trip, |reply| judge(ask, reply, &self.seen)).await {
+            Ok(answer) => answer,
+            // A name that cannot be addressed, an empty revision for one, names nothing.
+            Err(error) if matches!(error.fault(), Fault::Address(_)) => Answer::NotFound,
+            Err(error) => {
+                let subject = match app_of(ask) {
+                    Some(app) if error.reason() == Reason::Forbidden => app.project.as_str(),
+                    _ => ask.call().as_str(),
+                };
+                self.argocd.say(&error, subject);
+                Answer::Failed(error.reason())
+            }
+        }
+    }
+
+    fn seen_as(&self, namespace: &str, name: &str) -> Option<Parent> {
+        let key = Key::new(namespace, name).ok()?;
+        let (uid, version) = self.seen.get(&key)?;
+        Some((key, uid, version))
+    }
+}
+
+impl std::fmt::Debug for Fetcher {
+    /// Without what is kept: a cache would show every manifest.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Fetcher").field("argocd", &self.argocd).finish_non_exhaustive()
+    }
+}
+
+/// Lets generation errors go after a while, and keeps the rest until there is no room.
+struct GenerationErrors(Duration);
+
+impl Expiry<Name, Answer> for GenerationErrors {
+    fn expire_after_create(&self, _: &Name, answer: &Answer, _: Instant) -> Option<Duration> {
+        matches!(answer, Answer::GenerationError).then_some(self.0)
+    }
+}
+
+/// An error as Argo CD's gateway writes it.
+#[derive(Deserialize)]
+struct Refusal {
+    #[serde(default)]
+    code: i64,
+    #[serde(default)]
+    message: String,
+    #[serde(default)]
+    error: String,
+}
+
+/// gRPC's "unknown": what Argo CD passes on of Git, Helm and the like.
+const UNKNOWN: i64 = 2;
+
+/// What an answer means for an ask; an error where another try, or somebody's act, is needed.
+fn judge(ask: &Ask, reply: Reply, seen: &Seen) -> Result<Answer, HttpError> {
+    let status = reply.status();
+    if (200..300).contains(&status) {
+        return match not_an_object(reply.body()) {
+            Some(fault) => Err(reply.into_error(fault)),
+            None => reply.into_body().map(Answer::Body),
+        };
+    }
+    let refusal = serde_json::from_slice::<Refusal>(reply.body()).ok();
+    let says = |text: &str| {
+        refusal.as_ref().is_some_and(|refusal| {
+            let found = |field: &str| field.to_ascii_lowercase().contains(text);
+            found(&refusal.message) || found(&refusal.error)
+        })
+    };
+    let is_unknown = refusal.as_ref().is_some_and(|refusal| refusal.code == UNKNOWN);
+    let is_manifests = matches!(ask, Ask::Manifests { .. });
+    if is_manifests && status == 500 && (is_unknown || says("manifest generation error")) {
+        return Ok(Answer::GenerationError);
+    }
+    // What stands before Argo CD, what Argo CD stands on, or the account that asks may be what is not found:
+    // that passes, or is put right.
+    let is_passing = matches!(status, 300..=399 | 401 | 429 | 502 | 503 | 504);
+    if says("not found") && !is_passing {
+        return Ok(Answer::NotFound);
+    }
+    match status {
+        // Of something before Argo CD, which knows no application, a 404 says that there is no Argo CD.
+        404 if refusal.is_some() || reply.body().is_empty() => Ok(Answer::NotFound),
+        403 if is_gone(ask, seen) => Ok(Answer::NotFound),
+        // A branch that was never resolved to a commit has no metadata, however often it is asked for.
+        500 if is_unknown && says("must be resolved") => Ok(Answer::NotFound),
+        _ => reply.into_body().map(Answer::Body),
+    }
+}
+
+/// Why a body is not the JSON object that every answer is.
+fn not_an_object(body: &[u8]) -> Option<Fault> {
+    match serde_json::from_slice::<&RawValue>(body) {
+        Ok(json) if json.get().starts_with('{') => None,
+        Ok(_) => Some(Fault::Json { line: 1, column: 1 }),
+        Err(error) => Some(Fault::Json { line: error.line(), column: error.column() }),
+    }
+}
+
+/// Argo CD answers 403 for what does not exist. A parent that may not be read cannot be told from one that
+/// is gone, and its child must be reported all the same.
+fn is_gone(ask: &Ask, seen: &Seen) -> bool {
+    let Some(app) = app_of(ask) else { return true };
+    Key::new(&app.namespace, &app.name).is_ok_and(|key| seen.get(&key).is_none())
+}
+
+fn app_of(ask: &Ask) -> Option<&AppRef> {
+    match ask {
+        Ask::ManagedResources { app, .. }
+        | Ask::ResourceTree { app, .. }
+        | Ask::Manifests { app, .. }
+        | Ask::Resource { app, .. }
+        | Ask::RevisionMetadata { app, .. } => Some(app),
+        Ask::Parent { .. } => None,
+    }
+}
+
+fn version_of(application: &Bytes) -> Option<Version> {
+    #[derive(Deserialize)]
+    struct Application {
+        metadata: Metadata,
+    }
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Metadata {
+        resource_version: String,
+    }
+    let application: Application = serde_json::from_slice(application).ok()?;
+    application.metadata.resource_version.parse().ok().map(Version)
+}
+
+/// Bytes that an entry of a cache is charged with.
+fn weight(key: usize, answer: &Answer) -> u32 {
+    let body = if let Answer::Body(body) = answer { body.len() } else { 0 };
+    // An entry's own bookkeeping is of this order.
+    u32::try_from(256 + key + body).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,267 @@
+//! One watch event on its way to reports: what must be fetched, and what is reported of it. Owns no I/O and
+//! no clock.
+//!
+//! takes: an event, what the ledger remembers, and answers - gives: reports, and what to remember of them
+//! calls: none; it says what to call as [`Ask`]s - fails: rejects what is no Application; retries while
+//! `managed-resources` or the parent cannot be had
+
+mod ask;
+mod build;
+mod decide;
+mod needs;
+mod resource;
+mod settings;
+mod stub;
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use crate::OperationEnd;
+use pipeline_core::{
+    Digest, Enriched, Event, Filtered, ParentRef, Reason, Record, Sections, StageError, Turn, Version,
+};
+use pipeline_redact::Redactor;
+
+use crate::answers::{self, Commit, Managed, Manifests, Tree};
+use crate::application::{Application, Entry};
+use crate::canonical;
+
+pub(crate) use decide::{Facts, glanced};
+use decide::{Scope, Which};
+
+pub use ask::{Answer, AppRef, Ask, ManifestsKey, Purpose, ResourceRef};
+pub use settings::{RawManifests, Settings, TrackingMethod};
+
+/// How long an event waits for what reports cannot do without.
+const PATIENCE: Duration = Duration::from_secs(5 * 60);
+/// After how long a tree is read that was not, because it had been read just before.
+const PACE: Duration = Duration::from_secs(10);
+
+/// What became of an event at first sight.
+#[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, and never kept")]
+pub enum Begun {
+    /// Nothing is to be fetched: filtered, or a stub.
+    Done(Enriched),
+    /// Answer [`Round::asks`] until there are none, then [`Round::finish`].
+    Go(Box<Round>),
+}
+
+/// One event being turned into reports. Owns all that it needs, so that it can be worked on in any thread.
+#[derive(Debug)]
+pub struct Round {
+    event: Event,
+    /// What is remembered of this life of the application.
+    known: Option<Record>,
+    /// What is remembered of an earlier life, whose deletion nobody saw.
+    earlier: Option<Record>,
+    turn: Turn,
+    settings: Settings,
+    redactor: Redactor,
+    app: Application,
+    sections: Sections,
+    /// Of what resources were deployed from.
+    deployed: Digest,
+    parent: Option<ParentRef>,
+    scope: Scope,
+    answers: HashMap<Ask, Got>,
+    learned: Option<RawManifests>,
+}
+
+/// Whether one state came before another; of an unknown version nothing is known.
+fn is_older(version: Version, than: Version) -> bool {
+    version != Version(0) && version < than
+}
+
+/// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: what
+/// [`Record::untold`] says, but for the one that the newest state shows.
+fn untold(event: &Event, known: Option<&Record>, shown: Option<Digest>) -> Vec<(OperationEnd, Digest)> {
+    let facts = Record::untold(known, &event.coalesced).filter(|fact| Some(fact.id) != shown);
+    let mut ends: Vec<_> = facts.filter_map(|fact| Some((OperationEnd::of(fact)?, fact.id))).collect();
+    // Of what was folded together twice the order is lost; these times are written alike.
+    ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));
+    ends
+}
+
+/// The operation that an application's newest state shows.
+fn shown(app: &Application) -> Option<Digest> {
+    app.operation.as_ref().map(|operation| operation.digest())
+}
+
+/// An answer, read.
+#[derive(Debug)]
+enum Got {
+    Managed(Managed),
+    Tree(Tree),
+    Manifests(Manifests),
+    Live(String),
+    Commit(Commit),
+    Parent(Box<Application>),
+    NotFound,
+    GenerationError,
+    Failed(Reason),
+    Skipped,
+}
+
+impl Round {
+    /// Decides what of `event` is worth reporting.
+    ///
+    /// # Errors
+    /// [`StageError::Reject`] when the object is not a JSON object with a name.
+    pub fn begin(
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        settings: &Settings,
+        redactor: &Redactor,
+    ) -> Result<Begun, StageError> {
+        Self::begin_noting(event, known, turn, settings, redactor, &mut None)
+    }
+
+    /// The same, and notes what was found in the object, if it was read.
+    ///
+    /// # Errors
+    /// As [`Round::begin`].
+    pub(crate) fn begin_noting(
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+        settings: &Settings,
+        redactor: &Redactor,
+        found: &mut Option<Facts>,
+    ) -> Result<Begun, StageError> {
+        let (known, earlier) = match known {
+            Some(record) if record.uid == event.uid => (Some(record), None),
+            other => (None, other),
+        };
+        if event.is_deleted() && earlier.is_some_and(|later| is_older(event.version, later.version)) {
+            // The record is of a later life, which the end of an earlier one does not end. What is there is
+            // there, whatever its version: a cluster that was built anew counts from the start.
+            return Ok(Begun::Done(Enriched::filtered(Filtered::Stale)));
+        }
+        let gone = || {
+            // Of a life that came and went before it could be read, that it is over is all that can be told.
+            let unseen = || (!event.uid.is_empty()).then(|| Record::new(event.uid.clone()));
+            let remembered = known.cloned().or_else(unseen);
+            let departed = |record| stub::departed(event, record, turn, settings, redactor);
+            let former = earlier.map(|earlier| stub::end(event, earlier, turn, settings));
+            let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
+            let filtered = reports.is_empty().then_some(Filtered::NeverReported);
+            Ok(Begun::Done(Enriched { reports, settle: None, filtered, owed: None }))
+        };
+        let Some(body) = event.body() else { return gone() };
+        let app = match Application::read(body, redactor) {
+            Ok(app) => app,
+            // That it is gone is certain, whatever it was.
+            Err(_) if event.is_deleted() => return gone(),
+            Err(malformed) => return Err(StageError::reject(Reason::Malformed, malformed)),
+        };
+        let sections = canonical::sections(&app.object);
+        let parent = app.parent(settings.tracking_method, &settings.instance_label_key);
+        let facts = Facts {
+            sections,
+            healthy: app.health.is_healthy(),
+            health_in_tree: app.health_in_tree,
+            may_drift: app.entries.iter().any(Entry::may_drift),
+        };
+        *found = Some(facts);
+        let ends = !untold(event, known, shown(&app)).is_empty();
+        let scope = match decide::decide(event, known, facts, ends) {
+            Ok(scope) => scope,
+            Err(why) => return Ok(Begun::Done(decide::filtered(why, known))),
+        };
+        Ok(Begun::Go(Box::new(Self {
+            event: event.clone(),
+            known: known.cloned(),
+            earlier: earlier.cloned(),
+            turn: turn.clone(),
+            settings: settings.clone(),
+            redactor: redactor.clone(),
+            deployed: app.deployed_digest(),
+            app,
+            sections,
+            parent,
+            scope,
+            answers: HashMap::new(),
+            learned: None,
+        })))
+    }
+
+    /// The ends of operations that are still to be told.
+    fn ends(&self) -> Vec<(OperationEnd, Digest)> {
+        untold(&self.event, self.known.as_ref(), shown(&self.app))
+    }
+
+    /// What must still be fetched; those of one answer may be fetched at the same time. Empty: ready.
+    #[must_use]
+    pub fn asks(&self) -> Vec<Ask> {
+        let mut asks = self.needs();
+        let mut seen = std::collections::HashSet::new();
+        asks.retain(|ask| !self.answers.contains_key(ask) && seen.insert(ask.clone()));
+        asks
+    }
+
+    /// Takes what came of one ask. Answers may come in any order; one that was not asked for changes nothing.
+    pub fn answer(&mut self, ask: &Ask, answer: Answer) {
+        let got = match answer {
+            Answer::Body(body) => self.read(ask, &body).unwrap_or(Got::Failed(Reason::Malformed)),
+            Answer::NotFound => Got::NotFound,
+            Answer::GenerationError => Got::GenerationError,
+            Answer::Failed(reason) => Got::Failed(reason),
+            Answer::Skipped => Got::Skipped,
+        };
+        if let Got::Manifests(manifests) = &got {
+            self.learned = self.learned.or(manifests.shape);
+        }
+        self.answers.insert(ask.clone(), got);
+    }
+
+    fn read(&self, ask: &Ask, body: &[u8]) -> Result<Got, answers::NotReadable> {
+        Ok(match ask {
+            Ask::ManagedResources { .. } => {
+                let changed = self.changed();
+                let wanted = changed.iter().map(|(entry, _)| &entry.resource);
+                let drifting: Vec<_> = self.drifting().map(|entry| &entry.resource).collect();
+                let mut managed = Managed::read(body, wanted.chain(drifting.iter().copied()))?;
+                managed.digest(drifting.into_iter(), &self.redactor);
+                Got::Managed(managed)
+            }
+            Ask::ResourceTree { .. } => Got::Tree(Tree::read(body)?),
+            Ask::Manifests { .. } => Got::Manifests(Manifests::read(body)?),
+            Ask::Resource { .. } => Got::Live(answers::live(body)?),
+            Ask::RevisionMetadata { .. } => {
+                let commit = Commit::read(body)?;
+                Got::Commit(Commit {
+                    author: self.redactor.text(&commit.author).into_owned(),
+                    message: self.redactor.text(&commit.message).into_owned(),
+                    ..commit
+                })
+            }
+            Ask::Parent { .. } => Got::Parent(Box::new(
+                Application::read(body, &self.redactor).map_err(|_| answers::NotReadable)?,
+            )),
+        })
+    }
+
+    /// What this round's answers told of `manifests`, if anything: to be kept in [`Settings`].
+    #[must_use]
+    pub fn learned(&self) -> Option<RawManifests> {
+        self.learned
+    }
+
+    /// Builds the reports, and what is remembered when they are acknowledged.
+    ///
+    /// # Errors
+    /// [`StageError::Retry`] when `managed-resources` or the parent failed and the event has been tried for
+    /// less than 5 minutes.
+    pub fn finish(self) -> Result<Enriched, StageError> {
+        if let Some((act, reason)) = self.in_want()
+            && self.turn.trying_for < PATIENCE
+        {
+            return Err(StageError::retry(reason, act));
+        }
+        Ok(self.build())
+    }
+}

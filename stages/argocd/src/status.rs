@@ -1,0 +1,89 @@
+//! What a watch reads of an Application's `status`, without reading the Application.
+
+use crate::OperationEnd;
+use pipeline_core::Lenient;
+use pipeline_redact::Redactor;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+/// Bytes that are kept of each text of an operation's end.
+const TEXT_LIMIT: usize = 1024;
+/// A longer text is left out: to redact it would hold up the watch, and little of it would be kept.
+const LONGEST_TEXT: usize = 64 * 1024;
+/// What stands for it.
+const LEFT_OUT: &str = "(a text of more than 64 kB, left out)";
+
+/// The operation and the sync status. Members of other types than these are taken for absent.
+#[derive(Debug, Deserialize)]
+pub struct Status {
+    #[serde(default, rename = "operationState")]
+    operation_state: Lenient<OperationState>,
+    #[serde(default)]
+    sync: Lenient<Sync>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Sync {
+    status: Option<Box<RawValue>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct OperationState {
+    phase: Option<Box<RawValue>>,
+    #[serde(rename = "startedAt")]
+    started_at: Option<Box<RawValue>>,
+    #[serde(rename = "finishedAt")]
+    finished_at: Option<Box<RawValue>>,
+    message: Option<Box<RawValue>>,
+    #[serde(default, rename = "syncResult")]
+    sync_result: Lenient<SyncResult>,
+}
+
+#[derive(Debug, Deserialize)]
+struct SyncResult {
+    revision: Option<Box<RawValue>>,
+}
+
+impl Status {
+    /// What lives is not what is wanted, and may change without the application's version.
+    #[must_use]
+    pub fn is_out_of_sync(&self) -> bool {
+        self.sync.0.as_ref().is_some_and(|sync| text(sync.status.as_deref()) == "OutOfSync")
+    }
+
+    /// The end of the operation that this status shows, if it has ended. Its texts are redacted: they outlive the object,
+    /// and are put into one that is redacted already.
+    #[must_use]
+    pub fn operation_end(&self, redactor: &Redactor) -> Option<OperationEnd> {
+        let state = self.operation_state.0.as_ref()?;
+        let finished_at = Some(text(state.finished_at.as_deref())).filter(|text| !text.is_empty())?;
+        let kept = |raw: &Option<Box<RawValue>>| bounded(&text(raw.as_deref()), redactor);
+        Some(OperationEnd {
+            phase: kept(&state.phase),
+            started_at: kept(&state.started_at),
+            finished_at: bounded(&finished_at, redactor),
+            revision: state.sync_result.0.as_ref().map_or_else(String::new, |result| kept(&result.revision)),
+            message: kept(&state.message),
+        })
+    }
+}
+
+/// A text; empty where there is none.
+fn text(raw: Option<&RawValue>) -> String {
+    raw.and_then(|raw| serde_json::from_str(raw.get()).ok()).unwrap_or_default()
+}
+
+/// Redacted, then cut. The whole text is looked at: what shows that it quotes a Secret may stand behind the
+/// Secret's data.
+fn bounded(text: &str, redactor: &Redactor) -> String {
+    if text.len() > LONGEST_TEXT {
+        return LEFT_OUT.to_owned();
+    }
+    let mut text = redactor.text(text).into_owned();
+    text.truncate(text.floor_char_boundary(TEXT_LIMIT));
+    text.shrink_to_fit();
+    text
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! What is kept, under what, and what is asked for only once.
+
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use axum::response::IntoResponse;
+use pipeline_core::{Call, Digest, Outcome, Reason};
+use stages_argocd::fetch;
+use stages_argocd::round::{Answer, Ask, Purpose};
+use tokio::sync::Semaphore;
+
+use crate::support::{Rig, Server, app, body, commit, managed, manifests, parent, refusal, see};
+
+/// Asks each twice, in order; gives the paths that were called.
+async fn twice(kept: fetch::Config, server: &Server, asks: &[Ask]) -> usize {
+    let rig = Rig::new(server.config(), kept).await;
+    for ask in asks.iter().chain(asks) {
+        rig.fetch(ask).await;
+    }
+    server.asked().len()
+}
+
+#[tokio::test]
+async fn manifests_are_kept_per_application_sources_and_revisions() {
+    let server = Server::new(|n, _| format!("{{\"n\":{n}}}")).await;
+    let rig = Rig::of(&server).await;
+    let first = manifests("uid", "v1");
+    let change = |change: &dyn Fn(&mut Ask)| {
+        let mut ask = first.clone();
+        change(&mut ask);
+        ask
+    };
+    let others = [
+        manifests("other", "v1"),
+        manifests("uid", "v2"),
+        change(&|ask| {
+            if let Ask::Manifests { cache: Some(key), .. } = ask {
+                key.sources = Digest::of(b"others");
+            }
+        }),
+        change(&|ask| {
+            if let Ask::Manifests { revision, .. } = ask {
+                *revision = None;
+            }
+        }),
+    ];
+    assert_eq!(rig.fetch(&first).await, body("{\"n\":0}"));
+    assert!(!format!("{:?}", rig.fetcher).contains("\\\"n\\\""), "what is kept is shown to nobody");
+    for (n, other) in (1..).zip(&others) {
+        assert_eq!(rig.fetch(other).await, body(&format!("{{\"n\":{n}}}")), "{other:?}");
+    }
+    // What it is wanted for does not matter, nor does what the application is called.
+    let versions = change(&|ask| {
+        if let Ask::Manifests { purpose, .. } = ask {
+            *purpose = Purpose::Versions;
+        }
+    });
+    assert_eq!(rig.fetch(&versions).await, body("{\"n\":0}"));
+    for (n, other) in (1..).zip(&others) {
+        assert_eq!(rig.fetch(other).await, body(&format!("{{\"n\":{n}}}")), "{other:?}");
+    }
+    assert_eq!(server.asked().len(), 5);
+    assert_eq!(rig.samples.all()[5..], [(Call::Manifests, Outcome::Cached); 5]);
+}
+
+#[tokio::test]
+async fn a_hard_refresh_drops_manifests_and_keeps_none() {
+    let server = Server::new(|n, _| format!("{{\"n\":{n}}}")).await;
+    let rig = Rig::of(&server).await;
+    let ask = manifests("uid", "v1");
+    let mut refreshed = ask.clone();
+    if let Ask::Manifests { fresh, .. } = &mut refreshed {
+        *fresh = true;
+    }
+    assert_eq!(rig.fetch(&ask).await, body("{\"n\":0}"));
+    assert_eq!(rig.fetch(&refreshed).await, body("{\"n\":1}"));
+    assert_eq!(rig.fetch(&refreshed).await, body("{\"n\":2}"));
+    assert_eq!(rig.fetch(&ask).await, body("{\"n\":3}"));
+    assert_eq!(rig.fetch(&ask).await, body("{\"n\":3}"));
+}
+
+#[tokio::test]
+async fn manifests_of_revisions_that_are_not_resolved_are_not_kept() {
+    let server = Server::new(|_, _| "{}").await;
+    let mut ask = manifests("uid", "HEAD");
+    if let Ask::Manifests { cache, .. } = &mut ask {
+        *cache = None;
+    }
+    assert_eq!(twice(fetch::Config::default(), &server, &[ask]).await, 2);
+}
+
+#[tokio::test]
+async fn manifests_that_cannot_be_read_are_not_kept() {
+    let server = Server::new(|_, _| r#"{"manifests":5}"#).await;
+    assert_eq!(twice(fetch::Config::default(), &server, &[manifests("uid", "v1")]).await, 2);
+}
+
+#[tokio::test]
+async fn generation_errors_are_kept_for_a_while() {
+    let broken = |_: usize, _: &str| (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "no such path"));
+    let asks = [manifests("uid", "v1")];
+    assert_eq!(twice(fetch::Config::default(), &Server::new(broken).await, &asks).await, 1);
+    let at_once = || fetch::Config { generation_error: Duration::ZERO, ..fetch::Config::default() };
+    assert_eq!(twice(at_once(), &Server::new(broken).await, &asks).await, 2);
+    // The time is theirs alone.
+    assert_eq!(twice(at_once(), &Server::new(|_, _| "{}").await, &asks).await, 1);
+}
+
+#[tokio::test]
+async fn commits_are_kept_per_repository_and_revision_for_all_applications() {
+    let server = Server::new(|_, _| r#"{"author":"x"}"#).await;
+    let asks = [
+        commit("one", "https://git.example/a", "v1"),
+        commit("two", "https://git.example/a", "v1"),
+        commit("one", "https://git.example/b", "v1"),
+        commit("one", "https://git.example/a", "v2"),
+    ];
+    assert_eq!(twice(fetch::Config::default(), &server, &asks).await, 3);
+}
+
+#[tokio::test]
+async fn what_changes_without_notice_is_never_kept() {
+    let server = Server::new(|_, _| "{}").await;
+    let resource = <_>::default();
+    let asks = [
+        managed("store"),
+        Ask::Resource { app: app("store"), resource },
+        Ask::ResourceTree { app: app("store"), paced: false },
+    ];
+    assert_eq!(twice(fetch::Config::default(), &server, &asks).await, 6);
+}
+
+#[tokio::test]
+async fn failures_are_never_kept() {
+    for status in [StatusCode::BAD_REQUEST, StatusCode::NOT_FOUND, StatusCode::UNAUTHORIZED] {
+        let server = Server::new(move |_, _| (status, refusal(0, "no"))).await;
+        let rig = Rig::of(&server).await;
+        see(&rig.seen, "argocd", "above", 1);
+        for ask in [manifests("uid", "v1"), commit("store", "r", "v1"), parent("", "above")] {
+            let before = server.asked().len();
+            let first = rig.fetch(&ask).await;
+            assert_eq!(rig.fetch(&ask).await, first);
+            assert_eq!(server.asked().len(), before + 2, "{status} {ask:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_parent_is_read_once_per_version_seen() {
+    let server = Server::new(|_, _| r#"{"metadata":{"resourceVersion":"7"}}"#).await;
+    let rig = Rig::of(&server).await;
+    let calls = async |ask: &Ask| {
+        assert_eq!(rig.fetch(ask).await, body(r#"{"metadata":{"resourceVersion":"7"}}"#));
+        server.asked().len()
+    };
+    // Not seen: no version to keep it under.
+    assert_eq!(calls(&parent("", "above")).await, 1);
+    assert_eq!(calls(&parent("", "above")).await, 2);
+    see(&rig.seen, "argocd", "above", 6);
+    assert_eq!(calls(&parent("", "above")).await, 3);
+    assert_eq!(calls(&parent("", "above")).await, 3);
+    // The same by its full name, though the call differs.
+    assert_eq!(calls(&parent("argocd", "above")).await, 3);
+    see(&rig.seen, "argocd", "above", 7);
+    assert_eq!(calls(&parent("", "above")).await, 4);
+    assert_eq!(calls(&parent("", "above")).await, 4);
+    // The watch is ahead of Argo CD: used, and asked for again.
+    see(&rig.seen, "argocd", "above", 8);
+    assert_eq!(calls(&parent("", "above")).await, 5);
+    assert_eq!(calls(&parent("", "above")).await, 6);
+    // Another of that name in another namespace.
+    see(&rig.seen, "team", "above", 7);
+    assert_eq!(calls(&parent("team", "above")).await, 7);
+    assert_eq!(calls(&parent("team", "above")).await, 7);
+}
+
+#[tokio::test]
+async fn a_tree_of_an_unchanged_application_is_read_once_in_a_while() {
+    let tree = |name: &str, paced| Ask::ResourceTree { app: app(name), paced };
+    let server = Server::new(|_, _| "{}").await;
+    let rig = Rig::of(&server).await;
+    assert_eq!(rig.fetch(&tree("store", true)).await, body("{}"));
+    assert_eq!(rig.fetch(&tree("store", true)).await, Answer::Skipped);
+    assert_eq!(rig.fetch(&tree("store", false)).await, body("{}"));
+    // An unpaced read counts, too.
+    assert_eq!(rig.fetch(&tree("other", false)).await, body("{}"));
+    assert_eq!(rig.fetch(&tree("other", true)).await, Answer::Skipped);
+    assert_eq!(server.asked().len(), 3);
+
+    let brief = fetch::Config { look_every: Duration::from_nanos(1), ..fetch::Config::default() };
+    assert_eq!(twice(brief, &Server::new(|_, _| "{}").await, &[tree("store", true)]).await, 2);
+}
+
+#[tokio::test]
+async fn who_asks_for_the_same_at_the_same_time_shares_one_call() {
+    for (ask, status) in [
+        (manifests("uid", "v1"), StatusCode::OK),
+        (commit("store", "r", "v1"), StatusCode::OK),
+        (parent("", "above"), StatusCode::OK),
+        // A failure is shared by those who wait for it, and by nobody after them.
+        (commit("store", "r", "v1"), StatusCode::BAD_REQUEST),
+    ] {
+        static GATE: Semaphore = Semaphore::const_new(0);
+        static ARRIVED: Semaphore = Semaphore::const_new(0);
+        let server = Server::waiting(move |_, _| {
+            Box::pin(async move {
+                ARRIVED.add_permits(1);
+                GATE.acquire().await.unwrap().forget();
+                (status, r#"{"metadata":{"resourceVersion":"9"}}"#).into_response()
+            })
+        })
+        .await;
+        let rig = Rig::of(&server).await;
+        see(&rig.seen, "argocd", "above", 9);
+        // Both have asked before the server's answer can have come: they are polled one after the other.
+        let open = async {
+            ARRIVED.acquire().await.unwrap().forget();
+            GATE.add_permits(2);
+        };
+        let (one, two, ()) = tokio::join!(rig.fetch(&ask), rig.fetch(&ask), open);
+        assert_eq!(one, two);
+        assert_eq!(server.asked().len(), 1, "{ask:?}");
+        assert_eq!(rig.samples.outcomes()[1..], [Outcome::Cached]);
+        if status == StatusCode::BAD_REQUEST {
+            assert_eq!(rig.fetch(&ask).await, Answer::Failed(Reason::Refused));
+            assert_eq!(server.asked().len(), 2);
+        } else {
+            GATE.acquire().await.unwrap().forget();
+        }
+        ARRIVED.forget_permits(ARRIVED.available_permits());
+    }
+}
+
+#[tokio::test]
+async fn what_is_said_of_the_application_that_asked_first_is_not_said_of_others() {
+    for (status, first) in [
+        (StatusCode::NOT_FOUND, Answer::NotFound),
+        (StatusCode::FORBIDDEN, Answer::Failed(Reason::Forbidden)),
+    ] {
+        let gate: &'static Semaphore = Box::leak(Box::new(Semaphore::const_new(0)));
+        let server = Server::waiting(move |_, request| {
+            let is_first = request.uri().path().contains("/gone/");
+            Box::pin(async move {
+                if is_first {
+                    drop(gate.acquire().await.unwrap());
+                    return (status, refusal(7, "no such application")).into_response();
+                }
+                r#"{"author":"x"}"#.into_response()
+            })
+        })
+        .await;
+        let rig = Rig::of(&server).await;
+        see(&rig.seen, "apps", "gone", 1);
+        let (gone, other) = (commit("gone", "r", "v1"), commit("store", "r", "v1"));
+        // The second waits for the call of the first before that is answered.
+        let open = async { gate.add_permits(1) };
+        let (one, two, ()) = tokio::join!(rig.fetch(&gone), rig.fetch(&other), open);
+        assert_eq!((one, two), (first, body(r#"{"author":"x"}"#)), "{status}");
+        assert!(
+            !rig.samples.outcomes().contains(&Outcome::Cached),
+            "the second was not told what the first was"
+        );
+    }
+}

@@ -1,0 +1,177 @@
+//! An Argo CD that answers as a test says, and a fetcher that calls it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::header::CONTENT_TYPE;
+use axum::response::{IntoResponse, Response};
+use futures::future::BoxFuture;
+use pipeline_core::{Call, Digest, Key, Meter, Outcome, Sample, Seen, Version};
+use stages_argocd::client::{self, ArgoCd, Trip};
+use stages_argocd::fetch::{self, Fetcher};
+use stages_argocd::round::{Answer, AppRef, Ask, ManifestsKey, Purpose};
+use tokio::net::TcpListener;
+use tokio::time::Instant;
+
+/// A server that notes what it is asked for.
+pub(crate) struct Server {
+    pub(crate) address: String,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    /// Answers the `n`th request, from 0, with `answer(n, path and query)`.
+    pub(crate) async fn new<R: IntoResponse>(
+        answer: impl Fn(usize, &str) -> R + Clone + Send + Sync + 'static,
+    ) -> Self {
+        Self::waiting(move |n, request| {
+            let response = answer(n, &path_of(&request)).into_response();
+            Box::pin(async move { response })
+        })
+        .await
+    }
+
+    /// As [`Server::new`], for answers that take time or look at the whole request.
+    pub(crate) async fn waiting(
+        answer: impl Fn(usize, Request) -> BoxFuture<'static, Response> + Clone + Send + Sync + 'static,
+    ) -> Self {
+        let asked = Arc::new(Mutex::new(Vec::new()));
+        let log = asked.clone();
+        let app = Router::new().fallback(move |request: Request| {
+            let n = {
+                let mut log = log.lock().unwrap();
+                log.push(path_of(&request));
+                log.len() - 1
+            };
+            answer(n, request)
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { address, asked }
+    }
+
+    /// Paths and queries, in the order they came.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    pub(crate) fn host(&self) -> &str {
+        self.address.split_once("://").unwrap().1
+    }
+
+    /// A configuration that calls it and does not wait long between tries.
+    pub(crate) fn config(&self) -> client::Config {
+        client::Config { backoff: Duration::from_millis(1), ..client::Config::new(&self.address) }
+    }
+}
+
+fn path_of(request: &Request) -> String {
+    request.uri().path_and_query().unwrap().to_string()
+}
+
+/// Keeps every sample.
+#[derive(Default)]
+pub(crate) struct Samples(Mutex<Vec<(Call, Outcome)>>);
+
+impl Samples {
+    pub(crate) fn outcomes(&self) -> Vec<Outcome> {
+        self.0.lock().unwrap().iter().map(|(_, outcome)| *outcome).collect()
+    }
+
+    pub(crate) fn all(&self) -> Vec<(Call, Outcome)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+impl Meter for Samples {
+    fn record(&self, sample: Sample) {
+        assert_eq!(sample.peer, pipeline_core::Peer::ArgoCd);
+        self.0.lock().unwrap().push((sample.call, sample.outcome));
+    }
+}
+
+/// A fetcher, and what it can be looked into by.
+pub(crate) struct Rig {
+    pub(crate) fetcher: Fetcher,
+    pub(crate) argocd: Arc<ArgoCd>,
+    pub(crate) seen: Seen,
+    pub(crate) samples: Arc<Samples>,
+}
+
+impl Rig {
+    pub(crate) async fn new(config: client::Config, kept: fetch::Config) -> Self {
+        Self::with_seen(config, kept, Seen::default()).await
+    }
+
+    pub(crate) async fn with_seen(config: client::Config, kept: fetch::Config, seen: Seen) -> Self {
+        let samples = Arc::new(Samples::default());
+        let argocd = Arc::new(config.build(samples.clone()).await.unwrap());
+        let fetcher = kept.build(argocd.clone(), seen.clone());
+        Self { fetcher, argocd, seen, samples }
+    }
+
+    pub(crate) async fn of(server: &Server) -> Self {
+        Self::new(server.config(), fetch::Config::default()).await
+    }
+
+    pub(crate) async fn fetch(&self, ask: &Ask) -> Answer {
+        self.fetcher.fetch(ask, &trip(), "argocd").await
+    }
+}
+
+/// A minute, which no test needs.
+pub(crate) fn trip() -> Trip {
+    Trip::until(Instant::now() + Duration::from_secs(60))
+}
+
+pub(crate) fn app(name: &str) -> AppRef {
+    AppRef { name: name.to_owned(), namespace: "apps".to_owned(), project: "default".to_owned() }
+}
+
+pub(crate) fn managed(name: &str) -> Ask {
+    Ask::ManagedResources { app: app(name), paced: false }
+}
+
+pub(crate) fn manifests(uid: &str, revision: &str) -> Ask {
+    Ask::Manifests {
+        app: app("store"),
+        revision: Some(revision.to_owned()),
+        purpose: Purpose::Desired,
+        cache: Some(ManifestsKey {
+            uid: uid.to_owned(),
+            sources: Digest::of(b"sources"),
+            revisions: vec![revision.to_owned()],
+        }),
+        fresh: false,
+    }
+}
+
+pub(crate) fn commit(name: &str, repo_url: &str, revision: &str) -> Ask {
+    Ask::RevisionMetadata {
+        app: app(name),
+        repo_url: repo_url.to_owned(),
+        revision: revision.to_owned(),
+        source_index: 0,
+    }
+}
+
+pub(crate) fn parent(namespace: &str, name: &str) -> Ask {
+    Ask::Parent { namespace: namespace.to_owned(), name: name.to_owned() }
+}
+
+pub(crate) fn see(seen: &Seen, namespace: &str, name: &str, version: u64) {
+    seen.note(&Key::new(namespace, name).unwrap(), &"uid".into(), Version(version));
+}
+
+/// An error as Argo CD's gateway writes it.
+pub(crate) fn refusal(code: u32, text: &str) -> Response {
+    let body = format!(r#"{{"error":"{text}","code":{code},"message":"{text}"}}"#);
+    ([(CONTENT_TYPE, "application/json")], body).into_response()
+}
+
+pub(crate) fn body(text: &str) -> Answer {
+    Answer::Body(text.to_owned().into())
+}

@@ -1,0 +1,153 @@
+//! Calls whose turn does not come in time: what is said of them, and that nothing counts them. Alone in its process,
+//! because what is said goes to the process's one log.
+#![expect(clippy::unwrap_used, reason = "a test that cannot be set up has failed")]
+
+use std::io;
+use std::num::NonZeroU32;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::Router;
+use axum::response::{IntoResponse, Response};
+use futures::future::join_all;
+use pipeline_core::{Call, Meter, Reason, Sample, Samples, Seen};
+use stages_argocd::client::{Config, Trip};
+use stages_argocd::fetch::{self, Fetcher};
+use stages_argocd::round::{Answer, AppRef, Ask};
+use tokio::net::TcpListener;
+use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout};
+
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// What was said since this was asked last.
+    fn take(&self) -> String {
+        String::from_utf8(std::mem::take(&mut *self.0.lock().unwrap())).unwrap()
+    }
+}
+
+/// An Argo CD that answers trees, and never anything else; each call it gets is told.
+async fn argocd() -> (String, mpsc::UnboundedReceiver<()>) {
+    let (tell, told) = mpsc::unbounded_channel();
+    let app = Router::new().fallback(move |request: axum::extract::Request| {
+        let is_tree = request.uri().path().ends_with("/resource-tree");
+        let _ = tell.send(());
+        async move { if is_tree { "{}".into_response() } else { std::future::pending::<Response>().await } }
+    });
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let host = listener.local_addr().unwrap().to_string();
+    tokio::spawn(async move { axum::serve(listener, app).await });
+    (host, told)
+}
+
+/// Counts samples of Argo CD.
+#[derive(Default)]
+struct Counted(Mutex<Vec<Sample>>);
+
+impl Meter for Counted {
+    fn record(&self, sample: Sample) {
+        self.0.lock().unwrap().push(sample);
+    }
+}
+
+async fn fetcher(config: Config) -> (Arc<Fetcher>, Arc<Counted>) {
+    let counted = Arc::new(Counted::default());
+    let argocd = Arc::new(config.build(counted.clone()).await.unwrap());
+    (Arc::new(fetch::Config::default().build(argocd, Seen::default())), counted)
+}
+
+fn app(n: usize) -> AppRef {
+    AppRef { name: format!("app-{n}"), namespace: "apps".into(), project: "default".into() }
+}
+
+fn line(host: &str, act: &str, call: Call) -> String {
+    let error = format!("cannot {act} at {host}: it was not its turn in time");
+    format!(
+        " WARN calls of argo cd are not made in time: more are wanted than argocd.requestsPerSecond and \
+         argocd.concurrency let through error={error} error.sources=[it was not its turn in time] \
+         reason=\"timeout\" subject=\"{}\"\n",
+        call.as_str()
+    )
+}
+
+/// One slot, and a call that never gives it back.
+async fn no_slot(log: &Log) {
+    let (host, mut told) = argocd().await;
+    let (fetcher, counted) =
+        fetcher(Config { concurrency: 1, ..Config::new(format!("http://{host}")) }).await;
+    let first = tokio::spawn({
+        let fetcher = fetcher.clone();
+        async move {
+            let trip = Trip::until(Instant::now() + Duration::from_secs(3_600));
+            fetcher.fetch(&Ask::ManagedResources { app: app(0), paced: false }, &trip, "argocd").await
+        }
+    });
+    timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap();
+    for n in 1..3 {
+        let calls = Samples::default();
+        let trip = Trip::noted(Instant::now() + Duration::from_secs(1), calls.clone());
+        let ask = Ask::ManagedResources { app: app(n), paced: false };
+        assert_eq!(fetcher.fetch(&ask, &trip, "argocd").await, Answer::Failed(Reason::Timeout));
+        assert_eq!(calls.take().len(), 0, "no call was made for the event");
+        let said = log.take();
+        let once = line(&host, "read managed resources", Call::ManagedResources);
+        assert_eq!(said, if n == 1 { once } else { String::new() });
+        // Whose time was over before has nothing to wait for, and that is nothing to say of the bounds.
+        assert_eq!(fetcher.fetch(&ask, &trip, "argocd").await, Answer::Failed(Reason::Timeout));
+        assert!(!log.take().contains("requestsPerSecond"));
+    }
+    assert_eq!(counted.0.lock().unwrap().len(), 0);
+    assert!(told.try_recv().is_err(), "nothing was sent");
+    first.abort();
+}
+
+/// One call in a second, of thirty that are wanted within two.
+async fn no_budget(log: &Log) {
+    let (host, mut told) = argocd().await;
+    let config = Config { per_second: NonZeroU32::new(1), ..Config::new(format!("http://{host}")) };
+    let (fetcher, counted) = fetcher(config).await;
+    let calls = Samples::default();
+    let trip = Trip::noted(Instant::now() + Duration::from_secs(2), calls.clone());
+    let asks: Vec<Ask> = (0..30).map(|n| Ask::ResourceTree { app: app(n), paced: false }).collect();
+    let answers = join_all(asks.iter().map(|ask| fetcher.fetch(ask, &trip, "argocd"))).await;
+    let late = answers.iter().filter(|answer| **answer == Answer::Failed(Reason::Timeout)).count();
+    assert!(late >= 20, "{late} of 30 had no turn");
+    let sent = std::iter::from_fn(|| told.try_recv().ok()).count();
+    let (counted, noted) = (counted.0.lock().unwrap().len(), calls.take().len());
+    assert_eq!(counted, noted);
+    // One that the end cut off may be counted and not have got there.
+    assert!((sent..=sent + 1).contains(&counted) && counted <= 10, "{counted} calls counted, {sent} sent");
+    let said = log.take();
+    let own: Vec<&str> =
+        said.split_inclusive('\n').filter(|line| line.contains("requestsPerSecond")).collect();
+    assert_eq!(own, [line(&host, "read the resource tree", Call::ResourceTree)]);
+}
+
+#[tokio::test]
+async fn calls_whose_turn_does_not_come_are_said_for_what_they_are_and_counted_nowhere() {
+    let log = Log::default();
+    let to = log.clone();
+    let lines = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::WARN)
+        .with_writer(move || to.clone())
+        .with_ansi(false)
+        .with_target(false)
+        .without_time()
+        .finish();
+    tracing::subscriber::set_global_default(lines).unwrap();
+    no_slot(&log).await;
+    no_budget(&log).await;
+}

@@ -1,0 +1,95 @@
+//! Reads a list page by page. What is done with its objects is the business of whoever asked for it.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use pipeline_core::Version;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::api::{Api, Failure};
+use crate::kind::Kind;
+use crate::object;
+
+/// One page, read as leniently as possible: its objects are the text that the API server sent.
+#[derive(Deserialize)]
+pub(crate) struct Page<'a> {
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
+    /// May be null, which is how an empty list is written in some places; what has none is not a list.
+    #[serde(borrow, deserialize_with = "Option::deserialize")]
+    items: Option<Vec<&'a RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Metadata<'a> {
+    #[serde(borrow, rename = "resourceVersion")]
+    resource_version: Option<Cow<'a, str>>,
+    #[serde(borrow, rename = "continue")]
+    token: Option<Cow<'a, str>>,
+}
+
+impl<'a> Page<'a> {
+    /// Reads the text of a page.
+    pub(crate) fn read(kind: Kind, text: &'a str) -> Result<Self, Failure> {
+        serde_json::from_str(text).map_err(|_| malformed(kind, "the answer is not a list in json"))
+    }
+
+    /// The version of the whole list, if it says it.
+    pub(crate) fn version(&self) -> Option<Version> {
+        self.metadata.resource_version.as_deref().map(object::version)
+    }
+
+    /// The objects in it.
+    pub(crate) fn items(&self) -> &[&'a RawValue] {
+        self.items.as_deref().unwrap_or_default()
+    }
+}
+
+/// Where a list stands.
+#[derive(Debug)]
+pub(crate) struct Pages {
+    kind: Kind,
+    limit: u32,
+    token: Option<String>,
+}
+
+impl Pages {
+    /// From the first page on, of at most `limit` objects each.
+    pub(crate) fn new(kind: Kind, limit: u32) -> Self {
+        Self { kind, limit, token: None }
+    }
+
+    /// The next page's text. One that is larger than its bound is asked for again with half as many objects.
+    pub(crate) async fn next(&mut self, api: &Api) -> Result<Bytes, Failure> {
+        loop {
+            match api.page(self.limit, self.token.as_deref()).await {
+                Err(Failure::TooLarge { .. }) if self.limit > 1 => self.limit /= 2,
+                answer => return answer,
+            }
+        }
+    }
+
+    /// Turns the page: the version of the whole list after its last page, `None` when there are more. Only a list
+    /// that has come to its version is complete; all that it lacks before then may be on a later page.
+    pub(crate) fn turn(&mut self, page: Page<'_>) -> Result<Option<String>, Failure> {
+        match page.metadata.token.filter(|next| !next.is_empty()) {
+            Some(next) if self.token.as_deref() == Some(&*next) => {
+                Err(malformed(self.kind, "the continue token came back"))
+            }
+            Some(next) => {
+                self.token = Some(next.into_owned());
+                Ok(None)
+            }
+            None => match page.metadata.resource_version.filter(|version| !version.is_empty()) {
+                Some(version) => Ok(Some(version.into_owned())),
+                None => Err(malformed(self.kind, "the list has no version")),
+            },
+        }
+    }
+}
+
+/// A list that cannot be one.
+pub(crate) fn malformed(kind: Kind, what: &'static str) -> Failure {
+    Failure::Malformed { act: kind.list(), what }
+}

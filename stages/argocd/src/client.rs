@@ -21,7 +21,7 @@ use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timesta
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use crate::lately::Recent;
+use crate::ttl_set::TtlSet;
 
 use self::budget::Budget;
 use self::gate::Gate;
@@ -89,7 +89,7 @@ impl Config {
             longest_wait: self.longest_wait,
             meter,
             last_success: AtomicI64::new(NEVER),
-            said: Recent::new(1000, Duration::from_secs(3600)),
+            said: TtlSet::new(1000, Duration::from_secs(3600)),
         })
     }
 }
@@ -127,7 +127,7 @@ pub struct ArgoCd {
     /// Milliseconds since 1970 of the last answer that could be used.
     last_success: AtomicI64,
     /// What has been said in the last hour, and of which subject.
-    said: Recent,
+    said: TtlSet,
 }
 
 /// What is said once an hour.
@@ -244,7 +244,7 @@ impl ArgoCd {
     }
 
     fn is_new(&self, news: News, subject: &str) -> bool {
-        self.said.is_first(&(news, subject))
+        self.said.insert(&(news, subject))
     }
 
     /// When an answer that could be used came last.

@@ -11,8 +11,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
+use moka::sync::Cache;
 use pipeline_core::{Digest, Key, Reason, StageError, Uid};
-use quick_cache::sync::Cache;
 use tokio::sync::{Semaphore, oneshot};
 use tokio::time::{Instant, timeout, timeout_at};
 
@@ -24,7 +24,7 @@ const TRIES: u32 = 3;
 /// Argo CD.
 const FORGIVEN: Duration = Duration::from_secs(3600);
 /// Applications remembered for their content.
-const REMEMBERED: usize = 1_000;
+const REMEMBERED: u64 = 1_000;
 
 /// How content is worked on.
 #[derive(Debug, Clone)]
@@ -212,9 +212,7 @@ impl Content {
 
     /// Forgets that content took too long: it did not this time.
     pub(crate) fn worked(&self, uid: &Uid) {
-        if !self.slow.is_empty() {
-            self.slow.remove(uid);
-        }
+        self.slow.invalidate(uid);
     }
 
     /// Once a minute, whichever application it is.

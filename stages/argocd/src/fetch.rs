@@ -8,13 +8,14 @@
 //! is just being fetched waits for that. `managed-resources`, `resource` and `resource-tree` change without
 //! notice and are never kept.
 
+use std::hash::Hash;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use moka::Expiry;
 use moka::future::Cache;
-use pipeline_core::{Key, Reason, Seen, Uid, Version};
+use pipeline_core::{Key, Names, Reason, Seen, Short, Uid, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stages_client::{Fault, HttpError, Reply};
@@ -22,8 +23,8 @@ use tokio::time::timeout_at;
 
 use crate::answers::Manifests;
 use crate::client::{ArgoCd, Trip};
-use crate::lately::{Commits, Recent};
 use crate::round::{Answer, AppRef, Ask, ManifestsKey};
+use crate::ttl_set::TtlSet;
 
 /// What is kept, and for how long.
 #[derive(Debug, Clone)]
@@ -46,7 +47,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             manifests_bytes: 16 * 1024 * 1024,
-            revisions_bytes: 2 * 1024 * 1024,
+            revisions_bytes: 6 * 1024 * 1024,
             parents_bytes: 4 * 1024 * 1024,
             generation_error: Duration::from_secs(60),
             look_every: Duration::from_secs(10),
@@ -55,75 +56,64 @@ impl Default for Config {
 }
 
 /// Applications whose last look is remembered; one that is forgotten is looked at once more.
-const LOOKS: usize = 2048;
-/// Bytes of commits that are just being asked for, and of those that were just told of.
-const ASKED: u64 = 64 * 1024;
+const LOOKS: u64 = 2048;
 
 /// So many others are waited for with the same ask, one after the other, while none is told more than of itself.
 const LEADERS: usize = 3;
-
-/// Under what an answer is kept.
-#[derive(Clone, PartialEq, Eq, Hash)]
-enum Name {
-    /// Manifests; the revision that was asked for belongs to it.
-    Manifests(ManifestsKey, Option<String>),
-    /// Repository and revision.
-    Commit(String, String),
-    Parent(Parent),
-}
 
 /// The version of a parent that the watch has seen.
 type Parent = (Key, Uid, Version);
 
 /// What is kept, and fetched once for all who ask for it at the same time.
-type Kept = Cache<Name, Answer>;
+type Kept<K> = Cache<K, Answer>;
 
 /// Answers asks. Cheap to share, and to be shared: what it keeps is for all events.
 pub struct Fetcher {
     argocd: Arc<ArgoCd>,
     seen: Seen,
-    manifests: Kept,
-    /// So that each commit is asked for once.
-    asked: Kept,
-    commits: Commits,
-    parents: Kept,
+    /// The revision that was asked for belongs to the name.
+    manifests: Kept<(ManifestsKey, Option<String>)>,
+    /// By repository and revision, in short.
+    commits: Kept<Short>,
+    names: Names,
+    parents: Kept<Parent>,
     /// Namespace and name of the applications whose tree or states were asked for just now.
-    looks: Recent,
+    looks: TtlSet,
 }
 
 impl Config {
     /// Builds the fetcher; `seen` is what the watch has seen.
     #[must_use]
     pub fn build(self, argocd: Arc<ArgoCd>, seen: Seen) -> Fetcher {
-        let kept = |bytes| {
-            Cache::builder()
-                .max_capacity(bytes)
-                .weigher(|name: &Name, answer: &Answer| weight(name.len(), answer))
-                .expire_after(GenerationErrors(self.generation_error))
-                .build()
-        };
         Fetcher {
             argocd,
             seen,
-            manifests: kept(self.manifests_bytes),
-            asked: kept(ASKED),
-            commits: Commits::new(self.revisions_bytes),
-            parents: kept(self.parents_bytes),
-            looks: Recent::new(LOOKS, self.look_every),
+            manifests: cache(self.manifests_bytes, self.generation_error, |(key, _)| {
+                key.uid.len() + key.revisions.iter().map(String::len).sum::<usize>()
+            }),
+            commits: cache(self.revisions_bytes, self.generation_error, |_| 0),
+            names: Names::default(),
+            parents: cache(self.parents_bytes, self.generation_error, |(key, uid, _)| {
+                key.as_str().len() + uid.len()
+            }),
+            looks: TtlSet::new(LOOKS, self.look_every),
         }
     }
 }
 
-impl Name {
-    /// Bytes of its texts.
-    fn len(&self) -> usize {
-        match self {
-            Self::Manifests(key, _) => key.uid.len() + key.revisions.iter().map(String::len).sum::<usize>(),
-            Self::Commit(repository, revision) => repository.len() + revision.len(),
-            Self::Parent((key, uid, _)) => key.as_str().len() + uid.len(),
-        }
-    }
+/// A cache of so many bytes; `size` is that of a key's texts.
+fn cache<K: Name>(bytes: u64, generation_error: Duration, size: fn(&K) -> usize) -> Kept<K> {
+    Cache::builder()
+        .max_capacity(bytes)
+        .weigher(move |key, answer: &Answer| weight(size(key), answer))
+        .expire_after(GenerationErrors(generation_error))
+        .build()
 }
+
+/// Under what an answer may be kept.
+trait Name: Clone + Eq + Hash + Send + Sync + 'static {}
+
+impl<K: Clone + Eq + Hash + Send + Sync + 'static> Name for K {}
 
 impl Fetcher {
     /// Answers one ask within the trip's time. `namespace` is where a parent is looked for whose tracking
@@ -137,19 +127,19 @@ impl Fetcher {
 
     /// Whether the tree or the states of an application were asked for so lately that a paced call would be skipped.
     pub(crate) fn was_looked_at(&self, key: &Key) -> bool {
-        self.looks.has(&(key.namespace(), key.name()))
+        self.looks.contains(&(key.namespace(), key.name()))
     }
 
     async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
         match ask {
             Ask::ResourceTree { app, paced } | Ask::ManagedResources { app, paced } => {
-                if !self.looks.is_first(&(&app.namespace, &app.name)) && *paced {
+                if !self.looks.insert(&(&app.namespace, &app.name)) && *paced {
                     return Answer::Skipped;
                 }
                 self.call(ask, trip).await
             }
             Ask::Manifests { revision, cache: Some(key), fresh, .. } => {
-                let key = Name::Manifests(key.clone(), revision.clone());
+                let key = (key.clone(), revision.clone());
                 if *fresh {
                     // What is generated while the refresh goes on may still be the old state.
                     self.manifests.invalidate(&key).await;
@@ -162,19 +152,9 @@ impl Fetcher {
                 Box::pin(self.kept(&self.manifests, key, ask, trip, is_readable)).await
             }
             Ask::RevisionMetadata { repo_url, revision, .. } => {
-                if let Some(body) = self.commits.get(repo_url, revision) {
-                    self.argocd.count_cached(ask.call(), trip);
-                    return Answer::Body(body);
-                }
-                let key = Name::Commit(repo_url.clone(), revision.clone());
-                let is_told = |answer: &Answer| match answer {
-                    Answer::Body(body) => {
-                        self.commits.keep(repo_url, revision, body);
-                        true
-                    }
-                    _ => false,
-                };
-                Box::pin(self.kept(&self.asked, key, ask, trip, is_told)).await
+                let key = self.names.of(&(repo_url, revision));
+                let is_body = |answer: &Answer| matches!(answer, Answer::Body(_));
+                Box::pin(self.kept(&self.commits, key, ask, trip, is_body)).await
             }
             Ask::Parent { namespace: own, name } => {
                 self.parent(ask, trip, if own.is_empty() { namespace } else { own }, name).await
@@ -194,8 +174,7 @@ impl Fetcher {
             _ => false,
         };
         let answer =
-            Box::pin(self.kept(&self.parents, Name::Parent((key, uid, version)), ask, trip, is_current))
-                .await;
+            Box::pin(self.kept(&self.parents, (key, uid, version), ask, trip, is_current)).await;
         if answer == Answer::NotFound
             && let Some((key, ..)) = self.seen_as(namespace, name)
             && self.argocd.is_news(Reason::Forbidden, key.as_str())
@@ -207,10 +186,10 @@ impl Fetcher {
 
     /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be. Who asked first asked
     /// for a commit through an application of its own, and where all that is said is of that application, the next one asks.
-    async fn kept(
+    async fn kept<K: Name>(
         &self,
-        cache: &Kept,
-        key: Name,
+        cache: &Kept<K>,
+        key: K,
         ask: &Ask,
         trip: &Trip,
         is_to_be_kept: impl Fn(&Answer) -> bool,
@@ -271,8 +250,8 @@ impl std::fmt::Debug for Fetcher {
 /// Lets generation errors go after a while, and keeps the rest until there is no room.
 struct GenerationErrors(Duration);
 
-impl Expiry<Name, Answer> for GenerationErrors {
-    fn expire_after_create(&self, _: &Name, answer: &Answer, _: Instant) -> Option<Duration> {
+impl<K> Expiry<K, Answer> for GenerationErrors {
+    fn expire_after_create(&self, _: &K, answer: &Answer, _: Instant) -> Option<Duration> {
         matches!(answer, Answer::GenerationError).then_some(self.0)
     }
 }

@@ -11,7 +11,6 @@ pub mod content;
 mod faults;
 pub mod fetch;
 mod glance;
-mod lately;
 mod members;
 mod object;
 mod operation_end;
@@ -20,6 +19,7 @@ pub mod round;
 pub mod settings;
 pub mod stage;
 mod status;
+mod ttl_set;
 
 pub use operation_end::OperationEnd;
 pub use status::Status;

@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
 use futures::StreamExt as _;
+use moka::sync::Cache;
 use pipeline_core::{
     Cause, Change, Digest, Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn,
     Uid,
 };
 use pipeline_redact::Redactor;
-use quick_cache::sync::Cache;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
@@ -394,7 +394,7 @@ impl Inner {
         if needed > typical.saturating_mul(2) {
             self.needed.insert(uid.clone(), needed);
         } else {
-            self.needed.remove(uid);
+            self.needed.invalidate(uid);
         }
     }
 

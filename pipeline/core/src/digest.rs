@@ -1,12 +1,13 @@
 //! Digests: what is remembered of an object instead of the object.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
 /// The first 64 bits of a SHA-256; zero means "nothing was ever acknowledged".
 ///
 /// 64 bits keep the ledger at about 32 bytes a resource; two contents of one entity meet by chance once in
 /// 2^64 changes, and nobody gains by making them meet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Digest(pub u64);
 
 impl Digest {

@@ -4,6 +4,7 @@ use std::fmt;
 
 use bytes::Bytes;
 use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
 
 use crate::{Fact, Key, Uid};
 
@@ -13,7 +14,7 @@ use crate::{Fact, Key, Uid};
 /// A cluster's store counts its writes. One that is restored from a snapshot counts anew from there, and what it says
 /// then is newer than all before, whatever the numbers. Whoever notices it begins another era: so every comparison of
 /// versions holds, and what remembers them needs to know nothing of it.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Version(pub u64);
 
 impl Version {

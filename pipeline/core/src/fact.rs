@@ -1,12 +1,13 @@
 //! What must not be coalesced.
 
 use bytes::Bytes;
+use serde::{Deserialize, Serialize};
 
 use crate::Digest;
 
 /// Something that happened once, and that a later state of the object may not show any more. States coalesce, facts do
 /// not: each is kept until it was reported. Only the stage that made it knows what its body says.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fact {
     /// Tells it from every other fact of the same incarnation.
     pub id: Digest,

@@ -3,9 +3,11 @@
 use std::fmt;
 
 use arcstr::ArcStr;
+use serde::{Deserialize, Serialize};
 
 /// Identifies one application: `namespace/name`. Cheap to clone, and one word; ordered and hashed by its text.
-#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
 pub struct Key {
     text: ArcStr,
 }
@@ -53,6 +55,20 @@ impl Key {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
+    }
+}
+
+impl From<Key> for String {
+    fn from(key: Key) -> Self {
+        key.text.as_str().to_owned()
+    }
+}
+
+impl TryFrom<String> for Key {
+    type Error = KeyError;
+
+    fn try_from(text: String) -> Result<Self, KeyError> {
+        Self::parse(&text)
     }
 }
 

@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Digest, Entity, Reason, Timestamp, Uid, Version};
 
 /// Entities and contents that the sink refused for good, and why.
@@ -17,7 +19,7 @@ pub type Refused = Arc<[(Entity, Digest, Reason)]>;
 /// key's next change is reported as usual; and should the object not have changed when everything is listed
 /// again, after a restart, then that very state is tried once more, and parked anew if it is refused again.
 /// To keep it from being sent, leave it parked.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Parked {
     /// Why.
     pub reason: Reason,

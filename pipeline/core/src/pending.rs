@@ -1,9 +1,11 @@
 //! What of a key must outlive the process.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Fact, Uid, Version};
 
 /// What of a key is unreported and cannot be read again from the cluster: it must outlive the process.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Pending {
     /// Facts, oldest first: the life, the state that showed it, the fact.
     pub facts: Vec<(Uid, Version, Fact)>,

@@ -3,6 +3,8 @@
 //! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Digest, Entity, EntityId, Fact, Report, Uid, Version};
 
 pub use sent::Sent;
@@ -10,7 +12,7 @@ pub use sent::Sent;
 mod sent;
 
 /// Digests of the four sections of an application that are compared.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sections {
     /// `spec`, without what does not count.
     pub spec: Digest,
@@ -29,7 +31,7 @@ impl Sections {
 }
 
 /// The application that tracks this one.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParentRef {
     /// Namespace, empty when the tracking value names none.
     pub namespace: String,
@@ -38,7 +40,7 @@ pub struct ParentRef {
 }
 
 /// What a deletion that nobody watched can still be reported with.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stub {
     /// The report's `repoURL`.
     pub repo_url: String,
@@ -49,7 +51,7 @@ pub struct Stub {
 }
 
 /// What of an entity was sent and not answered for certain.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unanswered {
     /// Content of the last report that went out without an acknowledgement; none when there is no such report.
     pub content: Digest,
@@ -69,7 +71,7 @@ impl Unanswered {
 }
 
 /// What is remembered of one resource.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ResourceRow {
     /// Which resource.
     pub id: EntityId,
@@ -97,7 +99,7 @@ impl ResourceRow {
 }
 
 /// What the ledger remembers of one application.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The life that was reported.
     pub uid: Uid,

@@ -49,7 +49,7 @@ pub(super) use self::shards::Shards;
 use self::told::Told;
 use self::write::Work;
 use super::error::LedgerError;
-use super::flight::Note;
+use super::intents::Intent;
 use super::state::{Shared, State};
 use super::{Ledger, Origin};
 use pipeline_bus::jetstream::{Bucket, BusError, PutError};
@@ -239,12 +239,12 @@ impl Remote {
         Self { common, tasks: [rows.abort_handle(), notes_task], ended }
     }
 
-    /// Notes a report that is about to be sent.
-    pub(super) fn note(&self, shard: u32, note: Note) -> oneshot::Receiver<bool> {
+    /// Intents a report that is about to be sent.
+    pub(super) fn note(&self, shard: u32, note: Intent) -> oneshot::Receiver<bool> {
         self.common.notes.add(shard, note)
     }
 
-    /// Notes that could not be written, each time that it was tried.
+    /// Intents that could not be written, each time that it was tried.
     pub(super) fn flight_errors(&self) -> u64 {
         self.common.notes.errors()
     }

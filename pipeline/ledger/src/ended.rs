@@ -12,7 +12,7 @@ use pipeline_core::{Change, Digest, Event, Fact, Key, Names, Pending, Record, Sh
 
 use super::state::State;
 use super::tables::Table;
-use super::{Ledger, journal};
+use super::{Ledger, stored};
 
 /// Of each kind; far more than can be between an acknowledgement and the end of its turn.
 const KEPT: usize = 4096;
@@ -100,9 +100,9 @@ impl State {
     }
 
     fn strike(&mut self, key: &Key) -> bool {
-        let held = self.tables.journal.get(key).and_then(|bytes| journal::decode_pending(bytes).ok());
+        let held = self.tables.journal.get(key).and_then(|bytes| stored::decode(bytes).ok());
         let Some(held) = held else { return false };
-        let left = self.ended.without(key, held).map(|left| journal::encode_pending(&left));
+        let left = self.ended.without(key, held).map(|left| stored::encode(&left));
         self.put(Table::Journal, key, left)
     }
 }

@@ -244,7 +244,7 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     runtime.block_on(ledger.sending(&key(1), &report(1, "a", Entity::Application, 1), None));
     // What a kill at this moment leaves.
     let killed = folder.path().join("killed.redb");
-    let flight = |path: &std::path::Path| crate::sending::path_of(path, "platform");
+    let flight = |path: &std::path::Path| crate::intent_file::path_of(path, "platform");
     fs::copy(&path, &killed).unwrap();
     fs::copy(flight(&path), flight(&killed)).unwrap();
     let other = Ledger::open(&killed, LedgerOptions { sink: "file".to_owned(), ..slow() }).unwrap();

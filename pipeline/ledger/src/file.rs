@@ -8,7 +8,7 @@
 //! which know of all notes of reports on their way that have lower numbers. Beside it a table of each kind for each
 //! sink, key to sealed packed form. redb checks every page when it opens the file; each packed form has a checksum of
 //! its own on top, over its key too. The bit that says which of two commits is the last is under no checksum: so the
-//! number of the last commit is compared with the one that the flight file knows, or memory when the file is opened
+//! number of the last commit is compared with the one that the file of send intents knows, or memory when the file is opened
 //! again. A file that has gone back is as good as corrupt: what it forgot would be taken for never reported.
 //!
 //! A file that was lost while a process had it is written anew from memory, in one transaction: it holds all that was
@@ -25,15 +25,15 @@ use redb::{
 
 use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
-use super::flight::Owner;
 use super::head::{Head, covered_of, head, id_of};
-use super::sending::{self, Left};
+use super::intent_file::{Left, path_of};
+use super::intent_log::Owner;
 use super::state::new_id;
 use super::tables::{Bytes, Row, Table, Tables};
-use super::{Origin, binary, migrate};
+use super::{Origin, compact, stored};
 
-/// The format of the file; a packed form's own format stands in its first byte.
-pub(super) const FORMAT: u64 = 4;
+/// The format of the file; each value has a version of its own.
+pub(super) const FORMAT: u64 = 1;
 
 pub(super) const LEDGER: TableDefinition<'_, &str, &str> = TableDefinition::new("ledger");
 
@@ -49,7 +49,7 @@ pub(super) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>
 pub(super) struct Loaded {
     pub(super) id: String,
     pub(super) tables: Tables,
-    /// What stands in the flight file; the number of the last commit is the ledger file's own.
+    /// What stands in the file of send intents; the number of the last commit is the ledger file's own.
     pub(super) left: Left,
     pub(super) origin: Origin,
 }
@@ -86,14 +86,15 @@ pub(super) fn opener(path: PathBuf, cache: usize) -> Opener {
 }
 
 impl Store {
-    /// Opens the file and reads all of it, and the flight file beside it.
+    /// Opens the file and reads all of it, and the file of send intents beside it.
     pub(super) fn open(path: &Path, sink: &str, opener: Opener) -> Result<(Self, Loaded), LedgerError> {
         let whole = || {
             guarded(|| {
                 let (database, head) = attempt(path, sink, &opener, None)?;
-                let left = sending::beside(path, &Owner { id: head.id.clone(), sink: sink.to_owned() });
+                let owner = Owner { id: head.id.clone(), sink: sink.to_owned() };
+                let left = Left::read(&path_of(path, sink), &owner);
                 head.not_before(left.covered, path)?;
-                let database = migrate::compact(database, path);
+                let database = compact::compact(database, path);
                 let read = load(&database, sink).map_err(|error| unreadable(path, error))?;
                 let tables = read.ok_or(Unusable::Corrupt)?;
                 let left = Left { covered: head.covered, ..left };
@@ -222,9 +223,6 @@ fn attempt(path: &Path, sink: &str, opener: &Opener, id: Option<&str>) -> Result
         let (path, found) = (path.to_owned(), head.format);
         return Err(Unusable::Error(LedgerError::Format { path, found, known: FORMAT }));
     }
-    if head.format < FORMAT {
-        migrate::migrate(&database, path, head.format)?;
-    }
     Ok((database, head))
 }
 
@@ -267,9 +265,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> 
 }
 
 fn whole(table: Table, key: &str, sealed: &[u8]) -> Option<(Key, Bytes)> {
-    let packed = binary::unseal(key, sealed).ok()?;
-    table.check(packed).ok()?;
-    Some((Key::parse(key).ok()?, packed.into()))
+    Some((Key::parse(key).ok()?, stored::unseal_row(table, key, sealed).ok()?.into()))
 }
 
 /// Begins a transaction: every one begins here, so that its commit is in two phases. That costs one more write to the
@@ -315,7 +311,7 @@ fn write(
             };
             let key = key.as_str();
             match packed {
-                Some(packed) => drop(rows.insert(key, binary::seal(key, packed).as_slice())?),
+                Some(packed) => drop(rows.insert(key, stored::seal(key, packed).as_slice())?),
                 None => drop(rows.remove(key)?),
             }
         }

@@ -10,7 +10,7 @@ use redb::StorageError;
 use super::*;
 use crate::aside::KEPT_ASIDE;
 use crate::hostile_tests::fast_folder;
-use crate::packed;
+use crate::stored;
 use crate::tables::Packed;
 
 fn key(n: usize) -> Key {
@@ -20,7 +20,7 @@ fn key(n: usize) -> Key {
 fn packed_record(n: usize) -> Bytes {
     let mut record = Record::new(format!("uid-{n}").into());
     record.counter = n as u64;
-    packed::encode(&record)
+    stored::encode(&record).into()
 }
 
 fn open(path: &Path) -> Result<(Store, Loaded), LedgerError> {
@@ -117,7 +117,7 @@ fn a_newer_format_is_refused_and_left_alone() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the ledger file {} has format 7, and this version knows formats up to 4: run the version that wrote \
+            "the ledger file {} has format 7, and this version knows formats up to 1: run the version that wrote \
              it, or move the file away, and everything is reported again",
             path.display()
         )
@@ -160,7 +160,7 @@ fn a_record_whose_checksum_is_wrong_makes_the_file_corrupt() {
     let database = Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records/platform");
-    let moved = crate::binary::seal("argocd/app-0", &packed_record(0));
+    let moved = stored::seal("argocd/app-0", &packed_record(0));
     transaction.open_table(definition).unwrap().insert("argocd/app-1", moved.as_slice()).unwrap();
     transaction.commit().unwrap();
     drop(database);

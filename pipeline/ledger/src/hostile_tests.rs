@@ -157,7 +157,7 @@ impl Made {
 }
 
 fn flight_of(path: &Path) -> std::path::PathBuf {
-    sending::path_of(path, "platform")
+    intent_file::path_of(path, "platform")
 }
 
 /// What every record says; they must all say the same.

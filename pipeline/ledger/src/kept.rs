@@ -4,7 +4,7 @@ use pipeline_core::{Key, Parked, Pending};
 
 use super::state::JOURNAL;
 use super::tables::{Table, weight};
-use super::{Ledger, journal};
+use super::{Ledger, stored};
 
 impl Ledger {
     /// Keeps what of `key` must outlive the process beside its record; `None` removes it. In the file with the next
@@ -19,7 +19,7 @@ impl Ledger {
             return true;
         }
         let pending = pending.and_then(|pending| state.ended.without(key, pending));
-        let packed = pending.map(|pending| journal::encode_pending(&pending));
+        let packed = pending.map(|pending| stored::encode(&pending));
         if let Some(packed) = &packed {
             let held = state.tables.journal.get(key).map_or(0, |held| weight(key, held));
             if state.journal_bytes - held + weight(key, packed) > JOURNAL {
@@ -43,12 +43,12 @@ impl Ledger {
     /// What is journaled, in order of keys: at the start, what the former process could not report.
     #[must_use]
     pub fn journaled(&self) -> Vec<(Key, Pending)> {
-        self.unpacked(Table::Journal, |bytes| journal::decode_pending(bytes).ok())
+        self.unpacked(Table::Journal, |bytes| stored::decode(bytes).ok())
     }
 
     /// Keeps how `key` was parked; `None` removes it. In the file with the next group.
     pub fn park(&self, key: &Key, parked: Option<Parked>) {
-        let packed = parked.map(|parked| journal::encode_parked(&parked));
+        let packed = parked.map(|parked| stored::encode(&parked));
         let shared = &self.inner.shared;
         let mut state = shared.lock();
         if state.put(Table::Parked, key, packed) {
@@ -59,6 +59,6 @@ impl Ledger {
     /// What is parked, in order of keys: at the start, what the former process parked.
     #[must_use]
     pub fn parked(&self) -> Vec<(Key, Parked)> {
-        self.unpacked(Table::Parked, |bytes| journal::decode_parked(bytes).ok())
+        self.unpacked(Table::Parked, |bytes| stored::decode(bytes).ok())
     }
 }

@@ -8,30 +8,29 @@
 //!
 //! Every read is answered from memory. A crash loses at most the last group (50 ms or 256 changes), and what it
 //! loses is reported again under the same idempotency keys. Of a report that was on its way when the process was
-//! killed the flight file beside the ledger tells, so that its entity is reported again whatever its state is then. A
-//! lost or corrupt file, and one that is older than the flight file says, is a new ledger with a new id: everything is
+//! killed the file of send intents beside the ledger tells, so that its entity is reported again whatever its state is then. A
+//! lost or corrupt file, and one that is older than the file of send intents says, is a new ledger with a new id: everything is
 //! reported again, and no old key is ever given to a new report.
 
 mod aside;
-mod binary;
 mod bucket;
+mod compact;
 mod digests;
 mod ended;
 mod error;
 mod file;
-mod flight;
 mod head;
-mod journal;
+mod intent_file;
+mod intent_log;
+mod intents;
 mod kept;
-mod migrate;
 mod noted;
 mod pace;
-mod packed;
-mod sending;
 #[cfg(any(test, feature = "simulated"))]
 pub mod simulated;
 mod state;
 mod status;
+mod stored;
 mod tables;
 mod writer;
 
@@ -47,12 +46,12 @@ use bucket::Remote;
 pub use bucket::{BucketOptions, Claimed, Copied, refusing_claims};
 use digests::Digests;
 pub use error::{Failure, LedgerError};
-use flight::Owner;
+use intent_file::IntentFile;
+use intent_log::Owner;
 use pace::Pace;
-use sending::Flight;
 use state::{Shared, State, new_id};
 pub use status::{Acknowledged, LedgerOptions, LedgerStatus, Origin};
-use tables::{Table, slots};
+use tables::{Bytes, Table, slots};
 use writer::Writer;
 
 /// Shared by everything that acknowledges; cloning shares. When the last clone is dropped, what waits is
@@ -66,7 +65,7 @@ struct Inner {
     shared: Arc<Shared>,
     origin: Origin,
     writer: Option<Writer>,
-    flight: Option<Arc<Flight>>,
+    flight: Option<Arc<IntentFile>>,
     bucket: Option<Remote>,
     fenced: watch::Sender<BTreeSet<u32>>,
     digests: Digests,
@@ -115,20 +114,14 @@ impl Ledger {
     fn open_with(path: &Path, options: LedgerOptions, opener: file::Opener) -> Result<Self, LedgerError> {
         let (store, loaded) = file::Store::open(path, &options.sink, opener)?;
         let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
-        let notes_path = sending::path_of(path, &options.sink);
-        let mut state = State::new(loaded.tables, loaded.left.covered, &loaded.left.notes);
+        let intents = intent_file::path_of(path, &options.sink);
+        let mut state = State::new(loaded.tables, loaded.left.covered, &loaded.left.intents);
         state.file_bytes = store.bytes();
         let pace = Pace::new(options.group_time, options.retry);
         let shared = Shared::new(loaded.id, options.sink, state, Some(options.group_size));
         let mut ledger = Self::over(Arc::new(shared), loaded.origin);
         if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
-            let failed = |act, source| LedgerError::Io {
-                act,
-                path: path.to_owned(),
-                source: Box::new(redb::Error::Io(source)),
-            };
-            let flight = Flight::spawn(notes_path, owner, loaded.left)
-                .map_err(|source| failed("start writing beside", source))?;
+            let flight = IntentFile::open(intents, owner, loaded.left);
             let flight = inner.flight.insert(Arc::new(flight)).clone();
             inner.writer = Some(Writer::spawn(inner.shared.clone(), store, flight, pace)?);
         }
@@ -235,16 +228,18 @@ impl Ledger {
     #[must_use]
     pub fn reported_since(&self, seconds: u32) -> Vec<Key> {
         let recent = |record: &Record| record.reported == 0 || record.reported >= seconds;
-        let decode = |bytes: &[u8]| packed::decode(bytes).ok().filter(recent);
+        let decode = |bytes: &[u8]| stored::record(bytes).ok().filter(recent);
         self.unpacked(Table::Records, decode).into_iter().map(|(key, _)| key).collect()
     }
 
     fn unpacked<T>(&self, table: Table, decode: impl Fn(&[u8]) -> Option<T>) -> Vec<(Key, T)> {
-        let state = self.inner.shared.lock();
-        let packed = state.tables.of(table).iter();
-        let mut all: Vec<(Key, T)> =
-            packed.filter_map(|(key, bytes)| Some((key.clone(), decode(bytes)?))).collect();
-        drop(state);
+        let held: Vec<(Key, Bytes)> = {
+            let state = self.inner.shared.lock();
+            state.tables.of(table).iter().map(|(key, bytes)| (key.clone(), bytes.clone())).collect()
+        };
+        // Reading them takes long, and nobody waits for that.
+        let read = held.into_iter().filter_map(|(key, bytes)| Some((key, decode(&bytes)?)));
+        let mut all: Vec<(Key, T)> = read.collect();
         all.sort_by(|(a, _), (b, _)| a.cmp(b));
         all
     }
@@ -258,7 +253,9 @@ impl Ledger {
     /// The same, with versions.
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
-        let lives = self.unpacked(Table::Records, |bytes| packed::life(bytes).ok());
+        let lives = self.unpacked(Table::Records, |bytes| {
+            stored::record(bytes).ok().map(|record| (record.uid, record.version))
+        });
         lives.into_iter().map(|(key, (uid, version))| (key, uid, version)).collect()
     }
 
@@ -278,15 +275,10 @@ impl Ledger {
 
     /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they
     /// are to be read again where no list will show them. In order of keys.
-    pub fn unfinished(&self, of: impl Fn(&Key) -> bool) -> Vec<Key> {
-        let state = self.inner.shared.lock();
-        let here = state.tables.records.iter().filter(|(key, _)| of(key));
-        let unfinished =
-            here.filter(|(_, bytes)| packed::decode(bytes).is_ok_and(|it| state::is_unfinished(&it)));
-        let mut keys: Vec<Key> = unfinished.map(|(key, _)| key.clone()).collect();
-        drop(state);
-        keys.sort();
-        keys
+    pub fn unfinished(&self, of: impl FnMut(&Key) -> bool) -> Vec<Key> {
+        let unfinished = |bytes: &[u8]| stored::record(bytes).ok().filter(state::is_unfinished);
+        let all = self.unpacked(Table::Records, unfinished);
+        all.into_iter().map(|(key, _)| key).filter(of).collect()
     }
 
     /// Waits until every change made before this call is in the file. At once in memory.

@@ -24,7 +24,7 @@ fn killed(path: &Path) -> (tempfile::TempDir, Ledger) {
     let folder = fast_folder();
     let copy = folder.path().join("ledger.redb");
     fs::copy(path, &copy).unwrap();
-    fs::copy(sending::path_of(path, "platform"), sending::path_of(&copy, "platform")).unwrap();
+    fs::copy(intent_file::path_of(path, "platform"), intent_file::path_of(&copy, "platform")).unwrap();
     let ledger = open(&copy);
     (folder, ledger)
 }
@@ -82,7 +82,7 @@ fn what_a_kill_left_is_committed_and_the_flight_file_emptied() {
     runtime.block_on(after.close()).unwrap();
     // One note, and two commits.
     let head = Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(3);
-    assert_eq!(fs::read(sending::path_of(&copy, "platform")).unwrap(), head);
+    assert_eq!(fs::read(intent_file::path_of(&copy, "platform")).unwrap(), head);
     assert_eq!(open(&copy).get(&key(1)), expected);
 }
 
@@ -116,7 +116,7 @@ fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
     }
     let head = |covered| Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(covered);
     let copy = folder.path().join("copy.redb");
-    let flight = sending::path_of(&copy, "platform");
+    let flight = intent_file::path_of(&copy, "platform");
     for (n, file) in (1..).zip(&files) {
         for known in [None, Some(1), Some(2), Some(3)] {
             fs::write(&copy, file).unwrap();
@@ -148,13 +148,13 @@ fn a_flight_file_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_
         runtime.block_on(ledger.sending(&key(n), &report(n, UID, Entity::Application, 1), None));
     }
     let other = folder.path().join("other.redb");
-    fs::copy(sending::path_of(&path, "platform"), sending::path_of(&other, "platform")).unwrap();
+    fs::copy(intent_file::path_of(&path, "platform"), intent_file::path_of(&other, "platform")).unwrap();
     let ledger = open(&other);
     assert_eq!(ledger.known(), []);
     drop(ledger);
-    assert!(fs::read(sending::path_of(&other, "platform")).unwrap().len() < 100);
+    assert!(fs::read(intent_file::path_of(&other, "platform")).unwrap().len() < 100);
 
-    let whole = fs::read(sending::path_of(&path, "platform")).unwrap();
+    let whole = fs::read(intent_file::path_of(&path, "platform")).unwrap();
     let empty = fs::read(&path).unwrap();
     let copy = folder.path().join("copy.redb");
     for at in (0..whole.len()).step_by(3) {
@@ -162,7 +162,7 @@ fn a_flight_file_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_
         bytes[at] ^= 0x10;
         for (bytes, least) in [(bytes.as_slice(), 8), (&whole[..at], 0)] {
             fs::write(&copy, &empty).unwrap();
-            fs::write(sending::path_of(&copy, "platform"), bytes).unwrap();
+            fs::write(intent_file::path_of(&copy, "platform"), bytes).unwrap();
             let ledger = open(&copy);
             let known = ledger.known();
             assert!(known.len() >= least && known.len() <= 9, "byte {at}: {} are known", known.len());
@@ -175,7 +175,7 @@ fn a_flight_file_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_
 fn a_flight_file_that_cannot_be_written_stops_nothing() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
-    fs::create_dir_all(sending::path_of(&path, "platform").join("in the way")).unwrap();
+    fs::create_dir_all(intent_file::path_of(&path, "platform").join("in the way")).unwrap();
     let (ledger, runtime) = (open(&path), runtime());
     let first = report(1, UID, Entity::Application, 1);
     runtime.block_on(ledger.sending(&key(1), &first, None));
@@ -278,7 +278,7 @@ fn a_damaged_entry_of_the_journal_is_dropped_and_the_rest_kept() {
     let database = redb::Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     for (table, key) in [("journal/platform", "argocd/app-1"), ("parked/platform", "no key")] {
-        let sealed = binary::seal("another", b"\x01");
+        let sealed = stored::seal("another", b"\x01");
         transaction.open_table(file::definition(table)).unwrap().insert(key, sealed.as_slice()).unwrap();
     }
     transaction.commit().unwrap();

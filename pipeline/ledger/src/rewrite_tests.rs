@@ -12,7 +12,7 @@ use super::*;
 const ALL: usize = 20;
 
 fn rows(counter: u64) -> Vec<Row> {
-    let packed = || Some(packed::encode(&counted(counter)));
+    let packed = || Some(stored::encode(&counted(counter)).into());
     (0..ALL).map(|n| ((Table::Records, key(n)), packed())).collect()
 }
 

@@ -20,10 +20,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pipeline_core::Key;
 
-use super::flight::{Note, Notes, Owner};
+use super::intent_log::Owner;
+use super::intents::{Intent, Intents};
 use super::state::{Shared, State};
 use super::tables::{Table, Tables};
-use super::{Ledger, Origin, binary, packed};
+use super::{Ledger, Origin, stored};
 
 const SINK: &str = "simulated";
 
@@ -98,7 +99,7 @@ impl Disk {
         self.lock().now
     }
 
-    pub(super) fn write(&self, note: &Note) {
+    pub(super) fn write(&self, note: &Intent) {
         let mut held = self.lock();
         if !held.full {
             let mut bytes = std::mem::take(&mut held.flight);
@@ -118,13 +119,12 @@ impl Ledger {
         let held = disk.lock();
         let mut tables = Tables::default();
         for ((table, key), sealed) in &held.tables {
-            let packed = binary::unseal(key, sealed).unwrap();
-            table.check(packed).unwrap();
+            let packed = stored::unseal_row(*table, key, sealed).unwrap();
             tables.of_mut(*table).insert(Key::parse(key).unwrap(), packed.into());
         }
         let found = held.owner.read(&held.flight);
         assert!(found.whole && !found.foreign, "a simulated flight file is never torn");
-        let state = State::new(tables, held.covered, &found.notes);
+        let state = State::new(tables, held.covered, &found.intents);
         let origin = if held.tables.is_empty() { Origin::New } else { Origin::Existing };
         let shared = Shared::new(held.owner.id.clone(), SINK.to_owned(), state, Some(usize::MAX));
         drop(held);
@@ -147,10 +147,10 @@ impl Ledger {
             let name = (table, key.as_str().to_owned());
             match state.tables.of(table).get(&key) {
                 Some(packed) if table == Table::Records && packed.len() > held.room => {
-                    let cut = packed::without_resources(packed).unwrap();
-                    held.tables.insert(name, binary::seal(key.as_str(), &cut));
+                    let cut = stored::encode(&stored::record(packed).unwrap().without_resources());
+                    held.tables.insert(name, stored::seal(key.as_str(), &cut));
                 }
-                Some(packed) => drop(held.tables.insert(name, binary::seal(key.as_str(), packed))),
+                Some(packed) => drop(held.tables.insert(name, stored::seal(key.as_str(), packed))),
                 None => drop(held.tables.remove(&name)),
             }
         }
@@ -158,8 +158,8 @@ impl Ledger {
         (state.committed, held.covered) = (state.changed, state.noted);
         state.commits += 1;
         // As the flight file: what is covered is forgotten.
-        let mut notes = Notes::default();
-        held.owner.read(&held.flight).notes.into_iter().for_each(|note| notes.add(note));
+        let mut notes = Intents::default();
+        held.owner.read(&held.flight).intents.into_iter().for_each(|note| notes.add(note));
         notes.cover(held.covered);
         let mut flight = held.owner.head(held.covered);
         notes.in_order().into_iter().for_each(|note| held.owner.write(note, &mut flight));

@@ -10,8 +10,8 @@ use tokio::sync::{Notify, oneshot};
 use super::bucket::Shards;
 use super::ended::Ended;
 use super::error::LedgerError;
-use super::flight::Note;
-use super::packed;
+use super::intents::Intent;
+use super::stored;
 use super::tables::{Row, Slot, Table, Tables, slots, weight};
 
 /// All that is journaled may take this many bytes.
@@ -137,11 +137,11 @@ impl Shared {
 
 impl State {
     /// With what a file held, moved by the notes of reports that were on their way; those records are to be written.
-    pub(super) fn new(tables: Tables, covered: u64, notes: &[Note]) -> Self {
+    pub(super) fn new(tables: Tables, covered: u64, notes: &[Intent]) -> Self {
         let mut state = Self { tables, noted: covered, ..Self::default() };
         for (key, packed) in &state.tables.records {
             state.bytes += weight(key, packed);
-            state.unsure += packed::decode(packed).map_or(0, |record| unsure(&record));
+            state.unsure += stored::record(packed).map_or(0, |record| unsure(&record));
         }
         for (key, packed) in &state.tables.journal {
             state.journal_bytes += weight(key, packed);
@@ -153,8 +153,8 @@ impl State {
     }
 
     /// Takes in what a former process noted; returns what moved.
-    pub(super) fn resume(&mut self, note: &Note) -> Vec<Slot> {
-        let Note { number, key, sent } = note;
+    pub(super) fn resume(&mut self, note: &Intent) -> Vec<Slot> {
+        let Intent { number, key, sent } = note;
         self.noted = self.noted.max(*number);
         let struck = self.told(key, &sent.uid, sent.told());
         let moved = self.change(key, |record| Record::resume(record, sent));
@@ -177,7 +177,7 @@ impl State {
         let was = before.as_ref().map_or(0, unsure);
         let after = change(before);
         let is = after.as_ref().map_or(0, unsure);
-        let moved = self.put(Table::Records, key, after.as_ref().map(packed::encode));
+        let moved = self.put(Table::Records, key, after.as_ref().map(stored::encode));
         if moved {
             self.unsure = self.unsure + is - was;
             if let Some(stale) = &mut self.stale {
@@ -187,9 +187,9 @@ impl State {
         moved
     }
 
-    /// Notes a report that is about to be sent. Returns what must be written down before it goes: nothing, where
+    /// Intents a report that is about to be sent. Returns what must be written down before it goes: nothing, where
     /// nothing is to be remembered, or where the file holds the same already.
-    pub(super) fn note(&mut self, key: &Key, sent: Sent) -> (bool, Option<Note>) {
+    pub(super) fn note(&mut self, key: &Key, sent: Sent) -> (bool, Option<Intent>) {
         if !self.holds(key) {
             return (false, None);
         }
@@ -199,18 +199,18 @@ impl State {
             return (false, None);
         }
         self.noted += 1;
-        (moved, Some(Note { number: self.noted, key: key.clone(), sent }))
+        (moved, Some(Intent { number: self.noted, key: key.clone(), sent }))
     }
 
     /// Puts or removes a packed form; returns whether that changed anything.
-    pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Box<[u8]>>) -> bool {
+    pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Vec<u8>>) -> bool {
         if self.tables.of(table).get(key).map(|held| &**held) == after.as_deref() || !self.holds(key) {
             return false;
         }
         let gained = after.as_ref().map_or(0, |after| weight(key, after));
         let packed = self.tables.of_mut(table);
         let before = match after {
-            Some(after) => packed.insert(key.clone(), after),
+            Some(after) => packed.insert(key.clone(), after.into()),
             None => packed.remove(key),
         };
         let lost = before.map_or(0, |before| weight(key, &before));

@@ -1,11 +1,11 @@
 //! What the file holds beside its head: three tables of packed forms by application.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use pipeline_core::{Key, Record};
 
-use super::binary::PackedError;
-use super::{journal, packed};
+use super::stored;
 
 /// One of the tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -21,8 +21,8 @@ pub(super) enum Table {
 /// Where one packed form stands.
 pub(super) type Slot = (Table, Key);
 
-/// One packed form. A commit copies what is there: shared, each would carry two counts for as long as it is kept.
-pub(super) type Bytes = Box<[u8]>;
+/// One value as it is stored, without its seal.
+pub(super) type Bytes = Arc<[u8]>;
 
 /// A slot and what it is to hold; `None` is nothing.
 pub(super) type Row = (Slot, Option<Bytes>);
@@ -50,15 +50,6 @@ impl Table {
             Self::Parked => format!("parked/{sink}"),
         }
     }
-
-    /// Whether these bytes are one of its packed forms.
-    pub(super) fn check(self, bytes: &[u8]) -> Result<(), PackedError> {
-        match self {
-            Self::Records => packed::decode(bytes).map(|_| ()),
-            Self::Journal => journal::decode_pending(bytes).map(|_| ()),
-            Self::Parked => journal::decode_parked(bytes).map(|_| ()),
-        }
-    }
 }
 
 impl Tables {
@@ -84,7 +75,7 @@ impl Tables {
     }
 
     pub(super) fn record(&self, key: &Key) -> Option<Record> {
-        self.records.get(key).and_then(|bytes| packed::decode(bytes).ok())
+        self.records.get(key).and_then(|bytes| stored::record(bytes).ok())
     }
 }
 

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use pipeline_core::{Digest, Version};
 use proptest::prelude::*;
 
-use super::packed::tests::record;
+use super::stored::tests::a_record;
 use super::tables::weight;
 use super::*;
 
@@ -278,7 +278,7 @@ enum Act {
 
 fn act() -> impl Strategy<Value = Act> {
     prop_oneof![
-        4 => (0..6_usize, record()).prop_map(|(n, record)| Act::Put(n, Box::new(record))),
+        4 => (0..6_usize, a_record()).prop_map(|(n, record)| Act::Put(n, Box::new(record))),
         2 => (0..6_usize).prop_map(Act::Remove),
         4 => (0..6_usize).prop_map(Act::Bump),
         1 => Just(Act::Flush),
@@ -331,7 +331,7 @@ proptest! {
             known.sort();
             let expected: Vec<_> = model.iter().map(|(key, record)| (key.clone(), record.uid.clone())).collect();
             prop_assert_eq!(known, expected);
-            let weights: usize = model.iter().map(|(key, record)| weight(key, &packed::encode(record))).sum();
+            let weights: usize = model.iter().map(|(key, record)| weight(key, &stored::encode(record))).sum();
             prop_assert_eq!(ledger.status().bytes, weights);
         }
     }

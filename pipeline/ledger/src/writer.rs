@@ -13,8 +13,8 @@ use tokio::sync::watch;
 
 use super::error::LedgerError;
 use super::file::{Committed, Store};
+use super::intent_file::IntentFile;
 use super::pace::{Group, Pace};
-use super::sending::Flight;
 use super::state::{Shared, State};
 
 /// The thread, seen from outside.
@@ -28,7 +28,7 @@ impl Writer {
     pub(super) fn spawn(
         shared: Arc<Shared>,
         store: Store,
-        flight: Arc<Flight>,
+        flight: Arc<IntentFile>,
         pace: Pace,
     ) -> Result<Self, LedgerError> {
         let path = store.path().to_owned();
@@ -73,7 +73,7 @@ impl Drop for Closed {
 }
 
 /// Lets go of the flight file when it is dropped.
-struct Held(Arc<Flight>);
+struct Held(Arc<IntentFile>);
 
 impl Drop for Held {
     fn drop(&mut self) {

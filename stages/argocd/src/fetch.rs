@@ -173,8 +173,7 @@ impl Fetcher {
             Answer::Body(body) => version_of(body).is_some_and(|got| got >= version),
             _ => false,
         };
-        let answer =
-            Box::pin(self.kept(&self.parents, (key, uid, version), ask, trip, is_current)).await;
+        let answer = Box::pin(self.kept(&self.parents, (key, uid, version), ask, trip, is_current)).await;
         if answer == Answer::NotFound
             && let Some((key, ..)) = self.seen_as(namespace, name)
             && self.argocd.is_news(Reason::Forbidden, key.as_str())

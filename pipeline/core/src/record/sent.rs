@@ -1,5 +1,7 @@
 //! A report that is on its way: what is written down before it goes, and what a record makes of it after a kill.
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Digest, Entity, EntityId, Report, Uid, Version};
 
 use super::{Record, ResourceRow, Sections, Stub, Unanswered};
@@ -9,7 +11,7 @@ const TOLD: usize = 256;
 
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the
 /// record of an earlier moment and this alone, the record of this moment can be made again.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// Which life.
     pub uid: Uid,

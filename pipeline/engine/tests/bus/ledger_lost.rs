@@ -1,11 +1,10 @@
 //! The bus goes away, loses what it stored, or holds what nobody wrote.
 
 use std::collections::BTreeSet;
-use std::hash::Hasher as _;
 
 use pipeline_bus::jetstream::{Bucket, Expect};
-use pipeline_core::{Digest, Entity, EntityId, Key, Record, ResourceRow, Sections, Version};
-use pipeline_ledger::{Claimed, Ledger, LedgerError};
+use pipeline_core::{Digest, Entity, EntityId, Record, ResourceRow, Sections};
+use pipeline_ledger::{Ledger, LedgerError};
 
 use crate::ledger_world::{
     SHARDS, bucket, claim, counted, flushed, key, keys, replica, report, reported, slow, until,
@@ -248,47 +247,4 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
     next.update(&key(1, 0), |_| Some(counted(2)));
     flushed(&next).await;
     assert_eq!(next.status().cut, 0);
-}
-
-/// A record of format 2 as it was written: of version 258, healthy, counted 3 times.
-fn of_the_second_format(key: &Key) -> Vec<u8> {
-    let mut sealed = vec![2, 0b1010];
-    sealed.extend(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef_u128.to_be_bytes());
-    sealed.extend(258_u64.to_le_bytes());
-    sealed.extend([0; 16]);
-    sealed.extend(3_u32.to_le_bytes());
-    sealed.extend(4_u32.to_le_bytes());
-    sealed.extend(b"\x01u\x00\x00");
-    let mut sum = seahash::SeaHasher::new();
-    sum.write(key.as_str().as_bytes());
-    sum.write(&sealed);
-    sum.write_u64(key.as_str().len() as u64);
-    sealed.extend(sum.finish().to_le_bytes());
-    sealed
-}
-
-#[tokio::test]
-async fn a_shard_that_an_earlier_version_wrote_is_taken_over_as_it_is() {
-    let server = Server::start();
-    let (bucket, ledger) = held(&server).await;
-    soon("the end", ledger.close()).await.unwrap();
-    let key = key(1, 0);
-    let claimed = r#"{"format":1,"epoch":2,"ledger":"00112233445566778899aabbccddeeff","sharding":"jump:4"}"#;
-    bucket.put("claim.platform.1", claimed.into(), Expect::Anything).await.unwrap();
-    let row = format!("records.platform.1.argocd.{}", key.name());
-    bucket.put(&row, of_the_second_format(&key).into(), Expect::Anything).await.unwrap();
-    let next = replica(&server).await;
-    let claimed = claim(&next, 1, 3).await;
-    assert_eq!(claimed, Claimed { new: false, records: 1, unfinished: vec![key.clone()] });
-    assert_eq!(&*next.id_of(&key), "00112233445566778899aabbccddeeff");
-    let mut expected = counted(3);
-    (expected.version, expected.healthy, expected.reported) = (Version(258), true, 4);
-    expected.stub.repo_url = "u".to_owned();
-    assert_eq!(next.get(&key), Some(expected));
-    let (claim, _) = bucket.last("claim.platform.1").await.unwrap();
-    let claim = String::from_utf8(claim.unwrap().to_vec()).unwrap();
-    assert!(
-        claim.starts_with(r#"{"format":3,"epoch":3,"#),
-        "an earlier version does not claim it any more: {claim}"
-    );
 }

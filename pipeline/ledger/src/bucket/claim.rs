@@ -7,9 +7,10 @@ use futures::stream::FuturesUnordered;
 use pipeline_core::Key;
 
 use super::super::error::LedgerError;
-use super::super::flight::{Note, Owner};
-use super::super::packed;
+use super::super::intent_log::Owner;
+use super::super::intents::Intent;
 use super::super::state::{is_unfinished, new_id};
+use super::super::stored;
 use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
 use super::shards::Held;
@@ -257,7 +258,7 @@ impl Common {
                 continue;
             }
             records += 1;
-            if packed::decode(bytes).is_ok_and(|record| is_unfinished(&record)) {
+            if stored::record(bytes).is_ok_and(|record| is_unfinished(&record)) {
                 unfinished.push(Key::clone(key));
             }
         }
@@ -268,14 +269,14 @@ impl Common {
     }
 }
 
-fn left(shard: u32, owner: &Owner, bytes: &[u8]) -> Vec<Note> {
+fn left(shard: u32, owner: &Owner, bytes: &[u8]) -> Vec<Intent> {
     let found = owner.read(bytes);
     if found.damaged || (!found.whole && !found.foreign) {
         tracing::warn!(
             shard,
-            notes = found.notes.len(),
+            notes = found.intents.len(),
             "the notes of reports on their way are damaged: such a report may not be reported again"
         );
     }
-    found.notes
+    found.intents
 }

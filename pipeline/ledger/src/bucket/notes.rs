@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio::sync::{Notify, oneshot};
 
-use super::super::flight::{Note, Notes, Owner};
+use super::super::intent_log::Owner;
+use super::super::intents::{Intent, Intents};
 use super::Common;
 use pipeline_bus::jetstream::{Expect, PutError};
 
@@ -46,7 +47,7 @@ struct Page {
     owner: Owner,
     /// Of the shard's claim.
     sequence: u64,
-    notes: Notes,
+    notes: Intents,
     /// Who waits for the next write.
     tell: Vec<oneshot::Sender<bool>>,
     /// Something stands in the bucket, or may.
@@ -66,8 +67,8 @@ struct Leaf {
 
 impl Notebook {
     /// Begins a shard with what a former owner left.
-    pub(super) fn begin(&self, shard: u32, owner: Owner, sequence: u64, left: Vec<Note>) {
-        let mut notes = Notes::default();
+    pub(super) fn begin(&self, shard: u32, owner: Owner, sequence: u64, left: Vec<Intent>) {
+        let mut notes = Intents::default();
         left.into_iter().for_each(|note| notes.add(note));
         let written = !notes.is_empty();
         let page = Page { owner, sequence, notes, tell: Vec::new(), written, due: None };
@@ -75,7 +76,7 @@ impl Notebook {
     }
 
     /// Adds a note; told when it stands in the bucket, or with false when the shard is not held any more.
-    pub(super) fn add(&self, shard: u32, note: Note) -> oneshot::Receiver<bool> {
+    pub(super) fn add(&self, shard: u32, note: Intent) -> oneshot::Receiver<bool> {
         let (tell, told) = oneshot::channel();
         let mut pages = self.lock();
         if !pages.closed
@@ -175,7 +176,7 @@ impl Notebook {
                 continue;
             }
             page.written = !page.notes.is_empty();
-            let value = page.written.then(|| page.owner.file(&page.notes));
+            let value = page.written.then(|| page.owner.log(0, &page.notes));
             leaves.push(Leaf { shard: *shard, sequence: page.sequence, value, tell });
         }
         leaves

@@ -3,14 +3,14 @@
 use pipeline_core::{Key, Remembered};
 use serde::{Deserialize, Serialize};
 
+use super::super::stored;
 use super::super::tables::{Bytes, Slot, Table};
-use super::super::{binary, packed};
 use pipeline_bus::jetstream::Entry;
 use pipeline_bus::{SubjectError, escape, plain, token};
 
 /// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
-/// claim it. A packed form's own format stands in its first byte.
-pub(super) const FORMAT: u32 = 3;
+/// claim it.
+pub(super) const FORMAT: u32 = 1;
 
 /// The keys of one sink.
 pub(super) struct Names {
@@ -68,8 +68,8 @@ impl Names {
     /// What a record in the bucket tells; nothing, where it is damaged or nobody of us wrote it.
     pub(super) fn remembered(&self, entry: &Entry) -> Option<Remembered> {
         let Place::Row(slot) = self.parse(&entry.key)?.1 else { return None };
-        let (uid, version) = packed::life(&unseal(&slot, &entry.value)?).ok()?;
-        Some((slot.1, uid, version))
+        let record = stored::record(&unseal(&slot, &entry.value)?).ok()?;
+        Some((slot.1, record.uid, record.version))
     }
 
     /// What matches everything of one shard, its claim included.
@@ -123,7 +123,7 @@ impl Claim {
 
 /// A packed form as it stands in the bucket.
 fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
-    binary::seal(key.as_str(), packed).into()
+    stored::seal(key.as_str(), packed).into()
 }
 
 /// A row as it stands in a bucket where a value may have `room` bytes, and whether something was left out.
@@ -137,17 +137,15 @@ pub(super) fn fitting((table, key): &Slot, packed: &[u8], room: usize) -> (bytes
     if *table != Table::Records || whole.len() <= room {
         return (whole, false);
     }
-    match packed::without_resources(packed) {
-        Ok(rest) => (seal(key, &rest), true),
+    match stored::record(packed) {
+        Ok(record) => (seal(key, &stored::encode(&record.without_resources())), true),
         Err(_) => (whole, false),
     }
 }
 
 /// The packed form of what stands in the bucket; `None` when it is damaged.
 pub(super) fn unseal((table, key): &Slot, value: &[u8]) -> Option<Bytes> {
-    let packed = binary::unseal(key.as_str(), value).ok()?;
-    table.check(packed).ok()?;
-    Some(packed.into())
+    stored::unseal_row(*table, key.as_str(), value).ok().map(Bytes::from)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use pipeline_core::Key;
 
-use super::super::flight::Note;
+use super::super::intents::Intent;
 use super::super::state::State;
 use super::super::tables::{Slot, Table, Tables};
 use pipeline_ownership::sharding::Sharding;
@@ -61,18 +61,18 @@ impl State {
         shard: u32,
         held: Held,
         tables: &mut Tables,
-        notes: &[Note],
+        notes: &[Intent],
     ) -> Vec<Slot> {
         self.forget(shard);
         if let Some(shards) = &mut self.shards {
             shards.held.insert(shard, held);
         }
         for (key, packed) in tables.records.drain() {
-            self.change(&key, |_| super::super::packed::decode(&packed).ok());
+            self.change(&key, |_| super::super::stored::record(&packed).ok());
         }
         for table in [Table::Journal, Table::Parked] {
             for (key, packed) in tables.of_mut(table).drain() {
-                self.put(table, &key, Some(packed.as_ref().into()));
+                self.put(table, &key, Some(packed.to_vec()));
             }
         }
         notes.iter().flat_map(|note| self.resume(note)).collect()

@@ -6,7 +6,7 @@
 //! under one more key of each shard, and is written with the group in which the rows let go of it.
 //!
 //! ```text
-//! told.<sink>.<shard>: format u8 | each a digest u64 of the application, its uid and the operation, the oldest first
+//! told.<sink>.<shard>: digests u64 of the application, its uid and the operation, the oldest first
 //! ```
 
 use std::collections::{HashMap, VecDeque};
@@ -16,14 +16,12 @@ use futures::future::join_all;
 use pipeline_core::{Digest, Key, Record, Report, Uid};
 
 use super::super::Ledger;
-use super::super::binary::{self, checksum};
-use super::super::flight::Note;
+use super::super::intents::Intent;
 use super::super::state::State;
+use super::super::stored::{self, checksum};
 use super::shards::Held;
 use super::{Common, Remote};
 use pipeline_bus::jetstream::{Expect, PutError};
-
-const FORMAT: u8 = 1;
 
 /// Of one shard: 2 kB. At five a second more than a message waits to be delivered again.
 const KEPT: usize = 256;
@@ -119,8 +117,8 @@ impl Told {
     }
 
     /// Takes in what only the notes of a former owner say: its rows were not written since.
-    pub(super) fn noted(&self, shard: u32, notes: &[Note]) {
-        for Note { key, sent, .. } in notes {
+    pub(super) fn noted(&self, shard: u32, notes: &[Intent]) {
+        for Intent { key, sent, .. } in notes {
             sent.told().for_each(|end| self.add(shard, digest(key, &sent.uid, end)));
         }
     }
@@ -180,19 +178,12 @@ impl Told {
 
 impl Page {
     fn packed(&self) -> Vec<u8> {
-        let mut packed = Vec::with_capacity(1 + self.recent.len() * size_of::<u64>());
-        packed.push(FORMAT);
-        packed.extend(self.recent.iter().flat_map(|one| one.to_le_bytes()));
-        packed
+        stored::encode(&self.recent)
     }
 }
 
 fn read(key: &str, sealed: &[u8]) -> Option<VecDeque<u64>> {
-    let (format, each) = binary::unseal(key, sealed).ok()?.split_first()?;
-    let (each, rest) = each.as_chunks();
-    let whole = *format == FORMAT && rest.is_empty();
-    let skipped = each.len().saturating_sub(KEPT);
-    whole.then(|| each.iter().skip(skipped).map(|one| u64::from_le_bytes(*one)).collect())
+    stored::decode(stored::unseal(key, sealed).ok()?).ok()
 }
 
 impl Common {
@@ -201,7 +192,7 @@ impl Common {
         let written = self.told.take(held).into_iter().map(async |(shard, sequence, packed)| {
             let (key, claim) = (self.names.told(shard), self.names.claim(shard));
             let expect = Expect::Other { key: &claim, sequence };
-            let sealed = binary::seal(&key, &packed).into();
+            let sealed = stored::seal(&key, &packed).into();
             let answer = match self.bucket.send(&key, sealed, expect).await {
                 Ok(writing) => writing.answer().await.map(drop),
                 Err(error) => Err(PutError::from(error)),
@@ -219,7 +210,7 @@ impl Common {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flight::tests::a_note;
+    use crate::intent_log::tests::an_intent;
 
     fn held(sequence: u64) -> HashMap<u32, Held> {
         [(3, Held { id: "id".into(), sequence })].into()
@@ -239,23 +230,22 @@ mod tests {
         assert!(told.take(&held(7)).is_empty(), "nothing has changed since");
         told.add(3, 9);
         assert!(told.take(&held(7)).is_empty(), "it was there");
-        let sealed = binary::seal("k", packed);
+        let sealed = stored::seal("k", packed);
         let left = read("k", &sealed).unwrap();
         assert_eq!((left.len(), left[0], left[left.len() - 1]), (KEPT - 1, 3, KEPT as u64 + 2));
         assert!(left.contains(&9) && !left.contains(&8));
         assert_eq!(read("l", &sealed), None, "what stands under another key is not its own");
         assert_eq!(read("k", b""), None);
-        assert_eq!(read("k", &binary::seal("k", &[FORMAT + 1])), None);
-        assert_eq!(read("k", &binary::seal("k", &[FORMAT, 1, 2])), None);
+        assert_eq!(read("k", &stored::seal("k", &[1, 2])), None);
     }
 
     #[test]
     fn what_only_the_notes_of_a_former_owner_say_is_taken_in_and_written() {
         let told = Told::default();
         told.begin(3, 7, None, "k");
-        let mut note = a_note(1, 1);
+        let mut note = an_intent(1, 1);
         (note.sent.told, note.sent.fact) = (vec![Digest(4)], Digest(5));
-        told.noted(3, &[note.clone(), a_note(2, 2)]);
+        told.noted(3, &[note.clone(), an_intent(2, 2)]);
         let ends = [4, 5].map(|end| digest(&note.key, &note.sent.uid, Digest(end)));
         assert_eq!(told.lock()[&3].recent, ends);
         assert_eq!(told.take(&held(7)).len(), 1);
@@ -270,7 +260,7 @@ mod tests {
         assert_eq!(told.take(&held(7)).len(), 1);
         told.put_back(3, 7);
         assert_eq!(told.take(&held(7)).len(), 1);
-        told.begin(3, 8, Some(&binary::seal("k", &[FORMAT, 5, 0, 0, 0, 0, 0, 0, 0])), "k");
+        told.begin(3, 8, Some(&stored::seal("k", &stored::encode(&[5_u64]))), "k");
         told.put_back(3, 7);
         assert!(told.take(&held(8)).is_empty(), "it was of an earlier claim");
         assert_eq!(told.lock()[&3].recent, [5]);

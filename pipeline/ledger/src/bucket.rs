@@ -2,16 +2,16 @@
 //! its former owner acknowledged.
 //!
 //! takes: claims of shards, and what a ledger in a file takes - gives: the same records, journal and parked entries
-//! calls: a key-value bucket, written by two tasks: rows in groups, notes of reports on their way before these go - fails:
+//! calls: a key-value bucket, written by two tasks: rows in groups, send intents before their reports go - fails:
 //! while the bus is away nothing is lost in memory, as with a file; a shard that somebody else has claimed, or whose
 //! bucket was lost, is forgotten at once and reported by [`Ledger::fenced`]
 //!
 //! # Keys
 //! ```text
 //! claim.<sink>.<shard>                        who may write the shard: epoch of its owner, ledger id (JSON)
-//! records.<sink>.<shard>.<namespace>.<name>   a packed record; likewise `journal.` and `parked.`
-//! flight.<sink>.<shard>                       notes of reports on their way, as in a flight file
-//! told.<sink>.<shard>                         what was told lately and no row says any more
+//! records.<sink>.<shard>.<namespace>.<name>   a record; likewise `journal.` and `parked.`
+//! intents.<sink>.<shard>                      send intents, as in a ledger's file of them
+//! recent.<sink>.<shard>                       what was reported recently and no row says any more
 //! ```
 //! Rows stand under the application's name and not its uid, so that one that is made again replaces its row in one write,
 //! and nothing is left that somebody would have to sweep.
@@ -23,34 +23,35 @@
 //!
 //! # Groups
 //! The rows of a group are not written in one transaction. Of one application the journal goes first: were a record
-//! written and the process killed, what the record says was told would be told again.
+//! written and the process killed, what the record says was reported would be reported again.
 
 mod check;
 mod claim;
 mod copy;
-mod notes;
+mod intents;
 mod row;
 mod shards;
-mod told;
 mod write;
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
 use pipeline_core::{Key, Remembered};
-use tokio::sync::{oneshot, watch};
-use tokio::task::AbortHandle;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
 
 pub use self::check::refusing_claims;
-use self::notes::Notebook;
+use self::intents::IntentPages;
 use self::row::Names;
-pub(super) use self::shards::Shards;
-use self::told::Told;
-use self::write::Work;
+pub(super) use self::shards::{Held, Shards};
 use super::error::LedgerError;
+use super::group_commit::{Group, GroupCommit, Writer};
 use super::intents::Intent;
 use super::state::{Shared, State};
+use super::store::{Store, Unwritten};
 use super::{Ledger, Origin};
 use pipeline_bus::jetstream::{Bucket, BusError, PutError};
 use pipeline_ownership::sharding::Sharding;
@@ -88,7 +89,7 @@ impl BucketOptions {
 }
 
 /// What was found when a shard was claimed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Claimed {
     /// The shard has a new ledger id: nothing is known of it, and everything is to be reported.
     pub new: bool,
@@ -112,23 +113,15 @@ pub struct Copied {
     pub parked: usize,
 }
 
-/// What a ledger in a bucket has beside its memory.
-pub(super) struct Remote {
-    common: Arc<Common>,
-    tasks: [AbortHandle; 2],
-    /// Its sender is dropped when nothing is written any more.
-    ended: watch::Receiver<()>,
-}
-
-/// What the tasks share.
-struct Common {
+/// The bucket, as the tasks that write it share it.
+pub(super) struct BucketStore {
     shared: Arc<Shared>,
     bucket: Bucket,
     names: Names,
     options: BucketOptions,
-    notes: Notebook,
-    told: Told,
-    fenced: watch::Sender<BTreeSet<u32>>,
+    intents: IntentPages,
+    /// The task that writes intents.
+    task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Ledger {
@@ -142,25 +135,26 @@ impl Ledger {
         let names = Names::new(&options.sink).map_err(|error| LedgerError::bus("name")(error.into()))?;
         let state = State { shards: Some(Shards::new(options.sharding)), ..State::default() };
         let shared = Shared::new(String::new(), options.sink.clone(), state, Some(options.group_size));
-        let mut ledger = Self::over(Arc::new(shared), Origin::Existing);
-        let common = Arc::new(Common {
-            shared: ledger.inner.shared.clone(),
+        let shared = Arc::new(shared);
+        let (group_time, retry) = (options.group_time, options.retry);
+        let store = Arc::new(BucketStore {
+            shared: shared.clone(),
             bucket,
             names,
             options,
-            notes: Notebook::default(),
-            told: Told::default(),
-            fenced: ledger.inner.fenced.clone(),
+            intents: IntentPages::default(),
+            task: Mutex::default(),
         });
-        if let Some(inner) = Arc::get_mut(&mut ledger.inner) {
-            inner.bucket = Some(Remote::spawn(common));
-        }
-        Ok(ledger)
+        let task = tokio::spawn(intents::write(store.clone()));
+        let mut writer = Writer::task(GroupCommit::new(shared.clone(), store.clone(), group_time, retry));
+        writer.tasks.push(task.abort_handle());
+        *store.task() = Some(task);
+        Ok(Self::over(shared, Origin::Existing, store, Some(writer)))
     }
 
     /// Whether it is in a bucket, and holds what was claimed.
     pub fn is_in_bucket(&self) -> bool {
-        self.inner.bucket.is_some()
+        self.inner.shared.lock().shards.is_some()
     }
 
     /// The id under which reports of `key` are counted, part of their idempotency keys. Of a ledger in a bucket it is that
@@ -182,15 +176,33 @@ impl Ledger {
     /// forgotten or claimed again leaves the set. Of a ledger in memory or a file nothing ever stands there.
     #[must_use]
     pub fn fenced(&self) -> watch::Receiver<BTreeSet<u32>> {
-        self.inner.fenced.subscribe()
+        self.inner.shared.fenced.subscribe()
     }
 
     /// Lets go of a shard at once, and writes nothing any more of it: its lease is lost, or was never this replica's.
     pub fn forget(&self, shard: u32) {
-        if let Some(remote) = &self.inner.bucket {
-            remote.common.forget(shard, None);
-            remote.common.fenced.send_if_modified(|fenced| fenced.remove(&shard));
-        }
+        self.inner.store.forget(shard);
+    }
+
+    /// Takes a shard over, under the epoch of the lease that this replica holds: from then on nobody who claimed it before
+    /// can write anything of it, and what they wrote is remembered here. To be called before anything of the shard is
+    /// looked at, and again after the shard was lost. A bucket that is absent is made.
+    ///
+    /// # Errors
+    /// [`LedgerError::Fenced`] when somebody has claimed it under a higher epoch; [`LedgerError::Sharding`] and
+    /// [`LedgerError::Claim`] when the bucket is another version's or configuration's; [`LedgerError::Bus`] when the bus is
+    /// away: then it may be called again, with the same epoch.
+    pub async fn claim(&self, shard: u32, epoch: u64) -> Result<Claimed, LedgerError> {
+        self.inner.store.claim(shard, Some(epoch)).await
+    }
+
+    /// As [`Ledger::claim`], for a shard that is this process's for good: under the epoch that follows the newest. Where two
+    /// claim it at once, the one whose claim was written last has it.
+    ///
+    /// # Errors
+    /// As [`Ledger::claim`], but never [`LedgerError::Fenced`].
+    pub async fn claim_for_good(&self, shard: u32) -> Result<Claimed, LedgerError> {
+        self.inner.store.claim(shard, None).await
     }
 
     /// Writes what waits of a shard, and lets go of it; to be called when nothing of it is being sent any more. It is let go
@@ -199,111 +211,111 @@ impl Ledger {
     /// # Errors
     /// [`LedgerError::Write`], when something could not be written.
     pub async fn release(&self, shard: u32) -> Result<(), LedgerError> {
-        let Some(remote) = &self.inner.bucket else { return Ok(()) };
-        let common = &remote.common;
-        let held = common.shared.lock().shards.as_ref().and_then(|shards| shards.held(shard).cloned());
+        let shared = &self.inner.shared;
+        let held = shared.lock().shards.as_ref().and_then(|shards| shards.held.get(&shard).cloned());
         let Some(held) = held else { return Ok(()) };
         let written = self.flush().await;
         let waits = {
-            let state = common.shared.lock();
-            let shards = state.shards.as_ref();
-            state.dirty.iter().any(|(_, key)| shards.is_some_and(|shards| shards.place(key) == shard))
+            let state = shared.lock();
+            state.dirty.iter().any(|(_, key)| state.shard(key) == shard)
         };
         let result = if waits { written } else { Ok(()) };
-        if result.is_ok() {
-            // What it says stands in the rows now; were it left behind, the next owner would doubt what is certain.
-            let _ =
-                tokio::time::timeout(common.options.retry, common.notes.settled(shard, held.sequence)).await;
-        }
-        common.forget(shard, Some(held.sequence));
+        self.inner.store.release(shard, held.sequence, result.is_ok()).await;
         result
     }
 }
 
-impl Remote {
-    fn spawn(common: Arc<Common>) -> Self {
-        let notes = tokio::spawn(notes::write(common.clone()));
-        let notes_task = notes.abort_handle();
-        let (tell, ended) = watch::channel(());
-        let work = Work::new(common.clone());
-        let both = common.clone();
-        let rows = tokio::spawn(async move {
-            // Dropped last, whatever happens: the word that nothing is written any more.
-            let _ended = tell;
-            let _closed = Closed(both.clone());
-            work.run().await;
-            // After the last group, which covers what they say.
-            both.notes.close();
-            let _ = notes.await;
-        });
-        Self { common, tasks: [rows.abort_handle(), notes_task], ended }
-    }
-
-    /// Intents a report that is about to be sent.
-    pub(super) fn note(&self, shard: u32, note: Intent) -> oneshot::Receiver<bool> {
-        self.common.notes.add(shard, note)
-    }
-
-    /// Intents that could not be written, each time that it was tried.
-    pub(super) fn flight_errors(&self) -> u64 {
-        self.common.notes.errors()
-    }
-
+impl BucketStore {
     /// What stands in the bucket of all shards, one after the other.
-    pub(super) async fn remembered(&self) -> Result<Vec<Remembered>, LedgerError> {
-        let Common { bucket, names, options, .. } = &*self.common;
+    async fn all_remembered(&self) -> Result<Vec<Remembered>, LedgerError> {
         let mut all = Vec::new();
-        for shard in 0..options.sharding.shards().get() {
-            let entries = match bucket.load(&[names.records(shard)], None, PATIENCE).await {
+        for shard in 0..self.options.sharding.shards().get() {
+            let entries = match self.bucket.load(&[self.names.records(shard)], None, PATIENCE).await {
                 Err(BusError::Gone { .. }) => break,
                 entries => entries.map_err(LedgerError::bus("read"))?,
             };
-            all.extend(entries.iter().filter_map(|entry| names.remembered(entry)));
+            all.extend(entries.iter().filter_map(|entry| self.names.remembered(entry)));
         }
         Ok(all)
     }
+}
 
-    /// Writes what waits, once.
-    pub(super) async fn close(&self) {
-        self.common.shared.stop();
-        // It is never told anything: an error means that the sender is gone.
-        let _ = self.ended.clone().changed().await;
+impl Store for BucketStore {
+    fn storage(&self) -> &'static str {
+        "bucket"
+    }
+
+    fn commit<'a>(&'a self, group: &'a Group) -> BoxFuture<'a, Result<(), Unwritten>> {
+        self.write(group).boxed()
+    }
+
+    fn intend(&self, intent: Intent) -> BoxFuture<'_, bool> {
+        let written = self.intents.add(self.options.sharding.place(&intent.key), intent);
+        async { written.await.unwrap_or(false) }.boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.intents.close();
+        let task = self.task().take();
+        async {
+            if let Some(task) = task {
+                // An error means that it was aborted.
+                let _ = task.await;
+            }
+        }
+        .boxed()
+    }
+
+    fn claim(&self, shard: u32, epoch: Option<u64>) -> BoxFuture<'_, Result<Claimed, LedgerError>> {
+        self.take_over(shard, epoch).boxed()
+    }
+
+    fn release(&self, shard: u32, sequence: u64, settled: bool) -> BoxFuture<'_, ()> {
+        async move {
+            if settled {
+                // What they say stands in the rows now; were they left behind, the next owner would doubt what is certain.
+                let all = self.intents.settled(shard, sequence);
+                let _ = tokio::time::timeout(self.options.retry, all).await;
+            }
+            self.let_go(shard, Some(sequence));
+        }
+        .boxed()
+    }
+
+    fn forget(&self, shard: u32) {
+        self.let_go(shard, None);
+        self.shared.fenced.send_if_modified(|fenced| fenced.remove(&shard));
+    }
+
+    fn remembered(&self) -> BoxFuture<'_, Result<Vec<Remembered>, LedgerError>> {
+        self.all_remembered().boxed()
+    }
+
+    fn intent_errors(&self) -> u64 {
+        self.intents.errors()
     }
 }
 
-impl Drop for Remote {
-    fn drop(&mut self) {
-        self.tasks.iter().for_each(AbortHandle::abort);
+impl BucketStore {
+    fn task(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
+        self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
 
-/// Says that nothing is written any more, so that nobody waits for it.
-struct Closed(Arc<Common>);
-
-impl Drop for Closed {
-    fn drop(&mut self) {
-        self.0.shared.lock().close(std::thread::panicking());
-        self.0.notes.close();
-    }
-}
-
-impl Common {
     /// Lets go of a shard, if it is (still) held by the claim with this sequence.
-    fn forget(&self, shard: u32, sequence: Option<u64>) -> bool {
+    fn let_go(&self, shard: u32, sequence: Option<u64>) -> bool {
         let mut state = self.shared.lock();
-        let held = state.shards.as_ref().and_then(|shards| shards.held(shard));
+        let held = state.shards.as_ref().and_then(|shards| shards.held.get(&shard));
         let Some(held) = held.filter(|held| sequence.is_none_or(|sequence| sequence == held.sequence)) else {
             return false;
         };
-        self.notes.forget(shard, held.sequence);
-        self.told.forget(shard, held.sequence);
+        self.intents.forget(shard, held.sequence);
         state.forget(shard);
         true
     }
 
     /// Lets go of a shard that somebody else has claimed under the epoch `found`, or whose bucket was lost.
     fn fence(&self, shard: u32, sequence: u64, found: Option<u64>) {
-        if !self.forget(shard, Some(sequence)) {
+        if !self.let_go(shard, Some(sequence)) {
             return;
         }
         self.shared.lock().errors += 1;
@@ -318,7 +330,7 @@ impl Common {
                 "the bucket of the ledger was lost: nothing of this shard is known until it is claimed again"
             ),
         }
-        self.fenced.send_if_modified(|fenced| fenced.insert(shard));
+        self.shared.fenced.send_if_modified(|fenced| fenced.insert(shard));
     }
 
     /// Finds out why the server refused a write that expected the claim with this sequence, and whether the shard is still

@@ -1,19 +1,14 @@
-//! What was acknowledged, in short: computed anew for what changed alone.
+//! What was acknowledged, in short.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Mutex, PoisonError};
+use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use pipeline_core::{Digest, Entity, Key, Record, ResourceRow, idempotency_key};
 use sha2::Digest as _;
 
-use super::Acknowledged;
 use super::state::Shared;
-
-/// The digests of all applications, as they were when they were last asked for.
-#[derive(Default)]
-pub(super) struct Digests {
-    held: Mutex<HashMap<Key, Tally>>,
-}
+use super::tables::Bytes;
+use super::{Acknowledged, stored};
 
 /// What was acknowledged of one application.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -22,43 +17,23 @@ pub(super) struct Tally {
     pub(super) digest: u128,
 }
 
-impl Digests {
-    /// Adds up what was acknowledged of each shard. Hashes what changed since the last call; the rest costs one
-    /// exclusive or an application.
-    pub(super) fn add_up(
-        &self,
-        shared: &Shared,
-        place: impl Fn(&Key) -> Option<u32>,
-    ) -> BTreeMap<u32, Acknowledged> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let stale: Vec<Key> = {
-            let mut state = shared.lock();
-            match state.stale.replace(HashSet::new()) {
-                Some(stale) => stale.into_iter().collect(),
-                None => state.tables.records.keys().cloned().collect(),
-            }
-        };
-        for key in stale {
-            // The lock is held for one record at a time.
-            let (record, id) = {
-                let state = shared.lock();
-                (state.tables.record(&key), shared.id_of(&state, &key))
-            };
-            match record.and_then(|record| tally(&record, &id, shared.sink())) {
-                Some(tally) => drop(held.insert(key, tally)),
-                None => drop(held.remove(&key)),
-            }
-        }
-        let mut shards = BTreeMap::<u32, Acknowledged>::new();
-        for (key, tally) in held.iter() {
-            let Some(shard) = place(key) else { continue };
-            let sum = shards.entry(shard).or_default();
-            sum.applications += 1;
-            sum.entities += tally.entities;
-            sum.digest ^= tally.digest;
-        }
-        shards
+/// Adds up what was acknowledged of each shard.
+pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
+    let held: Vec<(u32, Bytes, Arc<str>)> = {
+        let state = shared.lock();
+        let placed = state.tables.records.iter().filter_map(|(key, bytes)| Some((place(key)?, key, bytes)));
+        placed.map(|(shard, key, bytes)| (shard, bytes.clone(), shared.id_of(&state, key))).collect()
+    };
+    let mut shards = BTreeMap::<u32, Acknowledged>::new();
+    for (shard, bytes, id) in held {
+        let Ok(record) = stored::record(&bytes) else { continue };
+        let Some(tally) = tally(&record, &id, shared.sink()) else { continue };
+        let sum = shards.entry(shard).or_default();
+        sum.applications += 1;
+        sum.entities += tally.entities;
+        sum.digest ^= tally.digest;
     }
+    shards
 }
 
 /// `None` when nothing was acknowledged.
@@ -85,5 +60,4 @@ fn of(ledger: &str, sink: &str, uid: &str, entity: Entity, counter: u64, content
 }
 
 #[cfg(test)]
-#[path = "digests_tests.rs"]
 pub(super) mod tests;

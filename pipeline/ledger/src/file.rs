@@ -5,8 +5,8 @@
 //! the file is opened again
 //!
 //! The table `ledger` is the head: format, id, and `covered/<sink>`, the number of the last commit of these tables,
-//! which know of all notes of reports on their way that have lower numbers. Beside it a table of each kind for each
-//! sink, key to sealed packed form. redb checks every page when it opens the file; each packed form has a checksum of
+//! which know of all send intents that have lower numbers. Beside it a table of each kind for each
+//! sink, key to sealed value. redb checks every page when it opens the file; each value has a checksum of
 //! its own on top, over its key too. The bit that says which of two commits is the last is under no checksum: so the
 //! number of the last commit is compared with the one that the file of send intents knows, or memory when the file is opened
 //! again. A file that has gone back is as good as corrupt: what it forgot would be taken for never reported.
@@ -55,7 +55,7 @@ pub(super) struct Loaded {
 }
 
 /// An open ledger file; its owner is the only one who writes it.
-pub(super) struct Store {
+pub(super) struct LedgerFile {
     path: PathBuf,
     sink: String,
     id: String,
@@ -68,15 +68,6 @@ pub(super) struct Store {
     anew: bool,
 }
 
-/// Whether a commit reached a file that holds everything else.
-#[derive(Debug, PartialEq, Eq)]
-pub(super) enum Committed {
-    /// It did.
-    Rows,
-    /// The file holds nothing: everything is to be committed, with [`Store::commit_all`].
-    Nothing,
-}
-
 /// The opener of a real file.
 pub(super) fn opener(path: PathBuf, cache: usize) -> Opener {
     Box::new(move || {
@@ -85,7 +76,7 @@ pub(super) fn opener(path: PathBuf, cache: usize) -> Opener {
     })
 }
 
-impl Store {
+impl LedgerFile {
     /// Opens the file and reads all of it, and the file of send intents beside it.
     pub(super) fn open(path: &Path, sink: &str, opener: Opener) -> Result<(Self, Loaded), LedgerError> {
         let whole = || {
@@ -121,36 +112,22 @@ impl Store {
         Ok((Self { path, sink, id, covered, opener, database: Some(database), anew: false }, loaded))
     }
 
-    /// Where the file is.
-    pub(super) fn path(&self) -> &Path {
-        &self.path
-    }
-
-    /// How long the file is; 0 when that cannot be said.
-    pub(super) fn bytes(&self) -> u64 {
-        std::fs::metadata(&self.path).map_or(0, |file| file.len())
-    }
-
-    /// Commits `rows`, under a number that is higher than that of any commit before and of any note that they know of,
-    /// in one transaction. After a failure the next call opens the file again.
-    pub(super) fn commit(&mut self, rows: &[Row], covered: u64) -> Result<Committed, Failure> {
+    /// Commits `rows`, under a number that is higher than that of any commit before and of any intent that they know of,
+    /// in one transaction. After a failure the next call opens the file again. One that is found empty then gets `all`,
+    /// and its id in the same transaction: one that has an id holds everything that was counted under it.
+    pub(super) fn commit(
+        &mut self,
+        rows: &[Row],
+        covered: u64,
+        all: impl FnOnce() -> Vec<Row>,
+    ) -> Result<(), Failure> {
         let database = self.opened()?;
         if self.anew {
-            self.database = Some(database);
-            return Ok(Committed::Nothing);
+            self.write(database, &all(), covered)?;
+            self.anew = false;
+            return Ok(());
         }
-        self.write(database, rows, covered)?;
-        Ok(Committed::Rows)
-    }
-
-    /// As [`Store::commit`]; what else the file holds of this sink goes. A file that is empty gets its id in the same
-    /// transaction: one that has an id holds everything that was counted under it.
-    pub(super) fn commit_all(&mut self, all: &[Row], covered: u64) -> Result<(), Failure> {
-        let database = self.opened()?;
-        self.anew = true;
-        self.write(database, all, covered)?;
-        self.anew = false;
-        Ok(())
+        self.write(database, rows, covered)
     }
 
     fn write(&mut self, database: Database, rows: &[Row], covered: u64) -> Result<(), Failure> {
@@ -242,7 +219,7 @@ fn load(database: &Database, sink: &str) -> Result<Option<Tables>, redb::Error> 
         for entry in rows.iter()? {
             let (key, sealed) = entry?;
             match whole(table, key.value(), sealed.value()) {
-                Some((key, packed)) => drop(tables.of_mut(table).insert(key, packed)),
+                Some((key, bytes)) => drop(tables.of_mut(table).insert(key, bytes)),
                 None if table == Table::Records => return Ok(None),
                 None => damaged.push((table, key.value().to_owned())),
             }
@@ -303,15 +280,15 @@ fn write(
         let mut records = transaction.open_table(definition(records))?;
         let mut journal = transaction.open_table(definition(journal))?;
         let mut parked = transaction.open_table(definition(parked))?;
-        for ((table, key), packed) in rows {
+        for ((table, key), bytes) in rows {
             let rows = match table {
                 Table::Records => &mut records,
                 Table::Journal => &mut journal,
                 Table::Parked => &mut parked,
             };
             let key = key.as_str();
-            match packed {
-                Some(packed) => drop(rows.insert(key, stored::seal(key, packed).as_slice())?),
+            match bytes {
+                Some(bytes) => drop(rows.insert(key, stored::seal(key, bytes).as_slice())?),
                 None => drop(rows.remove(key)?),
             }
         }
@@ -322,5 +299,4 @@ fn write(
 }
 
 #[cfg(test)]
-#[path = "file_tests.rs"]
 mod tests;

@@ -39,8 +39,6 @@ pub(super) struct Left {
     pub(super) intents: Vec<Intent>,
     /// The last commit that is known to be durable; 0 when that is not said.
     pub(super) covered: u64,
-    /// The file can be written on as it is.
-    pub(super) whole: bool,
 }
 
 /// The file.
@@ -97,19 +95,19 @@ impl Left {
                 "the file of send intents is damaged: a report that was on its way may not be reported again"
             );
         }
-        Self { intents: found.intents, covered: found.covered, whole: found.whole }
+        Self { intents: found.intents, covered: found.covered }
     }
 }
 
 impl IntentFile {
-    /// Goes on with what is left. A file that is not whole is written anew.
+    /// Goes on with what is left.
     pub(super) fn open(path: PathBuf, owner: Owner, left: Left) -> Self {
-        let Left { intents, covered, whole } = left;
+        let Left { intents, covered } = left;
         let needed = intents.into_iter().collect();
         let (compact, open) = (COMPACT, None);
         let mut state =
             State { path, owner, needed, covered, open, compact, failed: None, errors: 0, closed: false };
-        let result = if whole { state.append(&[]) } else { state.anew() };
+        let result = state.anew();
         state.judge(result);
         Self { state: Mutex::new(state) }
     }
@@ -198,14 +196,7 @@ impl State {
 
     /// Appends to the file that is there.
     fn append(&mut self, bytes: &[u8]) -> std::io::Result<()> {
-        let (file, length) = match &mut self.open {
-            Some(open) => open,
-            None => {
-                let file = OpenOptions::new().write(true).open(&self.path)?;
-                let length = file.metadata()?.len();
-                self.open.insert((file, length))
-            }
-        };
+        let Some((file, length)) = &mut self.open else { return Ok(()) };
         file.write_all_at(bytes, *length)?;
         *length += bytes.len() as u64;
         Ok(())

@@ -3,7 +3,7 @@
 use pipeline_core::{Key, Parked, Pending};
 
 use super::state::JOURNAL;
-use super::tables::{Table, weight};
+use super::tables::{Bytes, Table, weight};
 use super::{Ledger, stored};
 
 impl Ledger {
@@ -18,11 +18,11 @@ impl Ledger {
             // Whoever holds it keeps what is to be kept.
             return true;
         }
-        let pending = pending.and_then(|pending| state.ended.without(key, pending));
-        let packed = pending.map(|pending| stored::encode(&pending));
-        if let Some(packed) = &packed {
+        let pending = pending.and_then(|pending| state.unreported(key, pending));
+        let bytes = pending.map(|pending| Bytes::from(stored::encode(&pending)));
+        if let Some(bytes) = &bytes {
             let held = state.tables.journal.get(key).map_or(0, |held| weight(key, held));
-            if state.journal_bytes - held + weight(key, packed) > JOURNAL {
+            if state.journal_bytes - held + weight(key, bytes) > JOURNAL {
                 state.journal_refused += 1;
                 if state.journal_refused == 1 {
                     tracing::warn!(
@@ -34,7 +34,7 @@ impl Ledger {
                 return false;
             }
         }
-        if state.put(Table::Journal, key, packed) {
+        if state.put(Table::Journal, key, bytes) {
             shared.changed(state, [(Table::Journal, key.clone())]);
         }
         true
@@ -43,15 +43,15 @@ impl Ledger {
     /// What is journaled, in order of keys: at the start, what the former process could not report.
     #[must_use]
     pub fn journaled(&self) -> Vec<(Key, Pending)> {
-        self.unpacked(Table::Journal, |bytes| stored::decode(bytes).ok())
+        self.decoded(Table::Journal, |bytes| stored::decode(bytes).ok())
     }
 
     /// Keeps how `key` was parked; `None` removes it. In the file with the next group.
     pub fn park(&self, key: &Key, parked: Option<Parked>) {
-        let packed = parked.map(|parked| stored::encode(&parked));
+        let bytes = parked.map(|parked| stored::encode(&parked).into());
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        if state.put(Table::Parked, key, packed) {
+        if state.put(Table::Parked, key, bytes) {
             shared.changed(state, [(Table::Parked, key.clone())]);
         }
     }
@@ -59,6 +59,6 @@ impl Ledger {
     /// What is parked, in order of keys: at the start, what the former process parked.
     #[must_use]
     pub fn parked(&self) -> Vec<(Key, Parked)> {
-        self.unpacked(Table::Parked, |bytes| stored::decode(bytes).ok())
+        self.decoded(Table::Parked, |bytes| stored::decode(bytes).ok())
     }
 }

@@ -94,10 +94,10 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     let first = report(1, UID, Entity::Application, 1);
     runtime.block_on(ledger.sending(&key(1), &first, None));
     runtime.block_on(ledger.flush()).unwrap();
-    let noted = || ledger.inner.shared.lock().noted;
-    let before = noted();
+    let numbered = || ledger.inner.shared.lock().numbered;
+    let before = numbered();
     runtime.block_on(ledger.sending(&key(1), &first, None));
-    assert_eq!(noted(), before);
+    assert_eq!(numbered(), before);
     assert_eq!(ledger.status().waiting, 0);
     assert!(killed(&path).1.get(&key(1)).unwrap().unsure);
 }

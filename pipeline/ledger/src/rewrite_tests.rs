@@ -3,7 +3,7 @@
 use std::fs;
 use std::io::ErrorKind;
 
-use super::file::{Committed, Store, opener};
+use super::file::{LedgerFile, opener};
 use super::hostile_tests::{Fault, Faults, fast_folder, opener_with};
 use super::tables::Row;
 use super::tests::{counted, key};
@@ -17,12 +17,12 @@ fn rows(counter: u64) -> Vec<Row> {
 }
 
 /// A store whose file is gone, after a commit that failed; its id.
-fn lost(path: &Path, faults: &Arc<Faults>) -> (Store, String) {
+fn lost(path: &Path, faults: &Arc<Faults>) -> (LedgerFile, String) {
     faults.lift();
-    let (mut store, loaded) = Store::open(path, "platform", opener_with(path, faults)).unwrap();
-    store.commit(&rows(1), 1).unwrap();
+    let (mut store, loaded) = LedgerFile::open(path, "platform", opener_with(path, faults)).unwrap();
+    store.commit(&rows(1), 1, Vec::new).unwrap();
     faults.set(Fault { kind: ErrorKind::StorageFull, call: 0, lasting: true, reads: false });
-    store.commit(&rows(2)[..1], 2).unwrap_err();
+    store.commit(&rows(2)[..1], 2, Vec::new).unwrap_err();
     fs::remove_file(path).unwrap();
     faults.lift();
     (store, loaded.id)
@@ -33,7 +33,7 @@ fn after_a_kill(path: &Path, sink: &str) -> (String, usize) {
     let folder = fast_folder();
     let copy = folder.path().join("ledger.redb");
     fs::copy(path, &copy).unwrap();
-    let (_store, loaded) = Store::open(&copy, sink, opener(copy.clone(), 1 << 20)).unwrap();
+    let (_store, loaded) = LedgerFile::open(&copy, sink, opener(copy.clone(), 1 << 20)).unwrap();
     (loaded.id, loaded.tables.records.len())
 }
 
@@ -58,14 +58,14 @@ fn a_file_that_is_written_anew_holds_everything_or_has_another_id() {
             };
             let mut tries = 0;
             loop {
-                let done = match store.commit(&rows(2)[..1], 2) {
-                    Ok(Committed::Rows) => panic!("{what}: a part was taken for all"),
-                    Ok(Committed::Nothing) => {
-                        judge("before all is written");
-                        store.commit_all(&rows(2), 2).is_ok()
-                    }
-                    Err(_) => false,
+                let mut asked = false;
+                let all = || {
+                    judge("before all is written");
+                    asked = true;
+                    rows(2)
                 };
+                let done = store.commit(&rows(2)[..1], 2, all).is_ok();
+                assert!(asked || !done, "{what}: a part was taken for all");
                 if judge("after a try") && done {
                     break;
                 }
@@ -79,7 +79,7 @@ fn a_file_that_is_written_anew_holds_everything_or_has_another_id() {
             }
             let met = faults.met();
             faults.lift();
-            assert_eq!(store.commit(&rows(3)[..1], 3).unwrap(), Committed::Rows, "{what}");
+            store.commit(&rows(3)[..1], 3, || panic!("{what}: all is there")).unwrap();
             assert!(judge("after the next commit"));
             if !met {
                 break;
@@ -95,8 +95,7 @@ fn what_another_sink_had_in_a_lost_file_is_gone_with_its_id() {
     let path = folder.path().join("ledger.redb");
     let faults = Faults::new(Fault { kind: ErrorKind::Other, call: u64::MAX, lasting: false, reads: false });
     let (mut store, id) = lost(&path, &faults);
-    assert_eq!(store.commit(&rows(2)[..1], 2).unwrap(), Committed::Nothing);
-    store.commit_all(&rows(2), 2).unwrap();
+    store.commit(&[], 2, || rows(2)).unwrap();
     assert_eq!(after_a_kill(&path, "platform"), (id.clone(), ALL));
     let (other, records) = after_a_kill(&path, "file");
     assert!(other != id && other.len() == 32, "its counters begin anew: {other}");
@@ -108,54 +107,26 @@ fn a_file_that_went_back_while_a_process_has_it_is_written_anew() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let never = Fault { kind: ErrorKind::Other, call: u64::MAX, lasting: false, reads: false };
-    for (back, expected) in [(true, Committed::Nothing), (false, Committed::Rows)] {
+    for back in [true, false] {
         let _ = fs::remove_file(&path);
         let faults = Faults::new(never);
-        let (mut store, loaded) = Store::open(&path, "platform", opener_with(&path, &faults)).unwrap();
-        store.commit(&rows(1), 1).unwrap();
+        let (mut store, loaded) = LedgerFile::open(&path, "platform", opener_with(&path, &faults)).unwrap();
+        store.commit(&rows(1), 1, Vec::new).unwrap();
         let before = fs::read(&path).unwrap();
-        store.commit(&rows(2), 2).unwrap();
+        store.commit(&rows(2), 2, Vec::new).unwrap();
         let last = fs::read(&path).unwrap();
         faults.set(Fault { call: 0, lasting: true, ..never });
-        store.commit(&rows(3)[..1], 3).unwrap_err();
+        store.commit(&rows(3)[..1], 3, Vec::new).unwrap_err();
         faults.lift();
         fs::write(&path, if back { before } else { last }).unwrap();
-        assert_eq!(store.commit(&rows(3)[..1], 4).unwrap(), expected);
-        if back {
+        let mut asked = false;
+        let all = || {
+            asked = true;
             assert_eq!(after_a_kill(&path, "platform").1, 0, "it was set aside");
-            store.commit_all(&rows(3), 4).unwrap();
-        }
+            rows(3)
+        };
+        store.commit(&rows(3)[..1], 4, all).unwrap();
+        assert_eq!(asked, back);
         assert_eq!(after_a_kill(&path, "platform"), (loaded.id, ALL));
     }
-}
-
-#[tokio::test]
-async fn a_ledger_whose_file_is_lost_twice_is_written_anew_with_all_it_knows() {
-    let folder = fast_folder();
-    let path = folder.path().join("ledger.redb");
-    let full = Fault { kind: ErrorKind::StorageFull, call: 0, lasting: true, reads: false };
-    let faults = Faults::new(full);
-    faults.lift();
-    let slow = LedgerOptions { retry: std::time::Duration::from_secs(600), ..super::tests::slow() };
-    let ledger = Ledger::open_with(&path, slow, opener_with(&path, &faults)).unwrap();
-    (0..ALL).for_each(|n| ledger.update(&key(n), |_| Some(counted(1))));
-    ledger.flush().await.unwrap();
-    for round in 0..2 {
-        faults.set(full);
-        ledger.update(&key(round), |_| Some(counted(2)));
-        ledger.flush().await.unwrap_err();
-        fs::remove_file(&path).unwrap();
-        // It is opened, and full again before all is written.
-        faults.set(Fault { call: 12, ..full });
-        ledger.flush().await.unwrap_err();
-        let (found, records) = after_a_kill(&path, "platform");
-        assert_eq!(found == ledger.id(), records == ALL, "{records} records");
-        faults.lift();
-        ledger.flush().await.unwrap();
-        assert_eq!(after_a_kill(&path, "platform"), (ledger.id().to_owned(), ALL));
-    }
-    let known = [0, 1, 2].map(|n| ledger.get(&key(n)).unwrap().counter);
-    drop(ledger);
-    let ledger = super::tests::open(&path);
-    assert_eq!((known, ledger.get(&key(0))), ([2, 2, 1], Some(counted(2))));
 }

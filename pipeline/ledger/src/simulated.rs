@@ -1,4 +1,4 @@
-//! The ledger without threads, files or clock, for simulations: the same records, packed forms, notes and recovery.
+//! The ledger without threads, files or clock, for simulations: the same records, group commits, intents and recovery.
 //!
 //! ```text
 //! let disk = Disk::new(7);                  // what survives a crash; the number chooses the ledger's id
@@ -15,15 +15,27 @@
 //! [`Disk::full`] stands, commits fail and notes are not written. [`Ledger::flush`] commits and is ready at the first
 //! poll; [`Ledger::close`] does nothing.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "of simulations alone, where a panic is a finding"
+)]
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
+use futures::FutureExt as _;
+use futures::future::{BoxFuture, ready};
 use pipeline_core::Key;
 
+use super::error::Failure;
+use super::group_commit::{Group, GroupCommit};
 use super::intent_log::Owner;
 use super::intents::{Intent, Intents};
 use super::state::{Shared, State};
-use super::tables::{Table, Tables};
+use super::store::{Store, Unwritten};
+use super::tables::{Slot, Table, Tables};
 use super::{Ledger, Origin, stored};
 
 const SINK: &str = "simulated";
@@ -38,7 +50,8 @@ struct Held {
     owner: Owner,
     tables: BTreeMap<(Table, String), Vec<u8>>,
     covered: u64,
-    flight: Vec<u8>,
+    /// A log of intents.
+    intents: Vec<u8>,
     now: u32,
     full: bool,
     /// Bytes that a record may have, as in a bucket of the bus.
@@ -49,12 +62,12 @@ impl Disk {
     /// An empty disk; `number` chooses the ledger's id.
     pub fn new(number: u64) -> Self {
         let owner = Owner { id: format!("{number:032x}"), sink: SINK.to_owned() };
-        let flight = owner.head(0);
+        let intents = owner.head(0);
         let held = Held {
             owner,
             tables: BTreeMap::new(),
             covered: 0,
-            flight,
+            intents,
             now: 0,
             full: false,
             room: usize::MAX,
@@ -75,7 +88,7 @@ impl Disk {
     /// Takes away what only the flight file holds.
     pub fn power_loss(&self) {
         let mut held = self.lock();
-        held.flight = held.owner.head(0);
+        held.intents = held.owner.head(0);
     }
 
     /// Whether commits and notes fail from now on.
@@ -99,17 +112,52 @@ impl Disk {
         self.lock().now
     }
 
-    pub(super) fn write(&self, note: &Intent) {
-        let mut held = self.lock();
-        if !held.full {
-            let mut bytes = std::mem::take(&mut held.flight);
-            held.owner.write(note, &mut bytes);
-            held.flight = bytes;
-        }
-    }
-
     fn lock(&self) -> MutexGuard<'_, Held> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Store for Disk {
+    fn storage(&self) -> &'static str {
+        "file"
+    }
+
+    fn commit<'a>(&'a self, group: &'a Group) -> BoxFuture<'a, Result<(), Unwritten>> {
+        let mut held = self.lock();
+        if held.full {
+            let slots: Vec<Slot> = group.rows.iter().map(|(slot, _)| slot.clone()).collect();
+            return ready(Err(Unwritten { slots, failure: Failure::Stopped, pauses: true })).boxed();
+        }
+        for ((table, key), bytes) in &group.rows {
+            let name = (*table, key.as_str().to_owned());
+            match bytes {
+                Some(bytes) if *table == Table::Records && bytes.len() > held.room => {
+                    let cut = stored::encode(&stored::record(bytes).unwrap().without_resources());
+                    held.tables.insert(name, stored::seal(key.as_str(), &cut));
+                }
+                Some(bytes) => drop(held.tables.insert(name, stored::seal(key.as_str(), bytes))),
+                None => drop(held.tables.remove(&name)),
+            }
+        }
+        held.covered = group.number;
+        let mut intents: Intents = held.owner.read(&held.intents).intents.into_iter().collect();
+        intents.cover(held.covered);
+        held.intents = held.owner.log(held.covered, &intents);
+        ready(Ok(())).boxed()
+    }
+
+    fn intend(&self, intent: Intent) -> BoxFuture<'_, bool> {
+        let mut held = self.lock();
+        if !held.full {
+            let mut bytes = std::mem::take(&mut held.intents);
+            held.owner.write(&intent, &mut bytes);
+            held.intents = bytes;
+        }
+        ready(true).boxed()
+    }
+
+    fn now(&self) -> u32 {
+        Self::now(self)
     }
 }
 
@@ -119,55 +167,29 @@ impl Ledger {
         let held = disk.lock();
         let mut tables = Tables::default();
         for ((table, key), sealed) in &held.tables {
-            let packed = stored::unseal_row(*table, key, sealed).unwrap();
-            tables.of_mut(*table).insert(Key::parse(key).unwrap(), packed.into());
+            let bytes = stored::unseal_row(*table, key, sealed).unwrap();
+            tables.of_mut(*table).insert(Key::parse(key).unwrap(), bytes.into());
         }
-        let found = held.owner.read(&held.flight);
-        assert!(found.whole && !found.foreign, "a simulated flight file is never torn");
-        let state = State::new(tables, held.covered, &found.intents);
+        let found = held.owner.read(&held.intents);
+        assert!(found.whole && !found.foreign, "a simulated log of intents is never torn");
+        let mut state = State::default();
+        state.begin(tables, held.covered, &found.intents);
         let origin = if held.tables.is_empty() { Origin::New } else { Origin::Existing };
-        let shared = Shared::new(held.owner.id.clone(), SINK.to_owned(), state, Some(usize::MAX));
+        let shared = Arc::new(Shared::new(held.owner.id.clone(), SINK.to_owned(), state, Some(usize::MAX)));
         drop(held);
-        let mut ledger = Self::over(Arc::new(shared), origin);
-        Arc::get_mut(&mut ledger.inner).unwrap().disk = Some(disk.clone());
+        let store = Arc::new(disk.clone());
+        let work = GroupCommit::new(shared.clone(), store.clone(), Duration::ZERO, Duration::ZERO);
+        let mut ledger = Self::over(shared, origin, store, None);
+        Arc::get_mut(&mut ledger.inner).unwrap().by_hand = Some(Mutex::new(work));
         ledger
     }
 
     /// One group commit of everything that changed; whether it succeeded. A failed one loses nothing in memory.
     pub fn commit_simulated(&self) -> bool {
-        let disk = self.inner.disk.as_ref().expect("a simulated ledger has a disk");
-        let mut held = disk.lock();
-        let mut state = self.inner.shared.lock();
-        if held.full {
-            state.errors += 1;
-            return false;
-        }
-        let dirty = std::mem::take(&mut state.dirty);
-        for (table, key) in dirty {
-            let name = (table, key.as_str().to_owned());
-            match state.tables.of(table).get(&key) {
-                Some(packed) if table == Table::Records && packed.len() > held.room => {
-                    let cut = stored::encode(&stored::record(packed).unwrap().without_resources());
-                    held.tables.insert(name, stored::seal(key.as_str(), &cut));
-                }
-                Some(packed) => drop(held.tables.insert(name, stored::seal(key.as_str(), packed))),
-                None => drop(held.tables.remove(&name)),
-            }
-        }
-        state.dirty_since = None;
-        (state.committed, held.covered) = (state.changed, state.noted);
-        state.commits += 1;
-        // As the flight file: what is covered is forgotten.
-        let mut notes = Intents::default();
-        held.owner.read(&held.flight).intents.into_iter().for_each(|note| notes.add(note));
-        notes.cover(held.covered);
-        let mut flight = held.owner.head(held.covered);
-        notes.in_order().into_iter().for_each(|note| held.owner.write(note, &mut flight));
-        held.flight = flight;
-        true
+        let work = self.inner.by_hand.as_ref().expect("a simulated ledger has a disk");
+        work.lock().unwrap().once().now_or_never().expect("it waits for nothing")
     }
 }
 
 #[cfg(test)]
-#[path = "simulated_tests.rs"]
 mod tests;

@@ -1,18 +1,18 @@
 //! What is in memory: the tables, and what of them waits for the file.
 
-use std::collections::HashSet;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::collections::{BTreeSet, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use pipeline_core::{Key, Record, Sent, Timestamp};
-use tokio::sync::{Notify, oneshot};
+use pipeline_core::{Digest, Key, Record, Sent, Timestamp, Uid};
+use tokio::sync::{Notify, oneshot, watch};
 
 use super::bucket::Shards;
-use super::ended::Ended;
 use super::error::LedgerError;
 use super::intents::Intent;
+use super::recent::RecentlyReported;
 use super::stored;
-use super::tables::{Row, Slot, Table, Tables, slots, weight};
+use super::tables::{Bytes, Row, Slot, Table, Tables, slots, weight};
 
 /// All that is journaled may take this many bytes.
 pub(super) const JOURNAL: usize = 16 << 20;
@@ -29,9 +29,9 @@ pub(super) struct Shared {
     pub(super) durable: bool,
     pub(super) group_size: usize,
     pub(super) state: Mutex<State>,
-    pub(super) wake: Condvar,
-    /// As `wake`, for a writer that is a task.
-    pub(super) wake_task: Notify,
+    pub(super) wake: Notify,
+    /// As [`Ledger::fenced`](super::Ledger::fenced) says.
+    pub(super) fenced: watch::Sender<BTreeSet<u32>>,
 }
 
 /// Guarded by one lock, which is held for one record at a time.
@@ -40,8 +40,7 @@ pub(super) struct State {
     pub(super) tables: Tables,
     /// The shards that a ledger in a bucket holds; of others it remembers nothing. `None` elsewhere: all are held.
     pub(super) shards: Option<Shards>,
-    /// What is not journaled any more, whoever asks for it.
-    pub(super) ended: Ended,
+    pub(super) recent: RecentlyReported,
     /// Of the records.
     pub(super) bytes: usize,
     pub(super) journal_bytes: usize,
@@ -59,11 +58,9 @@ pub(super) struct State {
     /// Changes made, and changes made when the last commit began that succeeded.
     pub(super) changed: u64,
     pub(super) committed: u64,
-    /// Number of the last note of a report that is on its way, or of the last commit that began: a commit covers all
-    /// notes made before it began.
-    pub(super) noted: u64,
-    /// Applications whose digest is out of date; `None` until a digest is asked for.
-    pub(super) stale: Option<HashSet<Key>>,
+    /// Number of the last send intent, or of the last commit that began: a commit covers all intents made before it
+    /// began.
+    pub(super) numbered: u64,
     pub(super) waiters: Vec<(u64, Waiter)>,
     pub(super) closing: bool,
     pub(super) closed: bool,
@@ -71,7 +68,6 @@ pub(super) struct State {
     pub(super) errors: u64,
     pub(super) failing: bool,
     pub(super) last_commit: Option<Instant>,
-    pub(super) file_bytes: u64,
 }
 
 impl Shared {
@@ -84,8 +80,8 @@ impl Shared {
             durable: group_size.is_some(),
             group_size: group_size.unwrap_or_default().max(1),
             state: Mutex::new(state),
-            wake: Condvar::new(),
-            wake_task: Notify::new(),
+            wake: Notify::new(),
+            fenced: watch::Sender::default(),
         }
     }
 
@@ -102,12 +98,7 @@ impl Shared {
 
     pub(super) fn stop(&self) {
         self.lock().closing = true;
-        self.wake();
-    }
-
-    pub(super) fn wake(&self) {
         self.wake.notify_one();
-        self.wake_task.notify_one();
     }
 
     /// The id under which what is acknowledged of `key` is counted; empty where its shard is not held.
@@ -130,34 +121,40 @@ impl Shared {
         let full = before < self.group_size && after >= self.group_size;
         drop(state);
         if (before == 0 && after > 0) || full {
-            self.wake();
+            self.wake.notify_one();
         }
     }
 }
 
 impl State {
-    /// With what a file held, moved by the notes of reports that were on their way; those records are to be written.
-    pub(super) fn new(tables: Tables, covered: u64, notes: &[Intent]) -> Self {
-        let mut state = Self { tables, noted: covered, ..Self::default() };
-        for (key, packed) in &state.tables.records {
-            state.bytes += weight(key, packed);
-            state.unsure += stored::record(packed).map_or(0, |record| unsure(&record));
-        }
-        for (key, packed) in &state.tables.journal {
-            state.journal_bytes += weight(key, packed);
-        }
-        for note in notes.iter().filter(|note| note.number > covered) {
-            state.resume(note).into_iter().for_each(|slot| state.mark(slot));
-        }
-        state
+    /// As [`State::take_in`], of a ledger that nobody has yet.
+    pub(super) fn begin(&mut self, tables: Tables, covered: u64, intents: &[Intent]) {
+        self.take_in(tables, covered, intents).into_iter().for_each(|slot| self.mark(slot));
     }
 
-    /// Takes in what a former process noted; returns what moved.
-    pub(super) fn resume(&mut self, note: &Intent) -> Vec<Slot> {
-        let Intent { number, key, sent } = note;
-        self.noted = self.noted.max(*number);
-        let struck = self.told(key, &sent.uid, sent.told());
+    /// Takes in what a store holds, moved by the intents of reports that were on their way; returns what is to be written.
+    pub(super) fn take_in(&mut self, tables: Tables, covered: u64, intents: &[Intent]) -> Vec<Slot> {
+        self.numbered = self.numbered.max(covered);
+        for (key, bytes) in tables.records {
+            self.change(&key, |_| stored::record(&bytes).ok());
+        }
+        for (key, bytes) in tables.journal {
+            self.put(Table::Journal, &key, Some(bytes));
+        }
+        for (key, bytes) in tables.parked {
+            self.put(Table::Parked, &key, Some(bytes));
+        }
+        let uncovered = intents.iter().filter(|intent| intent.number > covered);
+        uncovered.flat_map(|intent| self.resume(intent)).collect()
+    }
+
+    /// Takes in what a former process wrote down; returns what moved.
+    fn resume(&mut self, intent: &Intent) -> Vec<Slot> {
+        let Intent { number, key, sent } = intent;
+        self.numbered = self.numbered.max(*number);
+        sent.told().for_each(|end| self.add_reported(key, &sent.uid, end));
         let moved = self.change(key, |record| Record::resume(record, sent));
+        let struck = self.strike(key);
         slots(key, moved, struck).collect()
     }
 
@@ -167,51 +164,61 @@ impl State {
         self.dirty_since.get_or_insert_with(Instant::now);
     }
 
-    /// Moves one record; returns whether that changed anything.
+    /// Moves one record; returns whether that changed anything. What it says no more of operations was reported recently.
     pub(super) fn change(
         &mut self,
         key: &Key,
         change: impl FnOnce(Option<Record>) -> Option<Record>,
     ) -> bool {
         let before = self.tables.record(key);
+        self.change_from(key, before, change)
+    }
+
+    fn change_from(
+        &mut self,
+        key: &Key,
+        before: Option<Record>,
+        change: impl FnOnce(Option<Record>) -> Option<Record>,
+    ) -> bool {
         let was = before.as_ref().map_or(0, unsure);
+        let last = before.as_ref().and_then(last_fact);
         let after = change(before);
         let is = after.as_ref().map_or(0, unsure);
-        let moved = self.put(Table::Records, key, after.as_ref().map(stored::encode));
+        let moved = self.put(Table::Records, key, after.as_ref().map(|record| stored::encode(record).into()));
         if moved {
-            self.unsure = self.unsure + is - was;
-            if let Some(stale) = &mut self.stale {
-                stale.insert(key.clone());
+            // Where the incarnation is over as well, its end says it all.
+            if let Some((uid, operation)) = last
+                .filter(|last| after.is_some() && after.as_ref().and_then(last_fact).as_ref() != Some(last))
+            {
+                self.add_reported(key, &uid, operation);
             }
+            self.unsure = self.unsure + is - was;
         }
         moved
     }
 
-    /// Intents a report that is about to be sent. Returns what must be written down before it goes: nothing, where
-    /// nothing is to be remembered, or where the file holds the same already.
-    pub(super) fn note(&mut self, key: &Key, sent: Sent) -> (bool, Option<Intent>) {
-        if !self.holds(key) {
-            return (false, None);
-        }
+    /// Moves the record, which is `before`, to a report that is about to be sent; returns whether it moved, and what must be written down
+    /// before the report goes: nothing, where the store holds the same already.
+    pub(super) fn intend(&mut self, key: &Key, before: Option<Record>, sent: Sent) -> (bool, Option<Intent>) {
         let slot = (Table::Records, key.clone());
-        let moved = self.change(key, |record| Record::resume(record, &sent));
+        let moved = self.change_from(key, before, |record| Record::resume(record, &sent));
         if !moved && self.committing == 0 && !self.dirty.contains(&slot) {
             return (false, None);
         }
-        self.noted += 1;
-        (moved, Some(Intent { number: self.noted, key: key.clone(), sent }))
+        self.numbered += 1;
+        (moved, Some(Intent { number: self.numbered, key: key.clone(), sent }))
     }
 
-    /// Puts or removes a packed form; returns whether that changed anything.
-    pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Vec<u8>>) -> bool {
+    /// Puts or removes a value; returns whether that changed anything.
+    pub(super) fn put(&mut self, table: Table, key: &Key, after: Option<Bytes>) -> bool {
         if self.tables.of(table).get(key).map(|held| &**held) == after.as_deref() || !self.holds(key) {
             return false;
         }
         let gained = after.as_ref().map_or(0, |after| weight(key, after));
-        let packed = self.tables.of_mut(table);
+        let bytes = self.tables.of_mut(table);
         let before = match after {
-            Some(after) => packed.insert(key.clone(), after.into()),
-            None => packed.remove(key),
+            Some(after) => bytes.insert(key.clone(), after),
+            None => bytes.remove(key),
         };
         let lost = before.map_or(0, |before| weight(key, &before));
         match table {
@@ -225,10 +232,15 @@ impl State {
     /// What these slots hold at this moment: `None` is nothing.
     pub(super) fn image(&self, slots: impl Iterator<Item = Slot>) -> Vec<Row> {
         let row = |slot: Slot| {
-            let packed = self.tables.of(slot.0).get(&slot.1).cloned();
-            (slot, packed)
+            let bytes = self.tables.of(slot.0).get(&slot.1).cloned();
+            (slot, bytes)
         };
         slots.map(row).collect()
+    }
+
+    /// The shard of a key; 0 where everything is held.
+    pub(super) fn shard(&self, key: &Key) -> u32 {
+        self.shards.as_ref().map_or(0, |shards| shards.place(key))
     }
 
     /// Whether anything may be remembered of `key`.
@@ -239,6 +251,11 @@ impl State {
     pub(super) fn waiting(&self) -> usize {
         self.dirty.len() + self.committing
     }
+}
+
+/// The operation whose end was reported last.
+fn last_fact(record: &Record) -> Option<(Uid, Digest)> {
+    (!record.fact.is_none()).then(|| (record.uid.clone(), record.fact))
 }
 
 pub(super) fn unsure(record: &Record) -> usize {

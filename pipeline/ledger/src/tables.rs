@@ -1,4 +1,4 @@
-//! What the file holds beside its head: three tables of packed forms by application.
+//! What the file holds beside its head: three tables of values by application.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,18 +7,18 @@ use pipeline_core::{Key, Record};
 
 use super::stored;
 
-/// One of the tables.
+/// One of the tables, in the order in which they are written where one row is written after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Table {
-    /// Records.
-    Records,
     /// What must outlive the process.
     Journal,
     /// What was refused for good.
     Parked,
+    /// Records.
+    Records,
 }
 
-/// Where one packed form stands.
+/// Where one value stands.
 pub(super) type Slot = (Table, Key);
 
 /// One value as it is stored, without its seal.
@@ -27,15 +27,15 @@ pub(super) type Bytes = Arc<[u8]>;
 /// A slot and what it is to hold; `None` is nothing.
 pub(super) type Row = (Slot, Option<Bytes>);
 
-/// Packed forms by application.
-pub(super) type Packed = HashMap<Key, Bytes>;
+/// Values by application.
+pub(super) type Values = HashMap<Key, Bytes>;
 
 /// All tables of one sink.
 #[derive(Debug, Default)]
 pub(super) struct Tables {
-    pub(super) records: Packed,
-    pub(super) journal: Packed,
-    pub(super) parked: Packed,
+    pub(super) records: Values,
+    pub(super) journal: Values,
+    pub(super) parked: Values,
 }
 
 impl Table {
@@ -53,7 +53,7 @@ impl Table {
 }
 
 impl Tables {
-    pub(super) fn of(&self, table: Table) -> &Packed {
+    pub(super) fn of(&self, table: Table) -> &Values {
         match table {
             Table::Records => &self.records,
             Table::Journal => &self.journal,
@@ -61,7 +61,7 @@ impl Tables {
         }
     }
 
-    pub(super) fn of_mut(&mut self, table: Table) -> &mut Packed {
+    pub(super) fn of_mut(&mut self, table: Table) -> &mut Values {
         match table {
             Table::Records => &mut self.records,
             Table::Journal => &mut self.journal,
@@ -79,9 +79,9 @@ impl Tables {
     }
 }
 
-/// Bytes that one packed form takes in memory.
-pub(super) fn weight(key: &Key, packed: &[u8]) -> usize {
-    size_of::<(Key, Bytes)>() + key.as_str().len() + packed.len()
+/// Bytes that one value takes in memory.
+pub(super) fn weight(key: &Key, bytes: &[u8]) -> usize {
+    size_of::<(Key, Bytes)>() + key.as_str().len() + bytes.len()
 }
 
 /// What of `key` moved.

@@ -1,12 +1,12 @@
 //! The ledger as its users see it: at once in memory, soon in the file, and there after a crash.
 
 use std::collections::{BTreeMap, HashSet};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{Digest, Version};
 use proptest::prelude::*;
 
+use super::hostile_tests::{Fault, Faults, opener_with};
 use super::stored::tests::a_record;
 use super::tables::weight;
 use super::*;
@@ -135,66 +135,25 @@ async fn a_closed_ledger_lets_go_of_the_file() {
     );
 }
 
-/// A file that refuses to be written while `full` stands.
-#[derive(Debug)]
-struct Disk {
-    file: redb::backends::FileBackend,
-    full: Arc<AtomicBool>,
+/// A ledger on a disk that is full whenever `FULL` is set.
+fn on_a_disk(path: &Path, options: LedgerOptions) -> (Ledger, Arc<Faults>) {
+    let faults = Faults::new(FULL);
+    faults.lift();
+    (Ledger::open_with(path, options, opener_with(path, &faults)).unwrap(), faults)
 }
 
-impl Disk {
-    fn check(&self) -> std::io::Result<()> {
-        if self.full.load(Ordering::SeqCst) { Err(std::io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-    }
-}
-
-impl redb::StorageBackend for Disk {
-    fn len(&self) -> std::io::Result<u64> {
-        self.file.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> std::io::Result<()> {
-        self.file.read(offset, out)
-    }
-
-    fn set_len(&self, len: u64) -> std::io::Result<()> {
-        self.check()?;
-        self.file.set_len(len)
-    }
-
-    fn sync_data(&self) -> std::io::Result<()> {
-        self.check()?;
-        self.file.sync_data()
-    }
-
-    fn write(&self, offset: u64, data: &[u8]) -> std::io::Result<()> {
-        self.check()?;
-        self.file.write(offset, data)
-    }
-}
-
-fn on_a_disk(path: &Path, full: &Arc<AtomicBool>, options: LedgerOptions) -> Ledger {
-    let (at, full) = (path.to_owned(), full.clone());
-    let opener = move || {
-        let file =
-            std::fs::OpenOptions::new().read(true).write(true).create(true).truncate(false).open(&at)?;
-        let file = redb::backends::FileBackend::new(file)?;
-        redb::Builder::new().create_with_backend(Disk { file, full: full.clone() })
-    };
-    Ledger::open_with(path, options, Box::new(opener)).unwrap()
-}
+const FULL: Fault = Fault { kind: std::io::ErrorKind::StorageFull, call: 0, lasting: true, reads: false };
 
 #[tokio::test]
 async fn a_full_disk_loses_nothing_and_is_written_when_there_is_room() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ledger.redb");
-    let full = Arc::new(AtomicBool::new(false));
     let options = LedgerOptions { retry: Duration::from_millis(5), ..slow() };
-    let ledger = on_a_disk(&path, &full, options);
+    let (ledger, faults) = on_a_disk(&path, options);
     ledger.update(&key(0), |_| Some(counted(1)));
     ledger.flush().await.unwrap();
 
-    full.store(true, Ordering::SeqCst);
+    faults.set(FULL);
     for n in 0..300 {
         ledger.update(&key(n), |_| Some(counted(2)));
     }
@@ -205,7 +164,7 @@ async fn a_full_disk_loses_nothing_and_is_written_when_there_is_room() {
     assert!(status.failing && status.errors >= 2, "{status:?}");
     assert_eq!((status.commits, ledger.get(&key(299))), (1, Some(counted(2))));
 
-    full.store(false, Ordering::SeqCst);
+    faults.lift();
     let waited = Instant::now();
     while ledger.status().failing {
         assert!(waited.elapsed() < Duration::from_secs(60), "the ledger did not try again by itself");
@@ -222,19 +181,18 @@ async fn a_file_that_is_lost_or_spoiled_under_a_failure_is_written_anew() {
     for spoil in [None, Some(b"garbage".as_slice())] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("ledger.redb");
-        let full = Arc::new(AtomicBool::new(false));
-        let ledger = on_a_disk(&path, &full, slow());
+        let (ledger, faults) = on_a_disk(&path, slow());
         let id = ledger.id().to_owned();
         (0..20).for_each(|n| ledger.update(&key(n), |_| Some(counted(1))));
         ledger.flush().await.unwrap();
-        full.store(true, Ordering::SeqCst);
+        faults.set(FULL);
         ledger.update(&key(0), |_| Some(counted(2)));
         ledger.flush().await.unwrap_err();
         match spoil {
             None => std::fs::remove_file(&path).unwrap(),
             Some(bytes) => std::fs::write(&path, bytes).unwrap(),
         }
-        full.store(false, Ordering::SeqCst);
+        faults.lift();
         ledger.flush().await.unwrap();
         drop(ledger);
 
@@ -250,13 +208,12 @@ async fn another_ledger_in_the_files_place_is_not_written() {
     let path = folder.path().join("ledger.redb");
     let other = folder.path().join("other.redb");
     drop(open(&other));
-    let full = Arc::new(AtomicBool::new(false));
-    let ledger = on_a_disk(&path, &full, slow());
+    let (ledger, faults) = on_a_disk(&path, slow());
     ledger.update(&key(0), |_| Some(counted(2)));
-    full.store(true, Ordering::SeqCst);
+    faults.set(FULL);
     ledger.flush().await.unwrap_err();
     std::fs::rename(&other, &path).unwrap();
-    full.store(false, Ordering::SeqCst);
+    faults.lift();
     let LedgerError::Write { source, .. } = ledger.flush().await.unwrap_err() else {
         panic!("not a write error")
     };

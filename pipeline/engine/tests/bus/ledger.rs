@@ -160,7 +160,7 @@ async fn a_report_of_a_stale_owner_does_not_go() {
     assert!(!soon("the answer", stale.sending(&a, &report(&a, 1), None)).await);
     assert_eq!(*stale.fenced().borrow(), BTreeSet::from([3]));
     assert_eq!(stale.status().records, 0);
-    assert!(keys(&bucket(&server).await, "flight.>").await.is_empty());
+    assert!(keys(&bucket(&server).await, "intents.>").await.is_empty());
 }
 
 #[tokio::test]

@@ -193,7 +193,7 @@ async fn what_else_nobody_can_read_is_dropped() {
         "parked.platform.1.a.b.c".to_owned(),
         format!("journal.platform.1.argocd.{name}"),
         format!("parked.platform.1.argocd.{name}"),
-        "flight.platform.1".to_owned(),
+        "intents.platform.1".to_owned(),
         astray,
     ];
     for key in &garbage {
@@ -204,7 +204,7 @@ async fn what_else_nobody_can_read_is_dropped() {
     assert_eq!((claimed.new, claimed.records), (false, 1));
     assert_eq!((next.status().journal, next.status().parked), (0, 0));
     let mut left = keys(&bucket, "*.platform.1.>").await;
-    left.retain(|key| !key.starts_with("flight"));
+    left.retain(|key| !key.starts_with("intents"));
     assert_eq!(left, [format!("records.platform.1.argocd.{name}")]);
     assert_eq!(next.owned().len() as u32, SHARDS - 3);
 }
@@ -215,8 +215,8 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
     let (bucket, ledger) = held(&server).await;
     let row = |id| ResourceRow {
         id: EntityId(id),
-        decision: Digest(id),
-        content: Digest(2),
+        decision: Digest(u64::MAX - id),
+        content: Digest(u64::MAX),
         counter: id + 1,
         ..ResourceRow::default()
     };

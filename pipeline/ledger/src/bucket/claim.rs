@@ -2,20 +2,19 @@
 
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
+use futures::future::ready;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use pipeline_core::Key;
 
 use super::super::error::LedgerError;
 use super::super::intent_log::Owner;
 use super::super::intents::Intent;
 use super::super::state::{is_unfinished, new_id};
-use super::super::stored;
+use super::super::stored::{self, unseal};
 use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
 use super::shards::Held;
-use super::{Claimed, Common};
-use crate::Ledger;
+use super::{BucketStore, Claimed};
 use pipeline_bus::jetstream::{BusError, Entry, Expect, PutError};
 
 /// Within this time all of a shard must have been read.
@@ -31,8 +30,8 @@ const ATTEMPTS: usize = 8;
 #[derive(Default)]
 struct Found {
     tables: Tables,
-    flight: Option<bytes::Bytes>,
-    told: Option<bytes::Bytes>,
+    intents: Option<bytes::Bytes>,
+    recent: Option<bytes::Bytes>,
     /// All keys but the claim's.
     keys: Vec<String>,
     /// A record cannot be read: one that is left out would give old idempotency keys to new reports.
@@ -41,39 +40,10 @@ struct Found {
     dropped: Vec<String>,
 }
 
-impl Ledger {
-    /// Takes a shard over, under the epoch of the lease that this replica holds: from then on nobody who claimed it before
-    /// can write anything of it, and what they wrote is remembered here. To be called before anything of the shard is
-    /// looked at, and again after the shard was lost. A bucket that is absent is made.
-    ///
-    /// # Errors
-    /// [`LedgerError::Fenced`] when somebody has claimed it under a higher epoch; [`LedgerError::Sharding`] and
-    /// [`LedgerError::Claim`] when the bucket is another version's or configuration's; [`LedgerError::Bus`] when the bus is
-    /// away: then it may be called again, with the same epoch.
-    pub async fn claim(&self, shard: u32, epoch: u64) -> Result<Claimed, LedgerError> {
-        let Some(remote) = &self.inner.bucket else {
-            return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
-        };
-        // Boxed, as whoever calls it has it inside for as long as a shard is held.
-        Box::pin(remote.common.claim(shard, Some(epoch))).await
-    }
-
-    /// As [`Ledger::claim`], for a shard that is this process's for good: under the epoch that follows the newest. Where two
-    /// claim it at once, the one whose claim was written last has it.
-    ///
-    /// # Errors
-    /// As [`Ledger::claim`], but never [`LedgerError::Fenced`].
-    pub async fn claim_for_good(&self, shard: u32) -> Result<Claimed, LedgerError> {
-        let Some(remote) = &self.inner.bucket else {
-            return Ok(Claimed { new: false, records: 0, unfinished: Vec::new() });
-        };
-        Box::pin(remote.common.claim(shard, None)).await
-    }
-}
-
-impl Common {
-    async fn claim(&self, shard: u32, epoch: Option<u64>) -> Result<Claimed, LedgerError> {
-        self.forget(shard, None);
+impl BucketStore {
+    /// Fences all former owners of a shard, and takes in what they left.
+    pub(super) async fn take_over(&self, shard: u32, epoch: Option<u64>) -> Result<Claimed, LedgerError> {
+        self.let_go(shard, None);
         let (claim, sequence) = self.write_claim(shard, epoch).await?;
         let entries = self.load(shard, sequence).await?;
         let mut found = self.sort(shard, entries);
@@ -179,11 +149,11 @@ impl Common {
         for Entry { key, value, .. } in entries {
             match self.names.parse(&key) {
                 Some((_, Place::Claim)) => continue,
-                Some((_, Place::Flight)) => found.flight = Some(value),
-                Some((_, Place::Told)) => found.told = Some(value),
+                Some((_, Place::Intents)) => found.intents = Some(value),
+                Some((_, Place::Recent)) => found.recent = Some(value),
                 Some((_, Place::Row(slot))) if self.options.sharding.place(&slot.1) == shard => {
                     match row::unseal(&slot, &value) {
-                        Some(packed) => drop(found.tables.of_mut(slot.0).insert(slot.1, packed)),
+                        Some(bytes) => drop(found.tables.of_mut(slot.0).insert(slot.1, bytes)),
                         None if slot.0 == Table::Records => found.damaged = true,
                         None => found.dropped.push(key.clone()),
                     }
@@ -222,41 +192,29 @@ impl Common {
         Ok((id, sequence))
     }
 
-    /// Removes keys, many at a time. Each answer is looked for while others are sent: of several shards that are claimed at
-    /// once none may wait for room that the others hold.
+    /// Removes keys, many at a time.
     async fn remove(&self, keys: &[String], expect: Expect<'_>) -> Result<(), PutError> {
-        let mut going = FuturesUnordered::new();
-        for key in keys {
-            if going.len() >= REMOVALS
-                && let Some(answer) = going.next().await
-            {
-                answer?;
-            }
-            going.push(self.bucket.remove(key, expect));
-        }
-        while let Some(answer) = going.next().await {
-            answer?;
-        }
-        Ok(())
+        let removals: Vec<_> = keys.iter().map(|key| self.bucket.remove(key, expect)).collect();
+        stream::iter(removals).buffer_unordered(REMOVALS).try_for_each(|_| ready(Ok(()))).await
     }
 
     /// Takes the shard into memory.
-    fn install(&self, shard: u32, id: String, sequence: u64, mut found: Found, new: bool) -> Claimed {
+    fn install(&self, shard: u32, id: String, sequence: u64, found: Found, new: bool) -> Claimed {
         let owner = Owner { id: id.clone(), sink: self.options.sink.clone() };
-        let notes = found.flight.map_or(Vec::new(), |bytes| left(shard, &owner, &bytes));
+        let intents = found.intents.map_or(Vec::new(), |bytes| left(shard, &owner, &bytes));
+        let recent =
+            found.recent.as_deref().and_then(|sealed| unseal(&self.names.recent(shard), sealed).ok());
         let mut state = self.shared.lock();
-        let held = Held { id: id.into(), sequence };
-        let moved = state.take_over(shard, held, &mut found.tables, &notes);
-        self.told.begin(shard, sequence, found.told.as_deref(), &self.names.told(shard));
-        self.told.noted(shard, &notes);
-        self.notes.begin(shard, owner, sequence, notes);
-        let shards = state.shards.as_ref();
+        state.forget(shard);
+        if let Some(shards) = &mut state.shards {
+            shards.held.insert(shard, Held { id: id.into(), sequence });
+        }
+        state.recent.begin(shard, recent);
+        let moved = state.take_in(found.tables, 0, &intents);
+        self.intents.begin(shard, owner, sequence, intents);
         let mut records = 0;
         let mut unfinished = Vec::new();
-        for (key, bytes) in &state.tables.records {
-            if shards.is_some_and(|shards| shards.place(key) != shard) {
-                continue;
-            }
+        for (key, bytes) in state.tables.records.iter().filter(|(key, _)| state.shard(key) == shard) {
             records += 1;
             if stored::record(bytes).is_ok_and(|record| is_unfinished(&record)) {
                 unfinished.push(Key::clone(key));
@@ -264,7 +222,7 @@ impl Common {
         }
         self.shared.changed(state, moved);
         unfinished.sort();
-        self.fenced.send_if_modified(|fenced| fenced.remove(&shard));
+        self.shared.fenced.send_if_modified(|fenced| fenced.remove(&shard));
         Claimed { new, records, unfinished }
     }
 }
@@ -274,8 +232,8 @@ fn left(shard: u32, owner: &Owner, bytes: &[u8]) -> Vec<Intent> {
     if found.damaged || (!found.whole && !found.foreign) {
         tracing::warn!(
             shard,
-            notes = found.intents.len(),
-            "the notes of reports on their way are damaged: such a report may not be reported again"
+            intents = found.intents.len(),
+            "the send intents are damaged: such a report may not be reported again"
         );
     }
     found.intents

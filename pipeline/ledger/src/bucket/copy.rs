@@ -1,17 +1,18 @@
 //! Moves a ledger from a file into a bucket.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::time::Duration;
 
-use futures::StreamExt as _;
-use futures::stream::FuturesUnordered;
+use bytes::Bytes;
+use futures::future::ready;
+use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 
 use super::super::error::LedgerError;
 use super::super::tables::Table;
 use super::row::{self, Claim, FORMAT, Names, Place};
 use super::{BucketOptions, Copied};
 use crate::Ledger;
-use pipeline_bus::jetstream::{Bucket, BusError, Entry, Expect, PutError};
+use pipeline_bus::jetstream::{Bucket, Entry, Expect};
 
 /// Within this time all that stands in the bucket must have been read.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -49,42 +50,34 @@ impl Ledger {
         };
         let failed = |source| LedgerError::Bus { act: "copy", source: Box::new(source) };
 
-        let mut keys = HashSet::new();
         let mut copied = Copied { shards: options.sharding.shards().get(), ..Copied::default() };
-        let mut sent = FuturesUnordered::new();
-        for (slot, packed) in rows {
-            let Some(packed) = packed else { continue };
-            let shard = options.sharding.place(&slot.1);
-            let (key, claim) = (names.row(shard, &slot), names.claim(shard));
-            while sent.len() >= WINDOW {
-                settle(sent.next().await).map_err(failed)?;
+        let mut writes: HashMap<String, (u32, Option<Bytes>)> = HashMap::new();
+        // What an interrupted copy left and the file does not hold any more.
+        for Entry { key, .. } in there {
+            if let Some((shard, _)) = names.parse(&key).filter(|(_, place)| *place != Place::Claim) {
+                writes.insert(key, (shard, None));
             }
-            let expect = Expect::Other { key: &claim, sequence: sequence(shard) };
-            let writing = bucket.send(&key, row::fitting(&slot, &packed, bucket.room()).0, expect).await;
-            sent.push(writing.map_err(LedgerError::bus("copy"))?.answer());
-            keys.insert(key);
+        }
+        for (slot, bytes) in rows {
+            let Some(bytes) = bytes else { continue };
+            let shard = options.sharding.place(&slot.1);
+            writes
+                .insert(names.row(shard, &slot), (shard, Some(row::fitting(&slot, &bytes, bucket.room()).0)));
             match slot.0 {
                 Table::Records => copied.records += 1,
                 Table::Journal => copied.journal += 1,
                 Table::Parked => copied.parked += 1,
             }
         }
-        // What an interrupted copy left and the file does not hold any more.
-        for Entry { key, .. } in &there {
-            let Some((shard, place)) = names.parse(key) else { continue };
-            if place == Place::Claim || keys.contains(key) {
-                continue;
+        let written = writes.into_iter().map(async |(key, (shard, value))| {
+            let expect = Expect::Other { key: &names.claim(shard), sequence: sequence(shard) };
+            match value {
+                Some(value) => bucket.put(&key, value, expect).await,
+                None => bucket.remove(&key, expect).await,
             }
-            while sent.len() >= WINDOW {
-                settle(sent.next().await).map_err(failed)?;
-            }
-            let claim = names.claim(shard);
-            let expect = Expect::Other { key: &claim, sequence: sequence(shard) };
-            sent.push(bucket.send_remove(key, expect).await.map_err(LedgerError::bus("copy"))?.answer());
-        }
-        while !sent.is_empty() {
-            settle(sent.next().await).map_err(failed)?;
-        }
+        });
+        let written = stream::iter(written).buffer_unordered(WINDOW);
+        written.try_for_each(|_| ready(Ok(()))).await.map_err(failed)?;
         let (ledger, sharding) = (Some(self.id().to_owned()), options.sharding.to_string());
         let claim = Claim { format: FORMAT, epoch: NOBODY, ledger, sharding };
         for shard in 0..copied.shards {
@@ -105,8 +98,4 @@ impl Ledger {
         }
         Ok(())
     }
-}
-
-fn settle(answer: Option<Result<u64, PutError>>) -> Result<(), PutError> {
-    answer.unwrap_or(Err(PutError::Bus(BusError::NoAnswer))).map(drop)
 }

@@ -1,4 +1,4 @@
-//! The keys of the bucket, and what stands under them beside packed forms.
+//! The keys of the bucket, and what stands under them beside values.
 
 use pipeline_core::{Key, Remembered};
 use serde::{Deserialize, Serialize};
@@ -33,8 +33,8 @@ pub(super) struct Claim {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Place {
     Claim,
-    Flight,
-    Told,
+    Intents,
+    Recent,
     Row(Slot),
 }
 
@@ -47,12 +47,12 @@ impl Names {
         format!("claim.{}.{shard}", self.sink)
     }
 
-    pub(super) fn flight(&self, shard: u32) -> String {
-        format!("flight.{}.{shard}", self.sink)
+    pub(super) fn intents(&self, shard: u32) -> String {
+        format!("intents.{}.{shard}", self.sink)
     }
 
-    pub(super) fn told(&self, shard: u32) -> String {
-        format!("told.{}.{shard}", self.sink)
+    pub(super) fn recent(&self, shard: u32) -> String {
+        format!("recent.{}.{shard}", self.sink)
     }
 
     pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
@@ -75,12 +75,12 @@ impl Names {
     /// What matches everything of one shard, its claim included.
     pub(super) fn shard(&self, shard: u32) -> Vec<String> {
         let rows = Table::ALL.map(|table| format!("{}.{}.{shard}.>", kind(table), self.sink));
-        rows.into_iter().chain([self.claim(shard), self.flight(shard), self.told(shard)]).collect()
+        rows.into_iter().chain([self.claim(shard), self.intents(shard), self.recent(shard)]).collect()
     }
 
     /// What matches everything of all shards.
     pub(super) fn all(&self) -> Vec<String> {
-        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "flight", "told"]);
+        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "intents", "recent"]);
         kinds.map(|kind| format!("{kind}.{}.>", self.sink)).collect()
     }
 
@@ -90,8 +90,8 @@ impl Names {
         let (first, sink, shard) = (parts.next()?, parts.next()?, parts.next()?.parse().ok()?);
         let place = match first {
             "claim" => Place::Claim,
-            "flight" => Place::Flight,
-            "told" => Place::Told,
+            "intents" => Place::Intents,
+            "recent" => Place::Recent,
             first => {
                 let table = Table::ALL.into_iter().find(|table| kind(*table) == first)?;
                 let (namespace, name) = (plain(parts.next()?)?, plain(parts.next()?)?);
@@ -121,9 +121,9 @@ impl Claim {
     }
 }
 
-/// A packed form as it stands in the bucket.
-fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
-    stored::seal(key.as_str(), packed).into()
+/// A value as it stands in the bucket.
+fn seal(key: &Key, bytes: &[u8]) -> bytes::Bytes {
+    stored::seal(key.as_str(), bytes).into()
 }
 
 /// A row as it stands in a bucket where a value may have `room` bytes, and whether something was left out.
@@ -132,18 +132,18 @@ fn seal(key: &Key, packed: &[u8]) -> bytes::Bytes {
 /// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
 /// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_resources`] says. Journaled and
 /// parked entries are bounded far below.
-pub(super) fn fitting((table, key): &Slot, packed: &[u8], room: usize) -> (bytes::Bytes, bool) {
-    let whole = seal(key, packed);
+pub(super) fn fitting((table, key): &Slot, bytes: &[u8], room: usize) -> (bytes::Bytes, bool) {
+    let whole = seal(key, bytes);
     if *table != Table::Records || whole.len() <= room {
         return (whole, false);
     }
-    match stored::record(packed) {
+    match stored::record(bytes) {
         Ok(record) => (seal(key, &stored::encode(&record.without_resources())), true),
         Err(_) => (whole, false),
     }
 }
 
-/// The packed form of what stands in the bucket; `None` when it is damaged.
+/// The value of what stands in the bucket; `None` when it is damaged.
 pub(super) fn unseal((table, key): &Slot, value: &[u8]) -> Option<Bytes> {
     stored::unseal_row(*table, key.as_str(), value).ok().map(Bytes::from)
 }
@@ -161,8 +161,8 @@ mod tests {
         assert_eq!(names.parse(&row), Some((7, Place::Row(slot))));
         assert_eq!(names.claim(7), "claim.a=20sink=2E1.7");
         assert_eq!(names.parse(&names.claim(7)), Some((7, Place::Claim)));
-        assert_eq!(names.parse(&names.flight(31)), Some((31, Place::Flight)));
-        assert_eq!(names.parse(&names.told(0)), Some((0, Place::Told)));
+        assert_eq!(names.parse(&names.intents(31)), Some((31, Place::Intents)));
+        assert_eq!(names.parse(&names.recent(0)), Some((0, Place::Recent)));
         assert_eq!(Names::new("b").unwrap().parse(&row), None);
         for foreign in [
             "",
@@ -176,7 +176,8 @@ mod tests {
         ] {
             assert_eq!(Names::new("b").unwrap().parse(foreign), None, "{foreign}");
         }
-        let shard = ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "flight.b.1", "told.b.1"];
+        let shard =
+            ["records.b.1.>", "journal.b.1.>", "parked.b.1.>", "claim.b.1", "intents.b.1", "recent.b.1"];
         assert_eq!(Names::new("b").unwrap().shard(1), shard);
     }
 

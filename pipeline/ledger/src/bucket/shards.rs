@@ -5,9 +5,8 @@ use std::sync::Arc;
 
 use pipeline_core::Key;
 
-use super::super::intents::Intent;
 use super::super::state::State;
-use super::super::tables::{Slot, Table, Tables};
+use super::super::tables::{Slot, Table};
 use pipeline_ownership::sharding::Sharding;
 
 /// A shard that is held.
@@ -16,13 +15,13 @@ pub(crate) struct Held {
     /// Under which its reports are counted.
     pub(crate) id: Arc<str>,
     /// Of its claim in the bucket.
-    pub(super) sequence: u64,
+    pub(crate) sequence: u64,
 }
 
 /// All that are held.
 pub(crate) struct Shards {
     sharding: Sharding,
-    held: HashMap<u32, Held>,
+    pub(crate) held: HashMap<u32, Held>,
 }
 
 impl Shards {
@@ -37,15 +36,7 @@ impl Shards {
 
     /// The shard of a key, if it is held.
     pub(crate) fn of(&self, key: &Key) -> Option<&Held> {
-        self.held(self.place(key))
-    }
-
-    pub(super) fn held(&self, shard: u32) -> Option<&Held> {
-        self.held.get(&shard)
-    }
-
-    pub(super) fn all(&self) -> HashMap<u32, Held> {
-        self.held.clone()
+        self.held.get(&self.place(key))
     }
 
     pub(super) fn owned(&self) -> BTreeSet<u32> {
@@ -54,30 +45,6 @@ impl Shards {
 }
 
 impl State {
-    /// Takes a shard over with what the bucket holds of it, moved by the notes of reports that were on their way; returns
-    /// the slots that are to be written.
-    pub(super) fn take_over(
-        &mut self,
-        shard: u32,
-        held: Held,
-        tables: &mut Tables,
-        notes: &[Intent],
-    ) -> Vec<Slot> {
-        self.forget(shard);
-        if let Some(shards) = &mut self.shards {
-            shards.held.insert(shard, held);
-        }
-        for (key, packed) in tables.records.drain() {
-            self.change(&key, |_| super::super::stored::record(&packed).ok());
-        }
-        for table in [Table::Journal, Table::Parked] {
-            for (key, packed) in tables.of_mut(table).drain() {
-                self.put(table, &key, Some(packed.to_vec()));
-            }
-        }
-        notes.iter().flat_map(|note| self.resume(note)).collect()
-    }
-
     /// Forgets a shard and all that is remembered of it.
     pub(super) fn forget(&mut self, shard: u32) {
         let Some(shards) = self.shards.as_ref().filter(|shards| shards.held.contains_key(&shard)) else {
@@ -93,6 +60,7 @@ impl State {
                 Table::Journal | Table::Parked => drop(self.put(table, &key, None)),
             }
         }
+        self.recent.forget(shard);
         if let Some(shards) = &mut self.shards {
             shards.held.remove(&shard);
         }

@@ -1,42 +1,31 @@
-//! The task that writes rows: groups, as a file's writer makes them, each row fenced by the claim of its shard.
+//! Writes the rows of a group, each fenced by the claim of its shard.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
-use std::sync::Arc;
-use std::time::Instant;
 
 use futures::StreamExt as _;
+use futures::future::join_all;
 use futures::stream::FuturesUnordered;
+use pipeline_bus::jetstream::{BusError, Expect, PutError};
 use pipeline_core::Key;
 
 use super::super::error::Failure;
-use super::super::pace::{Group, Pace};
+use super::super::group_commit::Group;
+use super::super::store::Unwritten;
+use super::super::stored;
 use super::super::tables::{Row, Slot, Table};
 use super::shards::Held;
-use super::{Common, row};
-use pipeline_bus::jetstream::{BusError, Expect, PutError};
+use super::{BucketStore, row};
 
-/// Rows that may be unanswered at a time: fewer than the bucket allows, so that notes always find room beside them.
+/// Rows that may be unanswered at a time: fewer than the bucket allows, so that intents always find room beside them.
 const WINDOW: usize = 128;
 
 /// Their bytes, where no single row has more.
 const WINDOW_BYTES: usize = 8 << 20;
 
-/// The task.
-pub(super) struct Work {
-    common: Arc<Common>,
-    pace: Pace,
-}
-
-/// A group, and the shards that were held when it was taken.
-struct Taken {
-    group: Group,
-    held: HashMap<u32, Held>,
-}
-
 /// What was not written.
 #[derive(Default)]
 struct Failed {
-    slots: Vec<(u32, Slot)>,
+    slots: Vec<Slot>,
     /// One error of each shard.
     shards: BTreeMap<u32, PutError>,
     /// The bus failed, and not one row alone.
@@ -45,117 +34,79 @@ struct Failed {
     away: bool,
 }
 
-impl Work {
-    pub(super) fn new(common: Arc<Common>) -> Self {
-        let pace = Pace::new(common.options.group_time, common.options.retry);
-        Self { common, pace }
-    }
-
-    /// Writes until the ledger is closed, and then what waits, once.
-    pub(super) async fn run(mut self) {
-        loop {
-            let taken = self.next().await;
-            let closing = taken.group.closing;
-            if !taken.group.rows.is_empty() {
-                self.commit(taken).await;
-            }
-            if closing {
-                return;
-            }
-        }
-    }
-
-    async fn next(&self) -> Taken {
-        let shared = &self.common.shared;
-        loop {
-            let woken = shared.wake_task.notified();
-            let wait = {
-                let mut state = shared.lock();
-                let now = Instant::now();
-                let due = self.pace.due(&state, shared.group_size, now);
-                if state.closing || due.is_some_and(|due| due <= now) {
-                    let held = state.shards.as_ref().map(super::Shards::all).unwrap_or_default();
-                    return Taken { group: state.group(), held };
-                }
-                due.map(|due| due.saturating_duration_since(now))
-            };
-            match wait {
-                Some(wait) => drop(tokio::time::timeout(wait, woken).await),
-                None => woken.await,
-            }
-        }
-    }
-
-    async fn commit(&mut self, Taken { group, held }: Taken) {
-        let common = self.common.clone();
-        let place = |slot: &Slot| common.options.sharding.place(&slot.1);
+impl BucketStore {
+    pub(super) async fn write(&self, group: &Group) -> Result<(), Unwritten> {
+        let held = &group.held;
+        let place = |slot: &Slot| self.options.sharding.place(&slot.1);
         let mut rows: Vec<(u32, &Row)> = group.rows.iter().map(|row| (place(&row.0), row)).collect();
         // What moved together: the journal first.
-        rows.sort_by_key(|(_, ((table, _), _))| match table {
-            Table::Journal => 0,
-            Table::Parked => 1,
-            Table::Records => 2,
-        });
-        let (failed, ()) = tokio::join!(common.put(&rows, &held), common.put_told(&held));
+        rows.sort_by_key(|(_, ((table, _), _))| *table);
+        let (mut failed, ()) = tokio::join!(self.put(&rows, held), self.put_recent(group));
         for (shard, error) in &failed.shards {
             if let Some(held) = held.get(shard) {
-                common.failed(*shard, held.sequence, error).await;
+                self.failed(*shard, held.sequence, error).await;
             }
         }
-
-        let bad: BTreeSet<u32> = failed.shards.keys().copied().collect();
-        let gone =
-            rows.iter().filter(|(_, ((table, _), packed))| *table == Table::Records && packed.is_none());
+        let gone = rows.iter().filter(|(_, ((table, _), bytes))| *table == Table::Records && bytes.is_none());
         let gone: BTreeSet<u32> = gone.map(|(shard, _)| *shard).collect();
-        for (shard, held) in held.iter().filter(|(shard, _)| !bad.contains(shard)) {
-            common.notes.covered(*shard, held.sequence, group.number, gone.contains(shard));
+        for (shard, held) in held.iter().filter(|(shard, _)| !failed.shards.contains_key(shard)) {
+            self.intents.covered(*shard, held.sequence, group.number, gone.contains(shard));
         }
-
-        let mut state = common.shared.lock();
-        state.committing = 0;
-        let still = |shard: &u32| {
-            let now = state.shards.as_ref().and_then(|shards| shards.held(*shard));
-            now.map(|held| held.sequence) == held.get(shard).map(|held| held.sequence)
-        };
-        let Failed { slots, mut shards, pauses, .. } = failed;
-        shards.retain(|shard, _| still(shard));
-        let slots: Vec<Slot> =
-            slots.into_iter().filter(|(shard, _)| still(shard)).map(|(_, slot)| slot).collect();
-        match shards.pop_first() {
-            Some((_, error)) if !slots.is_empty() => {
-                self.pace.failed(&mut state, &group, slots, Failure::Bucket(error), pauses);
+        match failed.shards.pop_first() {
+            None => Ok(()),
+            Some((_, error)) => {
+                let failure = Failure::Bucket(error);
+                Err(Unwritten { slots: failed.slots, failure, pauses: failed.pauses })
             }
-            _ => self.pace.succeeded(&mut state, &group),
         }
     }
-}
 
-impl Common {
+    /// Writes what was reported recently. An error is no reason to stop: the rows beside it meet the same.
+    async fn put_recent(&self, group: &Group) {
+        let written = group.recent.iter().filter_map(|(shard, bytes)| {
+            let sequence = group.held.get(shard)?.sequence;
+            Some(async move {
+                let (key, claim) = (self.names.recent(*shard), self.names.claim(*shard));
+                let expect = Expect::Other { key: &claim, sequence };
+                if let Err(error) = self.bucket.put(&key, stored::seal(&key, bytes).into(), expect).await {
+                    let error: &dyn std::error::Error = &error;
+                    tracing::debug!(
+                        shard,
+                        error,
+                        "what was reported recently is written with the next group"
+                    );
+                    self.shared.lock().recent.put_back(*shard);
+                }
+            })
+        });
+        join_all(written).await;
+    }
+
     /// Writes rows of the shards that are held.
     async fn put(&self, rows: &[(u32, &Row)], held: &HashMap<u32, Held>) -> Failed {
         let claims: HashMap<u32, String> =
             held.keys().map(|shard| (*shard, self.names.claim(*shard))).collect();
         let mut failed = Failed::default();
         let mut sent = FuturesUnordered::new();
-        let (mut bytes, mut cut) = (0, HashSet::new());
+        let (mut sending, mut cut) = (0, HashSet::new());
         let room = self.bucket.room();
-        for (shard, (slot, packed)) in rows {
+        for (shard, (slot, bytes)) in rows {
             let (Some(held), Some(claim)) = (held.get(shard), claims.get(shard)) else { continue };
             if failed.away {
-                failed.slots.push((*shard, slot.clone()));
+                failed.slots.push(slot.clone());
                 continue;
             }
-            while sent.len() >= WINDOW || bytes > WINDOW_BYTES {
+            while sent.len() >= WINDOW || sending > WINDOW_BYTES {
                 let Some((shard, slot, size, answer)) = sent.next().await else { break };
-                bytes -= size;
+                sending -= size;
                 failed.judge(shard, slot, answer);
             }
             let (key, expect) =
                 (self.names.row(*shard, slot), Expect::Other { key: claim, sequence: held.sequence });
             let mut size = 0;
-            let writing = match packed {
-                Some(packed) => {
-                    let (sealed, is_cut) = row::fitting(slot, packed, room);
+            let writing = match bytes {
+                Some(bytes) => {
+                    let (sealed, is_cut) = row::fitting(slot, bytes, room);
                     size = sealed.len();
                     if is_cut {
                         cut.insert(&slot.1);
@@ -166,7 +117,7 @@ impl Common {
             };
             match writing {
                 Ok(writing) => {
-                    bytes += size;
+                    sending += size;
                     sent.push(async move { (*shard, slot, size, writing.answer().await) });
                 }
                 Err(error) => {
@@ -210,7 +161,7 @@ impl Failed {
     }
 
     fn add(&mut self, shard: u32, slot: &Slot, error: PutError) {
-        self.slots.push((shard, slot.clone()));
+        self.slots.push(slot.clone());
         // One that says that the shard is another's is not hidden by one that says less.
         let telling = matches!(error, PutError::Conflict | PutError::Bus(BusError::Gone { .. }));
         if telling || !self.shards.contains_key(&shard) {

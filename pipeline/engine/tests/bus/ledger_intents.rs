@@ -11,7 +11,7 @@ use crate::ledger_world::{
 use crate::server::Server;
 use crate::world::soon;
 
-const FLIGHT: &str = "flight.>";
+const INTENTS: &str = "intents.>";
 
 #[tokio::test]
 async fn what_was_on_its_way_when_a_replica_was_killed_is_unsure() {
@@ -40,7 +40,7 @@ async fn what_was_on_its_way_when_a_replica_was_killed_is_unsure() {
     assert_eq!(claim(&third, 1, 3).await.unfinished, [a.clone(), c.clone()]);
     flushed(&third).await;
     let bucket = bucket(&server).await;
-    until("the end of notes that are not needed", async || keys(&bucket, FLIGHT).await.is_empty()).await;
+    until("the end of notes that are not needed", async || keys(&bucket, INTENTS).await.is_empty()).await;
     drop(third);
     assert_eq!(claim(&replica(&server).await, 1, 4).await.unfinished, [a, c], "the rows say it now");
 }
@@ -95,12 +95,12 @@ async fn a_release_leaves_nothing_in_doubt() {
     reported(&ledger, &a, 1).await;
     soon("a release", ledger.release(1)).await.unwrap();
     let bucket = bucket(&server).await;
-    assert!(keys(&bucket, FLIGHT).await.is_empty());
+    assert!(keys(&bucket, INTENTS).await.is_empty());
     let next = replica(&server).await;
     assert!(claim(&next, 1, 2).await.unfinished.is_empty());
     reported(&next, &a, 2).await;
     soon("the end", next.close()).await.unwrap();
-    assert!(keys(&bucket, FLIGHT).await.is_empty());
+    assert!(keys(&bucket, INTENTS).await.is_empty());
     assert!(!next.sending(&a, &report(&a, 3), None).await, "a closed ledger notes nothing");
 }
 
@@ -112,10 +112,10 @@ async fn a_life_that_is_over_is_not_brought_back_by_its_note() {
     let a = key(1, 0);
     reported(&ledger, &a, 1).await;
     let bucket = bucket(&server).await;
-    assert_eq!(keys(&bucket, FLIGHT).await, ["flight.platform.1"]);
+    assert_eq!(keys(&bucket, INTENTS).await, ["intents.platform.1"]);
     ledger.acknowledge(&a, &Report { ends: true, ..report(&a, 0) });
     flushed(&ledger).await;
-    until("the end of its note", async || keys(&bucket, FLIGHT).await.is_empty()).await;
+    until("the end of its note", async || keys(&bucket, INTENTS).await.is_empty()).await;
     drop(ledger);
     assert_eq!(claim(&replica(&server).await, 1, 2).await.records, 0);
 }
@@ -129,7 +129,7 @@ async fn a_state_that_the_bucket_knows_is_noted_once() {
     assert!(ledger.sending(&a, &report(&a, 1), None).await);
     flushed(&ledger).await;
     let bucket = bucket(&server).await;
-    until("the end of its note", async || keys(&bucket, FLIGHT).await.is_empty()).await;
+    until("the end of its note", async || keys(&bucket, INTENTS).await.is_empty()).await;
     let before = bucket.show().await.unwrap().unwrap().last;
     assert!(ledger.sending(&a, &report(&a, 1), None).await, "it is sent again");
     assert_eq!(bucket.show().await.unwrap().unwrap().last, before, "its row says so already");
@@ -146,7 +146,7 @@ async fn notes_go_by_themselves_where_groups_are_written() {
     }
     println!("a note by itself took {:?}", begun.elapsed() / 50);
     let bucket = bucket(&server).await;
-    until("a quiet moment", async || keys(&bucket, FLIGHT).await.is_empty()).await;
+    until("a quiet moment", async || keys(&bucket, INTENTS).await.is_empty()).await;
     let record = ledger.get(&key(1, 49)).unwrap();
     assert_eq!((record.version, record.counter), (settle().version, 1));
     assert_eq!(ledger.status().flight_errors, 0);

@@ -1,9 +1,9 @@
-//! The task that writes notes of reports that are about to be sent: of each shard all that are needed, under one key, so
-//! that a note of many costs one write.
+//! The task that writes send intents: of each shard all that are needed, under one key, so that an intent of many costs
+//! one write.
 //!
-//! A note goes with the write after its record was written. What is left in the bucket meanwhile is harmless, as a record
-//! that is ahead of a note does not move by it; only a note of a life that is over would bring its record back, and goes
-//! at once.
+//! An intent goes with the write after its record was written. What is left in the bucket meanwhile is harmless, as a
+//! record that is ahead of an intent does not move by it; only an intent of an incarnation that is over would bring its
+//! record back, and goes at once.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -14,21 +14,21 @@ use tokio::sync::{Notify, oneshot};
 
 use super::super::intent_log::Owner;
 use super::super::intents::{Intent, Intents};
-use super::Common;
+use super::BucketStore;
 use pipeline_bus::jetstream::{Expect, PutError};
 
-/// So long it is waited for more notes while there are several at a time.
+/// So long it is waited for more intents while there are several at a time.
 const GATHER: Duration = Duration::from_millis(1);
 
-/// So long notes may be left in the bucket that are not needed any more.
+/// So long intents may be left in the bucket that are not needed any more.
 const QUIET: Duration = Duration::from_secs(1);
 
 /// Pause after a failed write.
 const PAUSE: Duration = Duration::from_millis(200);
 
-/// The notes of all shards that are held.
+/// The intents of all shards that are held.
 #[derive(Default)]
-pub(super) struct Notebook {
+pub(super) struct IntentPages {
     pages: Mutex<Pages>,
     wake: Notify,
 }
@@ -42,12 +42,12 @@ struct Pages {
     closed: bool,
 }
 
-/// The notes of one shard.
+/// The intents of one shard.
 struct Page {
     owner: Owner,
     /// Of the shard's claim.
     sequence: u64,
-    notes: Intents,
+    intents: Intents,
     /// Who waits for the next write.
     tell: Vec<oneshot::Sender<bool>>,
     /// Something stands in the bucket, or may.
@@ -65,24 +65,23 @@ struct Leaf {
     tell: Vec<oneshot::Sender<bool>>,
 }
 
-impl Notebook {
+impl IntentPages {
     /// Begins a shard with what a former owner left.
     pub(super) fn begin(&self, shard: u32, owner: Owner, sequence: u64, left: Vec<Intent>) {
-        let mut notes = Intents::default();
-        left.into_iter().for_each(|note| notes.add(note));
-        let written = !notes.is_empty();
-        let page = Page { owner, sequence, notes, tell: Vec::new(), written, due: None };
+        let intents: Intents = left.into_iter().collect();
+        let written = !intents.is_empty();
+        let page = Page { owner, sequence, intents, tell: Vec::new(), written, due: None };
         self.lock().by_shard.insert(shard, page);
     }
 
-    /// Adds a note; told when it stands in the bucket, or with false when the shard is not held any more.
-    pub(super) fn add(&self, shard: u32, note: Intent) -> oneshot::Receiver<bool> {
+    /// Adds an intent; told when it stands in the bucket, or with false when the shard is not held any more.
+    pub(super) fn add(&self, shard: u32, intent: Intent) -> oneshot::Receiver<bool> {
         let (tell, told) = oneshot::channel();
         let mut pages = self.lock();
         if !pages.closed
             && let Some(page) = pages.by_shard.get_mut(&shard)
         {
-            page.notes.add(note);
+            page.intents.add(intent);
             page.tell.push(tell);
             page.due = Some(Instant::now());
             drop(pages);
@@ -91,13 +90,13 @@ impl Notebook {
         told
     }
 
-    /// The rows of a shard say what its notes up to `number` say; `now` when they are to go at once.
+    /// The rows of a shard say what its intents up to `number` say; `now` when they are to go at once.
     pub(super) fn covered(&self, shard: u32, sequence: u64, number: u64, now: bool) {
         let mut pages = self.lock();
         let Some(page) = pages.by_shard.get_mut(&shard).filter(|page| page.sequence == sequence) else {
             return;
         };
-        if page.notes.cover(number) {
+        if page.intents.cover(number) {
             let due = if now { Instant::now() } else { Instant::now() + QUIET };
             page.due = Some(page.due.map_or(due, |earlier| earlier.min(due)));
             drop(pages);
@@ -171,12 +170,12 @@ impl Notebook {
             }
             page.due = None;
             let tell = std::mem::take(&mut page.tell);
-            if page.notes.is_empty() && !page.written {
+            if page.intents.is_empty() && !page.written {
                 tell.into_iter().for_each(tell_written);
                 continue;
             }
-            page.written = !page.notes.is_empty();
-            let value = page.written.then(|| page.owner.log(0, &page.notes));
+            page.written = !page.intents.is_empty();
+            let value = page.written.then(|| page.owner.log(0, &page.intents));
             leaves.push(Leaf { shard: *shard, sequence: page.sequence, value, tell });
         }
         leaves
@@ -189,7 +188,7 @@ impl Notebook {
         if !std::mem::replace(&mut pages.failing, true) {
             tracing::warn!(
                 error = error as &dyn std::error::Error,
-                "cannot note in the bucket which reports are about to be sent: they wait until it can be"
+                "cannot write down in the bucket which reports are about to be sent: they wait until it can be"
             );
         }
         let page = pages.by_shard.get_mut(&leaf.shard).filter(|page| page.sequence == leaf.sequence);
@@ -203,7 +202,7 @@ impl Notebook {
     fn wrote(&self, leaf: Leaf) {
         leaf.tell.into_iter().for_each(tell_written);
         if std::mem::take(&mut self.lock().failing) {
-            tracing::info!("reports that are about to be sent are noted in the bucket again");
+            tracing::info!("reports that are about to be sent are written down in the bucket again");
         }
     }
 }
@@ -213,31 +212,31 @@ fn tell_written(tell: oneshot::Sender<bool>) {
     let _ = tell.send(true);
 }
 
-/// Writes notes until the ledger is closed, and then what is left, once.
-pub(super) async fn write(common: Arc<Common>) {
-    let (notes, mut several) = (&common.notes, false);
+/// Writes intents until the ledger is closed, and then what is left, once.
+pub(super) async fn write(store: Arc<BucketStore>) {
+    let (intents, mut several) = (&store.intents, false);
     loop {
-        let closing = notes.due().await;
+        let closing = intents.due().await;
         if several && !closing {
             tokio::time::sleep(GATHER).await;
         }
-        let leaves = notes.take(closing);
+        let leaves = intents.take(closing);
         several = leaves.iter().map(|leaf| leaf.tell.len()).sum::<usize>() > 1;
-        let answers = join_all(leaves.iter().map(|leaf| common.note(leaf))).await;
+        let answers = join_all(leaves.iter().map(|leaf| store.put_intents(leaf))).await;
         let mut pauses = false;
         for (leaf, answer) in leaves.into_iter().zip(answers) {
             match answer {
-                Ok(()) => notes.wrote(leaf),
+                Ok(()) => intents.wrote(leaf),
                 Err(error) => {
                     pauses = true;
-                    common.failed(leaf.shard, leaf.sequence, &error).await;
-                    notes.put_back(leaf, &error);
+                    store.failed(leaf.shard, leaf.sequence, &error).await;
+                    intents.put_back(leaf, &error);
                 }
             }
         }
         if closing {
             // Whoever still waits is told that nothing may be sent.
-            let mut pages = notes.lock();
+            let mut pages = intents.lock();
             pages.closed = true;
             pages.by_shard.clear();
             return;
@@ -248,9 +247,9 @@ pub(super) async fn write(common: Arc<Common>) {
     }
 }
 
-impl Common {
-    async fn note(&self, leaf: &Leaf) -> Result<(), PutError> {
-        let (key, claim) = (self.names.flight(leaf.shard), self.names.claim(leaf.shard));
+impl BucketStore {
+    async fn put_intents(&self, leaf: &Leaf) -> Result<(), PutError> {
+        let (key, claim) = (self.names.intents(leaf.shard), self.names.claim(leaf.shard));
         let expect = Expect::Other { key: &claim, sequence: leaf.sequence };
         let writing = match &leaf.value {
             Some(value) => self.bucket.send(&key, value.clone().into(), expect).await?,

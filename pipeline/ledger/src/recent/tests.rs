@@ -1,5 +1,6 @@
 //! What was told is journaled no more, whoever asks, and goes in the commit that moves its record.
 
+use std::collections::HashSet;
 use std::fs;
 use std::time::Duration;
 
@@ -9,7 +10,10 @@ use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment
 use super::*;
 use crate::digests::tests::report;
 use crate::hostile_tests::fast_folder;
+use crate::intent_file::path_of;
+use crate::intent_log::tests::an_intent;
 use crate::simulated::Disk;
+use crate::tables::Tables;
 use crate::tests::{key, open, slow};
 use crate::{LedgerOptions, Origin};
 
@@ -65,7 +69,7 @@ fn a_settled_round_strikes_what_it_told_and_nothing_else() {
 }
 
 #[test]
-fn the_end_of_a_life_strikes_what_is_journaled_of_it_until_it_is_back() {
+fn the_end_of_an_incarnation_strikes_what_is_journaled_of_it_until_it_is_back() {
     let ledger = Ledger::memory();
     let all = pending(&[end("a", 1), end("b", 2)], &[("a", 3)]);
     assert!(ledger.journal(&key(1), all.clone()));
@@ -80,7 +84,7 @@ fn the_end_of_a_life_strikes_what_is_journaled_of_it_until_it_is_back() {
     assert!(!ledger.has_ended(&key(2), &a));
 
     ledger.acknowledge(&key(1), &report(1, "b", Entity::Application, 1));
-    assert!(ledger.has_ended(&key(1), &a), "another life says nothing of it");
+    assert!(ledger.has_ended(&key(1), &a), "another incarnation says nothing of it");
     ledger.acknowledge(&key(1), &report(1, "a", Entity::Resource(EntityId(2)), 1));
     assert!(!ledger.has_ended(&key(1), &a), "it was not over");
     ledger.journal(&key(1), all.clone());
@@ -133,23 +137,48 @@ fn a_killed_process_that_lost_its_acknowledgements_left_which_ends_were_told() {
 }
 
 #[test]
-fn the_latest_are_remembered_each_once() {
-    let mut recent = Recent::default();
-    for n in 0..2 * KEPT {
-        recent.add(&n);
-        recent.add(&n);
+fn the_latest_are_remembered_each_once_and_the_newest_of_them_stored() {
+    let mut recent = RecentlyReported::default();
+    recent.begin(3, Some(&stored::encode(&[u64::MAX])));
+    assert!(recent.has(3, u64::MAX) && recent.take_changed().is_empty(), "the store holds it");
+    for one in 0..2 * KEPT as u64 {
+        recent.add(3, one);
+        recent.add(3, one);
     }
-    assert_eq!((recent.all.len(), recent.order.len()), (KEPT, KEPT));
-    assert!(!recent.has(&(KEPT - 1)) && recent.has(&KEPT));
-    recent.forget(&KEPT);
-    assert_eq!((recent.has(&KEPT), recent.order.len()), (false, KEPT - 1));
-    recent.add(&KEPT);
-    recent.add(&(2 * KEPT));
-    assert!(recent.has(&KEPT) && !recent.has(&(KEPT + 1)));
+    let kept = KEPT as u64;
+    assert!(!recent.has(3, kept - 1) && recent.has(3, kept) && !recent.has(4, kept));
+    recent.remove(3, 2 * kept - 1);
+    let taken = recent.take_changed();
+    assert!(recent.take_changed().is_empty(), "nothing has changed since");
+    let [(3, bytes)] = &taken[..] else { panic!("one page is to be stored") };
+    let latest: Vec<u64> = (2 * kept - 1 - STORED as u64..2 * kept - 1).collect();
+    assert_eq!(stored::decode::<Vec<u64>>(bytes), Ok(latest));
+    recent.add(3, kept);
+    assert!(recent.take_changed().is_empty(), "it was there");
+    recent.put_back(3);
+    recent.put_back(5);
+    assert_eq!(recent.take_changed(), taken);
+    recent.begin(3, Some(b"garbage"));
+    assert!(!recent.has(3, kept));
+    recent.forget(3);
+    recent.put_back(3);
+    assert!(recent.take_changed().is_empty());
 }
 
 #[test]
-fn nothing_is_journaled_of_a_life_that_ends_at_the_same_moment() {
+fn what_only_the_intents_of_a_former_owner_say_is_taken_in_and_stored() {
+    let mut state = State::default();
+    let mut intent = an_intent(1, 1);
+    (intent.sent.told, intent.sent.fact) = (vec![Digest(4)], Digest(5));
+    state.begin(Tables::default(), 0, &[intent.clone(), an_intent(2, 2)]);
+    for operation in [4, 5] {
+        assert!(state.recent.has(0, digest(&intent.key, &intent.sent.uid, Digest(operation))));
+    }
+    assert_eq!(state.recent.take_changed().len(), 1);
+}
+
+#[test]
+fn nothing_is_journaled_of_an_incarnation_that_ends_at_the_same_moment() {
     let ledger = Ledger::memory();
     let both = std::sync::Barrier::new(2);
     for n in 0..2000 {
@@ -244,7 +273,7 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     runtime.block_on(ledger.sending(&key(1), &report(1, "a", Entity::Application, 1), None));
     // What a kill at this moment leaves.
     let killed = folder.path().join("killed.redb");
-    let flight = |path: &std::path::Path| crate::intent_file::path_of(path, "platform");
+    let flight = |path: &std::path::Path| path_of(path, "platform");
     fs::copy(&path, &killed).unwrap();
     fs::copy(flight(&path), flight(&killed)).unwrap();
     let other = Ledger::open(&killed, LedgerOptions { sink: "file".to_owned(), ..slow() }).unwrap();
@@ -275,12 +304,12 @@ fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
     ledger.settle(&key(1), &settle("a", ends[2].id), &ends[..1]);
     let left = ledger.without_told(&event("a", &ends), None).unwrap();
     assert_eq!((&left.coalesced[..], left.trace), (&[ends[1].clone(), ends[3].clone()][..], 5));
-    assert!(ledger.without_told(&event("b", &ends), None).is_none(), "they are another life's");
+    assert!(ledger.without_told(&event("b", &ends), None).is_none(), "they are another incarnation's");
     assert!(ledger.without_told(&Event { key: key(2), ..event("a", &ends) }, None).is_none());
 }
 
 #[test]
-fn a_list_that_ends_a_life_that_was_told_to_be_over_ends_the_one_that_is_known() {
+fn a_list_that_ends_an_incarnation_that_was_told_to_be_over_ends_the_one_that_is_known() {
     let ledger = Ledger::memory();
     let first = Event {
         key: key(1),

@@ -135,22 +135,3 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     assert_eq!(ledger.digest(&key).unwrap().entities, 2);
     assert_ne!(ledger.digest(&key), Some(both), "its last key is another one");
 }
-
-#[test]
-fn only_what_changed_is_hashed_again() {
-    let ledger = Ledger::memory();
-    for n in 0..100 {
-        ledger.acknowledge(
-            &Key::new("argocd", &format!("app-{n}")).unwrap(),
-            &report(n, "a", Entity::Application, 1),
-        );
-    }
-    let stale = || ledger.inner.shared.lock().stale.as_ref().map(HashSet::len);
-    assert_eq!(stale(), None, "nobody asked yet");
-    let before = ledger.digests(|_| Some(0));
-    assert_eq!((before[&0].applications, stale()), (100, Some(0)));
-    ledger.acknowledge(&Key::new("argocd", "app-3").unwrap(), &report(3, "a", Entity::Application, 2));
-    assert_eq!(stale(), Some(1));
-    assert_ne!(ledger.digests(|_| Some(0)), before);
-    assert_eq!(stale(), Some(0));
-}

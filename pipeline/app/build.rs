@@ -11,7 +11,7 @@ use pipeline_engine::run;
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
-use stages_argocd::round::TrackingMethod;
+use stages_argocd::plan::TrackingMethod;
 use stages_report::Sink;
 
 use crate::config::{self, Algorithm, Config, Places, Token};

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use pipeline_core::{Entity, Key, Record, Report};
 use serde_json::{Map, Value};
-use stages_argocd::round::{Answer, Ask, RawManifests, ResourceRef};
+use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response};
 
 use super::compare::Ours;
 use super::play::{Watched, enrich, redactor, remember, settings};
@@ -48,8 +48,9 @@ pub(super) fn check(case: &Case, watched: &[Watched]) -> anyhow::Result<Check> {
     for event in watched {
         check.events += 1;
         let known = memory.remove(&event.event.key).flatten();
-        let enriched =
-            enrich(event, known.as_ref(), event.t, &settings, &redactor, |ask| nearest(case, ask, event.t))?;
+        let enriched = enrich(event, known.as_ref(), event.t, &settings, &redactor, |fetch| {
+            nearest(case, fetch, event.t)
+        })?;
         let life = (event.event.key.clone(), event.event.uid.to_string());
         let expected = expect(case, event, before.entry(life).or_default());
         let settled = enriched.settle.as_ref().map(|settle| settle.unsent.as_slice()).unwrap_or_default();
@@ -66,12 +67,12 @@ pub(super) fn check(case: &Case, watched: &[Watched]) -> anyhow::Result<Check> {
 }
 
 /// The answer to the same call that was asked first after the event, else last before it.
-fn nearest(case: &Case, ask: &Ask, t: f64) -> Answer {
+fn nearest(case: &Case, fetch: &Fetch, t: f64) -> Response {
     // The observer asked for manifests without a revision.
-    let target = Target::of(&ask.path("")).without("revision");
+    let target = Target::of(&fetch.path("")).without("revision");
     match find(case, &target, t) {
-        Some(call) => case.answer(call).map_or(Answer::NotFound, |body| classify(ask, call.status, body)),
-        None => Answer::NotFound,
+        Some(call) => case.answer(call).map_or(Response::NotFound, |body| classify(fetch, call.status, body)),
+        None => Response::NotFound,
     }
 }
 

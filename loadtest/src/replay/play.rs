@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use pipeline_core::{Cause, Change, Enriched, Event, Key, Record, Report, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::Value;
-use stages_argocd::round::{Answer, Ask, Begun, RawManifests, Round, Settings, TrackingMethod};
+use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings, TrackingMethod};
 
 use super::pairing::States;
 use super::recorded::Answers;
@@ -155,11 +155,12 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
         let states = observed.as_ref().and_then(|states| states.answer(case, line, &mut playback.pairs));
         let known = memory.remove(&event.event.key).flatten();
         let mut answers = Answers::new(case, &line.calls, None);
-        let enriched = enrich(event, known.as_ref(), line.t, &settings, &redactor, |ask| answers.answer(ask));
+        let enriched =
+            enrich(event, known.as_ref(), line.t, &settings, &redactor, |fetch| answers.answer(fetch));
         // The same round with the same memory: live states that stand here and there alone would look like drift.
         let paired = states.as_ref().map(|states| {
             let mut answers = Answers::new(case, &line.calls, Some(states.clone()));
-            enrich(event, known.as_ref(), line.t, &settings, &redactor, |ask| answers.answer(ask))
+            enrich(event, known.as_ref(), line.t, &settings, &redactor, |fetch| answers.answer(fetch))
         });
         // Two watches saw the same event; which was told first is chance.
         let until = last_post(case, line) + 1.0;
@@ -169,7 +170,7 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
             if same && !later.event.is_deleted() {
                 let mut answers = Answers::new(case, &line.calls, states.clone());
                 let later = later.with_resources_of(event);
-                let all = enrich(&later, None, line.t, &settings, &redactor, |ask| answers.answer(ask));
+                let all = enrich(&later, None, line.t, &settings, &redactor, |fetch| answers.answer(fetch));
                 newer.extend(all.map(|all| all.reports).unwrap_or_default());
             }
         }
@@ -217,16 +218,16 @@ fn find(watched: &[Watched], line: &RoundLine, from: usize) -> Option<usize> {
 
 fn would_report(watched: &Watched, known: Option<&Record>, settings: &Settings, redactor: &Redactor) -> bool {
     let turn = Turn::at(watched.event.observed);
-    match Round::begin(&watched.event, known, &turn, settings, redactor) {
+    match FetchPlan::begin(&watched.event, known, &turn, settings, redactor) {
         Ok(Begun::Done(enriched)) => !enriched.reports.is_empty(),
         // A look at what the object does not tell is no report: what it finds, the recorded reporter did not look for.
-        Ok(Begun::Go(round)) => !round.asks().iter().all(is_look),
+        Ok(Begun::Go(plan)) => !plan.fetches().iter().all(is_look),
         Err(_) => true,
     }
 }
 
-fn is_look(ask: &Ask) -> bool {
-    matches!(ask, Ask::ManagedResources { paced: true, .. } | Ask::ResourceTree { paced: true, .. })
+fn is_look(fetch: &Fetch) -> bool {
+    matches!(fetch, Fetch::ManagedResources { paced: true, .. } | Fetch::ResourceTree { paced: true, .. })
 }
 
 /// Runs one event through the product.
@@ -239,19 +240,19 @@ pub(super) fn enrich(
     t: f64,
     settings: &Settings,
     redactor: &Redactor,
-    mut answer: impl FnMut(&Ask) -> Answer,
+    mut answer: impl FnMut(&Fetch) -> Response,
 ) -> anyhow::Result<Enriched> {
     let turn = Turn::at(timestamp(t));
-    match Round::begin(&watched.event, known, &turn, settings, redactor)? {
+    match FetchPlan::begin(&watched.event, known, &turn, settings, redactor)? {
         Begun::Done(enriched) => Ok(enriched),
-        Begun::Go(mut round) => loop {
-            let asks = round.asks();
-            if asks.is_empty() {
-                return Ok(round.finish()?);
+        Begun::Go(mut plan) => loop {
+            let fetches = plan.fetches();
+            if fetches.is_empty() {
+                return Ok(plan.finish()?);
             }
-            for ask in asks {
-                let answer = answer(&ask);
-                round.answer(&ask, answer);
+            for fetch in fetches {
+                let response = answer(&fetch);
+                plan.respond(&fetch, response);
             }
         },
     }

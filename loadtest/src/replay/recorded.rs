@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::Reason;
 use serde_json::Value;
 use serde_json::value::RawValue;
-use stages_argocd::round::{Answer, Ask, Purpose};
+use stages_argocd::plan::{Fetch, Purpose, Response};
 
 use crate::recordings::{CallLine, Case};
 
@@ -108,16 +108,16 @@ impl<'a> Answers<'a> {
     }
 
     /// What was answered then; a call that was not made then is answered with "not found".
-    pub(super) fn answer(&mut self, ask: &Ask) -> Answer {
-        if let Ask::ManagedResources { .. } = ask {
+    pub(super) fn answer(&mut self, fetch: &Fetch) -> Response {
+        if let Fetch::ManagedResources { .. } = fetch {
             let body = self.managed.clone().unwrap_or_else(|| Bytes::from_static(b"{\"items\":[]}"));
-            return Answer::Body(body);
+            return Response::Body(body);
         }
         // Then, the desired state was asked for without a revision, and versions always with one.
-        let target = Target::of(&ask.path(""));
-        let (target, versions) = match ask {
-            Ask::Manifests { purpose: Purpose::Desired, .. } => (target.without("revision"), Some(false)),
-            Ask::Manifests { purpose: Purpose::Versions, .. } => (target.without("revision"), Some(true)),
+        let target = Target::of(&fetch.path(""));
+        let (target, versions) = match fetch {
+            Fetch::Manifests { purpose: Purpose::Desired, .. } => (target.without("revision"), Some(false)),
+            Fetch::Manifests { purpose: Purpose::Versions, .. } => (target.without("revision"), Some(true)),
             _ => (target, None),
         };
         let exact = |call: &Target| match versions {
@@ -135,23 +135,23 @@ impl<'a> Answers<'a> {
         if found.is_empty() {
             found = matching(&|call| call.is_about_the_same(&target));
         }
-        let Some((first, _)) = found.first() else { return Answer::NotFound };
+        let Some((first, _)) = found.first() else { return Response::NotFound };
         let turn = self.used.entry(first.clone()).or_default();
         let (_, line) = found.get(*turn).or(found.last()).cloned().unwrap_or_else(|| found[0].clone());
         *turn += 1;
         match self.case.answer(line) {
-            Some(body) => classify(ask, line.status, body),
-            None => Answer::Failed(Reason::CutShort),
+            Some(body) => classify(fetch, line.status, body),
+            None => Response::Failed(Reason::CutShort),
         }
     }
 }
 
 /// What an answer means, by its status and text. What was no JSON was recorded as a JSON text.
-pub(super) fn classify(ask: &Ask, status: u16, body: &RawValue) -> Answer {
+pub(super) fn classify(fetch: &Fetch, status: u16, body: &RawValue) -> Response {
     let text = serde_json::from_str::<String>(body.get()).ok();
     let body = text.as_deref().unwrap_or(body.get());
     if (200..300).contains(&status) {
-        return Answer::Body(Bytes::copy_from_slice(body.as_bytes()));
+        return Response::Body(Bytes::copy_from_slice(body.as_bytes()));
     }
     let refusal = serde_json::from_str::<Value>(body).ok();
     let says = |text: &str| match &refusal {
@@ -161,14 +161,14 @@ pub(super) fn classify(ask: &Ask, status: u16, body: &RawValue) -> Answer {
         }
         _ => body.contains(text),
     };
-    let is_gone = status == 403 && matches!(ask, Ask::Parent { .. });
+    let is_gone = status == 403 && matches!(fetch, Fetch::Parent { .. });
     if status == 404 || says("not found") || is_gone {
-        return Answer::NotFound;
+        return Response::NotFound;
     }
-    if status == 500 && matches!(ask, Ask::Manifests { .. }) {
-        return Answer::GenerationError;
+    if status == 500 && matches!(fetch, Fetch::Manifests { .. }) {
+        return Response::GenerationError;
     }
-    Answer::Failed(match status {
+    Response::Failed(match status {
         0 => Reason::Unreachable,
         401 => Reason::Unauthorized,
         403 => Reason::Forbidden,

@@ -8,7 +8,7 @@ use loadtest::sim::argocd::{ArgoCdSim, Config, Content, Kind};
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::{Capacity, Worked};
 use pipeline_core::{Call, NoMeter};
-use stages_argocd::client::{self, ArgoCd, Trip};
+use stages_argocd::client::{self, ArgoCd, CallBudget};
 use tokio::time::Instant;
 
 const CAPACITY: Capacity = Capacity { workers: 8, service: Duration::from_millis(50) };
@@ -43,8 +43,8 @@ impl Peer {
             .map(|_| {
                 let client = self.client.clone();
                 tokio::spawn(async move {
-                    let trip = Trip::until(Instant::now() + WITHIN);
-                    client.get(Call::ResourceTree, PATH, &trip, |reply| reply.into_body()).await
+                    let budget = CallBudget::until(Instant::now() + WITHIN);
+                    client.get(Call::ResourceTree, PATH, &budget, |reply| reply.into_body()).await
                 })
             })
             .collect();
@@ -83,11 +83,11 @@ async fn an_argo_cd_that_says_too_many_is_asked_less_at_once() {
     peer.sim.set_capacity(Some(Capacity { workers: 60, service: Duration::from_millis(20) }));
     peer.call(400).await;
     let before = peer.call(400).await;
-    let trip = Trip::until(Instant::now() + WITHIN);
+    let budget = CallBudget::until(Instant::now() + WITHIN);
     for status in [429, 503] {
         peer.sim.faults().add(Rule::always(Fault::Status { status, retry_after: None }).times(1));
         let calls =
-            (0..3).map(|_| peer.client.get(Call::ResourceTree, PATH, &trip, |reply| reply.into_body()));
+            (0..3).map(|_| peer.client.get(Call::ResourceTree, PATH, &budget, |reply| reply.into_body()));
         for answer in futures::future::join_all(calls).await {
             answer.unwrap();
         }

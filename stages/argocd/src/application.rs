@@ -8,7 +8,7 @@ use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
 use crate::canonical;
-use crate::round::{AppRef, ResourceRef, TrackingMethod};
+use crate::plan::{AppRef, ResourceRef, TrackingMethod};
 
 const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";

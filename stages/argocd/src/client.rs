@@ -4,13 +4,13 @@
 //! fails: with [`HttpError`] after the last try; 429, 5xx, time-outs, broken connections, cut bodies and 403
 //! are tried again, everything else is final at once.
 //!
-//! Before a call is made it waits, in the order of coming and until the trip ends: for one of as many slots as Argo CD
-//! is seen to work on at once (`limit`), and then for the budget of calls in a second (`budget`). One whose turn does
+//! Before a call is made it waits, in the order of coming and until the event's time is over: for one of as many slots as Argo CD
+//! is seen to work on at once (`limit`), and then for the rate of calls in a second (`rate`). One whose turn does
 //! not come in time fails as a time-out, and is no call of Argo CD: no counter knows it.
 
-mod budget;
 mod gate;
 mod limit;
+mod rate;
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -23,9 +23,9 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::ttl_set::TtlSet;
 
-use self::budget::Budget;
 use self::gate::Gate;
 use self::limit::{Bounds, End, Limit};
+use self::rate::CallRate;
 
 /// How Argo CD is called.
 #[derive(Debug, Clone)]
@@ -83,7 +83,7 @@ impl Config {
         Ok(ArgoCd {
             client: http.build(target).await?,
             token: self.token,
-            gate: Gate::new(Limit::new(bounds), self.per_second.map(Budget::new), meter.clone()),
+            gate: Gate::new(Limit::new(bounds), self.per_second.map(CallRate::new), meter.clone()),
             tries: self.tries.max(1),
             backoff: self.backoff,
             longest_wait: self.longest_wait,
@@ -109,7 +109,7 @@ pub enum ConfigError {
 const NEVER: i64 = i64::MIN;
 /// More calls at once than any Argo CD has connections for.
 const MOST_AT_ONCE: usize = 1 << 16;
-/// A call that the trip's end leaves less time than this says nothing of Argo CD when it is given up.
+/// A call that the end of the event's time leaves less time than this says nothing of Argo CD when it is given up.
 const FAIR: Duration = Duration::from_secs(1);
 
 /// Said of calls whose turn did not come in time.
@@ -141,27 +141,27 @@ enum News {
 /// What all calls of one event share: the time limit, what they were told about when to come back, and where they
 /// are noted for whoever asks what the event cost.
 #[derive(Debug)]
-pub struct Trip {
+pub struct CallBudget {
     /// When the event must be done.
     pub deadline: Instant,
     after: Mutex<Option<Duration>>,
     calls: Samples,
 }
 
-impl Trip {
-    /// A trip that ends at `deadline`, and whose calls nobody asks about.
+impl CallBudget {
+    /// One that ends at `deadline`, and whose calls nobody asks about.
     #[must_use]
     pub fn until(deadline: Instant) -> Self {
         Self::noted(deadline, Samples::default())
     }
 
-    /// A trip that ends at `deadline`, and notes its calls in `calls`.
+    /// One that ends at `deadline`, and notes its calls in `calls`.
     #[must_use]
     pub fn noted(deadline: Instant, calls: Samples) -> Self {
         Self { deadline, after: Mutex::new(None), calls }
     }
 
-    /// The longest wait that a failed call of this trip was asked for.
+    /// The longest wait that a failed call of this event was asked for.
     #[must_use]
     pub fn after(&self) -> Option<Duration> {
         *self.after.lock().unwrap_or_else(PoisonError::into_inner)
@@ -175,46 +175,46 @@ impl Trip {
 
 impl ArgoCd {
     /// Calls `path` (escaped, below the root path) until `judge` accepts an answer, the tries are used up, or
-    /// the trip ends. `judge` turns an answer into a result, or into an error of it.
+    /// the budget ends. `judge` turns an answer into a result, or into an error of it.
     ///
     /// # Errors
-    /// The last try's; [`Fault::Unsent`] for one whose turn did not come before the trip's end.
+    /// The last try's; [`Fault::Unsent`] for one whose turn did not come before the budget's end.
     pub async fn get<T>(
         &self,
         call: Call,
         path: &str,
-        trip: &Trip,
+        budget: &CallBudget,
         judge: impl Fn(Reply) -> Result<T, HttpError>,
     ) -> Result<T, HttpError> {
         let mut tried = 0;
         loop {
-            let Tried { reply, waited, took } = self.once(call, path, trip.deadline).await?;
+            let Tried { reply, waited, took } = self.once(call, path, budget.deadline).await?;
             let result = reply.and_then(&judge);
             let outcome = match &result {
                 Ok(_) => Outcome::Ok,
                 Err(error) => Outcome::Failed(error.reason()),
             };
-            self.count(call, outcome, waited, took, trip);
+            self.count(call, outcome, waited, took, budget);
             let error = match result {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
             tried += 1;
             match self.next_try(&error, tried) {
-                Some(wait) if Instant::now() + wait < trip.deadline => {
+                Some(wait) if Instant::now() + wait < budget.deadline => {
                     sleep_until(Instant::now() + wait).await;
                 }
                 _ => {
-                    trip.note(error.after());
+                    budget.note(error.after());
                     return Err(error);
                 }
             }
         }
     }
 
-    /// Counts an answer of a trip that needed no call of its own.
-    pub fn count_cached(&self, call: Call, trip: &Trip) {
-        self.count(call, Outcome::Cached, Duration::ZERO, Duration::ZERO, trip);
+    /// Counts an answer of an event that needed no call of its own.
+    pub fn count_cached(&self, call: Call, budget: &CallBudget) {
+        self.count(call, Outcome::Cached, Duration::ZERO, Duration::ZERO, budget);
     }
 
     /// Logs a failure that lasted for all tries, once an hour for the same reason and `subject`. At level
@@ -299,13 +299,13 @@ impl ArgoCd {
     }
 
     /// To the peer's metrics a call took as long as Argo CD did; to its event, as long as the event had to wait.
-    fn count(&self, call: Call, outcome: Outcome, waited: Duration, took: Duration, trip: &Trip) {
+    fn count(&self, call: Call, outcome: Outcome, waited: Duration, took: Duration, budget: &CallBudget) {
         if outcome == Outcome::Ok {
             self.last_success.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
         }
         let sample = Sample { peer: Peer::ArgoCd, call, outcome, took };
         self.meter.record(sample);
-        trip.calls.record(Sample { took: waited + took, ..sample });
+        budget.calls.record(Sample { took: waited + took, ..sample });
     }
 }
 

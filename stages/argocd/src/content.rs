@@ -144,13 +144,13 @@ impl Content {
     }
 
     /// The same for what goes through a text once and does nothing with it.
-    pub(crate) async fn glance<T: Send + 'static>(
+    pub(crate) async fn scan<T: Send + 'static>(
         &self,
         bytes: usize,
         deadline: Instant,
-        glance: impl FnOnce() -> T + Send + 'static,
+        scan: impl FnOnce() -> T + Send + 'static,
     ) -> Result<T, Unworked> {
-        if bytes <= SMALL { Ok(glance()) } else { self.aside(deadline, glance).await }
+        if bytes <= SMALL { Ok(scan()) } else { self.aside(deadline, scan).await }
     }
 
     /// Works in a thread of its own.

@@ -2,10 +2,10 @@
 
 use pipeline_redact::Redactor;
 
-use crate::answers::Tree;
 use crate::application::{Application, Entry, Health, Operation, SyncedResource};
 use crate::payload::{ErrorKind, Fault, Level, Moment, Reference};
-use crate::round::ResourceRef;
+use crate::plan::ResourceRef;
+use crate::responses::Tree;
 
 /// What an application's report says of its conditions and of its operation's resources.
 pub(crate) fn of_conditions(app: &Application) -> Vec<Fault> {

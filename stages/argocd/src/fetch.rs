@@ -1,7 +1,7 @@
-//! Answers what a round asks, from Argo CD or from what was kept of it.
+//! Fetches what a plan needs, from Argo CD or from what was kept of it.
 //!
-//! takes: an [`Ask`] - gives: an [`Answer`], never an error - calls: the path that the ask names - fails: as
-//! [`Answer::Failed`], after all tries; nothing that failed is kept.
+//! takes: a [`Fetch`] - gives: a [`Response`], never an error - calls: the path that the fetch names - fails: as
+//! [`Response::Failed`], after all tries; nothing that failed is kept.
 //!
 //! Kept are manifests (per application, sources and revisions), revision metadata (per repository and
 //! revision) and parents (per version that the watch has seen), each bounded in bytes; whoever asks for what
@@ -21,9 +21,9 @@ use serde_json::value::RawValue;
 use stages_client::{Fault, HttpError, Reply};
 use tokio::time::timeout_at;
 
-use crate::answers::Manifests;
-use crate::client::{ArgoCd, Trip};
-use crate::round::{Answer, AppRef, Ask, ManifestsKey};
+use crate::client::{ArgoCd, CallBudget};
+use crate::plan::{AppRef, Fetch, ManifestsKey, Response};
+use crate::responses::Manifests;
 use crate::ttl_set::TtlSet;
 
 /// What is kept, and for how long.
@@ -58,16 +58,16 @@ impl Default for Config {
 /// Applications whose last look is remembered; one that is forgotten is looked at once more.
 const LOOKS: u64 = 2048;
 
-/// So many others are waited for with the same ask, one after the other, while none is told more than of itself.
+/// So many others are waited for with the same fetch, one after the other, while none is told more than of itself.
 const LEADERS: usize = 3;
 
 /// The version of a parent that the watch has seen.
 type Parent = (Key, Uid, Version);
 
 /// What is kept, and fetched once for all who ask for it at the same time.
-type Kept<K> = Cache<K, Answer>;
+type Kept<K> = Cache<K, Response>;
 
-/// Answers asks. Cheap to share, and to be shared: what it keeps is for all events.
+/// Fetches. Cheap to share, and to be shared: what it keeps is for all events.
 pub struct Fetcher {
     argocd: Arc<ArgoCd>,
     seen: Seen,
@@ -105,7 +105,7 @@ impl Config {
 fn cache<K: Name>(bytes: u64, generation_error: Duration, size: fn(&K) -> usize) -> Kept<K> {
     Cache::builder()
         .max_capacity(bytes)
-        .weigher(move |key, answer: &Answer| weight(size(key), answer))
+        .weigher(move |key, response: &Response| weight(size(key), response))
         .expire_after(GenerationErrors(generation_error))
         .build()
 }
@@ -116,13 +116,13 @@ trait Name: Clone + Eq + Hash + Send + Sync + 'static {}
 impl<K: Clone + Eq + Hash + Send + Sync + 'static> Name for K {}
 
 impl Fetcher {
-    /// Answers one ask within the trip's time. `namespace` is where a parent is looked for whose tracking
+    /// Fetches one thing within the budget's time. `namespace` is where a parent is looked for whose tracking
     /// value names none: Argo CD's own.
-    pub async fn fetch(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
+    pub async fn fetch(&self, fetch: &Fetch, budget: &CallBudget, namespace: &str) -> Response {
         // What is waited for may be another event's call, which has its own, later, end.
-        timeout_at(trip.deadline, self.answer(ask, trip, namespace))
+        timeout_at(budget.deadline, self.respond(fetch, budget, namespace))
             .await
-            .unwrap_or(Answer::Failed(Reason::Timeout))
+            .unwrap_or(Response::Failed(Reason::Timeout))
     }
 
     /// Whether the tree or the states of an application were asked for so lately that a paced call would be skipped.
@@ -130,57 +130,58 @@ impl Fetcher {
         self.looks.contains(&(key.namespace(), key.name()))
     }
 
-    async fn answer(&self, ask: &Ask, trip: &Trip, namespace: &str) -> Answer {
-        match ask {
-            Ask::ResourceTree { app, paced } | Ask::ManagedResources { app, paced } => {
+    async fn respond(&self, fetch: &Fetch, budget: &CallBudget, namespace: &str) -> Response {
+        match fetch {
+            Fetch::ResourceTree { app, paced } | Fetch::ManagedResources { app, paced } => {
                 if !self.looks.insert(&(&app.namespace, &app.name)) && *paced {
-                    return Answer::Skipped;
+                    return Response::Skipped;
                 }
-                self.call(ask, trip).await
+                self.call(fetch, budget).await
             }
-            Ask::Manifests { revision, cache: Some(key), fresh, .. } => {
+            Fetch::Manifests { revision, cache: Some(key), fresh, .. } => {
                 let key = (key.clone(), revision.clone());
                 if *fresh {
                     // What is generated while the refresh goes on may still be the old state.
                     self.manifests.invalidate(&key).await;
-                    return self.call(ask, trip).await;
+                    return self.call(fetch, budget).await;
                 }
-                let is_readable = |answer: &Answer| match answer {
-                    Answer::Body(body) => Manifests::read(body).is_ok(),
-                    other => *other == Answer::GenerationError,
+                let is_readable = |response: &Response| match response {
+                    Response::Body(body) => Manifests::read(body).is_ok(),
+                    other => *other == Response::GenerationError,
                 };
-                Box::pin(self.kept(&self.manifests, key, ask, trip, is_readable)).await
+                Box::pin(self.kept(&self.manifests, key, fetch, budget, is_readable)).await
             }
-            Ask::RevisionMetadata { repo_url, revision, .. } => {
+            Fetch::RevisionMetadata { repo_url, revision, .. } => {
                 let key = self.names.of(&(repo_url, revision));
-                let is_body = |answer: &Answer| matches!(answer, Answer::Body(_));
-                Box::pin(self.kept(&self.commits, key, ask, trip, is_body)).await
+                let is_body = |response: &Response| matches!(response, Response::Body(_));
+                Box::pin(self.kept(&self.commits, key, fetch, budget, is_body)).await
             }
-            Ask::Parent { namespace: own, name } => {
-                self.parent(ask, trip, if own.is_empty() { namespace } else { own }, name).await
+            Fetch::Parent { namespace: own, name } => {
+                self.parent(fetch, budget, if own.is_empty() { namespace } else { own }, name).await
             }
-            Ask::Manifests { cache: None, .. } | Ask::Resource { .. } => self.call(ask, trip).await,
+            Fetch::Manifests { cache: None, .. } | Fetch::Resource { .. } => self.call(fetch, budget).await,
         }
     }
 
     /// One call per version that the watch has seen. Argo CD may lag behind the watch: an older answer is
     /// used, and not kept.
-    async fn parent(&self, ask: &Ask, trip: &Trip, namespace: &str, name: &str) -> Answer {
+    async fn parent(&self, fetch: &Fetch, budget: &CallBudget, namespace: &str, name: &str) -> Response {
         let Some((key, uid, version)) = self.seen_as(namespace, name) else {
-            return self.call(ask, trip).await;
+            return self.call(fetch, budget).await;
         };
-        let is_current = |answer: &Answer| match answer {
-            Answer::Body(body) => version_of(body).is_some_and(|got| got >= version),
+        let is_current = |response: &Response| match response {
+            Response::Body(body) => version_of(body).is_some_and(|shown| shown >= version),
             _ => false,
         };
-        let answer = Box::pin(self.kept(&self.parents, (key, uid, version), ask, trip, is_current)).await;
-        if answer == Answer::NotFound
+        let response =
+            Box::pin(self.kept(&self.parents, (key, uid, version), fetch, budget, is_current)).await;
+        if response == Response::NotFound
             && let Some((key, ..)) = self.seen_as(namespace, name)
             && self.argocd.is_news(Reason::Forbidden, key.as_str())
         {
             tracing::warn!(parent = %key, "a parent that is there may not be read: its children are reported as root applications");
         }
-        answer
+        response
     }
 
     /// From `cache`, else fetched once for all who ask at the same time, and kept if it is to be. Who asked first asked
@@ -189,45 +190,46 @@ impl Fetcher {
         &self,
         cache: &Kept<K>,
         key: K,
-        ask: &Ask,
-        trip: &Trip,
-        is_to_be_kept: impl Fn(&Answer) -> bool,
-    ) -> Answer {
+        fetch: &Fetch,
+        budget: &CallBudget,
+        is_to_be_kept: impl Fn(&Response) -> bool,
+    ) -> Response {
         for _ in 0..LEADERS {
             let mut called = false;
             let fetched = async {
                 called = true;
-                let answer = self.call(ask, trip).await;
-                if is_to_be_kept(&answer) { Ok(answer) } else { Err(answer) }
+                let response = self.call(fetch, budget).await;
+                if is_to_be_kept(&response) { Ok(response) } else { Err(response) }
             };
             let shared = cache.try_get_with(key.clone(), fetched).await;
-            let answer = shared.unwrap_or_else(|shared| Answer::clone(&shared));
+            let response = shared.unwrap_or_else(|shared| Response::clone(&shared));
             if called {
-                return answer;
+                return response;
             }
-            let is_about_another = matches!(answer, Answer::NotFound | Answer::Failed(Reason::Forbidden))
-                && matches!(ask, Ask::RevisionMetadata { .. });
+            let is_about_another =
+                matches!(response, Response::NotFound | Response::Failed(Reason::Forbidden))
+                    && matches!(fetch, Fetch::RevisionMetadata { .. });
             if !is_about_another {
-                self.argocd.count_cached(ask.call(), trip);
-                return answer;
+                self.argocd.count_cached(fetch.call(), budget);
+                return response;
             }
         }
-        self.call(ask, trip).await
+        self.call(fetch, budget).await
     }
 
-    async fn call(&self, ask: &Ask, trip: &Trip) -> Answer {
-        let path = ask.path("");
-        match self.argocd.get(ask.call(), &path, trip, |reply| judge(ask, reply, &self.seen)).await {
-            Ok(answer) => answer,
+    async fn call(&self, fetch: &Fetch, budget: &CallBudget) -> Response {
+        let path = fetch.path("");
+        match self.argocd.get(fetch.call(), &path, budget, |reply| judge(fetch, reply, &self.seen)).await {
+            Ok(response) => response,
             // A name that cannot be addressed, an empty revision for one, names nothing.
-            Err(error) if matches!(error.fault(), Fault::Address(_)) => Answer::NotFound,
+            Err(error) if matches!(error.fault(), Fault::Address(_)) => Response::NotFound,
             Err(error) => {
-                let subject = match app_of(ask) {
+                let subject = match app_of(fetch) {
                     Some(app) if error.reason() == Reason::Forbidden => app.project.as_str(),
-                    _ => ask.call().as_str(),
+                    _ => fetch.call().as_str(),
                 };
                 self.argocd.say(&error, subject);
-                Answer::Failed(error.reason())
+                Response::Failed(error.reason())
             }
         }
     }
@@ -249,9 +251,9 @@ impl std::fmt::Debug for Fetcher {
 /// Lets generation errors go after a while, and keeps the rest until there is no room.
 struct GenerationErrors(Duration);
 
-impl<K> Expiry<K, Answer> for GenerationErrors {
-    fn expire_after_create(&self, _: &K, answer: &Answer, _: Instant) -> Option<Duration> {
-        matches!(answer, Answer::GenerationError).then_some(self.0)
+impl<K> Expiry<K, Response> for GenerationErrors {
+    fn expire_after_create(&self, _: &K, response: &Response, _: Instant) -> Option<Duration> {
+        matches!(response, Response::GenerationError).then_some(self.0)
     }
 }
 
@@ -269,13 +271,13 @@ struct Refusal {
 /// gRPC's "unknown": what Argo CD passes on of Git, Helm and the like.
 const UNKNOWN: i64 = 2;
 
-/// What an answer means for an ask; an error where another try, or somebody's act, is needed.
-fn judge(ask: &Ask, reply: Reply, seen: &Seen) -> Result<Answer, HttpError> {
+/// What an answer means for a fetch; an error where another try, or somebody's act, is needed.
+fn judge(fetch: &Fetch, reply: Reply, seen: &Seen) -> Result<Response, HttpError> {
     let status = reply.status();
     if (200..300).contains(&status) {
         return match not_an_object(reply.body()) {
             Some(fault) => Err(reply.into_error(fault)),
-            None => reply.into_body().map(Answer::Body),
+            None => reply.into_body().map(Response::Body),
         };
     }
     let refusal = serde_json::from_slice::<Refusal>(reply.body()).ok();
@@ -286,23 +288,23 @@ fn judge(ask: &Ask, reply: Reply, seen: &Seen) -> Result<Answer, HttpError> {
         })
     };
     let is_unknown = refusal.as_ref().is_some_and(|refusal| refusal.code == UNKNOWN);
-    let is_manifests = matches!(ask, Ask::Manifests { .. });
+    let is_manifests = matches!(fetch, Fetch::Manifests { .. });
     if is_manifests && status == 500 && (is_unknown || says("manifest generation error")) {
-        return Ok(Answer::GenerationError);
+        return Ok(Response::GenerationError);
     }
     // What stands before Argo CD, what Argo CD stands on, or the account that asks may be what is not found:
     // that passes, or is put right.
     let is_passing = matches!(status, 300..=399 | 401 | 429 | 502 | 503 | 504);
     if says("not found") && !is_passing {
-        return Ok(Answer::NotFound);
+        return Ok(Response::NotFound);
     }
     match status {
         // Of something before Argo CD, which knows no application, a 404 says that there is no Argo CD.
-        404 if refusal.is_some() || reply.body().is_empty() => Ok(Answer::NotFound),
-        403 if is_gone(ask, seen) => Ok(Answer::NotFound),
+        404 if refusal.is_some() || reply.body().is_empty() => Ok(Response::NotFound),
+        403 if is_gone(fetch, seen) => Ok(Response::NotFound),
         // A branch that was never resolved to a commit has no metadata, however often it is asked for.
-        500 if is_unknown && says("must be resolved") => Ok(Answer::NotFound),
-        _ => reply.into_body().map(Answer::Body),
+        500 if is_unknown && says("must be resolved") => Ok(Response::NotFound),
+        _ => reply.into_body().map(Response::Body),
     }
 }
 
@@ -317,19 +319,19 @@ fn not_an_object(body: &[u8]) -> Option<Fault> {
 
 /// Argo CD answers 403 for what does not exist. A parent that may not be read cannot be told from one that
 /// is gone, and its child must be reported all the same.
-fn is_gone(ask: &Ask, seen: &Seen) -> bool {
-    let Some(app) = app_of(ask) else { return true };
+fn is_gone(fetch: &Fetch, seen: &Seen) -> bool {
+    let Some(app) = app_of(fetch) else { return true };
     Key::new(&app.namespace, &app.name).is_ok_and(|key| seen.get(&key).is_none())
 }
 
-fn app_of(ask: &Ask) -> Option<&AppRef> {
-    match ask {
-        Ask::ManagedResources { app, .. }
-        | Ask::ResourceTree { app, .. }
-        | Ask::Manifests { app, .. }
-        | Ask::Resource { app, .. }
-        | Ask::RevisionMetadata { app, .. } => Some(app),
-        Ask::Parent { .. } => None,
+fn app_of(fetch: &Fetch) -> Option<&AppRef> {
+    match fetch {
+        Fetch::ManagedResources { app, .. }
+        | Fetch::ResourceTree { app, .. }
+        | Fetch::Manifests { app, .. }
+        | Fetch::Resource { app, .. }
+        | Fetch::RevisionMetadata { app, .. } => Some(app),
+        Fetch::Parent { .. } => None,
     }
 }
 
@@ -348,8 +350,8 @@ fn version_of(application: &Bytes) -> Option<Version> {
 }
 
 /// Bytes that an entry of a cache is charged with.
-fn weight(key: usize, answer: &Answer) -> u32 {
-    let body = if let Answer::Body(body) = answer { body.len() } else { 0 };
+fn weight(key: usize, response: &Response) -> u32 {
+    let body = if let Response::Body(body) = response { body.len() } else { 0 };
     // An entry's own bookkeeping is of this order.
     u32::try_from(256 + key + body).unwrap_or(u32::MAX)
 }

@@ -1,25 +1,25 @@
 //! Turns watch events of Argo CD applications into reports: decides what is new, fetches live and desired
 //! state, and builds the payload.
 //!
-//! [`round`] is pure: it owns no I/O and no clock, and is what a replay of recorded traffic runs.
+//! [`plan`] is pure: it owns no I/O and no clock, and is what a replay of recorded traffic runs.
 
-mod answers;
 mod application;
 mod canonical;
 pub mod client;
 pub mod content;
 mod faults;
 pub mod fetch;
-mod glance;
 mod members;
 mod object;
 mod operation_end;
 mod payload;
-pub mod round;
+pub mod plan;
+mod responses;
 pub mod settings;
 pub mod stage;
 mod status;
 mod ttl_set;
+mod unchanged;
 
 pub use operation_end::OperationEnd;
 pub use status::Status;

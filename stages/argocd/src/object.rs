@@ -7,10 +7,10 @@ use serde::Serialize;
 use serde_json::ser::{CharEscape, Formatter};
 use serde_json::{Map, Value, json};
 
-use crate::answers::Commit;
 use crate::application::{Application, child};
 use crate::payload::{self, ObjectText};
-use crate::round::ResourceRef;
+use crate::plan::ResourceRef;
+use crate::responses::Commit;
 
 const REVISIONS_ANNOTATION: &str = "app.meta.revisions-metadata";
 

@@ -17,8 +17,8 @@ use stages_client::{Fault, HttpError, Reply};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
-use crate::client::{ArgoCd, Trip};
-use crate::round::{RawManifests, Settings, TrackingMethod};
+use crate::client::{ArgoCd, CallBudget};
+use crate::plan::{RawManifests, Settings, TrackingMethod};
 
 /// What is set here is not asked for.
 #[derive(Debug, Clone)]
@@ -111,7 +111,7 @@ impl Config {
 }
 
 impl Known {
-    /// As a round takes them.
+    /// As a plan takes them.
     #[must_use]
     pub fn settings(&self) -> Settings {
         Settings {
@@ -125,7 +125,7 @@ impl Known {
         }
     }
 
-    /// Keeps what a round has learned; forgotten when Argo CD's version or settings change.
+    /// Keeps what a plan has learned; forgotten when Argo CD's version or settings change.
     pub fn learn(&self, raw_manifests: RawManifests) {
         let code = match raw_manifests {
             RawManifests::Unknown => 0,
@@ -174,9 +174,9 @@ impl SettingsWatch {
     /// The settings cannot be read, or lack the tracking method while the version that says its default
     /// cannot be read.
     pub async fn look(&self) -> Result<(), HttpError> {
-        let trip = Trip::until(Instant::now() + LOOK);
-        let body: SettingsBody = self.read("/api/v1/settings", &trip).await?;
-        let version = match self.read::<VersionBody>("/api/version", &trip).await {
+        let calls = CallBudget::until(Instant::now() + LOOK);
+        let body: SettingsBody = self.read("/api/v1/settings", &calls).await?;
+        let version = match self.read::<VersionBody>("/api/version", &calls).await {
             Ok(body) => body.version,
             Err(error) => {
                 let before = self.known.borrow().as_ref().and_then(|known| known.version.clone());
@@ -205,8 +205,8 @@ impl SettingsWatch {
         Ok(())
     }
 
-    async fn read<T: DeserializeOwned>(&self, path: &str, trip: &Trip) -> Result<T, HttpError> {
-        self.argocd.get(Call::Settings, path, trip, parse).await
+    async fn read<T: DeserializeOwned>(&self, path: &str, calls: &CallBudget) -> Result<T, HttpError> {
+        self.argocd.get(Call::Settings, path, calls, parse).await
     }
 }
 

@@ -1,9 +1,9 @@
 //! Turns one event into reports, with what Argo CD says of its application.
 //!
-//! takes: an event and what the ledger knows - gives: [`Enriched`] - calls: what the event's [`Round`] asks,
-//! at the same time where it may - fails: as the round says; retries while Argo CD's settings are not known.
+//! takes: an event and what the ledger knows - gives: [`Enriched`] - calls: what the event's [`FetchPlan`] says,
+//! at the same time where it may - fails: as the plan says; retries while Argo CD's settings are not known.
 //!
-//! The round decides and builds; this only fetches for it, and bounds the time and the bytes of an event. What the round
+//! The plan decides and builds; this only fetches for it, and bounds the time and the bytes of an event. What the plan
 //! does with more than a little content is done in threads of its own, under a limit of its own.
 
 use std::sync::Arc;
@@ -20,12 +20,12 @@ use pipeline_redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::{Instant, timeout_at};
 
-use crate::client::{self, ArgoCd, ConfigError, Trip};
+use crate::client::{self, ArgoCd, CallBudget, ConfigError};
 use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
-use crate::glance::Glance;
-use crate::round::{self, Answer, Ask, Begun, Facts, Round};
+use crate::plan::{self, Begun, Facts, Fetch, FetchPlan, Response};
 use crate::settings::{self, Current, Known, SettingsWatch};
+use crate::unchanged::UnchangedFilter;
 
 /// How events are enriched.
 #[derive(Debug, Clone)]
@@ -80,7 +80,7 @@ impl Config {
     ) -> Result<(ArgoCdEnrichment, SettingsWatch), ConfigError> {
         let argocd = Arc::new(self.argocd.build(meter).await?);
         let (watch, current) = self.settings.build(argocd.clone());
-        let budget = kibibytes(self.held_bytes);
+        let most_held = kibibytes(self.held_bytes);
         let enrichment = Inner {
             fetcher: self.fetch.build(argocd.clone(), seen),
             argocd,
@@ -90,10 +90,10 @@ impl Config {
             settings_wait: self.settings_wait,
             parallel: self.parallel.max(1),
             event_bytes: self.event_bytes,
-            glance: Glance::default(),
+            unchanged: UnchangedFilter::default(),
             content: self.content.build(),
-            held: Arc::new(Semaphore::new(budget as usize)),
-            budget,
+            held: Arc::new(Semaphore::new(most_held as usize)),
+            most_held,
             needed: Cache::new(10_000),
             typical: AtomicU32::new(FIRST_GUESS),
         };
@@ -117,11 +117,11 @@ struct Inner {
     settings_wait: Duration,
     parallel: usize,
     event_bytes: usize,
-    glance: Glance,
+    unchanged: UnchangedFilter,
     content: Content,
     /// KiB of answers and reports that may be held.
     held: Arc<Semaphore>,
-    budget: u32,
+    most_held: u32,
     /// KiB of answers that an application's last event needed, of applications that need far more than most.
     needed: Cache<Uid, u32>,
     /// KiB that events have needed lately: what any other is taken to need.
@@ -147,12 +147,12 @@ struct SettingsUnknown;
 #[error("the answers of other events and their reports took up all room until the event's time was over")]
 struct NoRoom;
 
-/// A round that asks the same again and again.
+/// A plan that needs more again and again.
 #[derive(Debug, thiserror::Error)]
 #[error("the event asked argo cd more than {MOST_TURNS} times in a row")]
 struct Endless;
 
-/// Answers bring new asks at most a few times (parent, then its manifests); more is a defect, which must not
+/// Responses bring new fetches at most a few times (parent, then its manifests); more is a defect, which must not
 /// keep a lane busy for ever.
 const MOST_TURNS: usize = 16;
 
@@ -181,11 +181,11 @@ impl Enrich for ArgoCdEnrichment {
     ) -> Result<Enriched, StageError> {
         let inner = &self.inner;
         let argocd = inner.settings().await?;
-        let trip = Trip::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
-        let glance = inner.glance(event, known, &trip).await;
-        let (found, text) = glance.map_err(|why| StageError::retry(Reason::Timeout, why))?;
+        let budget = CallBudget::noted(Instant::now() + inner.event_timeout, turn.calls.clone());
+        let unchanged = inner.unchanged(event, known, &budget).await;
+        let (found, text) = unchanged.map_err(|why| StageError::retry(Reason::Timeout, why))?;
         let was_looked_at = || inner.fetcher.was_looked_at(&event.key);
-        if let Some(enriched) = found.and_then(|found| round::glanced(event, known, found, was_looked_at)) {
+        if let Some(enriched) = found.and_then(|found| plan::unchanged(event, known, found, was_looked_at)) {
             return Ok(enriched);
         }
         // Without a text, of what is gone or no object, each state is another one.
@@ -194,7 +194,7 @@ impl Enrich for ArgoCdEnrichment {
         if !asked_for && let Err(given_up) = inner.content.admit(&event.uid, content) {
             return Err(given_up);
         }
-        match inner.work(event, known, turn, (&argocd, &trip), text).await {
+        match inner.work(event, known, turn, (&argocd, &budget), text).await {
             Ok(enriched) => {
                 inner.content.worked(&event.uid);
                 Ok(enriched)
@@ -236,20 +236,20 @@ impl Inner {
         known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
     }
 
-    /// What can be told of an event at a glance.
-    async fn glance(
+    /// What can be told of an event whose object was read before.
+    async fn unchanged(
         self: &Arc<Self>,
         event: &Event,
         known: Option<&Record>,
-        trip: &Trip,
+        budget: &CallBudget,
     ) -> Result<(Option<Facts>, Option<Digest>), Unworked> {
         let size = event.size();
         if size <= SMALL {
-            return Ok(self.glance.of(event, known));
+            return Ok(self.unchanged.check(event, known));
         }
         let (this, of, known) = (self.clone(), event.clone(), known.cloned());
-        let glance = move || this.glance.of(&of, known.as_ref());
-        self.content.glance(size, trip.deadline, glance).await
+        let scan = move || this.unchanged.check(&of, known.as_ref());
+        self.content.scan(size, budget.deadline, scan).await
     }
 
     /// Enriches an event that is worth it.
@@ -258,31 +258,31 @@ impl Inner {
         event: &Event,
         known: Option<&Record>,
         turn: &Turn,
-        (argocd, trip): (&Known, &Trip),
+        (argocd, budget): (&Known, &CallBudget),
         text: Option<Digest>,
     ) -> Result<Enriched, Failed> {
-        let (begun, found) = self.begin(event, known, turn, (argocd, trip)).await?;
+        let (begun, found) = self.begin(event, known, turn, (argocd, budget)).await?;
         match (text, found) {
-            (Some(text), Some(found)) => self.glance.note(event, text, found),
-            _ => self.glance.forget(event),
+            (Some(text), Some(found)) => self.unchanged.remember(event, text, found),
+            _ => self.unchanged.forget(event),
         }
-        let round = match begun? {
+        let plan = match begun? {
             Begun::Done(enriched) => return Ok(enriched),
-            Begun::Go(round) => round,
+            Begun::Go(plan) => plan,
         };
-        // The round holds the answers until the reports are built; they are held until they are told.
-        let Some(room) = self.room(event, trip).await else {
+        // The plan holds the responses until the reports are built; they are held until they are told.
+        let Some(room) = self.room(event, budget).await else {
             // Without its answers no report is made: what is short is memory here, not what Argo CD knows.
             return Err(StageError::retry(Reason::Timeout, NoRoom).into());
         };
-        let (round, bytes) = self.answer(event, round, trip, &argocd.namespace).await?;
+        let (plan, bytes) = self.respond(event, plan, budget, &argocd.namespace).await?;
         self.note_need(&event.uid, kibibytes(bytes));
-        if let Some(raw_manifests) = round.learned() {
+        if let Some(raw_manifests) = plan.learned() {
             argocd.learn(raw_manifests);
         }
         let bytes = bytes.saturating_add(event.size());
-        let enriched = self.content.work(&event.key, bytes, trip.deadline, move || round.finish()).await?;
-        let enriched = enriched.map_err(|error| put_off(error, trip))?;
+        let enriched = self.content.work(&event.key, bytes, budget.deadline, move || plan.finish()).await?;
+        let enriched = enriched.map_err(|error| put_off(error, budget))?;
         turn.room.hold(self.fitted(room, &enriched));
         Ok(enriched)
     }
@@ -292,21 +292,21 @@ impl Inner {
         event: &Event,
         known: Option<&Record>,
         turn: &Turn,
-        (argocd, trip): (&Known, &Trip),
+        (argocd, budget): (&Known, &CallBudget),
     ) -> Result<(Result<Begun, StageError>, Option<Facts>), Unworked> {
         let (settings, size) = (argocd.settings(), event.size());
         let mut found = None;
         if size <= SMALL {
-            let begun = Round::begin_noting(event, known, turn, &settings, &self.redactor, &mut found);
+            let begun = FetchPlan::begin_noting(event, known, turn, &settings, &self.redactor, &mut found);
             return Ok((begun, found));
         }
         let (of, known, turn, redactor) =
             (event.clone(), known.cloned(), turn.clone(), self.redactor.clone());
         let begin = move || {
-            let begun = Round::begin_noting(&of, known.as_ref(), &turn, &settings, &redactor, &mut found);
+            let begun = FetchPlan::begin_noting(&of, known.as_ref(), &turn, &settings, &redactor, &mut found);
             (begun, found)
         };
-        self.content.work(&event.key, size, trip.deadline, begin).await
+        self.content.work(&event.key, size, budget.deadline, begin).await
     }
 
     /// The end of an application whose last content cannot be worked on.
@@ -318,55 +318,55 @@ impl Inner {
         argocd: &Known,
     ) -> Result<Enriched, StageError> {
         let gone = Event { change: Change::Deleted { body: None }, ..event.clone() };
-        match Round::begin(&gone, known, turn, &argocd.settings(), &self.redactor)? {
+        match FetchPlan::begin(&gone, known, turn, &argocd.settings(), &self.redactor)? {
             Begun::Done(enriched) => Ok(enriched),
-            Begun::Go(round) => round.finish(),
+            Begun::Go(plan) => plan.finish(),
         }
     }
 
-    /// Answers whatever the round asks, until it asks nothing more. Gives the bytes that it was given.
-    async fn answer(
+    /// Fetches whatever the plan needs, until it needs nothing more. Gives the bytes that it was given.
+    async fn respond(
         &self,
         event: &Event,
-        mut round: Box<Round>,
-        trip: &Trip,
+        mut plan: Box<FetchPlan>,
+        budget: &CallBudget,
         namespace: &str,
-    ) -> Result<(Box<Round>, usize), Failed> {
+    ) -> Result<(Box<FetchPlan>, usize), Failed> {
         let mut bytes = 0;
         for _ in 0..MOST_TURNS {
-            let asks = round.asks();
-            if asks.is_empty() {
-                return Ok((round, bytes));
+            let fetches = plan.fetches();
+            if fetches.is_empty() {
+                return Ok((plan, bytes));
             }
-            let mut answers = futures::stream::iter(asks)
-                .map(|ask| self.fetch(ask, trip, namespace))
+            let mut responses = futures::stream::iter(fetches)
+                .map(|fetch| self.fetch(fetch, budget, namespace))
                 .buffer_unordered(self.parallel);
-            while let Some((ask, answer)) = answers.next().await {
-                let answer = self.within_bounds(answer, &mut bytes);
-                let size = if let Answer::Body(body) = &answer { body.len() } else { 0 };
+            while let Some((fetch, response)) = responses.next().await {
+                let response = self.within_bounds(response, &mut bytes);
+                let size = if let Response::Body(body) = &response { body.len() } else { 0 };
                 let read = move || {
-                    round.answer(&ask, answer);
-                    round
+                    plan.respond(&fetch, response);
+                    plan
                 };
-                round = self.content.work(&event.key, size, trip.deadline, read).await?;
+                plan = self.content.work(&event.key, size, budget.deadline, read).await?;
             }
         }
         Err(StageError::retry(Reason::Malformed, Endless).into())
     }
 
-    async fn fetch(&self, ask: Ask, trip: &Trip, namespace: &str) -> (Ask, Answer) {
-        let answer = self.fetcher.fetch(&ask, trip, namespace).await;
-        (ask, answer)
+    async fn fetch(&self, fetch: Fetch, budget: &CallBudget, namespace: &str) -> (Fetch, Response) {
+        let response = self.fetcher.fetch(&fetch, budget, namespace).await;
+        (fetch, response)
     }
 
     /// Waits until there is room for the answers of an event: for as many bytes as its application needed
     /// last time. One wait for all of an event, so that two events never wait for each other.
     /// `None` when the event's time is over.
-    async fn room(&self, event: &Event, trip: &Trip) -> Option<OwnedSemaphorePermit> {
+    async fn room(&self, event: &Event, budget: &CallBudget) -> Option<OwnedSemaphorePermit> {
         let known = self.needed.get(&event.uid);
         let needed = known.unwrap_or_else(|| self.typical.load(Ordering::Relaxed).saturating_mul(2));
-        let room = self.held.clone().acquire_many_owned(needed.clamp(1, self.budget));
-        timeout_at(trip.deadline, room).await.ok()?.ok()
+        let room = self.held.clone().acquire_many_owned(needed.clamp(1, self.most_held));
+        timeout_at(budget.deadline, room).await.ok()?.ok()
     }
 
     /// The room that the reports take: what the answers took beyond that is free again. Where the reports are larger
@@ -398,22 +398,22 @@ impl Inner {
         }
     }
 
-    fn within_bounds(&self, answer: Answer, bytes: &mut usize) -> Answer {
-        let Answer::Body(body) = &answer else { return answer };
+    fn within_bounds(&self, response: Response, bytes: &mut usize) -> Response {
+        let Response::Body(body) = &response else { return response };
         let total = bytes.saturating_add(body.len());
         if total > self.event_bytes {
-            return Answer::Failed(Reason::TooLarge);
+            return Response::Failed(Reason::TooLarge);
         }
         *bytes = total;
-        answer
+        response
     }
 }
 
 /// Not before the time that Argo CD asked for.
-fn put_off(error: StageError, trip: &Trip) -> StageError {
+fn put_off(error: StageError, budget: &CallBudget) -> StageError {
     match error {
         StageError::Retry { reason, source, after } => {
-            StageError::Retry { reason, source, after: after.max(trip.after()) }
+            StageError::Retry { reason, source, after: after.max(budget.after()) }
         }
         reject @ StageError::Reject { .. } => reject,
     }

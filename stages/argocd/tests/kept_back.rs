@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use axum::Router;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::join_all;
 use pipeline_core::{Call, Meter, Reason, Sample, Samples, Seen};
-use stages_argocd::client::{Config, Trip};
+use stages_argocd::client::{CallBudget, Config};
 use stages_argocd::fetch::{self, Fetcher};
-use stages_argocd::round::{Answer, AppRef, Ask};
+use stages_argocd::plan::{AppRef, Fetch, Response};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -42,11 +42,14 @@ impl Log {
 /// An Argo CD that answers trees, and never anything else; each call it gets is told.
 async fn argocd() -> (String, mpsc::UnboundedReceiver<()>) {
     let (tell, told) = mpsc::unbounded_channel();
-    let app = Router::new().fallback(move |request: axum::extract::Request| {
-        let is_tree = request.uri().path().ends_with("/resource-tree");
-        let _ = tell.send(());
-        async move { if is_tree { "{}".into_response() } else { std::future::pending::<Response>().await } }
-    });
+    let app =
+        Router::new().fallback(move |request: axum::extract::Request| {
+            let is_tree = request.uri().path().ends_with("/resource-tree");
+            let _ = tell.send(());
+            async move {
+                if is_tree { "{}".into_response() } else { std::future::pending::<HttpResponse>().await }
+            }
+        });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let host = listener.local_addr().unwrap().to_string();
     tokio::spawn(async move { axum::serve(listener, app).await });
@@ -91,22 +94,22 @@ async fn no_slot(log: &Log) {
     let first = tokio::spawn({
         let fetcher = fetcher.clone();
         async move {
-            let trip = Trip::until(Instant::now() + Duration::from_secs(3_600));
-            fetcher.fetch(&Ask::ManagedResources { app: app(0), paced: false }, &trip, "argocd").await
+            let budget = CallBudget::until(Instant::now() + Duration::from_secs(3_600));
+            fetcher.fetch(&Fetch::ManagedResources { app: app(0), paced: false }, &budget, "argocd").await
         }
     });
     timeout(Duration::from_secs(60), told.recv()).await.unwrap().unwrap();
     for n in 1..3 {
         let calls = Samples::default();
-        let trip = Trip::noted(Instant::now() + Duration::from_secs(1), calls.clone());
-        let ask = Ask::ManagedResources { app: app(n), paced: false };
-        assert_eq!(fetcher.fetch(&ask, &trip, "argocd").await, Answer::Failed(Reason::Timeout));
+        let budget = CallBudget::noted(Instant::now() + Duration::from_secs(1), calls.clone());
+        let fetch = Fetch::ManagedResources { app: app(n), paced: false };
+        assert_eq!(fetcher.fetch(&fetch, &budget, "argocd").await, Response::Failed(Reason::Timeout));
         assert_eq!(calls.take().len(), 0, "no call was made for the event");
         let said = log.take();
         let once = line(&host, "read managed resources", Call::ManagedResources);
         assert_eq!(said, if n == 1 { once } else { String::new() });
         // Whose time was over before has nothing to wait for, and that is nothing to say of the bounds.
-        assert_eq!(fetcher.fetch(&ask, &trip, "argocd").await, Answer::Failed(Reason::Timeout));
+        assert_eq!(fetcher.fetch(&fetch, &budget, "argocd").await, Response::Failed(Reason::Timeout));
         assert!(!log.take().contains("requestsPerSecond"));
     }
     assert_eq!(counted.0.lock().unwrap().len(), 0);
@@ -120,10 +123,10 @@ async fn no_budget(log: &Log) {
     let config = Config { per_second: NonZeroU32::new(1), ..Config::new(format!("http://{host}")) };
     let (fetcher, counted) = fetcher(config).await;
     let calls = Samples::default();
-    let trip = Trip::noted(Instant::now() + Duration::from_secs(2), calls.clone());
-    let asks: Vec<Ask> = (0..30).map(|n| Ask::ResourceTree { app: app(n), paced: false }).collect();
-    let answers = join_all(asks.iter().map(|ask| fetcher.fetch(ask, &trip, "argocd"))).await;
-    let late = answers.iter().filter(|answer| **answer == Answer::Failed(Reason::Timeout)).count();
+    let budget = CallBudget::noted(Instant::now() + Duration::from_secs(2), calls.clone());
+    let fetches: Vec<Fetch> = (0..30).map(|n| Fetch::ResourceTree { app: app(n), paced: false }).collect();
+    let responses = join_all(fetches.iter().map(|fetch| fetcher.fetch(fetch, &budget, "argocd"))).await;
+    let late = responses.iter().filter(|response| **response == Response::Failed(Reason::Timeout)).count();
     assert!(late >= 20, "{late} of 30 had no turn");
     let sent = std::iter::from_fn(|| told.try_recv().ok()).count();
     let (counted, noted) = (counted.0.lock().unwrap().len(), calls.take().len());

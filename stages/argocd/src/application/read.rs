@@ -11,7 +11,7 @@ use super::{
     list, map, text,
 };
 use crate::canonical;
-use crate::round::ResourceRef;
+use crate::plan::ResourceRef;
 
 /// Why a text is no Application; there is nothing to report of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! Who may call Argo CD now: as many at once as the limit says, and in any second as many as the budget has; the
+//! Who may call Argo CD now: as many at once as the limit says, and in any second as many as the rate allows; the
 //! others wait, in the order in which they came. A call that is stuck gives up its slot before it ends.
 
 use std::convert::Infallible;
@@ -9,14 +9,14 @@ use pipeline_core::{Call, Meter, Peer, Pressure, Wait};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
-use super::budget::Budget;
 use super::limit::{End, Flight, Limit, STUCK_AFTER};
+use super::rate::CallRate;
 
 /// The gate, and what the limit learnt.
 pub(super) struct Gate {
     slots: Semaphore,
     state: Mutex<State>,
-    budget: Option<Budget>,
+    rate: Option<CallRate>,
     meter: Arc<dyn Meter>,
     built: Instant,
 }
@@ -26,7 +26,7 @@ struct State {
     /// Slots that there should be.
     slots: usize,
     /// Slots that are taken away as they are given back: the limit fell while they were in use.
-    owed: usize,
+    surplus: usize,
     waiting: usize,
 }
 
@@ -49,12 +49,12 @@ struct Waiting<'a> {
 }
 
 impl Gate {
-    pub(super) fn new(mut limit: Limit, budget: Option<Budget>, meter: Arc<dyn Meter>) -> Self {
+    pub(super) fn new(mut limit: Limit, rate: Option<CallRate>, meter: Arc<dyn Meter>) -> Self {
         let slots = limit.allowed(Duration::ZERO);
         let gate = Self {
             slots: Semaphore::new(slots),
-            state: Mutex::new(State { limit, slots, owed: 0, waiting: 0 }),
-            budget,
+            state: Mutex::new(State { limit, slots, surplus: 0, waiting: 0 }),
+            rate,
             meter,
             built: Instant::now(),
         };
@@ -65,11 +65,11 @@ impl Gate {
     /// Waits until a call may be made. Whoever drops this leaves the queue.
     pub(super) async fn enter(&self, call: Call) -> Pass<'_> {
         let begun = Instant::now();
-        // The slot first: what waits for the budget with one in its hand leaves at most as many calls to begin at
-        // once as the budget has.
+        // The slot first: what waits for the rate with one in its hand leaves at most as many calls to begin at
+        // once as the rate allows.
         let slot = self.slot().await;
-        if let Some(budget) = &self.budget
-            && let Some(took) = budget.take().await
+        if let Some(rate) = &self.rate
+            && let Some(took) = rate.take().await
         {
             self.meter.waited(Peer::ArgoCd, Wait::Budget, took);
         }
@@ -131,12 +131,12 @@ impl Gate {
         let wanted = state.limit.allowed(now);
         if wanted > state.slots {
             let more = wanted - state.slots;
-            let kept = more.min(state.owed);
-            state.owed -= kept;
+            let kept = more.min(state.surplus);
+            state.surplus -= kept;
             self.slots.add_permits(more - kept);
         } else if wanted < state.slots {
             let fewer = state.slots - wanted;
-            state.owed += fewer - self.slots.forget_permits(fewer);
+            state.surplus += fewer - self.slots.forget_permits(fewer);
         }
         state.slots = wanted;
     }
@@ -168,8 +168,8 @@ impl Drop for Pass<'_> {
 impl Drop for Slot<'_> {
     fn drop(&mut self) {
         let mut state = self.gate.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if state.owed > 0 {
-            state.owed -= 1;
+        if state.surplus > 0 {
+            state.surplus -= 1;
         } else {
             self.gate.slots.add_permits(1);
         }

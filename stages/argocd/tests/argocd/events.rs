@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::{
     Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, Outcome, Peer, Reason, ReportKind, Seen,
     StageError, Timestamp, Turn, Version,
@@ -56,7 +56,7 @@ pub(crate) fn event(name: &str) -> Event {
 }
 
 /// What an upstream Argo CD answers to `path`.
-pub(crate) fn argo_cd(path: &str) -> Response {
+pub(crate) fn argo_cd(path: &str) -> HttpResponse {
     if path == "/api/v1/settings" {
         return r#"{"trackingMethod":"annotation"}"#.into_response();
     }

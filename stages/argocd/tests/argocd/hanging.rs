@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::Outcome;
-use stages_argocd::client::{self, Trip};
+use stages_argocd::client::{self, CallBudget};
 use stages_argocd::fetch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
@@ -22,7 +22,7 @@ async fn a_repository_that_does_not_answer_holds_up_no_other_application() {
                 return "{}".into_response();
             }
             began.send(()).unwrap();
-            std::future::pending::<Response>().await
+            std::future::pending::<HttpResponse>().await
         })
     })
     .await;
@@ -35,8 +35,8 @@ async fn a_repository_that_does_not_answer_holds_up_no_other_application() {
         .map(|n| {
             let rig = rig.clone();
             tokio::spawn(async move {
-                let trip = Trip::until(Instant::now() + forever);
-                rig.fetcher.fetch(&manifests(&format!("u-{n}"), "v"), &trip, "argocd").await
+                let budget = CallBudget::until(Instant::now() + forever);
+                rig.fetcher.fetch(&manifests(&format!("u-{n}"), "v"), &budget, "argocd").await
             })
         })
         .collect();

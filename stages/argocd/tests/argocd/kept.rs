@@ -6,16 +6,16 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use pipeline_core::{Call, Digest, Outcome, Reason};
 use stages_argocd::fetch;
-use stages_argocd::round::{Answer, Ask, Purpose};
+use stages_argocd::plan::{Fetch, Purpose, Response};
 use tokio::sync::Semaphore;
 
 use crate::support::{Rig, Server, app, body, commit, managed, manifests, parent, refusal, see};
 
 /// Asks each twice, in order; gives the paths that were called.
-async fn twice(kept: fetch::Config, server: &Server, asks: &[Ask]) -> usize {
+async fn twice(kept: fetch::Config, server: &Server, fetches: &[Fetch]) -> usize {
     let rig = Rig::new(server.config(), kept).await;
-    for ask in asks.iter().chain(asks) {
-        rig.fetch(ask).await;
+    for fetch in fetches.iter().chain(fetches) {
+        rig.fetch(fetch).await;
     }
     server.asked().len()
 }
@@ -25,21 +25,21 @@ async fn manifests_are_kept_per_application_sources_and_revisions() {
     let server = Server::new(|n, _| format!("{{\"n\":{n}}}")).await;
     let rig = Rig::of(&server).await;
     let first = manifests("uid", "v1");
-    let change = |change: &dyn Fn(&mut Ask)| {
-        let mut ask = first.clone();
-        change(&mut ask);
-        ask
+    let change = |change: &dyn Fn(&mut Fetch)| {
+        let mut fetch = first.clone();
+        change(&mut fetch);
+        fetch
     };
     let others = [
         manifests("other", "v1"),
         manifests("uid", "v2"),
-        change(&|ask| {
-            if let Ask::Manifests { cache: Some(key), .. } = ask {
+        change(&|fetch| {
+            if let Fetch::Manifests { cache: Some(key), .. } = fetch {
                 key.sources = Digest::of(b"others");
             }
         }),
-        change(&|ask| {
-            if let Ask::Manifests { revision, .. } = ask {
+        change(&|fetch| {
+            if let Fetch::Manifests { revision, .. } = fetch {
                 *revision = None;
             }
         }),
@@ -50,8 +50,8 @@ async fn manifests_are_kept_per_application_sources_and_revisions() {
         assert_eq!(rig.fetch(other).await, body(&format!("{{\"n\":{n}}}")), "{other:?}");
     }
     // What it is wanted for does not matter, nor does what the application is called.
-    let versions = change(&|ask| {
-        if let Ask::Manifests { purpose, .. } = ask {
+    let versions = change(&|fetch| {
+        if let Fetch::Manifests { purpose, .. } = fetch {
             *purpose = Purpose::Versions;
         }
     });
@@ -67,26 +67,26 @@ async fn manifests_are_kept_per_application_sources_and_revisions() {
 async fn a_hard_refresh_drops_manifests_and_keeps_none() {
     let server = Server::new(|n, _| format!("{{\"n\":{n}}}")).await;
     let rig = Rig::of(&server).await;
-    let ask = manifests("uid", "v1");
-    let mut refreshed = ask.clone();
-    if let Ask::Manifests { fresh, .. } = &mut refreshed {
+    let fetch = manifests("uid", "v1");
+    let mut refreshed = fetch.clone();
+    if let Fetch::Manifests { fresh, .. } = &mut refreshed {
         *fresh = true;
     }
-    assert_eq!(rig.fetch(&ask).await, body("{\"n\":0}"));
+    assert_eq!(rig.fetch(&fetch).await, body("{\"n\":0}"));
     assert_eq!(rig.fetch(&refreshed).await, body("{\"n\":1}"));
     assert_eq!(rig.fetch(&refreshed).await, body("{\"n\":2}"));
-    assert_eq!(rig.fetch(&ask).await, body("{\"n\":3}"));
-    assert_eq!(rig.fetch(&ask).await, body("{\"n\":3}"));
+    assert_eq!(rig.fetch(&fetch).await, body("{\"n\":3}"));
+    assert_eq!(rig.fetch(&fetch).await, body("{\"n\":3}"));
 }
 
 #[tokio::test]
 async fn manifests_of_revisions_that_are_not_resolved_are_not_kept() {
     let server = Server::new(|_, _| "{}").await;
-    let mut ask = manifests("uid", "HEAD");
-    if let Ask::Manifests { cache, .. } = &mut ask {
+    let mut fetch = manifests("uid", "HEAD");
+    if let Fetch::Manifests { cache, .. } = &mut fetch {
         *cache = None;
     }
-    assert_eq!(twice(fetch::Config::default(), &server, &[ask]).await, 2);
+    assert_eq!(twice(fetch::Config::default(), &server, &[fetch]).await, 2);
 }
 
 #[tokio::test]
@@ -98,36 +98,36 @@ async fn manifests_that_cannot_be_read_are_not_kept() {
 #[tokio::test]
 async fn generation_errors_are_kept_for_a_while() {
     let broken = |_: usize, _: &str| (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "no such path"));
-    let asks = [manifests("uid", "v1")];
-    assert_eq!(twice(fetch::Config::default(), &Server::new(broken).await, &asks).await, 1);
+    let fetches = [manifests("uid", "v1")];
+    assert_eq!(twice(fetch::Config::default(), &Server::new(broken).await, &fetches).await, 1);
     let at_once = || fetch::Config { generation_error: Duration::ZERO, ..fetch::Config::default() };
-    assert_eq!(twice(at_once(), &Server::new(broken).await, &asks).await, 2);
+    assert_eq!(twice(at_once(), &Server::new(broken).await, &fetches).await, 2);
     // The time is theirs alone.
-    assert_eq!(twice(at_once(), &Server::new(|_, _| "{}").await, &asks).await, 1);
+    assert_eq!(twice(at_once(), &Server::new(|_, _| "{}").await, &fetches).await, 1);
 }
 
 #[tokio::test]
 async fn commits_are_kept_per_repository_and_revision_for_all_applications() {
     let server = Server::new(|_, _| r#"{"author":"x"}"#).await;
-    let asks = [
+    let fetches = [
         commit("one", "https://git.example/a", "v1"),
         commit("two", "https://git.example/a", "v1"),
         commit("one", "https://git.example/b", "v1"),
         commit("one", "https://git.example/a", "v2"),
     ];
-    assert_eq!(twice(fetch::Config::default(), &server, &asks).await, 3);
+    assert_eq!(twice(fetch::Config::default(), &server, &fetches).await, 3);
 }
 
 #[tokio::test]
 async fn what_changes_without_notice_is_never_kept() {
     let server = Server::new(|_, _| "{}").await;
     let resource = <_>::default();
-    let asks = [
+    let fetches = [
         managed("store"),
-        Ask::Resource { app: app("store"), resource },
-        Ask::ResourceTree { app: app("store"), paced: false },
+        Fetch::Resource { app: app("store"), resource },
+        Fetch::ResourceTree { app: app("store"), paced: false },
     ];
-    assert_eq!(twice(fetch::Config::default(), &server, &asks).await, 6);
+    assert_eq!(twice(fetch::Config::default(), &server, &fetches).await, 6);
 }
 
 #[tokio::test]
@@ -136,11 +136,11 @@ async fn failures_are_never_kept() {
         let server = Server::new(move |_, _| (status, refusal(0, "no"))).await;
         let rig = Rig::of(&server).await;
         see(&rig.seen, "argocd", "above", 1);
-        for ask in [manifests("uid", "v1"), commit("store", "r", "v1"), parent("", "above")] {
+        for fetch in [manifests("uid", "v1"), commit("store", "r", "v1"), parent("", "above")] {
             let before = server.asked().len();
-            let first = rig.fetch(&ask).await;
-            assert_eq!(rig.fetch(&ask).await, first);
-            assert_eq!(server.asked().len(), before + 2, "{status} {ask:?}");
+            let first = rig.fetch(&fetch).await;
+            assert_eq!(rig.fetch(&fetch).await, first);
+            assert_eq!(server.asked().len(), before + 2, "{status} {fetch:?}");
         }
     }
 }
@@ -149,8 +149,8 @@ async fn failures_are_never_kept() {
 async fn a_parent_is_read_once_per_version_seen() {
     let server = Server::new(|_, _| r#"{"metadata":{"resourceVersion":"7"}}"#).await;
     let rig = Rig::of(&server).await;
-    let calls = async |ask: &Ask| {
-        assert_eq!(rig.fetch(ask).await, body(r#"{"metadata":{"resourceVersion":"7"}}"#));
+    let calls = async |fetch: &Fetch| {
+        assert_eq!(rig.fetch(fetch).await, body(r#"{"metadata":{"resourceVersion":"7"}}"#));
         server.asked().len()
     };
     // Not seen: no version to keep it under.
@@ -176,15 +176,15 @@ async fn a_parent_is_read_once_per_version_seen() {
 
 #[tokio::test]
 async fn a_tree_of_an_unchanged_application_is_read_once_in_a_while() {
-    let tree = |name: &str, paced| Ask::ResourceTree { app: app(name), paced };
+    let tree = |name: &str, paced| Fetch::ResourceTree { app: app(name), paced };
     let server = Server::new(|_, _| "{}").await;
     let rig = Rig::of(&server).await;
     assert_eq!(rig.fetch(&tree("store", true)).await, body("{}"));
-    assert_eq!(rig.fetch(&tree("store", true)).await, Answer::Skipped);
+    assert_eq!(rig.fetch(&tree("store", true)).await, Response::Skipped);
     assert_eq!(rig.fetch(&tree("store", false)).await, body("{}"));
     // An unpaced read counts, too.
     assert_eq!(rig.fetch(&tree("other", false)).await, body("{}"));
-    assert_eq!(rig.fetch(&tree("other", true)).await, Answer::Skipped);
+    assert_eq!(rig.fetch(&tree("other", true)).await, Response::Skipped);
     assert_eq!(server.asked().len(), 3);
 
     let brief = fetch::Config { look_every: Duration::from_nanos(1), ..fetch::Config::default() };
@@ -193,7 +193,7 @@ async fn a_tree_of_an_unchanged_application_is_read_once_in_a_while() {
 
 #[tokio::test]
 async fn who_asks_for_the_same_at_the_same_time_shares_one_call() {
-    for (ask, status) in [
+    for (fetch, status) in [
         (manifests("uid", "v1"), StatusCode::OK),
         (commit("store", "r", "v1"), StatusCode::OK),
         (parent("", "above"), StatusCode::OK),
@@ -217,12 +217,12 @@ async fn who_asks_for_the_same_at_the_same_time_shares_one_call() {
             ARRIVED.acquire().await.unwrap().forget();
             GATE.add_permits(2);
         };
-        let (one, two, ()) = tokio::join!(rig.fetch(&ask), rig.fetch(&ask), open);
+        let (one, two, ()) = tokio::join!(rig.fetch(&fetch), rig.fetch(&fetch), open);
         assert_eq!(one, two);
-        assert_eq!(server.asked().len(), 1, "{ask:?}");
+        assert_eq!(server.asked().len(), 1, "{fetch:?}");
         assert_eq!(rig.samples.outcomes()[1..], [Outcome::Cached]);
         if status == StatusCode::BAD_REQUEST {
-            assert_eq!(rig.fetch(&ask).await, Answer::Failed(Reason::Refused));
+            assert_eq!(rig.fetch(&fetch).await, Response::Failed(Reason::Refused));
             assert_eq!(server.asked().len(), 2);
         } else {
             GATE.acquire().await.unwrap().forget();
@@ -234,8 +234,8 @@ async fn who_asks_for_the_same_at_the_same_time_shares_one_call() {
 #[tokio::test]
 async fn what_is_said_of_the_application_that_asked_first_is_not_said_of_others() {
     for (status, first) in [
-        (StatusCode::NOT_FOUND, Answer::NotFound),
-        (StatusCode::FORBIDDEN, Answer::Failed(Reason::Forbidden)),
+        (StatusCode::NOT_FOUND, Response::NotFound),
+        (StatusCode::FORBIDDEN, Response::Failed(Reason::Forbidden)),
     ] {
         let gate: &'static Semaphore = Box::leak(Box::new(Semaphore::const_new(0)));
         let server = Server::waiting(move |_, request| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use pipeline_core::{Call, Outcome, Reason, Service as _, Shutdown};
-use stages_argocd::round::{RawManifests, TrackingMethod};
+use stages_argocd::plan::{RawManifests, TrackingMethod};
 use stages_argocd::settings::{Config, Current, SettingsWatch};
 
 use crate::support::{Rig, Server};
@@ -168,7 +168,7 @@ async fn it_keeps_looking_until_it_is_stopped() {
     .await;
     let rig = Rig::of(&server).await;
     let brief = Duration::from_millis(1);
-    // Two rounds of three tries fail, then the settings come, and later they change.
+    // Two times three tries fail, then the settings come, and later they change.
     let config = Config { every: brief, every_until_known: brief, ..Config::default() };
     let (watch, mut current) = config.build(rig.argocd.clone());
     let stop = Shutdown::new();

@@ -6,12 +6,12 @@ use std::time::Duration;
 use axum::Router;
 use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::BoxFuture;
 use pipeline_core::{Call, Digest, Key, Meter, Outcome, Sample, Seen, Version};
-use stages_argocd::client::{self, ArgoCd, Trip};
+use stages_argocd::client::{self, ArgoCd, CallBudget};
 use stages_argocd::fetch::{self, Fetcher};
-use stages_argocd::round::{Answer, AppRef, Ask, ManifestsKey, Purpose};
+use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -24,10 +24,10 @@ pub(crate) struct Server {
 impl Server {
     /// Answers the `n`th request, from 0, with `answer(n, path and query)`.
     pub(crate) async fn new<R: IntoResponse>(
-        answer: impl Fn(usize, &str) -> R + Clone + Send + Sync + 'static,
+        response: impl Fn(usize, &str) -> R + Clone + Send + Sync + 'static,
     ) -> Self {
         Self::waiting(move |n, request| {
-            let response = answer(n, &path_of(&request)).into_response();
+            let response = response(n, &path_of(&request)).into_response();
             Box::pin(async move { response })
         })
         .await
@@ -35,7 +35,7 @@ impl Server {
 
     /// As [`Server::new`], for answers that take time or look at the whole request.
     pub(crate) async fn waiting(
-        answer: impl Fn(usize, Request) -> BoxFuture<'static, Response> + Clone + Send + Sync + 'static,
+        response: impl Fn(usize, Request) -> BoxFuture<'static, HttpResponse> + Clone + Send + Sync + 'static,
     ) -> Self {
         let asked = Arc::new(Mutex::new(Vec::new()));
         let log = asked.clone();
@@ -45,7 +45,7 @@ impl Server {
                 log.push(path_of(&request));
                 log.len() - 1
             };
-            answer(n, request)
+            response(n, request)
         });
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = format!("http://{}", listener.local_addr().unwrap());
@@ -117,26 +117,26 @@ impl Rig {
         Self::new(server.config(), fetch::Config::default()).await
     }
 
-    pub(crate) async fn fetch(&self, ask: &Ask) -> Answer {
-        self.fetcher.fetch(ask, &trip(), "argocd").await
+    pub(crate) async fn fetch(&self, fetch: &Fetch) -> Response {
+        self.fetcher.fetch(fetch, &budget(), "argocd").await
     }
 }
 
 /// A minute, which no test needs.
-pub(crate) fn trip() -> Trip {
-    Trip::until(Instant::now() + Duration::from_secs(60))
+pub(crate) fn budget() -> CallBudget {
+    CallBudget::until(Instant::now() + Duration::from_secs(60))
 }
 
 pub(crate) fn app(name: &str) -> AppRef {
     AppRef { name: name.to_owned(), namespace: "apps".to_owned(), project: "default".to_owned() }
 }
 
-pub(crate) fn managed(name: &str) -> Ask {
-    Ask::ManagedResources { app: app(name), paced: false }
+pub(crate) fn managed(name: &str) -> Fetch {
+    Fetch::ManagedResources { app: app(name), paced: false }
 }
 
-pub(crate) fn manifests(uid: &str, revision: &str) -> Ask {
-    Ask::Manifests {
+pub(crate) fn manifests(uid: &str, revision: &str) -> Fetch {
+    Fetch::Manifests {
         app: app("store"),
         revision: Some(revision.to_owned()),
         purpose: Purpose::Desired,
@@ -149,8 +149,8 @@ pub(crate) fn manifests(uid: &str, revision: &str) -> Ask {
     }
 }
 
-pub(crate) fn commit(name: &str, repo_url: &str, revision: &str) -> Ask {
-    Ask::RevisionMetadata {
+pub(crate) fn commit(name: &str, repo_url: &str, revision: &str) -> Fetch {
+    Fetch::RevisionMetadata {
         app: app(name),
         repo_url: repo_url.to_owned(),
         revision: revision.to_owned(),
@@ -158,8 +158,8 @@ pub(crate) fn commit(name: &str, repo_url: &str, revision: &str) -> Ask {
     }
 }
 
-pub(crate) fn parent(namespace: &str, name: &str) -> Ask {
-    Ask::Parent { namespace: namespace.to_owned(), name: name.to_owned() }
+pub(crate) fn parent(namespace: &str, name: &str) -> Fetch {
+    Fetch::Parent { namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
 pub(crate) fn see(seen: &Seen, namespace: &str, name: &str, version: u64) {
@@ -167,11 +167,11 @@ pub(crate) fn see(seen: &Seen, namespace: &str, name: &str, version: u64) {
 }
 
 /// An error as Argo CD's gateway writes it.
-pub(crate) fn refusal(code: u32, text: &str) -> Response {
+pub(crate) fn refusal(code: u32, text: &str) -> HttpResponse {
     let body = format!(r#"{{"error":"{text}","code":{code},"message":"{text}"}}"#);
     ([(CONTENT_TYPE, "application/json")], body).into_response()
 }
 
-pub(crate) fn body(text: &str) -> Answer {
-    Answer::Body(text.to_owned().into())
+pub(crate) fn body(text: &str) -> Response {
+    Response::Body(text.to_owned().into())
 }

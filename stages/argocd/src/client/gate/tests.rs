@@ -37,8 +37,8 @@ impl Meter for Told {
 
 fn gate(min: usize, max: usize, per_second: u32) -> (Arc<Gate>, Arc<Told>) {
     let told = Arc::new(Told::default());
-    let budget = NonZeroU32::new(per_second).map(Budget::new);
-    (Arc::new(Gate::new(Limit::new(Bounds { min, max }), budget, told.clone())), told)
+    let rate = NonZeroU32::new(per_second).map(CallRate::new);
+    (Arc::new(Gate::new(Limit::new(Bounds { min, max }), rate, told.clone())), told)
 }
 
 /// Calls under way, one after the other as fast as they may be, until so many may be at once.
@@ -146,13 +146,13 @@ async fn whatever_happens_as_many_slots_are_left_as_the_limit_says() {
         task.await.unwrap();
     }
     let state = gate.state.lock().unwrap();
-    assert_eq!((state.owed, state.waiting, state.limit.in_flight()), (0, 0, 0));
+    assert_eq!((state.surplus, state.waiting, state.limit.in_flight()), (0, 0, 0));
     assert_eq!(gate.slots.available_permits(), state.limit.limit());
     assert!((5..=64).contains(&most.load(Ordering::Relaxed)), "it never grew, or too far: {most:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_budget_holds_for_all_and_its_wait_is_told_apart() {
+async fn the_rate_holds_for_all_and_its_wait_is_told_apart() {
     let (gate, told) = gate(50, 50, 10);
     let begun = Instant::now();
     let tasks: Vec<_> = (0..31)

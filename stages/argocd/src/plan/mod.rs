@@ -2,12 +2,12 @@
 //! no clock.
 //!
 //! takes: an event, what the ledger remembers, and answers - gives: reports, and what to remember of them
-//! calls: none; it says what to call as [`Ask`]s - fails: rejects what is no Application; retries while
+//! calls: none; it says what to call as [`Fetch`]s - fails: rejects what is no Application; retries while
 //! `managed-resources` or the parent cannot be had
 
-mod ask;
 mod build;
 mod decide;
+mod fetch;
 mod needs;
 mod resource;
 mod settings;
@@ -24,14 +24,14 @@ use pipeline_core::{
 };
 use pipeline_redact::Redactor;
 
-use crate::answers::{self, Commit, Managed, Manifests, Tree};
 use crate::application::{Application, Entry};
 use crate::canonical;
+use crate::responses::{self, Commit, Managed, Manifests, Tree};
 
-pub(crate) use decide::{Facts, glanced};
+pub(crate) use decide::{Facts, unchanged};
 use decide::{Scope, Which};
 
-pub use ask::{Answer, AppRef, Ask, ManifestsKey, Purpose, ResourceRef};
+pub use fetch::{AppRef, Fetch, ManifestsKey, Purpose, ResourceRef, Response};
 pub use settings::{RawManifests, Settings, TrackingMethod};
 
 /// How long an event waits for what reports cannot do without.
@@ -45,13 +45,13 @@ const PACE: Duration = Duration::from_secs(10);
 pub enum Begun {
     /// Nothing is to be fetched: filtered, or a stub.
     Done(Enriched),
-    /// Answer [`Round::asks`] until there are none, then [`Round::finish`].
-    Go(Box<Round>),
+    /// Fetch [`FetchPlan::fetches`] until there are none, then [`FetchPlan::finish`].
+    Go(Box<FetchPlan>),
 }
 
 /// One event being turned into reports. Owns all that it needs, so that it can be worked on in any thread.
 #[derive(Debug)]
-pub struct Round {
+pub struct FetchPlan {
     event: Event,
     /// What is remembered of this life of the application.
     known: Option<Record>,
@@ -66,7 +66,7 @@ pub struct Round {
     deployed: Digest,
     parent: Option<ParentRef>,
     scope: Scope,
-    answers: HashMap<Ask, Got>,
+    responses: HashMap<Fetch, Parsed>,
     learned: Option<RawManifests>,
 }
 
@@ -90,9 +90,9 @@ fn shown(app: &Application) -> Option<Digest> {
     app.operation.as_ref().map(|operation| operation.digest())
 }
 
-/// An answer, read.
+/// A response, read.
 #[derive(Debug)]
-enum Got {
+enum Parsed {
     Managed(Managed),
     Tree(Tree),
     Manifests(Manifests),
@@ -105,7 +105,7 @@ enum Got {
     Skipped,
 }
 
-impl Round {
+impl FetchPlan {
     /// Decides what of `event` is worth reporting.
     ///
     /// # Errors
@@ -123,7 +123,7 @@ impl Round {
     /// The same, and notes what was found in the object, if it was read.
     ///
     /// # Errors
-    /// As [`Round::begin`].
+    /// As [`FetchPlan::begin`].
     pub(crate) fn begin_noting(
         event: &Event,
         known: Option<&Record>,
@@ -184,7 +184,7 @@ impl Round {
             sections,
             parent,
             scope,
-            answers: HashMap::new(),
+            responses: HashMap::new(),
             learned: None,
         })))
     }
@@ -194,58 +194,58 @@ impl Round {
         untold(&self.event, self.known.as_ref(), shown(&self.app))
     }
 
-    /// What must still be fetched; those of one answer may be fetched at the same time. Empty: ready.
+    /// What must still be fetched; all of one list may be fetched at the same time. Empty: ready.
     #[must_use]
-    pub fn asks(&self) -> Vec<Ask> {
-        let mut asks = self.needs();
+    pub fn fetches(&self) -> Vec<Fetch> {
+        let mut fetches = self.needs();
         let mut seen = std::collections::HashSet::new();
-        asks.retain(|ask| !self.answers.contains_key(ask) && seen.insert(ask.clone()));
-        asks
+        fetches.retain(|fetch| !self.responses.contains_key(fetch) && seen.insert(fetch.clone()));
+        fetches
     }
 
-    /// Takes what came of one ask. Answers may come in any order; one that was not asked for changes nothing.
-    pub fn answer(&mut self, ask: &Ask, answer: Answer) {
-        let got = match answer {
-            Answer::Body(body) => self.read(ask, &body).unwrap_or(Got::Failed(Reason::Malformed)),
-            Answer::NotFound => Got::NotFound,
-            Answer::GenerationError => Got::GenerationError,
-            Answer::Failed(reason) => Got::Failed(reason),
-            Answer::Skipped => Got::Skipped,
+    /// Takes what came of one fetch. Responses may come in any order; one to what was not fetched changes nothing.
+    pub fn respond(&mut self, fetch: &Fetch, response: Response) {
+        let parsed = match response {
+            Response::Body(body) => self.read(fetch, &body).unwrap_or(Parsed::Failed(Reason::Malformed)),
+            Response::NotFound => Parsed::NotFound,
+            Response::GenerationError => Parsed::GenerationError,
+            Response::Failed(reason) => Parsed::Failed(reason),
+            Response::Skipped => Parsed::Skipped,
         };
-        if let Got::Manifests(manifests) = &got {
+        if let Parsed::Manifests(manifests) = &parsed {
             self.learned = self.learned.or(manifests.shape);
         }
-        self.answers.insert(ask.clone(), got);
+        self.responses.insert(fetch.clone(), parsed);
     }
 
-    fn read(&self, ask: &Ask, body: &[u8]) -> Result<Got, answers::NotReadable> {
-        Ok(match ask {
-            Ask::ManagedResources { .. } => {
+    fn read(&self, fetch: &Fetch, body: &[u8]) -> Result<Parsed, responses::NotReadable> {
+        Ok(match fetch {
+            Fetch::ManagedResources { .. } => {
                 let changed = self.changed();
                 let wanted = changed.iter().map(|(entry, _)| &entry.resource);
                 let drifting: Vec<_> = self.drifting().map(|entry| &entry.resource).collect();
                 let mut managed = Managed::read(body, wanted.chain(drifting.iter().copied()))?;
                 managed.digest(drifting.into_iter(), &self.redactor);
-                Got::Managed(managed)
+                Parsed::Managed(managed)
             }
-            Ask::ResourceTree { .. } => Got::Tree(Tree::read(body)?),
-            Ask::Manifests { .. } => Got::Manifests(Manifests::read(body)?),
-            Ask::Resource { .. } => Got::Live(answers::live(body)?),
-            Ask::RevisionMetadata { .. } => {
+            Fetch::ResourceTree { .. } => Parsed::Tree(Tree::read(body)?),
+            Fetch::Manifests { .. } => Parsed::Manifests(Manifests::read(body)?),
+            Fetch::Resource { .. } => Parsed::Live(responses::live(body)?),
+            Fetch::RevisionMetadata { .. } => {
                 let commit = Commit::read(body)?;
-                Got::Commit(Commit {
+                Parsed::Commit(Commit {
                     author: self.redactor.text(&commit.author).into_owned(),
                     message: self.redactor.text(&commit.message).into_owned(),
                     ..commit
                 })
             }
-            Ask::Parent { .. } => Got::Parent(Box::new(
-                Application::read(body, &self.redactor).map_err(|_| answers::NotReadable)?,
+            Fetch::Parent { .. } => Parsed::Parent(Box::new(
+                Application::read(body, &self.redactor).map_err(|_| responses::NotReadable)?,
             )),
         })
     }
 
-    /// What this round's answers told of `manifests`, if anything: to be kept in [`Settings`].
+    /// What the responses told of `manifests`, if anything: to be kept in [`Settings`].
     #[must_use]
     pub fn learned(&self) -> Option<RawManifests> {
         self.learned

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use super::{NotReadable, Place};
 use crate::application::Health;
-use crate::round::ResourceRef;
+use crate::plan::ResourceRef;
 
 /// One node of `resource-tree`.
 #[derive(Debug, Clone, PartialEq, Eq)]

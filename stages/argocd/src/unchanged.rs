@@ -1,4 +1,5 @@
-//! Tells at a glance that an event brings nothing new: most of what a watch delivers is a refresh that found the same.
+//! Tells that an event brings nothing new, without reading its object in full: most of what a watch delivers is a refresh
+//! that found the same.
 //!
 //! takes: an event and what the ledger knows - gives: what deciding in full would give, or nothing - calls: none -
 //! fails: never; what it cannot tell is decided in full
@@ -16,23 +17,23 @@ use pipeline_core::{Digest, Event, Hasher, Record, Sections, Uid};
 
 use crate::canonical;
 use crate::members::{self, Take};
-use crate::round::Facts;
+use crate::plan::Facts;
 
 /// Applications remembered; with more than that, memory is begun anew rather than grown.
 const REMEMBERED: usize = 100_000;
 
 /// The last text of each application, in short.
 #[derive(Default)]
-pub(crate) struct Glance {
+pub(crate) struct UnchangedFilter {
     /// By the uid's hash: the last text, and what was found in it.
     rows: Mutex<HashMap<u64, Digest>>,
     hash: RandomState,
 }
 
-impl Glance {
+impl UnchangedFilter {
     /// What was found in the last text of the event's object, if it has the same text and that is what is `known`; and
     /// that text, to be remembered when it was read.
-    pub(crate) fn of(&self, event: &Event, known: Option<&Record>) -> (Option<Facts>, Option<Digest>) {
+    pub(crate) fn check(&self, event: &Event, known: Option<&Record>) -> (Option<Facts>, Option<Digest>) {
         let text = event.body().filter(|_| !event.is_deleted()).and_then(|body| digest(body));
         let found = || {
             let (known, text) = (known?, text?);
@@ -52,7 +53,7 @@ impl Glance {
     }
 
     /// Remembers what was found in the text of the event's object.
-    pub(crate) fn note(&self, event: &Event, text: Digest, found: Facts) {
+    pub(crate) fn remember(&self, event: &Event, text: Digest, found: Facts) {
         let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
         if rows.len() >= REMEMBERED {
             rows.clear();
@@ -83,7 +84,7 @@ impl Facts {
     }
 }
 
-impl fmt::Debug for Glance {
+impl fmt::Debug for UnchangedFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Glance").finish_non_exhaustive()
     }
@@ -123,13 +124,13 @@ mod tests {
             trace: 1,
         };
         let settled = |sections, healthy| Record { sections, healthy, ..Record::new("uid".into()) };
-        let (glance, known) = (Glance::default(), settled(Some(sections), true));
-        let (found, text) = glance.of(&event, Some(&known));
+        let (filter, known) = (UnchangedFilter::default(), settled(Some(sections), true));
+        let (found, text) = filter.check(&event, Some(&known));
         assert_eq!(found, None, "nothing was read yet");
         for (health_in_tree, may_drift) in [(false, false), (true, false), (false, true), (true, true)] {
             let found = Facts { sections, healthy: true, health_in_tree, may_drift };
-            glance.note(&event, text.unwrap(), found);
-            assert_eq!(glance.of(&event, Some(&known)), (Some(found), text));
+            filter.remember(&event, text.unwrap(), found);
+            assert_eq!(filter.check(&event, Some(&known)), (Some(found), text));
         }
         for (other, why) in [
             (
@@ -140,12 +141,12 @@ mod tests {
             (Some(settled(None, true)), "it is not settled"),
             (None, "nothing is known"),
         ] {
-            assert_eq!(glance.of(&event, other.as_ref()), (None, text), "{why}");
+            assert_eq!(filter.check(&event, other.as_ref()), (None, text), "{why}");
         }
         let other = Event { change: pipeline_core::Change::Applied { body: "{}".into() }, ..event.clone() };
-        assert_eq!(glance.of(&other, Some(&known)).0, None, "it is another text");
-        glance.forget(&event);
-        assert_eq!(glance.of(&event, Some(&known)), (None, text));
+        assert_eq!(filter.check(&other, Some(&known)).0, None, "it is another text");
+        filter.forget(&event);
+        assert_eq!(filter.check(&event, Some(&known)), (None, text));
     }
 
     #[test]

@@ -4,10 +4,13 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn run_store(edit: impl FnOnce(&mut Value), answer: impl FnMut(&Ask) -> Answer) -> (Enriched, Vec<Ask>) {
+fn run_store(
+    edit: impl FnOnce(&mut Value),
+    response: impl FnMut(&Fetch) -> Response,
+) -> (Enriched, Vec<Fetch>) {
     let mut store = store();
     edit(&mut store);
-    run(&event(&store), None, answer)
+    run(&event(&store), None, response)
 }
 
 fn parsed(payload: &Value, manifest: &str) -> Value {
@@ -82,26 +85,26 @@ fn nested_applications_are_left_to_their_own_events() {
 }
 
 /// The fork's `manifests`: two entries for the service, of which the first counts.
-fn fork(ask: &Ask) -> Answer {
+fn fork(fetch: &Fetch) -> Response {
     let entry = |state: &str, path: &str| {
         let mut manifest = manifest("v1", "Service", "web", state);
         manifest["metadata"].as_object_mut().unwrap().remove("namespace");
         json!({"compiledManifest": manifest.to_string(), "rawManifest": format!("raw: {state}\n"), "path": path})
     };
-    match ask {
-        Ask::Manifests { .. } => {
+    match fetch {
+        Fetch::Manifests { .. } => {
             body(json!({"manifests": [entry("first", "a.yaml"), entry("second", "b.yaml")]}))
         }
-        Ask::Resource { .. } | Ask::ManagedResources { .. } => Answer::NotFound,
-        ask => healthy(ask),
+        Fetch::Resource { .. } | Fetch::ManagedResources { .. } => Response::NotFound,
+        fetch => healthy(fetch),
     }
 }
 
-fn run_fork(edit: impl FnOnce(&mut Value), answer: impl FnMut(&Ask) -> Answer) -> Enriched {
+fn run_fork(edit: impl FnOnce(&mut Value), response: impl FnMut(&Fetch) -> Response) -> Enriched {
     let mut store = store();
     edit(&mut store);
     let fork = settings(RawManifests::Served);
-    run_with(&event(&store), None, &fork, Duration::ZERO, answer).0.unwrap()
+    run_with(&event(&store), None, &fork, Duration::ZERO, response).0.unwrap()
 }
 
 #[test]
@@ -140,9 +143,9 @@ fn a_cluster_scoped_stub_has_no_namespace() {
 #[test]
 fn pruning_empties_what_lives_and_what_is_wanted_but_not_what_is_in_git() {
     let prune = |app: &mut Value| app["status"]["resources"][0]["requiresPruning"] = json!(true);
-    let live = |ask: &Ask| match ask {
-        Ask::ManagedResources { .. } => healthy(ask),
-        ask => fork(ask),
+    let live = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => healthy(fetch),
+        fetch => fork(fetch),
     };
     let service = payload(&run_fork(prune, live), "Service");
     let source = &service["source"];
@@ -153,9 +156,9 @@ fn pruning_empties_what_lives_and_what_is_wanted_but_not_what_is_in_git() {
     let service = payload(&run_fork(prune, fork), "Service");
     assert_ne!(service["source"]["desiredManifest"], "");
     // and only if it is known that none is wanted.
-    let broken = |ask: &Ask| match ask {
-        Ask::Manifests { .. } => Answer::GenerationError,
-        ask => live(ask),
+    let broken = |fetch: &Fetch| match fetch {
+        Fetch::Manifests { .. } => Response::GenerationError,
+        fetch => live(fetch),
     };
     let service = payload(&run_fork(prune, broken), "Service");
     assert_ne!(service["source"]["actualManifest"], "");
@@ -177,12 +180,12 @@ fn the_git_manifest_of_a_secret_is_the_compiled_one() {
     let edit = |app: &mut Value| app["status"]["resources"][0]["kind"] = json!("Secret");
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "web"},
         "data": {"password": "++++++++"}});
-    let answer = |ask: &Ask| match ask {
-        Ask::Manifests { .. } => body(json!({"manifests": [{"compiledManifest": secret.to_string(),
+    let response = |fetch: &Fetch| match fetch {
+        Fetch::Manifests { .. } => body(json!({"manifests": [{"compiledManifest": secret.to_string(),
             "rawManifest": "stringData: {password: hunter2}", "path": "s.yaml"}]})),
-        ask => fork(ask),
+        fetch => fork(fetch),
     };
-    let source = payload(&run_fork(edit, answer), "Secret")["source"].clone();
+    let source = payload(&run_fork(edit, response), "Secret")["source"].clone();
     assert_eq!(source["gitManifest"], source["desiredManifest"]);
     assert!(source["gitManifest"].as_str().unwrap().contains("++++++++"));
     assert_eq!(source["path"], "s.yaml");
@@ -211,17 +214,17 @@ fn hooks_are_asked_for_one_by_one() {
 
 #[test]
 fn an_entry_that_managed_resources_lacks_is_asked_for() {
-    let lacking = |ask: &Ask| match ask {
-        Ask::ManagedResources { .. } => body(json!({"items": [
+    let lacking = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => body(json!({"items": [
             managed("", "Service", "web", &manifest("v1", "Service", "web", "live")),
             // An object that is not there is the text `null`.
             {"group": "apps", "kind": "Deployment", "namespace": "store", "name": "other",
                 "liveState": "null", "targetState": "null"},
         ]})),
-        Ask::Resource { .. } => {
+        Fetch::Resource { .. } => {
             body(json!({"manifest": manifest("apps/v1", "Deployment", "web", "one").to_string()}))
         }
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     };
     let (enriched, asked) = run_store(|_| {}, lacking);
     assert_eq!(calls(&asked).iter().filter(|call| **call == "resource").count(), 1);
@@ -232,7 +235,7 @@ fn an_entry_that_managed_resources_lacks_is_asked_for() {
 fn names_are_escaped() {
     let edit = |app: &mut Value| app["metadata"]["name"] = json!("a b&c/d");
     let (_, asked) = run_store(edit, healthy);
-    assert!(asked.iter().all(|ask| ask.path("/x/").starts_with("/x/api/v1/applications/a%20b%26c%2Fd/")));
+    assert!(asked.iter().all(|fetch| fetch.path("/x/").starts_with("/x/api/v1/applications/a%20b%26c%2Fd/")));
 }
 
 #[test]
@@ -269,12 +272,12 @@ fn a_desired_fallback_of_a_cluster_scoped_resource_has_no_namespace() {
         store["status"]["resources"] =
             json!([{"version": "v1", "kind": "Node", "name": "one", "status": "OutOfSync"}]);
     };
-    let (enriched, _) = run_store(edit, |ask| match ask {
-        Ask::ManagedResources { .. } => body(json!({"items": [{
+    let (enriched, _) = run_store(edit, |fetch| match fetch {
+        Fetch::ManagedResources { .. } => body(json!({"items": [{
             "kind": "Node", "name": "one", "liveState": "null",
             "targetState": role(Some("wrong")).to_string(),
         }]})),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     });
     assert_eq!(object(&payload(&enriched, "Node")), role(None));
 }

@@ -40,13 +40,13 @@ fn helm(replicas: u32) -> Value {
 }
 
 /// The service is another one than before.
-fn news(ask: &Ask) -> Answer {
-    match ask {
-        Ask::ManagedResources { .. } => body(json!({"items": [
+fn news(fetch: &Fetch) -> Response {
+    match fetch {
+        Fetch::ManagedResources { .. } => body(json!({"items": [
             managed("", "Service", "web", &manifest("v1", "Service", "web", "news")),
             managed("apps", "Deployment", "web", &manifest("apps/v1", "Deployment", "web", "live")),
         ]})),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     }
 }
 

@@ -1,4 +1,4 @@
-//! The reports of a round, and what is remembered of them.
+//! The reports of an event, and what is remembered of them.
 
 use pipeline_core::{
     Again, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow,
@@ -6,37 +6,38 @@ use pipeline_core::{
 };
 use serde_json::{Map, Value, json};
 
-use super::{Got, PACE, Round, Settings, Which, stub};
-use crate::answers::Tree;
+use super::{FetchPlan, PACE, Parsed, Settings, Which, stub};
 use crate::application::{Application, Health};
 use crate::faults;
 use crate::object;
 use crate::payload::{Moment, Payload, Source};
+use crate::responses::Tree;
 
 /// A report, before it is known whether its content is new.
 pub(super) struct Draft {
     pub(super) entity: Entity,
     pub(super) kind: ReportKind,
     pub(super) decision: Digest,
-    pub(super) owed: bool,
+    /// Something of it could not be had, and is fetched again.
+    pub(super) incomplete: bool,
     pub(super) fact: Option<Digest>,
     pub(super) payload: Payload,
 }
 
-impl Round {
+impl FetchPlan {
     pub(super) fn build(self) -> Enriched {
         let mut reports: Vec<Report> = Vec::new();
         if let Some(earlier) = &self.earlier {
             reports.push(stub::end(&self.event, earlier, &self.turn, &self.settings));
         }
         let mut unsent = Vec::new();
-        let mut owed = false;
+        let mut incomplete = false;
         if self.scope.application {
             for (end, digest) in self.ends() {
                 let mut draft = self.application(&self.app.with_operation_end(&end, &self.redactor), None);
                 draft.fact = Some(digest);
                 let content = draft.payload.content();
-                // A round that was cut off may have told it as the state that it was then.
+                // A delivery that was cut off may have told it as the state that it was then.
                 let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.unsure);
                 if known.is_none_or(|known| known.content != content) {
                     reports.push(self.report(&draft, content, false));
@@ -44,7 +45,7 @@ impl Round {
             }
             let gone = self.event.is_deleted();
             let draft = self.application(&self.app, gone.then_some(self.turn.now));
-            owed = draft.owed;
+            incomplete = draft.incomplete;
             // An operation's end reported just before is the predecessor then, and never equal.
             let told = reports.iter().any(|report| report.uid == self.event.uid);
             let sure = self.known.as_ref().filter(|known| !told && !known.unsure);
@@ -58,14 +59,14 @@ impl Round {
             return Enriched { reports, settle: None, filtered: None, owed: None };
         }
         let changed = self.changed();
-        // What was not looked at is still owed.
+        // What was not looked at is still to be fetched again.
         let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
         let left = |row: &ResourceRow| {
             row.owed && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
         };
         let still =
             |known: &Record| (known.owed && !self.scope.application) || known.resources.iter().any(left);
-        let mut missing = owed || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
+        let mut missing = incomplete || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
         for (entry, health) in changed {
             let row = self.row(entry);
             let Some(draft) = self.resource(entry, health) else {
@@ -73,10 +74,10 @@ impl Round {
                 unsent.push((entry.id, row.map_or(Digest::NONE, |row| row.decision), true));
                 continue;
             };
-            missing |= draft.owed;
+            missing |= draft.incomplete;
             let content = draft.payload.content();
             if row.is_some_and(|row| row.content == content && !row.unsure) {
-                unsent.push((entry.id, draft.decision, draft.owed));
+                unsent.push((entry.id, draft.decision, draft.incomplete));
             } else {
                 reports.push(self.report(&draft, content, false));
             }
@@ -87,14 +88,14 @@ impl Round {
             let rows: Vec<_> = rows.filter(|row| !unsent.iter().any(|(id, ..)| *id == row.id)).collect();
             unsent.extend(rows.into_iter().map(|row| (row.id, row.decision, true)));
         }
-        let answers = [self.tree_answer(), self.managed_answer()];
-        let skipped = answers.iter().any(|answer| matches!(answer, Some(Got::Skipped)));
-        missing |= matches!(self.tree_answer(), Some(Got::Failed(_)));
+        let responses = [self.tree_response(), self.managed_response()];
+        let skipped = responses.iter().any(|response| matches!(response, Some(Parsed::Skipped)));
+        missing |= matches!(self.tree_response(), Some(Parsed::Failed(_)));
         let again = if skipped { Again::Paced(PACE) } else { Again::Incomplete };
         let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
         Enriched {
             filtered,
-            settle: Some(self.settle(owed, unsent)),
+            settle: Some(self.settle(incomplete, unsent)),
             reports,
             owed: (missing || skipped).then_some(again),
         }
@@ -104,11 +105,14 @@ impl Round {
         if self.scope.application || same_content { Filtered::SameContent } else { Filtered::ReconciledOnly }
     }
 
-    fn settle(&self, owed: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Settle {
+    fn settle(&self, incomplete: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Settle {
         let app = &self.app;
         // What was not looked at stays as it is remembered.
-        let owed =
-            if self.scope.application { owed } else { self.known.as_ref().is_some_and(|known| known.owed) };
+        let owed = if self.scope.application {
+            incomplete
+        } else {
+            self.known.as_ref().is_some_and(|known| known.owed)
+        };
         Settle {
             uid: self.event.uid.clone(),
             version: self.event.version,
@@ -135,7 +139,7 @@ impl Round {
             kind: draft.kind,
             decision: draft.decision,
             content,
-            owed: draft.owed,
+            owed: draft.incomplete,
             ends,
             fact: draft.fact,
             body: draft.payload.body(self.turn.now),
@@ -148,16 +152,16 @@ impl Round {
     fn application(&self, app: &Application, gone: Option<Timestamp>) -> Draft {
         let marks = self.marks(app);
         let versions = self.versions();
-        let failed = |got: Option<&Got>| matches!(got, Some(Got::Failed(_)));
-        let owed = !self.event.is_deleted()
-            && (failed(versions) || failed(self.tree_answer()) || self.lacks_commits(app));
-        let versions = versions.and_then(Got::manifests).and_then(|manifests| manifests.versions.as_ref());
+        let failed = |parsed: Option<&Parsed>| matches!(parsed, Some(Parsed::Failed(_)));
+        let incomplete = !self.event.is_deleted()
+            && (failed(versions) || failed(self.tree_response()) || self.lacks_commits(app));
+        let versions = versions.and_then(Parsed::manifests).and_then(|manifests| manifests.versions.as_ref());
         let versions = versions.map_or_else(|| json!({}), |versions| self.app_versions(versions));
         let decision = decision(&self.sections);
-        let (kind, payload, parent_owed) = match self.parent_app() {
+        let (kind, payload, of_parent) = match self.parent_app() {
             Some(parent) => {
-                let (payload, owed) = self.child(app, parent, &marks, gone, versions);
-                (ReportKind::ChildApp, payload, owed)
+                let (payload, incomplete) = self.child(app, parent, &marks, gone, versions);
+                (ReportKind::ChildApp, payload, incomplete)
             }
             None => {
                 let payload = self.root(app, &marks, gone, versions);
@@ -166,7 +170,7 @@ impl Round {
         };
         let payload = self.redacted(payload);
         let (entity, fact) = (Entity::Application, None);
-        Draft { entity, kind, decision, owed: owed || parent_owed, fact, payload }
+        Draft { entity, kind, decision, incomplete: incomplete || of_parent, fact, payload }
     }
 
     /// `appVersions`: the texts of the chart's files; absent parts stay absent.

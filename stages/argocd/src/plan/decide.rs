@@ -86,7 +86,7 @@ pub(super) fn filtered(why: Filtered, known: Option<&Record>) -> Enriched {
 
 /// What comes of an event of whose object the facts are known without reading it; `None` where it must be read.
 /// `was_looked_at`: just before, so that a paced call would be skipped.
-pub(crate) fn glanced(
+pub(crate) fn unchanged(
     event: &Event,
     known: Option<&Record>,
     found: Facts,

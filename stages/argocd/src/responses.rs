@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use crate::round::{RawManifests, ResourceRef};
+use crate::plan::{RawManifests, ResourceRef};
 
 pub(crate) use tree::Tree;
 

@@ -1,9 +1,9 @@
-//! What is told at a glance is what deciding in full would tell.
+//! What is told of an object that is not read again is what deciding in full would tell.
 
 use pipeline_core::Filtered;
 
 use super::*;
-use crate::round::glanced;
+use crate::plan::unchanged;
 
 fn known_of(object: &Value) -> Record {
     let (enriched, _) = run(&event(object), None, healthy);
@@ -22,7 +22,7 @@ fn refreshed(object: &Value) -> Event {
 fn in_full(event: &Event, known: &Record) -> (super::super::Facts, Option<Enriched>) {
     let (settings, redactor) = (settings(RawManifests::Absent), Redactor::new(b"test"));
     let (turn, mut found) = (turn(Duration::ZERO), None);
-    let begun = Round::begin_noting(event, Some(known), &turn, &settings, &redactor, &mut found).unwrap();
+    let begun = FetchPlan::begin_noting(event, Some(known), &turn, &settings, &redactor, &mut found).unwrap();
     let done = match begun {
         Begun::Done(enriched) => Some(enriched),
         Begun::Go(_) => None,
@@ -36,12 +36,12 @@ fn a_refresh_that_found_the_same_is_unchanged() {
     let event = refreshed(&store());
     let (found, done) = in_full(&event, &known);
     assert_eq!(done.as_ref().unwrap().filtered, Some(Filtered::Unchanged));
-    assert_eq!(glanced(&event, Some(&known), found, || false), done);
+    assert_eq!(unchanged(&event, Some(&known), found, || false), done);
     // And a state that is older than what was acknowledged.
     let known = Record { version: Version(20), ..known };
     let done = in_full(&event, &known).1;
     assert_eq!(done.as_ref().unwrap().filtered, Some(Filtered::Stale));
-    assert_eq!(glanced(&event, Some(&known), found, || false), done);
+    assert_eq!(unchanged(&event, Some(&known), found, || false), done);
 }
 
 #[test]
@@ -52,28 +52,28 @@ fn where_a_tree_tells_of_health_it_is_asked_for_unless_it_was_just_before() {
     let event = refreshed(&object);
     let (found, done) = in_full(&event, &known);
     assert_eq!(done, None);
-    assert_eq!(glanced(&event, Some(&known), found, || false), None);
-    let skipped = |ask: &Ask| match ask {
-        Ask::ResourceTree { paced: true, .. } => Answer::Skipped,
+    assert_eq!(unchanged(&event, Some(&known), found, || false), None);
+    let skipped = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { paced: true, .. } => Response::Skipped,
         other => healthy(other),
     };
     let (full, _) = run(&event, Some(&known), skipped);
-    let quick = glanced(&event, Some(&known), found, || true).unwrap();
+    let quick = unchanged(&event, Some(&known), found, || true).unwrap();
     assert_eq!((quick.filtered, quick.owed), (full.filtered, full.owed));
     assert!(quick.reports.is_empty() && full.reports.is_empty());
 }
 
 #[test]
-fn what_must_be_looked_at_is_not_told_at_a_glance() {
+fn what_must_be_looked_at_is_decided_in_full() {
     let known = known_of(&store());
     let event = refreshed(&store());
     let (found, _) = in_full(&event, &known);
-    let told = |event: &Event, known: Option<&Record>| glanced(event, known, found, || true).is_some();
+    let told = |event: &Event, known: Option<&Record>| unchanged(event, known, found, || true).is_some();
     assert!(told(&event, Some(&known)));
     assert!(!told(&event, None), "nothing was acknowledged");
     assert!(!told(&event, Some(&Record { uid: "u0".into(), ..known.clone() })), "another life");
     assert!(!told(&event, Some(&Record { unsure: true, ..known.clone() })), "not sure");
-    assert!(!told(&event, Some(&Record { sections: None, ..known.clone() })), "a round that was cut off");
+    assert!(!told(&event, Some(&Record { sections: None, ..known.clone() })), "a delivery that was cut off");
     let owed = Record { owed: true, ..known.clone() };
     assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");
     assert!(!told(&deleted(&store()), Some(&known)), "deleted");

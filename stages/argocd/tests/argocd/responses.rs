@@ -6,39 +6,39 @@ use std::time::Duration;
 use axum::body::{Body, Bytes};
 use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, LOCATION, RETRY_AFTER};
-use axum::response::{IntoResponse, Response};
+use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::StreamExt as _;
 use pipeline_core::{Key, Outcome, Reason, Seen};
 use stages_argocd::client;
 use stages_argocd::fetch;
-use stages_argocd::round::{Answer, Ask, ResourceRef};
+use stages_argocd::plan::{Fetch, ResourceRef, Response};
 use stages_client::Token;
 use tokio::sync::Barrier;
 use tokio::time::Instant;
 
-use crate::support::{Rig, Server, app, body, commit, managed, manifests, parent, refusal, see, trip};
+use crate::support::{Rig, Server, app, body, budget, commit, managed, manifests, parent, refusal, see};
 
-fn tree(name: &str) -> Ask {
-    Ask::ResourceTree { app: app(name), paced: false }
+fn tree(name: &str) -> Fetch {
+    Fetch::ResourceTree { app: app(name), paced: false }
 }
 
-fn resource(name: &str) -> Ask {
+fn resource(name: &str) -> Fetch {
     let resource =
         ResourceRef { version: "v1".into(), kind: "Pod".into(), name: "x".into(), ..<_>::default() };
-    Ask::Resource { app: app(name), resource }
+    Fetch::Resource { app: app(name), resource }
 }
 
 /// Asks once of a server that always answers the same; gives the answer and how many calls it took.
 async fn once<R: IntoResponse>(
-    ask: &Ask,
-    answer: impl Fn() -> R + Clone + Send + Sync + 'static,
-) -> (Answer, usize) {
-    let server = Server::new(move |_, _| answer()).await;
+    fetch: &Fetch,
+    response: impl Fn() -> R + Clone + Send + Sync + 'static,
+) -> (Response, usize) {
+    let server = Server::new(move |_, _| response()).await;
     let rig = Rig::of(&server).await;
     see(&rig.seen, "apps", "store", 1);
-    let answer = rig.fetch(ask).await;
+    let response = rig.fetch(fetch).await;
     assert_eq!(rig.samples.outcomes().len(), server.asked().len());
-    (answer, server.asked().len())
+    (response, server.asked().len())
 }
 
 #[tokio::test]
@@ -48,22 +48,22 @@ async fn not_found_in_the_text_is_an_answer_whatever_the_status() {
         (400, 3, "Service  beta not found as part of application store"),
         (500, 2, "revision 1234 Not Found in the repository"),
     ] {
-        for ask in [managed("store"), tree("store"), resource("store"), commit("store", "r", "v")] {
-            let answer = move || (StatusCode::from_u16(status).unwrap(), refusal(code, text));
-            assert_eq!(once(&ask, answer).await, (Answer::NotFound, 1), "{status} {ask:?}");
+        for fetch in [managed("store"), tree("store"), resource("store"), commit("store", "r", "v")] {
+            let response = move || (StatusCode::from_u16(status).unwrap(), refusal(code, text));
+            assert_eq!(once(&fetch, response).await, (Response::NotFound, 1), "{status} {fetch:?}");
         }
     }
     let unresolved = || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "revision main must be resolved"));
-    assert_eq!(once(&commit("store", "r", "main"), unresolved).await, (Answer::NotFound, 1));
+    assert_eq!(once(&commit("store", "r", "main"), unresolved).await, (Response::NotFound, 1));
 }
 
 #[tokio::test]
 async fn a_404_that_is_not_of_argo_cd_is_a_failure() {
-    assert_eq!(once(&managed("store"), || StatusCode::NOT_FOUND).await, (Answer::NotFound, 1));
-    assert_eq!(once(&managed("store"), || (StatusCode::NOT_FOUND, "{}")).await, (Answer::NotFound, 1));
+    assert_eq!(once(&managed("store"), || StatusCode::NOT_FOUND).await, (Response::NotFound, 1));
+    assert_eq!(once(&managed("store"), || (StatusCode::NOT_FOUND, "{}")).await, (Response::NotFound, 1));
     for text in ["default backend - 404", "404 page not found", "<html>404 Not Found</html>"] {
-        let answer = once(&managed("store"), move || (StatusCode::NOT_FOUND, text)).await;
-        assert_eq!(answer, (Answer::Failed(Reason::NotFound), 1), "{text}");
+        let response = once(&managed("store"), move || (StatusCode::NOT_FOUND, text)).await;
+        assert_eq!(response, (Response::Failed(Reason::NotFound), 1), "{text}");
     }
 }
 
@@ -72,21 +72,21 @@ async fn a_generation_error_is_an_answer() {
     for text in
         ["Manifest generation error (cached): x: app path does not exist", "x: no such path", "not found"]
     {
-        let answer = move || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text));
-        assert_eq!(once(&manifests("u", "v"), answer).await, (Answer::GenerationError, 1), "{text}");
+        let response = move || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, text));
+        assert_eq!(once(&manifests("u", "v"), response).await, (Response::GenerationError, 1), "{text}");
     }
     let missing = || (StatusCode::NOT_FOUND, refusal(5, "applications.argoproj.io not found"));
-    assert_eq!(once(&manifests("u", "v"), missing).await, (Answer::NotFound, 1));
+    assert_eq!(once(&manifests("u", "v"), missing).await, (Response::NotFound, 1));
     // Of another call, or of Argo CD's own making, it is none.
     let unknown = || (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "x: no such path"));
-    assert_eq!(once(&managed("store"), unknown).await, (Answer::Failed(Reason::ServerError), 3));
+    assert_eq!(once(&managed("store"), unknown).await, (Response::Failed(Reason::ServerError), 3));
     let internal = || (StatusCode::INTERNAL_SERVER_ERROR, refusal(13, "redis is gone"));
-    assert_eq!(once(&manifests("u", "v"), internal).await, (Answer::Failed(Reason::ServerError), 3));
+    assert_eq!(once(&manifests("u", "v"), internal).await, (Response::Failed(Reason::ServerError), 3));
 }
 
 #[tokio::test]
 async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
-    for (status, text, answer) in [
+    for (status, text, response) in [
         (408, "", (Reason::Timeout, 3)),
         (429, "not found", (Reason::RateLimited, 3)),
         (500, "", (Reason::ServerError, 3)),
@@ -99,11 +99,11 @@ async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
         (409, "", (Reason::Refused, 1)),
     ] {
         let status = StatusCode::from_u16(status).unwrap();
-        let (got, calls) = once(&managed("store"), move || (status, refusal(0, text))).await;
-        assert_eq!((got, calls), (Answer::Failed(answer.0), answer.1), "{status}");
+        let (parsed, calls) = once(&managed("store"), move || (status, refusal(0, text))).await;
+        assert_eq!((parsed, calls), (Response::Failed(response.0), response.1), "{status}");
     }
     let redirect = || (StatusCode::FOUND, [(LOCATION, "https://elsewhere.example/")]);
-    assert_eq!(once(&managed("store"), redirect).await, (Answer::Failed(Reason::Redirect), 1));
+    assert_eq!(once(&managed("store"), redirect).await, (Response::Failed(Reason::Redirect), 1));
     let cut = || {
         let begun = futures::stream::iter([Ok(Bytes::from_static(b"{\"items\""))]);
         let cut = futures::stream::once(async {
@@ -113,13 +113,13 @@ async fn what_may_pass_is_tried_three_times_and_nothing_else_is() {
         });
         Body::from_stream(begun.chain(cut))
     };
-    assert_eq!(once(&managed("store"), cut).await, (Answer::Failed(Reason::CutShort), 3));
+    assert_eq!(once(&managed("store"), cut).await, (Response::Failed(Reason::CutShort), 3));
     for nonsense in ["", "<html>", "[]", "null", "{\"items\": [", "{} {}", "\u{feff}{}"] {
-        let got = once(&managed("store"), move || nonsense).await;
-        assert_eq!(got, (Answer::Failed(Reason::Malformed), 1), "{nonsense:?}");
+        let parsed = once(&managed("store"), move || nonsense).await;
+        assert_eq!(parsed, (Response::Failed(Reason::Malformed), 1), "{nonsense:?}");
     }
     let not_utf8 = || Bytes::from_static(b"{\"x\": \"\xff\"}");
-    assert_eq!(once(&managed("store"), not_utf8).await, (Answer::Failed(Reason::Malformed), 1));
+    assert_eq!(once(&managed("store"), not_utf8).await, (Response::Failed(Reason::Malformed), 1));
 }
 
 #[tokio::test]
@@ -155,23 +155,23 @@ async fn retry_after_is_waited_for_within_the_event_or_handed_on() {
     assert!(begun.elapsed() >= Duration::from_secs(1));
 
     let server = Server::new(limited("600")).await;
-    let trip = trip();
+    let budget = budget();
     let rig = Rig::of(&server).await;
-    let answer = rig.fetcher.fetch(&managed("store"), &trip, "argocd").await;
-    assert_eq!((answer, server.asked().len()), (Answer::Failed(Reason::RateLimited), 1));
-    assert_eq!(trip.after(), Some(Duration::from_secs(600)));
+    let response = rig.fetcher.fetch(&managed("store"), &budget, "argocd").await;
+    assert_eq!((response, server.asked().len()), (Response::Failed(Reason::RateLimited), 1));
+    assert_eq!(budget.after(), Some(Duration::from_secs(600)));
 }
 
 #[tokio::test]
 async fn the_end_of_the_event_ends_its_calls() {
-    let server = Server::waiting(|_, _| Box::pin(std::future::pending::<Response>())).await;
+    let server = Server::waiting(|_, _| Box::pin(std::future::pending::<HttpResponse>())).await;
     let rig = Rig::of(&server).await;
-    let trip = client::Trip::until(Instant::now() + Duration::from_secs(5));
-    let answer = rig.fetcher.fetch(&managed("store"), &trip, "argocd").await;
-    assert_eq!((answer, server.asked().len()), (Answer::Failed(Reason::Timeout), 1));
+    let budget = client::CallBudget::until(Instant::now() + Duration::from_secs(5));
+    let response = rig.fetcher.fetch(&managed("store"), &budget, "argocd").await;
+    assert_eq!((response, server.asked().len()), (Response::Failed(Reason::Timeout), 1));
     assert_eq!(rig.samples.outcomes(), [Outcome::Failed(Reason::Timeout)]);
     // And what comes after it is not even begun.
-    assert_eq!(rig.fetcher.fetch(&tree("store"), &trip, "argocd").await, Answer::Failed(Reason::Timeout));
+    assert_eq!(rig.fetcher.fetch(&tree("store"), &budget, "argocd").await, Response::Failed(Reason::Timeout));
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -180,7 +180,7 @@ async fn an_answer_over_the_limit_is_too_large() {
     let server = Server::new(|_, _| format!("{{\"x\":\"{}\"}}", "x".repeat(100))).await;
     let http = stages_client::Config { max_body: 100, ..stages_client::Config::default() };
     let rig = Rig::new(client::Config { http, ..server.config() }, fetch::Config::default()).await;
-    assert_eq!(rig.fetch(&managed("store")).await, Answer::Failed(Reason::TooLarge));
+    assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::TooLarge));
     assert_eq!(server.asked().len(), 1);
 }
 
@@ -189,11 +189,11 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
     // Never seen: gone.
     let server = Server::new(|_, _| (StatusCode::FORBIDDEN, refusal(7, "permission denied"))).await;
     let rig = Rig::of(&server).await;
-    assert_eq!(rig.fetch(&managed("store")).await, Answer::NotFound);
+    assert_eq!(rig.fetch(&managed("store")).await, Response::NotFound);
     assert_eq!(server.asked().len(), 1);
     // Still there: missing rights, said once.
     see(&rig.seen, "apps", "store", 1);
-    assert_eq!(rig.fetch(&managed("store")).await, Answer::Failed(Reason::Forbidden));
+    assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Forbidden));
     assert!(!rig.argocd.is_news(Reason::Forbidden, "default"), "it was said");
     assert!(rig.argocd.is_news(Reason::Forbidden, "other"), "of no other project");
     // Gone while it is being asked for.
@@ -208,7 +208,7 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
     })
     .await;
     let rig = Rig::with_seen(server.config(), fetch::Config::default(), seen).await;
-    assert_eq!(rig.fetch(&tree("store")).await, Answer::NotFound);
+    assert_eq!(rig.fetch(&tree("store")).await, Response::NotFound);
     assert_eq!(server.asked().len(), 2);
 }
 
@@ -216,9 +216,9 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
 async fn a_parent_that_may_not_be_read_is_gone() {
     let server = Server::new(|_, _| (StatusCode::FORBIDDEN, refusal(7, "permission denied"))).await;
     let rig = Rig::of(&server).await;
-    assert_eq!(rig.fetch(&parent("", "above")).await, Answer::NotFound);
+    assert_eq!(rig.fetch(&parent("", "above")).await, Response::NotFound);
     see(&rig.seen, "argocd", "above", 1);
-    assert_eq!(rig.fetch(&parent("", "above")).await, Answer::NotFound);
+    assert_eq!(rig.fetch(&parent("", "above")).await, Response::NotFound);
     assert_eq!(server.asked(), ["/api/v1/applications/above?appNamespace="; 2]);
     assert!(!rig.argocd.is_news(Reason::Forbidden, "argocd/above"), "it was said");
 }
@@ -236,7 +236,7 @@ async fn a_token_that_is_replaced_is_used_soon() {
     std::fs::write(&path, "old").unwrap();
     let config = client::Config { token: Some(Token::file(&path)), ..server.config() };
     let rig = Rig::new(config, fetch::Config::default()).await;
-    assert_eq!(rig.fetch(&managed("store")).await, Answer::Failed(Reason::Unauthorized));
+    assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unauthorized));
     std::fs::write(folder.path().join("next"), "new\n").unwrap();
     std::fs::rename(folder.path().join("next"), &path).unwrap();
     let until = std::time::Instant::now() + Duration::from_secs(60);
@@ -250,13 +250,13 @@ async fn names_are_escaped_below_the_root_path() {
     let server = Server::new(|_, _| "{}").await;
     let config = client::Config { root_path: "/argo-cd/".to_owned(), ..server.config() };
     let rig = Rig::new(config, fetch::Config::default()).await;
-    for ask in [
+    for fetch in [
         managed("a/b c?d&e#f%g"),
         commit("store", "https://git.example/r", "feature/ü&x=1"),
         resource("store"),
         parent("o&p", "above"),
     ] {
-        assert_eq!(rig.fetch(&ask).await, body("{}"));
+        assert_eq!(rig.fetch(&fetch).await, body("{}"));
     }
     assert_eq!(
         server.asked(),
@@ -268,8 +268,8 @@ async fn names_are_escaped_below_the_root_path() {
         ]
     );
     // What would address something else is not asked for: nothing has such a name.
-    for ask in [managed(".."), managed(""), commit("store", "r", ""), commit("store", "r", "..")] {
-        assert_eq!(rig.fetch(&ask).await, Answer::NotFound, "{ask:?}");
+    for fetch in [managed(".."), managed(""), commit("store", "r", ""), commit("store", "r", "..")] {
+        assert_eq!(rig.fetch(&fetch).await, Response::NotFound, "{fetch:?}");
     }
     assert_eq!(server.asked().len(), 4);
 }
@@ -294,9 +294,9 @@ async fn no_more_calls_than_allowed_are_under_way() {
     .await;
     let config = client::Config { concurrency: 2, ..server.config() };
     let rig = Rig::new(config, fetch::Config::default()).await;
-    let asks: Vec<Ask> = (0..6).map(|n| managed(&format!("app-{n}"))).collect();
-    let answers = futures::future::join_all(asks.iter().map(|ask| rig.fetch(ask))).await;
-    assert!(answers.iter().all(|answer| *answer == body("{}")));
+    let fetches: Vec<Fetch> = (0..6).map(|n| managed(&format!("app-{n}"))).collect();
+    let responses = futures::future::join_all(fetches.iter().map(|fetch| rig.fetch(fetch))).await;
+    assert!(responses.iter().all(|response| *response == body("{}")));
     assert_eq!(most.load(std::sync::atomic::Ordering::SeqCst), 2);
 }
 
@@ -307,7 +307,7 @@ async fn an_argo_cd_that_is_not_there_is_unreachable() {
     let address = format!("http://{}", taken.local_addr().unwrap());
     let config = client::Config { backoff: Duration::from_millis(1), ..client::Config::new(address) };
     let rig = Rig::new(config, fetch::Config::default()).await;
-    assert_eq!(rig.fetch(&managed("store")).await, Answer::Failed(Reason::Unreachable));
+    assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unreachable));
     assert_eq!(rig.samples.outcomes(), [Outcome::Failed(Reason::Unreachable); 3]);
 }
 

@@ -22,13 +22,13 @@ fn keys(enriched: &Enriched, known: &Record) -> Vec<String> {
 fn there_and_back(
     a: &Value,
     b: &Value,
-    mut answer: impl FnMut(&Ask, &Value) -> Answer,
+    mut response: impl FnMut(&Fetch, &Value) -> Response,
 ) -> (Vec<String>, Vec<String>) {
-    let first = run(&event(a), None, |ask| answer(ask, a)).0;
+    let first = run(&event(a), None, |fetch| response(fetch, a)).0;
     let known = remember(None, &first).unwrap();
-    let away = run(&event(b), Some(&known), |ask| answer(ask, b)).0;
+    let away = run(&event(b), Some(&known), |fetch| response(fetch, b)).0;
     let known = unanswered(known, &away.reports);
-    let back = run(&event(a), Some(&known), |ask| answer(ask, a)).0;
+    let back = run(&event(a), Some(&known), |fetch| response(fetch, a)).0;
     assert_eq!(back.filtered, None);
     // The receiver may hold B: A comes under a key that it has not seen, until it is acknowledged.
     let keys = keys(&back, &known);
@@ -39,7 +39,7 @@ fn there_and_back(
     assert!(known.is_unsure());
     let known = remember(Some(known), &back).unwrap();
     assert!(!known.is_unsure());
-    let same = run(&event(a), Some(&known), |ask| answer(ask, a)).0;
+    let same = run(&event(a), Some(&known), |fetch| response(fetch, a)).0;
     assert!(same.reports.is_empty(), "once it is acknowledged it is sure");
     (kinds(&away), kinds(&back))
 }
@@ -58,16 +58,16 @@ fn what_returns_to_its_acknowledged_state_is_reported_again() {
         json!({"argocd.argoproj.io/tracking-id": "parent:argoproj.io/Application:argocd/store"});
     let mut other_child = child.clone();
     other_child["status"]["sourceType"] = json!("Helm");
-    let answers = |ask: &Ask, _: &Value| match ask {
-        Ask::Parent { .. } => body(store()),
-        ask => healthy(ask),
+    let responses = |fetch: &Fetch, _: &Value| match fetch {
+        Fetch::Parent { .. } => body(store()),
+        fetch => healthy(fetch),
     };
     for (what, a, b, told) in [
         ("the application", store(), application, vec!["Application"]),
         ("a resource", store(), resource, vec!["Application", "Deployment"]),
         ("a child application", child, other_child, vec!["Application"]),
     ] {
-        let (away, back) = there_and_back(&a, &b, answers);
+        let (away, back) = there_and_back(&a, &b, responses);
         assert_eq!(away, told, "{what}");
         assert_eq!(back, told, "{what}");
     }
@@ -82,17 +82,17 @@ fn a_resource_whose_health_returns_in_the_tree_is_reported_again() {
                 "health": {"status": status}},
         ]}))
     };
-    let answer = |ask: &Ask, app: &Value| match ask {
-        Ask::ResourceTree { .. } if app["status"]["reconciledAt"] == "2026-11-21T12:30:00Z" => {
+    let response = |fetch: &Fetch, app: &Value| match fetch {
+        Fetch::ResourceTree { .. } if app["status"]["reconciledAt"] == "2026-11-21T12:30:00Z" => {
             health("Degraded")
         }
-        Ask::ResourceTree { .. } => health("Healthy"),
-        ask => healthy(ask),
+        Fetch::ResourceTree { .. } => health("Healthy"),
+        fetch => healthy(fetch),
     };
     let a = store_with_health_in_tree();
     let mut b = a.clone();
     b["status"]["reconciledAt"] = json!("2026-11-21T12:30:00Z");
-    let (away, back) = there_and_back(&a, &b, answer);
+    let (away, back) = there_and_back(&a, &b, response);
     assert_eq!((away, back), (vec!["Deployment".to_owned()], vec!["Deployment".to_owned()]));
 }
 
@@ -127,13 +127,13 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
     let (event, known) = with_unsure_deployment(&store_with_health_in_tree());
     // Never left out because it was read just before.
     let (_, asked) = run(&event, Some(&known), healthy);
-    assert!(matches!(asked[0], Ask::ResourceTree { paced: false, .. }), "{asked:?}");
-    for answer in [Answer::Skipped, Answer::Failed(Reason::Timeout)] {
-        let (none, _) = run(&event, Some(&known), |ask| match ask {
-            Ask::ResourceTree { .. } => answer.clone(),
-            ask => healthy(ask),
+    assert!(matches!(asked[0], Fetch::ResourceTree { paced: false, .. }), "{asked:?}");
+    for response in [Response::Skipped, Response::Failed(Reason::Timeout)] {
+        let (none, _) = run(&event, Some(&known), |fetch| match fetch {
+            Fetch::ResourceTree { .. } => response.clone(),
+            fetch => healthy(fetch),
         });
-        assert!(none.reports.is_empty() && none.owed.is_some(), "{answer:?}");
+        assert!(none.reports.is_empty() && none.owed.is_some(), "{response:?}");
         let known = remember(Some(known.clone()), &none).unwrap();
         assert!(known.is_unsure(), "only an acknowledgement makes it sure");
         let owed = Event { cause: Cause::Owed, ..event.clone() };
@@ -145,9 +145,9 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
 fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
     let (event, mut known) = with_unsure_deployment(&store_with_health_in_tree());
     known.unsure = true;
-    let (enriched, _) = run(&event, Some(&known), |ask| match ask {
-        Ask::ResourceTree { .. } => Answer::Failed(Reason::Timeout),
-        ask => healthy(ask),
+    let (enriched, _) = run(&event, Some(&known), |fetch| match fetch {
+        Fetch::ResourceTree { .. } => Response::Failed(Reason::Timeout),
+        fetch => healthy(fetch),
     });
     assert_eq!(kinds(&enriched), ["Application"]);
     assert!(enriched.owed.is_some());
@@ -157,10 +157,11 @@ fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
 fn a_resource_whose_state_cannot_be_had_stays_unsure() {
     let (event, known) = with_unsure_deployment(&store());
     let upstream = settings(RawManifests::Absent);
-    let (result, _) = run_with(&event, Some(&known), &upstream, Duration::from_secs(300), |ask| match ask {
-        Ask::ManagedResources { .. } => Answer::Failed(Reason::Timeout),
-        ask => healthy(ask),
-    });
+    let (result, _) =
+        run_with(&event, Some(&known), &upstream, Duration::from_secs(300), |fetch| match fetch {
+            Fetch::ManagedResources { .. } => Response::Failed(Reason::Timeout),
+            fetch => healthy(fetch),
+        });
     let enriched = result.unwrap();
     assert!(enriched.reports.is_empty() && enriched.owed.is_some());
     let known = remember(Some(known), &enriched).unwrap();
@@ -202,7 +203,7 @@ fn end(minute: u32) -> pipeline_core::Fact {
 }
 
 #[test]
-fn an_end_that_was_acknowledged_is_not_told_again_wherever_the_round_was_cut_off() {
+fn an_end_that_was_acknowledged_is_not_told_again_wherever_the_delivery_was_cut_off() {
     let before = known_store();
     let mut app = store();
     app["status"]["operationState"]["startedAt"] = json!("2026-11-21T11:30:00Z");
@@ -229,7 +230,7 @@ fn an_end_that_was_acknowledged_is_not_told_again_wherever_the_round_was_cut_off
     }
     // Taken, and the process died before it was noted: the same keys.
     assert_eq!(keys(&run(&event, Some(&before), healthy).0, &before), first_keys);
-    // The round was settled, and the process died before the ends were struck off.
+    // The delivery was settled, and the process died before the ends were struck off.
     let settled = remember(Some(before), &all).unwrap();
     let (again, _) = run(&event, Some(&settled), healthy);
     let again = keys(&again, &settled);

@@ -103,12 +103,12 @@ fn becoming_healthy_looks_at_every_resource_and_sends_those_with_news() {
         app["status"]["health"] = json!({"status": "Healthy"});
         app["status"]["resources"][1]["health"] = json!({"status": "Healthy"});
     });
-    let news = |ask: &Ask| match ask {
-        Ask::ManagedResources { .. } => body(json!({"items": [
+    let news = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => body(json!({"items": [
             managed("", "Service", "web", &manifest("v1", "Service", "web", "news")),
             managed("apps", "Deployment", "web", &manifest("apps/v1", "Deployment", "web", "live")),
         ]})),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event, Some(&known), news);
     assert_eq!(kinds(&enriched), ["Application", "Service", "Deployment"]);
@@ -282,8 +282,8 @@ fn a_retried_deletion_has_the_same_content() {
         let (settings, redactor) = (settings(RawManifests::Absent), Redactor::new(b"test"));
         let turn = Turn::at(at.parse().unwrap());
         let event = deleted(&store());
-        match Round::begin(&event, Some(&known), &turn, &settings, &redactor).unwrap() {
-            Begun::Go(round) => round.finish().unwrap().reports[0].content,
+        match FetchPlan::begin(&event, Some(&known), &turn, &settings, &redactor).unwrap() {
+            Begun::Go(plan) => plan.finish().unwrap().reports[0].content,
             Begun::Done(_) => panic!("a deletion is reported"),
         }
     };

@@ -4,13 +4,13 @@ use pipeline_core::{Entity, ReportKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::build::Draft;
-use super::{Got, Round};
-use crate::answers::{ManagedState, Tree};
+use super::{FetchPlan, Parsed};
 use crate::application::{Application, Entry, Health};
 use crate::faults;
 use crate::object::{self, Marks};
 use crate::payload::{self, Moment, ObjectText, Payload, Source};
-use crate::round::{RawManifests, ResourceRef};
+use crate::plan::{RawManifests, ResourceRef};
+use crate::responses::{ManagedState, Tree};
 
 /// Desired state of one resource.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,7 +23,7 @@ struct Desired {
     /// It is not known whether there is one.
     unknown: bool,
     /// Something that failed is to be asked again.
-    owed: bool,
+    incomplete: bool,
 }
 
 /// What is reported as a resource.
@@ -40,26 +40,26 @@ struct Subject<'a> {
     live: String,
 }
 
-impl Round {
+impl FetchPlan {
     /// The report of one entry; `None` if it cannot be made, because its live state could not be had.
     pub(super) fn resource(&self, entry: &Entry, health: Option<Health>) -> Option<Draft> {
         let managed = self.managed(entry);
-        let live = match (entry.hook, self.managed_answer()) {
-            (false, Some(Got::Failed(_))) => return None,
-            (false, Some(Got::NotFound)) => String::new(),
+        let live = match (entry.hook, self.managed_response()) {
+            (false, Some(Parsed::Failed(_))) => return None,
+            (false, Some(Parsed::NotFound)) => String::new(),
             _ => match managed {
                 Some(state) if !entry.hook => state.live.clone().unwrap_or_default(),
-                _ => match self.answers.get(&self.resource_ask(entry)) {
-                    Some(Got::Live(live)) => live.clone(),
-                    Some(Got::NotFound) => String::new(),
+                _ => match self.responses.get(&self.resource_fetch(entry)) {
+                    Some(Parsed::Live(live)) => live.clone(),
+                    Some(Parsed::NotFound) => String::new(),
                     _ => return None,
                 },
             },
         };
         let decision = self.decision_of_report(entry, health.as_ref());
         let desired = self.desired_of(&self.app, &entry.resource, managed);
-        let owed = desired.owed
-            || matches!(self.tree_answer(), Some(Got::Failed(_)))
+        let incomplete = desired.incomplete
+            || matches!(self.tree_response(), Some(Parsed::Failed(_)))
             || self.lacks_commits(&self.app);
         let subject = Subject {
             resource: &entry.resource,
@@ -84,7 +84,7 @@ impl Round {
             entity: Entity::Resource(entry.id),
             kind: ReportKind::Resource,
             decision,
-            owed,
+            incomplete,
             fact: None,
             payload,
         })
@@ -107,7 +107,7 @@ impl Round {
             name: app.name.clone(),
         };
         let desired = self.desired_of(parent, &resource, None);
-        let owed = desired.owed || self.lacks_commits(parent);
+        let incomplete = desired.incomplete || self.lacks_commits(parent);
         let subject = Subject {
             resource: &resource,
             status: &app.sync_status,
@@ -124,12 +124,12 @@ impl Round {
         errors.extend(self.faults_below(app));
         let object = object::application(app, Some(marks), gone);
         let source = self.source_of(subject, desired, &self.marks(parent));
-        (Payload { object, source, errors, app_versions }, owed)
+        (Payload { object, source, errors, app_versions }, incomplete)
     }
 
     fn managed(&self, entry: &Entry) -> Option<&ManagedState> {
-        match self.managed_answer()? {
-            Got::Managed(managed) => managed.get(&entry.resource),
+        match self.managed_response()? {
+            Parsed::Managed(managed) => managed.get(&entry.resource),
             _ => None,
         }
     }
@@ -143,7 +143,7 @@ impl Round {
         let target = || managed.and_then(|state| state.target.as_deref());
         let mut desired = Desired::default();
         let compiled = match self.desired(app) {
-            Some(Got::Manifests(manifests)) => {
+            Some(Parsed::Manifests(manifests)) => {
                 let manifest = manifests.get(resource);
                 if let Some(manifest) = manifest {
                     desired.path.clone_from(&manifest.path);
@@ -155,8 +155,8 @@ impl Round {
                     _ => target().or(compiled),
                 }
             }
-            Some(Got::Failed(_)) => {
-                (desired.unknown, desired.owed) = (true, true);
+            Some(Parsed::Failed(_)) => {
+                (desired.unknown, desired.incomplete) = (true, true);
                 target()
             }
             Some(_) => {

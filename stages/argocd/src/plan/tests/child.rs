@@ -4,7 +4,7 @@ use pipeline_core::{Reason, ReportKind};
 use serde_json::{Value, json};
 
 use super::*;
-use crate::round::TrackingMethod;
+use crate::plan::TrackingMethod;
 
 fn child() -> Value {
     let mut child = store();
@@ -23,24 +23,24 @@ fn parent() -> Value {
     parent
 }
 
-fn answers(ask: &Ask) -> Answer {
-    match ask {
-        Ask::Parent { .. } => body(parent()),
-        Ask::Manifests { app, .. } if app.name == "parent" => body(json!({"manifests": [{
+fn responses(fetch: &Fetch) -> Response {
+    match fetch {
+        Fetch::Parent { .. } => body(parent()),
+        Fetch::Manifests { app, .. } if app.name == "parent" => body(json!({"manifests": [{
             "compiledManifest": json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
                 "metadata": {"name": "store", "namespace": "argocd"}}).to_string(),
             "rawManifest": "raw", "path": "parent/store.yaml",
         }]})),
-        Ask::RevisionMetadata { app, .. } if app.name == "parent" => body(json!({
+        Fetch::RevisionMetadata { app, .. } if app.name == "parent" => body(json!({
             "author": "Grace", "date": "2026-11-20T11:00:00Z", "message": "Parent",
         })),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     }
 }
 
 #[test]
 fn a_child_has_the_state_of_its_own_and_the_sync_of_its_parent() {
-    let (enriched, asked) = run(&event(&child()), None, answers);
+    let (enriched, asked) = run(&event(&child()), None, responses);
     assert_eq!(asked[0].path(""), "/api/v1/applications/parent?appNamespace=");
     assert_eq!(enriched.reports[0].kind, ReportKind::ChildApp);
     let report = payload(&enriched, "Application");
@@ -73,20 +73,22 @@ fn a_child_has_the_state_of_its_own_and_the_sync_of_its_parent() {
 fn errors_stand_in_the_order_of_parent_operation_conditions_and_resources() {
     let mut child = child();
     child["status"]["conditions"] = json!([{"type": "XError", "message": "condition"}]);
-    let answer = |ask: &Ask| match ask {
-        Ask::Parent { .. } => {
+    let response = |fetch: &Fetch| match fetch {
+        Fetch::Parent { .. } => {
             let mut parent = parent();
             parent["status"]["operationState"]["syncResult"]["resources"] = json!([{"group": "argoproj.io",
                 "kind": "Application", "namespace": "argocd", "name": "store", "syncPhase": "Sync",
                 "status": "SyncFailed", "message": "sync"}]);
             body(parent)
         }
-        Ask::ResourceTree { .. } => body(json!({"nodes": [{"kind": "Pod", "name": "p", "namespace": "store",
+        Fetch::ResourceTree { .. } => {
+            body(json!({"nodes": [{"kind": "Pod", "name": "p", "namespace": "store",
             "health": {"status": "Degraded", "message": "pod"},
-            "parentRefs": [{"group": "apps", "kind": "Deployment", "namespace": "store", "name": "web"}]}]})),
-        ask => answers(ask),
+            "parentRefs": [{"group": "apps", "kind": "Deployment", "namespace": "store", "name": "web"}]}]}))
+        }
+        fetch => responses(fetch),
     };
-    let (enriched, _) = run(&event(&child), None, answer);
+    let (enriched, _) = run(&event(&child), None, response);
     let report = payload(&enriched, "Application");
     let messages: Vec<_> =
         report["errors"].as_array().unwrap().iter().map(|error| error["message"].clone()).collect();
@@ -95,9 +97,9 @@ fn errors_stand_in_the_order_of_parent_operation_conditions_and_resources() {
 
 #[test]
 fn a_child_whose_parent_cannot_be_read_is_a_root() {
-    let lost = |ask: &Ask| match ask {
-        Ask::Parent { .. } => Answer::NotFound,
-        ask => healthy(ask),
+    let lost = |fetch: &Fetch| match fetch {
+        Fetch::Parent { .. } => Response::NotFound,
+        fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event(&child()), None, lost);
     assert_eq!(enriched.reports[0].kind, ReportKind::App);
@@ -107,9 +109,9 @@ fn a_child_whose_parent_cannot_be_read_is_a_root() {
 
 #[test]
 fn a_parent_that_fails_is_waited_for() {
-    let broken = |ask: &Ask| match ask {
-        Ask::Parent { .. } => Answer::Failed(Reason::ServerError),
-        ask => healthy(ask),
+    let broken = |fetch: &Fetch| match fetch {
+        Fetch::Parent { .. } => Response::Failed(Reason::ServerError),
+        fetch => healthy(fetch),
     };
     let child = child();
     let event = event(&child);
@@ -133,8 +135,8 @@ fn who_the_parent_is() {
             app["metadata"]["labels"]["app.kubernetes.io/instance"] = json!(label);
         }
         let (_, asked) = run_with(&event(&app), None, &settings(method), Duration::ZERO, healthy);
-        asked.into_iter().find_map(|ask| match ask {
-            Ask::Parent { namespace, name } => Some(format!("{namespace}|{name}")),
+        asked.into_iter().find_map(|fetch| match fetch {
+            Fetch::Parent { namespace, name } => Some(format!("{namespace}|{name}")),
             _ => None,
         })
     };
@@ -152,12 +154,12 @@ fn who_the_parent_is() {
 
 #[test]
 fn a_deleted_child_is_still_its_parents() {
-    let (enriched, asked) = run(&deleted(&child()), None, answers);
+    let (enriched, asked) = run(&deleted(&child()), None, responses);
     assert_eq!(enriched.reports.len(), 1);
     assert!(enriched.reports[0].ends);
     let report = payload(&enriched, "Application");
     assert_eq!(report["source"]["appName"], "parent");
     assert_eq!(report["source"]["actualManifest"], "");
     assert_eq!(report["source"]["path"], "parent/store.yaml");
-    assert!(asked.iter().all(|ask| ask.path("").contains("/parent")), "nothing is asked of what is gone");
+    assert!(asked.iter().all(|fetch| fetch.path("").contains("/parent")), "nothing is asked of what is gone");
 }

@@ -24,18 +24,18 @@ fn refreshed(app: &Value) -> Event {
 }
 
 /// The service lives and is wanted so; `ready` stands in its status.
-fn states(live: &str, wanted: &str, ready: u32) -> impl FnMut(&Ask) -> Answer {
+fn states(live: &str, wanted: &str, ready: u32) -> impl FnMut(&Fetch) -> Response {
     let mut item = managed("", "Service", "web", &manifest("v1", "Service", "web", "live"));
     let mut text = manifest("v1", "Service", "web", live);
     text["status"] = json!({"ready": ready});
     text["metadata"]["resourceVersion"] = json!(ready.to_string());
     item["liveState"] = json!(text.to_string());
     item["targetState"] = json!(manifest("v1", "Service", "web", wanted).to_string());
-    move |ask| match ask {
-        Ask::ManagedResources { .. } => body(json!({"items": [
+    move |fetch| match fetch {
+        Fetch::ManagedResources { .. } => body(json!({"items": [
             item, managed("apps", "Deployment", "web", &manifest("apps/v1", "Deployment", "web", "live")),
         ]})),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     }
 }
 
@@ -91,11 +91,11 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
     for (major, first) in [(2, "managed_resources"), (3, "resource_tree")] {
         let app = drifted(major);
         let known = reported(&app);
-        let skipping = |ask: &Ask| match ask {
-            Ask::ManagedResources { paced: true, .. } | Ask::ResourceTree { paced: true, .. } => {
-                Answer::Skipped
+        let skipping = |fetch: &Fetch| match fetch {
+            Fetch::ManagedResources { paced: true, .. } | Fetch::ResourceTree { paced: true, .. } => {
+                Response::Skipped
             }
-            ask => states("two", "wanted", 1)(ask),
+            fetch => states("two", "wanted", 1)(fetch),
         };
         let (skipped, asked) = run(&refreshed(&app), Some(&known), skipping);
         assert_eq!((skipped.filtered, calls(&asked)), (Some(Filtered::ReconciledOnly), vec![first]));
@@ -110,9 +110,9 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
 fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
     let app = drifted(2);
     let known = reported(&app);
-    let failing = |ask: &Ask| match ask {
-        Ask::ManagedResources { .. } => Answer::Failed(Reason::Timeout),
-        ask => healthy(ask),
+    let failing = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => Response::Failed(Reason::Timeout),
+        fetch => healthy(fetch),
     };
     let (quiet, _) = run(&refreshed(&app), Some(&known), failing);
     assert_eq!((quiet.filtered, quiet.owed), (Some(Filtered::ReconciledOnly), Some(Again::Incomplete)));
@@ -136,9 +136,9 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
 fn a_refresh_of_an_application_that_argo_cd_does_not_know_tells_nothing_of_drift() {
     let app = drifted(2);
     let known = reported(&app);
-    let unknown = |ask: &Ask| match ask {
-        Ask::ManagedResources { .. } => Answer::NotFound,
-        ask => healthy(ask),
+    let unknown = |fetch: &Fetch| match fetch {
+        Fetch::ManagedResources { .. } => Response::NotFound,
+        fetch => healthy(fetch),
     };
     let (same, _) = run(&refreshed(&app), Some(&known), unknown);
     assert_eq!((same.filtered, same.owed), (Some(Filtered::ReconciledOnly), None));

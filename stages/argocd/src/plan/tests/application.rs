@@ -97,8 +97,10 @@ fn several_sources_are_marked_each_and_labelled_by_the_first_that_is_no_referenc
     let (enriched, asked) = run(&event(&store), None, healthy);
     let indices: Vec<_> = asked
         .iter()
-        .filter_map(|ask| match ask {
-            Ask::RevisionMetadata { source_index, revision, .. } => Some((*source_index, revision.as_str())),
+        .filter_map(|fetch| match fetch {
+            Fetch::RevisionMetadata { source_index, revision, .. } => {
+                Some((*source_index, revision.as_str()))
+            }
             _ => None,
         })
         .collect();
@@ -118,11 +120,11 @@ fn one_failed_look_up_takes_all_marks() {
     let mut store = store();
     store["spec"]["sources"] = json!([{"repoURL": "a"}, {"repoURL": "b"}]);
     store["status"]["operationState"]["operation"]["sync"] = json!({"revisions": ["a", "b"]});
-    let answer = |ask: &Ask| match ask {
-        Ask::RevisionMetadata { source_index: 1, .. } => Answer::NotFound,
-        ask => healthy(ask),
+    let response = |fetch: &Fetch| match fetch {
+        Fetch::RevisionMetadata { source_index: 1, .. } => Response::NotFound,
+        fetch => healthy(fetch),
     };
-    let (enriched, _) = run(&event(&store), None, answer);
+    let (enriched, _) = run(&event(&store), None, response);
     let object = object(&payload(&enriched, "Application"));
     assert_eq!(object["metadata"]["labels"], json!({"team": "web"}));
     assert_eq!(
@@ -183,13 +185,13 @@ fn a_condition_of_failed_tasks_is_replaced_by_the_failed_resources() {
 
 #[test]
 fn versions_come_from_the_synced_revision() {
-    let fork = |ask: &Ask| match ask {
-        Ask::Manifests { .. } => body(json!({
+    let fork = |fetch: &Fetch| match fetch {
+        Fetch::Manifests { .. } => body(json!({
             "manifests": [], "applicationVersions": {
                 "appVersion": "2.7.1", "dependencies": {"deps": "name: shop\n"}, "other": "x",
             },
         })),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     };
     let store = store();
     let event = event(&store);
@@ -202,8 +204,8 @@ fn versions_come_from_the_synced_revision() {
     assert_eq!(payload(&enriched, "Service")["appVersions"], json!({}));
     let paths: Vec<_> = asked
         .iter()
-        .filter(|ask| matches!(ask, Ask::Manifests { .. }))
-        .map(|ask| ask.path("/argo"))
+        .filter(|fetch| matches!(fetch, Fetch::Manifests { .. }))
+        .map(|fetch| fetch.path("/argo"))
         .collect();
     let path = format!(
         "/argo/api/v1/applications/store/manifests?appNamespace=argocd&project=default&revision={REVISION}"
@@ -214,13 +216,13 @@ fn versions_come_from_the_synced_revision() {
 
 #[test]
 fn empty_parts_of_versions_are_absent() {
-    let fork = |ask: &Ask| match ask {
-        Ask::Manifests { .. } => body(json!({
+    let fork = |fetch: &Fetch| match fetch {
+        Fetch::Manifests { .. } => body(json!({
             "manifests": [], "applicationVersions": {
                 "appVersion": "", "dependencies": {"deps": "name: shop\n", "lock": "", "requirements": null},
             },
         })),
-        ask => healthy(ask),
+        fetch => healthy(fetch),
     };
     let store = store();
     let (result, _) = run_with(&event(&store), None, &settings(RawManifests::Served), Duration::ZERO, fork);

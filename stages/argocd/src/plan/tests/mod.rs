@@ -1,15 +1,15 @@
-//! Tests of the round: one file per group of rules.
+//! Tests of the fetch plan: one file per group of rules.
 
 mod application;
 mod child;
 mod decide;
 mod drift;
 mod failures;
-mod glance;
 mod merged;
 mod resource;
 mod robust;
 mod tree;
+mod unchanged;
 mod unsure;
 
 use std::time::Duration;
@@ -22,7 +22,7 @@ use pipeline_core::{
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
-use super::{Answer, Ask, Begun, RawManifests, Round, Settings};
+use super::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings};
 
 pub(super) const NOW: &str = "2026-11-21T12:00:00Z";
 pub(super) const REVISION: &str = "1111111111111111111111111111111111111111";
@@ -93,26 +93,28 @@ pub(super) fn deleted(object: &Value) -> Event {
 }
 
 /// What a healthy Argo CD answers about [`store`], in upstream's shape.
-pub(super) fn healthy(ask: &Ask) -> Answer {
-    body(match ask {
-        Ask::ManagedResources { .. } => json!({"items": [
+pub(super) fn healthy(fetch: &Fetch) -> Response {
+    body(match fetch {
+        Fetch::ManagedResources { .. } => json!({"items": [
             managed("", "Service", "web", &manifest("v1", "Service", "web", "live")),
             managed("apps", "Deployment", "web", &manifest("apps/v1", "Deployment", "web", "live")),
         ]}),
-        Ask::ResourceTree { .. } => json!({"nodes": [
+        Fetch::ResourceTree { .. } => json!({"nodes": [
             {"version": "v1", "kind": "Service", "namespace": "store", "name": "web",
                 "health": {"status": "Healthy"}},
             {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "store", "name": "web",
                 "health": {"status": "Progressing", "message": "1 of 2"}},
         ]}),
-        Ask::Manifests { .. } => {
+        Fetch::Manifests { .. } => {
             json!({"manifests": [manifest("v1", "Service", "web", "desired").to_string()]})
         }
-        Ask::Resource { .. } => json!({"manifest": manifest("batch/v1", "Job", "hook", "live").to_string()}),
-        Ask::RevisionMetadata { .. } => json!({
+        Fetch::Resource { .. } => {
+            json!({"manifest": manifest("batch/v1", "Job", "hook", "live").to_string()})
+        }
+        Fetch::RevisionMetadata { .. } => json!({
             "author": "Ada <ada@example.com>", "date": "2026-11-20T10:00:00Z", "message": "Add web",
         }),
-        Ask::Parent { .. } => return Answer::NotFound,
+        Fetch::Parent { .. } => return Response::NotFound,
     })
 }
 
@@ -132,8 +134,8 @@ pub(super) fn manifest(api_version: &str, kind: &str, name: &str, state: &str) -
     })
 }
 
-pub(super) fn body(value: impl Into<Value>) -> Answer {
-    Answer::Body(value.into().to_string().into())
+pub(super) fn body(value: impl Into<Value>) -> Response {
+    Response::Body(value.into().to_string().into())
 }
 
 /// Runs one event; gives what came of it, and what was asked, in order.
@@ -142,21 +144,21 @@ pub(super) fn run_with(
     known: Option<&Record>,
     settings: &Settings,
     trying_for: Duration,
-    mut answer: impl FnMut(&Ask) -> Answer,
-) -> (Result<Enriched, StageError>, Vec<Ask>) {
+    mut response: impl FnMut(&Fetch) -> Response,
+) -> (Result<Enriched, StageError>, Vec<Fetch>) {
     let (turn, redactor) = (turn(trying_for), Redactor::new(b"test"));
     let mut asked = Vec::new();
-    let result = Round::begin(event, known, &turn, settings, &redactor).and_then(|begun| match begun {
+    let result = FetchPlan::begin(event, known, &turn, settings, &redactor).and_then(|begun| match begun {
         Begun::Done(enriched) => Ok(enriched),
-        Begun::Go(mut round) => {
+        Begun::Go(mut plan) => {
             for _ in 0..20 {
-                for ask in round.asks() {
-                    round.answer(&ask, answer(&ask));
-                    asked.push(ask);
+                for fetch in plan.fetches() {
+                    plan.respond(&fetch, response(&fetch));
+                    asked.push(fetch);
                 }
             }
-            assert!(round.asks().is_empty(), "a round comes to an end");
-            round.finish()
+            assert!(plan.fetches().is_empty(), "a plan comes to an end");
+            plan.finish()
         }
     });
     (result, asked)
@@ -166,9 +168,9 @@ pub(super) fn run_with(
 pub(super) fn run(
     event: &Event,
     known: Option<&Record>,
-    answer: impl FnMut(&Ask) -> Answer,
-) -> (Enriched, Vec<Ask>) {
-    let (result, asked) = run_with(event, known, &settings(RawManifests::Absent), Duration::ZERO, answer);
+    response: impl FnMut(&Fetch) -> Response,
+) -> (Enriched, Vec<Fetch>) {
+    let (result, asked) = run_with(event, known, &settings(RawManifests::Absent), Duration::ZERO, response);
     (result.unwrap(), asked)
 }
 
@@ -217,8 +219,8 @@ pub(super) fn object(payload: &Value) -> Value {
     serde_json::from_slice(&STANDARD.decode(payload["object"].as_str().unwrap()).unwrap()).unwrap()
 }
 
-pub(super) fn calls(asked: &[Ask]) -> Vec<&'static str> {
-    asked.iter().map(|ask| ask.call().as_str()).collect()
+pub(super) fn calls(asked: &[Fetch]) -> Vec<&'static str> {
+    asked.iter().map(|fetch| fetch.call().as_str()).collect()
 }
 
 /// An Argo CD 3 keeps health in the tree.

@@ -22,13 +22,13 @@ impl Clock for RuntimeClock {
 }
 
 /// Lets so many calls pass in any second, in the order in which they came.
-pub(super) struct Budget {
+pub(super) struct CallRate {
     rate: RateLimiter<NotKeyed, InMemoryState, RuntimeClock, NoOpMiddleware<Instant>>,
     /// The first of the queue has it; the others wait for it in order.
     turn: Semaphore,
 }
 
-impl Budget {
+impl CallRate {
     /// At most `calls` begin in any second.
     pub(super) fn new(calls: NonZeroU32) -> Self {
         // A timer wakes up a millisecond late or more; some calls at once make that good. What begins at once is
@@ -43,7 +43,7 @@ impl Budget {
         }
     }
 
-    /// Waits for its turn, and then until the budget has one more; how long that took, if it took any time.
+    /// Waits for its turn, and then until the rate allows one more; how long that took, if it took any time.
     /// Whoever drops this leaves the queue.
     pub(super) async fn take(&self) -> Option<Duration> {
         let begun = tokio::time::Instant::now();
@@ -65,9 +65,9 @@ impl Budget {
     }
 }
 
-impl std::fmt::Debug for Budget {
+impl std::fmt::Debug for CallRate {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Budget")
+        f.write_str("CallRate")
     }
 }
 
@@ -82,11 +82,11 @@ mod tests {
 
     /// When each of `calls` passed, in microseconds, all having come at once.
     async fn passed(per_second: u32, calls: usize) -> Vec<u128> {
-        let budget = Budget::new(NonZeroU32::new(per_second).unwrap());
+        let rate = CallRate::new(NonZeroU32::new(per_second).unwrap());
         let begun = Instant::now();
         let mut passed = Vec::new();
         for _ in 0..calls {
-            budget.take().await;
+            rate.take().await;
             passed.push(begun.elapsed().as_micros());
         }
         passed
@@ -116,16 +116,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn who_comes_first_passes_first_and_who_leaves_holds_up_nobody() {
-        let budget = Arc::new(Budget::new(NonZeroU32::new(10).unwrap()));
-        assert_eq!(budget.take().await, None, "the first need not wait");
+        let rate = Arc::new(CallRate::new(NonZeroU32::new(10).unwrap()));
+        assert_eq!(rate.take().await, None, "the first need not wait");
         let order = Arc::new(Mutex::new(Vec::new()));
         let mut tasks = Vec::new();
         for n in 0..20 {
-            let (budget, order) = (budget.clone(), order.clone());
+            let (rate, order) = (rate.clone(), order.clone());
             // Every third gives up before its turn comes.
             let patience = if n % 3 == 2 { Duration::from_millis(1) } else { Duration::from_secs(60) };
             tasks.push(tokio::spawn(async move {
-                if timeout(patience, budget.take()).await.is_ok() {
+                if timeout(patience, rate.take()).await.is_ok() {
                     order.lock().unwrap().push(n);
                 }
             }));

@@ -1,4 +1,4 @@
-//! What a round asks of Argo CD, and what came of it.
+//! What is fetched from Argo CD, and what came of it.
 
 use std::fmt::Write as _;
 
@@ -64,9 +64,9 @@ pub struct ManifestsKey {
     pub revisions: Vec<String>,
 }
 
-/// One thing that must be fetched before the round can go on.
+/// One thing that must be fetched before the plan can go on.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub enum Ask {
+pub enum Fetch {
     /// Live and desired state of every resource but hooks.
     ManagedResources {
         /// Of which application.
@@ -79,7 +79,7 @@ pub enum Ask {
         /// Of which application.
         app: AppRef,
         /// Nothing of the application changed: at most one such call per application in 10 s is worth its
-        /// cost; others are answered with [`Answer::Skipped`].
+        /// cost; others are answered with [`Response::Skipped`].
         paced: bool,
     },
     /// The generated manifests.
@@ -88,7 +88,7 @@ pub enum Ask {
         app: AppRef,
         /// The `revision` to ask for; `None` asks without the parameter (several sources).
         revision: Option<String>,
-        /// What for. Two asks that differ in it alone are the same call.
+        /// What for. Two fetches that differ in it alone are the same call.
         purpose: Purpose,
         /// Under what the answer may be kept; `None` when the revisions are not resolved yet.
         cache: Option<ManifestsKey>,
@@ -122,9 +122,9 @@ pub enum Ask {
     },
 }
 
-/// What came of an [`Ask`].
+/// What came of an [`Fetch`].
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum Response {
     /// The body of a 2xx, as it came.
     Body(Bytes),
     /// 404, or an error whose text says `not found`; for a parent also 403: empty.
@@ -137,7 +137,7 @@ pub enum Answer {
     Skipped,
 }
 
-impl Ask {
+impl Fetch {
     /// Which call it is; a metric label.
     #[must_use]
     pub const fn call(&self) -> Call {
@@ -232,33 +232,33 @@ mod tests {
             || AppRef { name: "store".to_owned(), namespace: "argocd".to_owned(), project: "a&b".to_owned() };
         let of = "/api/v1/applications/store";
         let query = "appNamespace=argocd&project=a%26b";
-        let manifests = |revision: Option<&str>| Ask::Manifests {
+        let manifests = |revision: Option<&str>| Fetch::Manifests {
             app: app(),
             revision: revision.map(str::to_owned),
             purpose: Purpose::Desired,
             cache: None,
             fresh: false,
         };
-        let metadata = Ask::RevisionMetadata {
+        let metadata = Fetch::RevisionMetadata {
             app: app(),
             repo_url: String::new(),
             revision: "feature/x y".to_owned(),
             source_index: 2,
         };
-        for (ask, path) in [
-            (Ask::ManagedResources { app: app(), paced: false }, format!("{of}/managed-resources?{query}")),
-            (Ask::ResourceTree { app: app(), paced: true }, format!("{of}/resource-tree?{query}")),
+        for (fetch, path) in [
+            (Fetch::ManagedResources { app: app(), paced: false }, format!("{of}/managed-resources?{query}")),
+            (Fetch::ResourceTree { app: app(), paced: true }, format!("{of}/resource-tree?{query}")),
             (manifests(None), format!("{of}/manifests?{query}")),
             (manifests(Some("")), format!("{of}/manifests?{query}&revision=")),
             (manifests(Some("v1+2")), format!("{of}/manifests?{query}&revision=v1%2B2")),
             (metadata, format!("{of}/revisions/feature%2Fx%20y/metadata?{query}&sourceIndex=2")),
             (
-                Ask::Parent { namespace: "né".to_owned(), name: "p?".to_owned() },
+                Fetch::Parent { namespace: "né".to_owned(), name: "p?".to_owned() },
                 "/api/v1/applications/p%3F?appNamespace=n%C3%A9".to_owned(),
             ),
         ] {
-            assert_eq!(ask.path(""), path);
-            assert_eq!(ask.path("/argo/"), format!("/argo{path}"));
+            assert_eq!(fetch.path(""), path);
+            assert_eq!(fetch.path("/argo/"), format!("/argo{path}"));
         }
     }
 }

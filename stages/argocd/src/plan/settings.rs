@@ -1,4 +1,4 @@
-//! What holds for every round until it is changed.
+//! What holds for every plan until it is changed.
 
 /// How Argo CD marks what belongs to an application (`application.resourceTrackingMethod`).
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -46,14 +46,14 @@ pub enum RawManifests {
     Absent,
 }
 
-/// What holds for every round until it is changed.
+/// What holds for every plan until it is changed.
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// `application.resourceTrackingMethod`.
     pub tracking_method: TrackingMethod,
     /// `application.instanceLabelKey`; `app.kubernetes.io/instance` unless set.
     pub instance_label_key: String,
-    /// What is known of this Argo CD's `manifests`; see [`Round::learned`](super::Round::learned).
+    /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::Round::learned).
     pub raw_manifests: RawManifests,
 }
 

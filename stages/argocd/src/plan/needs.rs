@@ -1,112 +1,117 @@
-//! Which calls a round needs, in the order of need.
+//! Which calls an event needs, in the order of need.
 
 use pipeline_core::{Cause, Digest, Hasher, Reason, ResourceRow};
 
-use super::{AppRef, Ask, Got, ManifestsKey, PATIENCE, Purpose, RawManifests, Round, Which};
-use crate::answers::{Commit, Manifests, Tree};
+use super::{AppRef, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which};
 use crate::application::{Application, Entry, Health};
 use crate::object::{Marks, Revision};
+use crate::responses::{Commit, Manifests, Tree};
 
 /// What stands in the way of a report that must not be made without it.
 type Want = (&'static str, Reason);
 
-impl Round {
+impl FetchPlan {
     /// Every call that the answers so far show to be needed, answered or not.
-    pub(super) fn needs(&self) -> Vec<Ask> {
+    pub(super) fn needs(&self) -> Vec<Fetch> {
         if self.in_want().is_some() && self.turn.trying_for < PATIENCE {
             return Vec::new();
         }
-        let mut asks = Vec::new();
-        asks.extend(self.parent_ask().filter(|_| self.scope.application));
+        let mut fetches = Vec::new();
+        fetches.extend(self.parent_fetch().filter(|_| self.scope.application));
         if let Some(parent) = self.parent_app().filter(|_| self.scope.application) {
-            asks.push(desired_ask(parent));
-            asks.extend(commit_asks(parent, &parent.reported_revisions()));
+            fetches.push(desired_fetch(parent));
+            fetches.extend(commit_fetches(parent, &parent.reported_revisions()));
         }
-        asks.extend(self.tree_ask());
+        fetches.extend(self.tree_fetch());
         let changed = self.changed();
-        self.need_states(&changed, &mut asks);
+        self.need_states(&changed, &mut fetches);
         let commits = !self.event.is_deleted() && (self.scope.application || !changed.is_empty());
         if commits {
-            asks.extend(commit_asks(&self.app, &self.app.reported_revisions()));
-            asks.extend(commit_asks(&self.app, &self.app.change_revisions()));
+            fetches.extend(commit_fetches(&self.app, &self.app.reported_revisions()));
+            fetches.extend(commit_fetches(&self.app, &self.app.change_revisions()));
         }
         // The first answer of `manifests` may tell that there are no versions to ask for.
         let untold = self.raw_manifests() == RawManifests::Unknown
-            && asks.iter().any(|ask| matches!(ask, Ask::Manifests { .. }) && !self.answers.contains_key(ask));
+            && fetches
+                .iter()
+                .any(|fetch| matches!(fetch, Fetch::Manifests { .. }) && !self.responses.contains_key(fetch));
         if !untold {
-            asks.extend(self.versions_ask());
+            fetches.extend(self.versions_fetch());
         }
-        asks
+        fetches
     }
 
-    fn need_states(&self, changed: &[(&Entry, Option<Health>)], asks: &mut Vec<Ask>) {
+    fn need_states(&self, changed: &[(&Entry, Option<Health>)], fetches: &mut Vec<Fetch>) {
         if changed.iter().any(|(entry, _)| !entry.hook) || (self.tells() && self.drifting().next().is_some())
         {
-            asks.push(self.managed_ask());
+            fetches.push(self.managed_fetch());
         }
         if changed.is_empty() {
             return;
         }
         let hooks = changed.iter().any(|(entry, _)| entry.hook);
         if self.raw_manifests() != RawManifests::Absent || hooks {
-            asks.push(desired_ask(&self.app));
+            fetches.push(desired_fetch(&self.app));
         }
         let lacking = changed.iter().filter(|(entry, _)| entry.hook || self.is_unmanaged(entry));
-        asks.extend(lacking.map(|(entry, _)| self.resource_ask(entry)));
+        fetches.extend(lacking.map(|(entry, _)| self.resource_fetch(entry)));
     }
 
     /// `managed-resources` was answered, and lacks the entry.
     fn is_unmanaged(&self, entry: &Entry) -> bool {
-        matches!(self.managed_answer(), Some(Got::Managed(managed)) if managed.get(&entry.resource).is_none())
+        matches!(self.managed_response(), Some(Parsed::Managed(managed)) if managed.get(&entry.resource).is_none())
     }
 
     /// Where a tree is read too, that is what is paced.
-    fn managed_ask(&self) -> Ask {
-        Ask::ManagedResources { app: self.app.api_name(), paced: self.is_paced() && !self.app.health_in_tree }
+    fn managed_fetch(&self) -> Fetch {
+        Fetch::ManagedResources {
+            app: self.app.api_name(),
+            paced: self.is_paced() && !self.app.health_in_tree,
+        }
     }
 
-    pub(super) fn managed_answer(&self) -> Option<&Got> {
-        self.answers.get(&self.managed_ask())
+    pub(super) fn managed_response(&self) -> Option<&Parsed> {
+        self.responses.get(&self.managed_fetch())
     }
 
     fn is_paced(&self) -> bool {
         self.scope.is_paced(&self.event, self.known.as_ref())
     }
 
-    pub(super) fn resource_ask(&self, entry: &Entry) -> Ask {
-        Ask::Resource { app: self.app.api_name(), resource: entry.resource.clone() }
+    pub(super) fn resource_fetch(&self, entry: &Entry) -> Fetch {
+        Fetch::Resource { app: self.app.api_name(), resource: entry.resource.clone() }
     }
 
-    fn parent_ask(&self) -> Option<Ask> {
+    fn parent_fetch(&self) -> Option<Fetch> {
         let parent = self.parent.as_ref()?;
-        Some(Ask::Parent { namespace: parent.namespace.clone(), name: parent.name.clone() })
+        Some(Fetch::Parent { namespace: parent.namespace.clone(), name: parent.name.clone() })
     }
 
     /// The parent, where it could be read.
     pub(super) fn parent_app(&self) -> Option<&Application> {
-        match self.answers.get(&self.parent_ask()?)? {
-            Got::Parent(parent) => Some(parent),
+        match self.responses.get(&self.parent_fetch()?)? {
+            Parsed::Parent(parent) => Some(parent),
             _ => None,
         }
     }
 
     /// What could not be had, though reports must wait for it.
     pub(super) fn in_want(&self) -> Option<Want> {
-        if let Some(&Got::Failed(reason)) = self.managed_answer() {
+        if let Some(&Parsed::Failed(reason)) = self.managed_response() {
             // Where nothing else changed there is no report that waits: what may have drifted is looked at again later.
             let waits = !self.scope.quiet || !self.changed().is_empty();
             if waits {
                 return Some(("read managed resources", reason));
             }
         }
-        match self.answers.get(&self.parent_ask()?)? {
-            &Got::Failed(reason) => Some(("read parent application", reason)),
+        match self.responses.get(&self.parent_fetch()?)? {
+            &Parsed::Failed(reason) => Some(("read parent application", reason)),
             _ => None,
         }
     }
 
     /// Where health stands in the tree, always; else for what is degraded below an unhealthy resource.
-    fn tree_ask(&self) -> Option<Ask> {
+    fn tree_fetch(&self) -> Option<Fetch> {
         if self.scope.resources == Which::None {
             return None;
         }
@@ -115,19 +120,21 @@ impl Round {
             || self.app.entries.iter().filter_map(health_of_entry).any(|health| !health.is_healthy());
         // A look at what may have drifted needs no tree before there is something to report.
         let is_wanted = || unhealthy() && (!paced || !self.changed().is_empty());
-        (self.app.health_in_tree || is_wanted())
-            .then(|| Ask::ResourceTree { app: self.app.api_name(), paced: paced && self.app.health_in_tree })
+        (self.app.health_in_tree || is_wanted()).then(|| Fetch::ResourceTree {
+            app: self.app.api_name(),
+            paced: paced && self.app.health_in_tree,
+        })
     }
 
     pub(super) fn tree(&self) -> Option<&Tree> {
-        match self.tree_answer()? {
-            Got::Tree(tree) => Some(tree),
+        match self.tree_response()? {
+            Parsed::Tree(tree) => Some(tree),
             _ => None,
         }
     }
 
-    pub(super) fn tree_answer(&self) -> Option<&Got> {
-        self.answers.get(&self.tree_ask()?)
+    pub(super) fn tree_response(&self) -> Option<&Parsed> {
+        self.responses.get(&self.tree_fetch()?)
     }
 
     /// The health of an entry; `None` where it has none.
@@ -176,11 +183,11 @@ impl Round {
     /// Of the live and the desired state of an entry, where they were had. What Argo CD does not know is about to go: what
     /// changed of it is told, with nothing.
     fn states_of(&self, entry: &Entry) -> Option<Digest> {
-        match self.managed_answer()? {
-            Got::Managed(managed) => {
+        match self.managed_response()? {
+            Parsed::Managed(managed) => {
                 Some(managed.get(&entry.resource).map_or(Digest::NONE, |state| state.digest))
             }
-            Got::NotFound => (!self.scope.quiet).then_some(Digest::NONE),
+            Parsed::NotFound => (!self.scope.quiet).then_some(Digest::NONE),
             _ => None,
         }
     }
@@ -192,7 +199,7 @@ impl Round {
 
     /// It is not known whether anything drifted further, and might be another time.
     pub(super) fn is_untold_of_drift(&self) -> bool {
-        matches!(self.managed_answer(), Some(Got::Failed(_))) && self.drifting().next().is_some()
+        matches!(self.managed_response(), Some(Parsed::Failed(_))) && self.drifting().next().is_some()
     }
 
     /// Whether what is known of health tells what changed; not while the tree is still out.
@@ -203,10 +210,10 @@ impl Round {
         if !self.app.health_in_tree {
             return true;
         }
-        match self.tree_answer() {
-            None | Some(Got::Skipped) => false,
+        match self.tree_response() {
+            None | Some(Parsed::Skipped) => false,
             // Nothing tells that a health moved; the tree is owed.
-            Some(Got::Failed(_)) => !self.scope.quiet,
+            Some(Parsed::Failed(_)) => !self.scope.quiet,
             Some(_) => true,
         }
     }
@@ -244,7 +251,7 @@ impl Round {
         self.learned.unwrap_or(self.settings.raw_manifests)
     }
 
-    fn versions_ask(&self) -> Option<Ask> {
+    fn versions_fetch(&self) -> Option<Fetch> {
         let wanted = self.scope.application && !self.event.is_deleted();
         if !wanted || self.raw_manifests() == RawManifests::Absent {
             return None;
@@ -252,7 +259,7 @@ impl Round {
         let revision = self.app.operation.as_ref()?.result_revision.clone()?;
         let single = !self.app.multi_source && !revision.is_empty();
         let revisions = if single { vec![revision.clone()] } else { self.app.compared_revisions() };
-        Some(Ask::Manifests {
+        Some(Fetch::Manifests {
             app: self.app.api_name(),
             revision: single.then_some(revision),
             purpose: Purpose::Versions,
@@ -262,13 +269,13 @@ impl Round {
     }
 
     /// What `manifests` said of versions.
-    pub(super) fn versions(&self) -> Option<&Got> {
-        self.answers.get(&self.versions_ask()?)
+    pub(super) fn versions(&self) -> Option<&Parsed> {
+        self.responses.get(&self.versions_fetch()?)
     }
 
     /// What `manifests` said of the desired state of an application's resources.
-    pub(super) fn desired(&self, app: &Application) -> Option<&Got> {
-        self.answers.get(&desired_ask(app))
+    pub(super) fn desired(&self, app: &Application) -> Option<&Parsed> {
+        self.responses.get(&desired_fetch(app))
     }
 
     /// The commits of an application; all or none.
@@ -284,10 +291,10 @@ impl Round {
         if revisions.is_empty() {
             return None;
         }
-        let commit = |(index, revision): (usize, &String)| match commit_ask(app, index, revision) {
+        let commit = |(index, revision): (usize, &String)| match commit_fetch(app, index, revision) {
             None => is_chart(app, index).then(|| (revision.clone(), None)),
-            Some(ask) => match self.answers.get(&ask)? {
-                Got::Commit(commit) => Some((revision.clone(), Some(Commit::clone(commit)))),
+            Some(fetch) => match self.responses.get(&fetch)? {
+                Parsed::Commit(commit) => Some((revision.clone(), Some(Commit::clone(commit)))),
                 _ => None,
             },
         };
@@ -298,12 +305,12 @@ impl Round {
     pub(super) fn lacks_commits(&self, app: &Application) -> bool {
         let revisions = app.reported_revisions().into_iter().enumerate();
         let all = revisions.chain(app.change_revisions().into_iter().enumerate());
-        all.filter_map(|(index, revision)| commit_ask(app, index, &revision))
-            .any(|ask| matches!(self.answers.get(&ask), Some(Got::Failed(_))))
+        all.filter_map(|(index, revision)| commit_fetch(app, index, &revision))
+            .any(|fetch| matches!(self.responses.get(&fetch), Some(Parsed::Failed(_))))
     }
 }
 
-impl Got {
+impl Parsed {
     pub(super) fn manifests(&self) -> Option<&Manifests> {
         match self {
             Self::Manifests(manifests) => Some(manifests),
@@ -316,10 +323,10 @@ fn health_of_entry(entry: &Entry) -> Option<Health> {
     entry.health.clone().or_else(|| (entry.status == "Synced").then(|| Health::of("Healthy")))
 }
 
-fn desired_ask(app: &Application) -> Ask {
+fn desired_fetch(app: &Application) -> Fetch {
     let revisions = app.compared_revisions();
     let revision = if app.multi_source { None } else { revisions.first().cloned() };
-    Ask::Manifests {
+    Fetch::Manifests {
         app: app.api_name(),
         revision,
         purpose: Purpose::Desired,
@@ -340,17 +347,17 @@ fn is_chart(app: &Application, index: usize) -> bool {
     app.sources.get(index).or(app.sources.first()).is_some_and(|source| source.is_chart)
 }
 
-fn commit_asks(app: &Application, revisions: &[String]) -> Vec<Ask> {
-    revisions.iter().enumerate().filter_map(|(index, revision)| commit_ask(app, index, revision)).collect()
+fn commit_fetches(app: &Application, revisions: &[String]) -> Vec<Fetch> {
+    revisions.iter().enumerate().filter_map(|(index, revision)| commit_fetch(app, index, revision)).collect()
 }
 
 /// Charts have no commits, and an empty revision names none.
-fn commit_ask(app: &Application, index: usize, revision: &str) -> Option<Ask> {
+fn commit_fetch(app: &Application, index: usize, revision: &str) -> Option<Fetch> {
     if revision.is_empty() || is_chart(app, index) {
         return None;
     }
     let source = app.sources.get(index).or(app.sources.first());
-    Some(Ask::RevisionMetadata {
+    Some(Fetch::RevisionMetadata {
         app: AppRef { ..app.api_name() },
         repo_url: source.map_or_else(String::new, |source| source.repo_url.clone()),
         revision: revision.to_owned(),

@@ -1,12 +1,14 @@
-//! What failed calls do to a round.
+//! What failed calls do to a plan.
 
 use pipeline_core::{Cause, Event, Reason};
 use serde_json::{Value, json};
 
 use super::*;
 
-fn failing(which: &'static str) -> impl FnMut(&Ask) -> Answer {
-    move |ask| if ask.call().as_str() == which { Answer::Failed(Reason::Timeout) } else { healthy(ask) }
+fn failing(which: &'static str) -> impl FnMut(&Fetch) -> Response {
+    move |fetch| {
+        if fetch.call().as_str() == which { Response::Failed(Reason::Timeout) } else { healthy(fetch) }
+    }
 }
 
 #[test]
@@ -84,7 +86,7 @@ fn manifests_that_fail_fall_back_to_the_target_state() {
 #[test]
 fn not_found_is_an_answer() {
     let event = event(&store());
-    let (enriched, asked) = run(&event, None, |_| Answer::NotFound);
+    let (enriched, asked) = run(&event, None, |_| Response::NotFound);
     assert_eq!(kinds(&enriched), ["Application", "Service", "Deployment"]);
     assert_eq!(enriched.owed, None);
     assert!(!calls(&asked).contains(&"resource"), "an application that is gone has no resources to ask for");
@@ -92,9 +94,9 @@ fn not_found_is_an_answer() {
 
 #[test]
 fn a_body_that_is_not_what_it_should_be_is_a_failed_call() {
-    let nonsense = |ask: &Ask| match ask {
-        Ask::RevisionMetadata { .. } => Answer::Body("<html>".into()),
-        ask => healthy(ask),
+    let nonsense = |fetch: &Fetch| match fetch {
+        Fetch::RevisionMetadata { .. } => Response::Body("<html>".into()),
+        fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event(&store()), None, nonsense);
     assert!(enriched.owed.is_some());
@@ -102,23 +104,23 @@ fn a_body_that_is_not_what_it_should_be_is_a_failed_call() {
 
 #[test]
 fn what_manifests_are_like_is_learned() {
-    let answers = [
+    let responses = [
         (json!({"manifests": ["{}"]}), Some(RawManifests::Absent)),
         (json!({"manifests": [{"compiledManifest": "{}"}]}), Some(RawManifests::Served)),
         (json!({"manifests": [], "applicationVersions": {}}), Some(RawManifests::Served)),
         (json!({"manifests": []}), None),
         (json!({}), None),
     ];
-    for (answer, learned) in answers {
+    for (response, learned) in responses {
         let (settings, redactor) = (Settings::default(), Redactor::new(b"test"));
         let (store, turn) = (store(), turn(Duration::ZERO));
         let event = event(&store);
-        let Ok(Begun::Go(mut round)) = Round::begin(&event, None, &turn, &settings, &redactor) else {
+        let Ok(Begun::Go(mut plan)) = FetchPlan::begin(&event, None, &turn, &settings, &redactor) else {
             panic!("a first report is begun");
         };
-        let asks = round.asks();
-        let ask = asks.iter().find(|ask| matches!(ask, Ask::Manifests { .. })).unwrap();
-        round.answer(ask, body(answer.clone()));
-        assert_eq!(round.learned(), learned, "{answer}");
+        let fetches = plan.fetches();
+        let fetch = fetches.iter().find(|fetch| matches!(fetch, Fetch::Manifests { .. })).unwrap();
+        plan.respond(fetch, body(response.clone()));
+        assert_eq!(plan.learned(), learned, "{response}");
     }
 }

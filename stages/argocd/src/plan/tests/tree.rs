@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::*;
 
-fn tree(service: &Value, deployment: &str) -> Answer {
+fn tree(service: &Value, deployment: &str) -> Response {
     let mut nodes =
         vec![json!({"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "store",
         "name": "web", "health": {"status": deployment}})];
@@ -16,10 +16,10 @@ fn tree(service: &Value, deployment: &str) -> Answer {
     body(json!({"nodes": nodes}))
 }
 
-fn answers(service: Value, deployment: &str) -> impl FnMut(&Ask) -> Answer {
-    move |ask| match ask {
-        Ask::ResourceTree { .. } => tree(&service, deployment),
-        ask => healthy(ask),
+fn responses(service: Value, deployment: &str) -> impl FnMut(&Fetch) -> Response {
+    move |fetch| match fetch {
+        Fetch::ResourceTree { .. } => tree(&service, deployment),
+        fetch => healthy(fetch),
     }
 }
 
@@ -31,18 +31,18 @@ fn health(enriched: &Enriched, kind: &str) -> Value {
 fn health_is_that_of_the_node() {
     let store = store_with_health_in_tree();
     let event = event(&store);
-    let (enriched, _) = run(&event, None, answers(json!({"status": "Degraded"}), "Progressing"));
+    let (enriched, _) = run(&event, None, responses(json!({"status": "Degraded"}), "Progressing"));
     assert_eq!(health(&enriched, "Service"), "Degraded");
     assert_eq!(health(&enriched, "Deployment"), "Progressing");
     // A node that has no health to have is healthy once it is synced.
-    let (enriched, _) = run(&event, None, answers(Value::Null, "Healthy"));
+    let (enriched, _) = run(&event, None, responses(Value::Null, "Healthy"));
     assert_eq!(health(&enriched, "Service"), "Healthy");
     // What is not in the tree is unknown, never healthy; likewise without a tree.
-    let (enriched, _) = run(&event, None, answers(json!("gone"), "Healthy"));
+    let (enriched, _) = run(&event, None, responses(json!("gone"), "Healthy"));
     assert_eq!(health(&enriched, "Service"), "Unknown");
-    let broken = |ask: &Ask| match ask {
-        Ask::ResourceTree { .. } => Answer::Failed(pipeline_core::Reason::Timeout),
-        ask => healthy(ask),
+    let broken = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { .. } => Response::Failed(pipeline_core::Reason::Timeout),
+        fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event, None, broken);
     assert_eq!(health(&enriched, "Service"), "Unknown");
@@ -54,7 +54,7 @@ fn health_is_that_of_the_node() {
 fn a_node_without_health_whose_entry_is_not_synced_has_none() {
     let mut store = store_with_health_in_tree();
     store["status"]["resources"][0]["status"] = json!("OutOfSync");
-    let (enriched, _) = run(&event(&store), None, answers(Value::Null, "Healthy"));
+    let (enriched, _) = run(&event(&store), None, responses(Value::Null, "Healthy"));
     assert_eq!(health(&enriched, "Service"), Value::Null);
 }
 
@@ -62,44 +62,44 @@ fn a_node_without_health_whose_entry_is_not_synced_has_none() {
 fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
     let store = store_with_health_in_tree();
     let healthy_service = || json!({"status": "Healthy"});
-    let (enriched, _) = run(&event(&store), None, answers(healthy_service(), "Progressing"));
+    let (enriched, _) = run(&event(&store), None, responses(healthy_service(), "Progressing"));
     let known = remember(None, &enriched).unwrap();
     let mut later = store;
     later["metadata"]["resourceVersion"] = json!("11");
     later["status"]["reconciledAt"] = json!("2026-11-21T12:30:00Z");
     let later = event(&later);
-    let (same, asked) = run(&later, Some(&known), answers(healthy_service(), "Progressing"));
+    let (same, asked) = run(&later, Some(&known), responses(healthy_service(), "Progressing"));
     assert_eq!(same.filtered, Some(Filtered::ReconciledOnly));
-    assert!(matches!(asked.as_slice(), [Ask::ResourceTree { paced: true, .. }]), "{asked:?}");
-    let (moved, asked) = run(&later, Some(&known), answers(healthy_service(), "Healthy"));
+    assert!(matches!(asked.as_slice(), [Fetch::ResourceTree { paced: true, .. }]), "{asked:?}");
+    let (moved, asked) = run(&later, Some(&known), responses(healthy_service(), "Healthy"));
     assert_eq!(kinds(&moved), ["Deployment"]);
     assert_eq!(calls(&asked), ["resource_tree", "managed_resources", "revision_metadata"]);
     assert_eq!(remember(Some(known.clone()), &moved).unwrap().version.0, 11);
     // A tree that was not read, or not got, tells of no health that moved.
-    for answer in [Answer::Skipped, Answer::Failed(pipeline_core::Reason::Timeout)] {
-        let again = match answer {
-            Answer::Skipped => Again::Paced(Duration::from_secs(10)),
+    for response in [Response::Skipped, Response::Failed(pipeline_core::Reason::Timeout)] {
+        let again = match response {
+            Response::Skipped => Again::Paced(Duration::from_secs(10)),
             _ => Again::Incomplete,
         };
-        let (none, _) = run(&later, Some(&known), |_| answer.clone());
+        let (none, _) = run(&later, Some(&known), |_| response.clone());
         assert_eq!(none.filtered, Some(Filtered::ReconciledOnly));
         assert_eq!(none.owed, Some(again));
     }
     let owed = pipeline_core::Event { cause: Cause::Owed, ..later };
-    let (_, asked) = run(&owed, Some(&known), answers(healthy_service(), "Progressing"));
-    assert!(matches!(asked.as_slice(), [Ask::ResourceTree { paced: false, .. }]), "{asked:?}");
+    let (_, asked) = run(&owed, Some(&known), responses(healthy_service(), "Progressing"));
+    assert!(matches!(asked.as_slice(), [Fetch::ResourceTree { paced: false, .. }]), "{asked:?}");
 }
 
 #[test]
 fn a_healthy_change_costs_two_calls() {
     let store = store_with_health_in_tree();
-    let (enriched, _) = run(&event(&store), None, answers(json!({"status": "Healthy"}), "Progressing"));
+    let (enriched, _) = run(&event(&store), None, responses(json!({"status": "Healthy"}), "Progressing"));
     let known = remember(None, &enriched).unwrap();
     let mut later = store;
     later["metadata"]["resourceVersion"] = json!("11");
     later["status"]["health"] = json!({"status": "Healthy"});
     let (enriched, asked) =
-        run(&event(&later), Some(&known), answers(json!({"status": "Healthy"}), "Healthy"));
+        run(&event(&later), Some(&known), responses(json!({"status": "Healthy"}), "Healthy"));
     assert_eq!(kinds(&enriched), ["Application", "Deployment"]);
     // Commits are kept for ever, so they cost nothing here.
     let calls: Vec<_> = calls(&asked).into_iter().filter(|call| *call != "revision_metadata").collect();
@@ -122,11 +122,11 @@ fn degraded_descendants_are_errors_in_the_order_of_the_tree() {
         {"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "store", "name": "web",
             "health": {"status": "Degraded", "message": "itself"}},
     ]});
-    let answer = |ask: &Ask| match ask {
-        Ask::ResourceTree { .. } => body(nodes.clone()),
-        ask => healthy(ask),
+    let response = |fetch: &Fetch| match fetch {
+        Fetch::ResourceTree { .. } => body(nodes.clone()),
+        fetch => healthy(fetch),
     };
-    let (enriched, _) = run(&event(&store()), None, answer);
+    let (enriched, _) = run(&event(&store()), None, response);
     let error = |name: &str| {
         json!({"type": "health", "level": "error", "message": format!("{name} says"),
             "lastSeen": "2026-11-21T09:00:00Z"})

@@ -1,4 +1,4 @@
-//! Whatever JSON comes, a round ends without a panic, in a report or a refusal.
+//! Whatever JSON comes, a plan ends without a panic, in a report or a refusal.
 
 use pipeline_core::{Change, Event, Reason};
 use proptest::prelude::*;
@@ -125,15 +125,15 @@ proptest! {
     ) {
         let app = store_with_health_in_tree();
         let event = event(&app);
-        let answer = |ask: &Ask| match healthy(ask) {
-            Answer::Body(text) => {
+        let response = |fetch: &Fetch| match healthy(fetch) {
+            Response::Body(text) => {
                 let value = serde_json::from_slice(&text).unwrap();
                 body(wrecked(value, &at, with.clone()))
             }
             other => other,
         };
         let settings = settings(if raw { RawManifests::Served } else { RawManifests::Unknown });
-        let result = run_with(&event, None, &settings, Duration::from_secs(300), answer).0;
+        let result = run_with(&event, None, &settings, Duration::from_secs(300), response).0;
         prop_assert!(!result.unwrap().reports.is_empty());
     }
 
@@ -141,9 +141,9 @@ proptest! {
     fn any_bytes_are_read_without_a_panic(bytes in prop::collection::vec(any::<u8>(), 0..200)) {
         let app = store();
         let event = event(&app);
-        let answer = |_: &Ask| Answer::Body(bytes.clone().into());
+        let response = |_: &Fetch| Response::Body(bytes.clone().into());
         let upstream = settings(RawManifests::Unknown);
-        let result = run_with(&event, None, &upstream, Duration::from_secs(300), answer).0;
+        let result = run_with(&event, None, &upstream, Duration::from_secs(300), response).0;
         prop_assert!(result.is_ok());
         let event = Event { change: Change::Applied { body: bytes.clone().into() }, ..event };
         let _ = run_with(&event, None, &upstream, Duration::ZERO, healthy);

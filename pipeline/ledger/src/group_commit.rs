@@ -243,12 +243,14 @@ impl State {
     fn group(&mut self) -> Group {
         let slots = std::mem::take(&mut self.dirty);
         let rows = self.image(slots.into_iter());
+        let held = self.shards.as_ref().map(|shards| shards.held.clone()).unwrap_or_default();
         self.committing = rows.len();
         self.numbered += 1;
         Group {
-            recent: if rows.is_empty() { Vec::new() } else { self.recent.take_changed() },
+            // Where everything is held nobody else is ever to know it.
+            recent: if rows.is_empty() || held.is_empty() { Vec::new() } else { self.recent.take_changed() },
             rows,
-            held: self.shards.as_ref().map(|shards| shards.held.clone()).unwrap_or_default(),
+            held,
             since: self.dirty_since.take(),
             target: self.changed,
             number: self.numbered,

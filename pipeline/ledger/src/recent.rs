@@ -87,10 +87,11 @@ impl RecentlyReported {
     }
 
     fn remove(&mut self, shard: u32, one: u64) {
-        if let Some(page) = self.by_shard.get_mut(&shard) {
-            let before = page.digests.len();
+        if self.has(shard, one)
+            && let Some(page) = self.by_shard.get_mut(&shard)
+        {
             page.digests.retain(|held| *held != one);
-            page.changed |= page.digests.len() < before;
+            page.changed = true;
         }
     }
 

@@ -117,13 +117,13 @@ impl Reporter {
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
         let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
         let metrics = Metrics::new(&MetricsConfig {
-            compat: config.compat_metrics,
+            compat: config.metrics.compat,
             shards: engine_config.sharding.shards().get(),
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let health = Health::new(
             HealthLimits {
-                lane_stuck: config.argocd.event_timeout + SLACK,
+                lane_stuck: *config.argocd.event_timeout + SLACK,
                 settings: Some(SETTINGS_KNOWN_WITHIN),
                 ..HealthLimits::default()
             },
@@ -222,7 +222,7 @@ impl Reporter {
             shards = engine_config.sharding.shards().get(),
             "reporting"
         );
-        Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: config.grace })
+        Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: *config.shutdown.grace })
     }
 
     async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
@@ -299,8 +299,10 @@ async fn away(bus: Option<&JetStream>, stop: &Shutdown) {
 
 /// Listens where the settings say so.
 async fn listen(config: &Config, served: Served) -> anyhow::Result<Vec<Server>> {
-    let addresses =
-        [(config.serve, "serve.address", false), (config.serve_metrics, "serve.metricsAddress", true)];
+    let addresses = [
+        (*config.serve.address, "serve.address", false),
+        (*config.serve.metrics_address, "serve.metricsAddress", true),
+    ];
     let mut servers = Vec::new();
     for (address, setting, metrics_only) in addresses {
         if let Some(address) = address {

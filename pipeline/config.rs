@@ -11,32 +11,37 @@ mod command;
 mod environment;
 mod host;
 mod layers;
+mod peers;
 mod print;
 mod problem;
-mod raw;
-mod resolve;
+mod process;
+mod reporter;
 mod sharding;
 mod state;
 mod traces;
 mod units;
 
-use std::net::SocketAddr;
-use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use pipeline_core::SecretString;
-use url::Url;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
+use self::bus::Around;
 pub(crate) use self::bus::{Bus, Credentials as BusCredentials};
 pub(crate) use self::command::run;
 use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};
 use self::host::Host;
 use self::layers::Layers;
+pub(crate) use self::peers::{Argocd, Kubernetes, NAMESPACE, Platform, TrackingMethod};
 pub(crate) use self::problem::Problems;
-pub(crate) use self::raw::{Algorithm, LogFormat, LogLevel, TrackingMethod};
-pub(crate) use self::resolve::NAMESPACE;
+pub(crate) use self::process::{Admin, Log, LogFormat, LogLevel, Serve, Shutdown};
+use self::process::{Directory, Redaction};
+use self::reporter::Storage;
+pub(crate) use self::reporter::{Reporter, SinkKind};
+pub(crate) use self::sharding::Algorithm;
 pub(crate) use self::state::{Places, State};
 pub(crate) use self::traces::Traces;
 pub(crate) use self::units::SocketPlace;
@@ -59,196 +64,47 @@ pub(crate) enum Token {
     },
 }
 
-/// Everything, resolved.
-#[derive(Debug)]
+impl Token {
+    /// A value stands above a file.
+    fn of(value: &Option<SecretString>, file: &Option<PathBuf>) -> Self {
+        match (value, file) {
+            (Some(value), _) => Self::Value(value.clone()),
+            (None, Some(file)) => Self::File(file.clone()),
+            (None, None) => Self::None,
+        }
+    }
+
+    fn is_given(&self) -> bool {
+        !matches!(self, Self::None)
+    }
+}
+
+/// Everything: a section each, as it stands in a file. What was left to the process is settled once it is loaded.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(title = "gitops-runtime")]
 pub(crate) struct Config {
-    /// The API server whose Applications are watched.
     pub(crate) kubernetes: Kubernetes,
-    /// The Argo CD API server.
     pub(crate) argocd: Argocd,
-    /// The platform.
     pub(crate) platform: Platform,
-    /// The bus; `None`: it is in memory, and there is one process or each has its own shard.
+    /// `None`: it is in memory, and there is one process or each has its own shard.
+    #[schemars(with = "Bus")]
     pub(crate) bus: Option<Bus>,
-    /// The ledger and the redaction key: which, and where.
-    pub(crate) state: State,
-    /// Where `/healthz`, `/readyz`, `/metrics` and `/app-distribution` are served; `None` serves nothing.
-    pub(crate) serve: Option<SocketAddr>,
-    /// Where `/metrics` is served as well; never the same as `serve`.
-    pub(crate) serve_metrics: Option<SocketAddr>,
-    /// Who may ask the process, beside the socket in [`State`].
+    #[serde(rename = "state")]
+    directory: Directory,
+    redaction: Redaction,
+    pub(crate) serve: Serve,
     pub(crate) admin: Admin,
-    /// Where traces go; `None`: there are none.
+    pub(crate) metrics: process::Metrics,
+    /// `None`: there are none.
+    #[schemars(with = "Traces")]
     pub(crate) traces: Option<Traces>,
-    /// Whether the incumbent's metrics, with application names, are exposed too.
-    pub(crate) compat_metrics: bool,
-    /// The least severe level that is logged.
-    pub(crate) log_level: LogLevel,
-    /// How lines are logged.
-    pub(crate) log_format: LogFormat,
-    /// What work in flight gets after SIGTERM.
-    pub(crate) grace: Duration,
-    /// The application event reporter.
+    pub(crate) log: Log,
+    pub(crate) shutdown: Shutdown,
     pub(crate) reporter: Reporter,
-}
-
-/// How the Kubernetes API server is reached, and what is watched there.
-#[derive(Debug)]
-pub(crate) struct Kubernetes {
-    /// `None`: the usual places.
-    pub(crate) kubeconfig: Option<PathBuf>,
-    /// `None`: the kubeconfig's current one.
-    pub(crate) context: Option<String>,
-    /// Given: no kubeconfig is read.
-    pub(crate) server: Option<Url>,
-    /// For `server`.
-    pub(crate) token: Token,
-    /// For `server`.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// The namespace Argo CD is installed in.
-    pub(crate) namespace: String,
-    /// Patterns of further namespaces, as `stages_kube::Namespaces` reads them; empty: `namespace` alone is watched.
-    pub(crate) application_namespaces: Vec<String>,
-    /// Applications in a page of a list.
-    pub(crate) page_size: u32,
-}
-
-/// How Argo CD is asked.
-#[derive(Debug)]
-pub(crate) struct Argocd {
-    /// Without a path.
-    pub(crate) url: Url,
-    /// Empty, or `/` and a path that does not end with `/`.
-    pub(crate) root_path: String,
-    pub(crate) token: Token,
-    pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) insecure: bool,
-    /// Of one call.
-    pub(crate) timeout: Duration,
-    /// Of all calls of one event.
-    pub(crate) event_timeout: Duration,
-    /// The most calls in flight.
-    pub(crate) concurrency: usize,
-    /// The fewest that may be, at most `concurrency`.
-    pub(crate) min_concurrency: usize,
-    /// The most that begin in a second; `None` for any number.
-    pub(crate) requests_per_second: Option<NonZeroU32>,
-    /// Tries of one call, at least 1.
-    pub(crate) retries: u32,
-    /// Bytes of an answer.
-    pub(crate) max_body: usize,
-    /// Between two looks at the tracking settings.
-    pub(crate) settings_interval: Duration,
-    /// `Auto` asks Argo CD.
-    pub(crate) tracking_method: TrackingMethod,
-    /// `None` asks Argo CD.
-    pub(crate) instance_label_key: Option<String>,
-    /// Bytes of cached manifests.
-    pub(crate) cache_manifests: u64,
-    /// Bytes of cached commit metadata.
-    pub(crate) cache_revisions: u64,
-    /// Bytes of cached parent applications.
-    pub(crate) cache_parents: u64,
-}
-
-/// How the platform is reached.
-#[derive(Debug)]
-pub(crate) struct Platform {
-    /// Its address, as given.
-    pub(crate) url: Url,
-    pub(crate) token: Token,
-    pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) insecure: bool,
-    /// Of one request; with leases at most [`Leases::post_timeout`].
-    pub(crate) timeout: Duration,
-}
-
-/// The admin address.
-#[derive(Debug)]
-pub(crate) struct Admin {
-    /// Loopback, or there is a token; `None`: nothing is served over TCP.
-    pub(crate) address: Option<SocketAddr>,
-    /// What each request to `address` carries.
-    pub(crate) token: Token,
-}
-
-/// The application event reporter.
-#[derive(Debug)]
-pub(crate) struct Reporter {
-    /// How a name finds its shard.
-    pub(crate) algorithm: Algorithm,
-    /// Over all processes, at least 1.
-    pub(crate) shards: u32,
-    /// The one this process owns, less than `shards`; `None`: all of them, or those whose [`Leases`] it holds.
-    pub(crate) shard: Option<u32>,
-    /// Events in the queue of one shard.
-    pub(crate) queue_events: usize,
-    /// Bytes in the queues of all shards of the process.
-    pub(crate) queue_bytes: usize,
-    /// Applications of one shard worked on at once.
-    pub(crate) concurrency: usize,
-    /// Reports of one application sent at once.
-    pub(crate) report_concurrency: usize,
-    /// Dirty applications read at once.
-    pub(crate) reads: usize,
-    /// The first wait before a retry.
-    pub(crate) retry_min: Duration,
-    /// The longest wait before a retry.
-    pub(crate) retry_max: Duration,
-    /// Between probes of a sink that refuses the token or the rights.
-    pub(crate) refused_probe: Duration,
-    /// How long something may be unreported before what cannot be read again of it is kept in the ledger.
-    pub(crate) journal: Duration,
-    /// How often the sink is told what it should hold; `None`: never.
-    pub(crate) digest: Option<Duration>,
-    /// `None`: no limit.
-    pub(crate) rate_limit: Option<RateLimit>,
-    /// Where reports go.
-    pub(crate) sink: Sink,
-}
-
-/// How often one application is reported.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct RateLimit {
-    /// Events in a window.
-    pub(crate) bucket: NonZeroU32,
-    /// The window.
-    pub(crate) window: Duration,
-    /// Count only.
-    pub(crate) learning: bool,
-}
-
-/// Where reports go.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sink {
-    /// To [`Config::platform`].
-    Platform {
-        /// The events API there, beginning with `/`.
-        path: String,
-        /// 0 to 9.
-        gzip_level: u32,
-        /// Requests of one report each that may be under way, at least 1.
-        concurrency: usize,
-        /// How many reports share a request; `None`: each has its own.
-        batch: Option<Batch>,
-    },
-    /// A line each.
-    Stdout,
-    /// A line each, appended.
-    File(PathBuf),
-}
-
-/// What shares a request to the platform.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Batch {
-    /// Where batches are taken, beginning with `/`.
-    pub(crate) path: String,
-    /// The most reports in one.
-    pub(crate) reports: usize,
-    /// The most bytes of reports in one.
-    pub(crate) bytes: usize,
-    /// How long a report waits for others.
-    pub(crate) linger: Duration,
+    /// The ledger, the redaction key and the admin socket: which, and where.
+    #[serde(skip)]
+    pub(crate) state: State,
 }
 
 /// What the command line says of the settings. Not to be printed: somebody may have put a secret there.
@@ -280,6 +136,7 @@ pub(crate) fn variables() -> Variables {
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
+/// The paths of all settings.
 #[cfg(test)]
 pub(crate) fn setting_paths() -> std::collections::BTreeSet<String> {
     catalogue::Catalogue::get().settings.iter().map(|setting| setting.path.clone()).collect()
@@ -296,8 +153,8 @@ impl Config {
     /// Reads the settings for a command that starts nothing: what only a start cannot do without may be missing.
     pub(crate) fn load_given(given: &Given, variables: &Variables) -> Result<Self, Problems> {
         let mut layers = Self::lay(given, variables);
-        let host = Host::read(variables);
-        let config = layers.raw().and_then(|raw| resolve::config(raw, &host, &mut layers.problems));
+        let config =
+            layers.read().and_then(|config| config.settle(&Host::read(variables), &mut layers.problems));
         match config {
             Some(config) if !layers.problems.is_wrong() => Ok(config),
             _ if layers.problems.is_wrong() => Err(layers.problems.without_missing()),
@@ -320,10 +177,45 @@ impl Config {
     }
 
     fn resolve(layers: &mut Layers, host: &Host) -> Result<Self, Problems> {
-        let config = layers.raw().and_then(|raw| resolve::config(raw, host, &mut layers.problems));
+        let config = layers.read().and_then(|config| config.settle(host, &mut layers.problems));
         match config {
             Some(config) if layers.problems.is_empty() => Ok(config),
             _ => Err(std::mem::take(&mut layers.problems)),
         }
     }
+
+    /// Finds what depends on the host, the choices that exclude each other, and what a choice cannot do without;
+    /// `None` when a problem leaves nothing to go on with.
+    fn settle(mut self, host: &Host, problems: &mut Problems) -> Option<Self> {
+        let has_bus = self.bus.as_ref().is_some_and(|bus| !bus.urls.0.is_empty());
+        self.reporter.sharding.settle(has_bus, host, problems);
+        self.reporter.settle_storage(has_bus, problems);
+        self.kubernetes.settle(host, problems);
+        self.argocd.settle(problems);
+        self.platform.check(self.reporter.sink.kind == SinkKind::Platform, problems);
+        self.admin.check(problems);
+        self.reporter.check(problems);
+        let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();
+        if self.argocd.url.is_none() || self.platform.url.is_none() || no_file {
+            return None;
+        }
+        let around = Around {
+            host,
+            leased: self.reporter.sharding.leased,
+            shards: self.reporter.sharding.shards(),
+            bucket: self.reporter.ledger.storage == Storage::Bucket,
+            post_timeout: *self.platform.timeout,
+        };
+        self.bus = self.bus.and_then(|bus| bus.settle(&around, problems));
+        if let Some(leases) = self.bus.as_ref().and_then(|bus| bus.leases.as_ref()) {
+            *self.platform.timeout = leases.post_timeout;
+        }
+        self.serve.settle();
+        self.traces = self.traces.and_then(|traces| traces.settle(host, problems));
+        self.state = State::of(&self, host);
+        Some(self)
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ pub(super) async fn listen(
         None if chosen => tracing::warn!("there is no directory for the admin socket: set state.directory"),
         None => {}
     }
-    if let Some(address) = config.admin.address {
+    if let Some(address) = *config.admin.address {
         let secret = secret(config).await?;
         servers.push(Admin::on_address(&address.to_string(), secret, answering).await?);
     }
@@ -43,7 +43,7 @@ pub(super) async fn listen(
 
 /// The token of the admin address, which is read now: one that cannot be is told at the start.
 async fn secret(config: &Config) -> anyhow::Result<Option<Secret>> {
-    let Some(token) = build::token(&config.admin.token)? else { return Ok(None) };
+    let Some(token) = build::token(&config.admin.token())? else { return Ok(None) };
     token.read().await?;
     Ok(Some(Arc::new(move || {
         let token = token.clone();

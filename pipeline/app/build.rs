@@ -1,6 +1,7 @@
 //! From the settings to what each crate takes.
 
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
@@ -13,41 +14,44 @@ use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_argocd::plan::TrackingMethod;
 use stages_report::Sink;
+use url::Url;
 
-use crate::config::{self, Algorithm, Config, Places, Token};
+use crate::config::{self, Algorithm, Config, Places, SinkKind, Token};
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
     let reporter = &config.reporter;
-    let shards = at_least_one(reporter.shards);
+    let (lanes, sink, limit) = (&reporter.lanes, &reporter.sink, &reporter.rate_limit);
+    let shards = at_least_one(reporter.sharding.shards());
     let count = |number: usize| at_least_one(u32::try_from(number).unwrap_or(u32::MAX));
+    let refused = *reporter.circuit.refused_probe;
     run::Config {
-        sharding: match reporter.algorithm {
+        sharding: match reporter.sharding.algorithm {
             Algorithm::Jump => Sharding::Jump { shards },
             Algorithm::FnvModulo => Sharding::FnvModulo { replicas: shards },
         },
-        owned: reporter.shard.map_or(Owned::All, Owned::One),
-        queue_events: reporter.queue_events,
-        queue_bytes: reporter.queue_bytes as u64,
-        concurrency: count(reporter.concurrency),
-        reads: count(reporter.reads),
-        reports_per_key: count(reporter.report_concurrency),
-        reports: match &reporter.sink {
-            config::Sink::Platform { concurrency, batch: None, .. } => Some(count(*concurrency)),
+        owned: reporter.sharding.shard().map_or(Owned::All, Owned::One),
+        queue_events: reporter.queue.events,
+        queue_bytes: reporter.queue.bytes.0,
+        concurrency: count(lanes.concurrency),
+        reads: count(lanes.reads),
+        reports_per_key: count(lanes.report_concurrency),
+        reports: match sink.kind {
+            SinkKind::Platform if !sink.platform.batch.enabled => Some(count(sink.platform.concurrency)),
             // What is shipped at the same time shares a request, or a write.
             _ => None,
         },
-        retry: Backoff { min: reporter.retry_min, max: reporter.retry_max },
+        retry: Backoff { min: *lanes.retry.min, max: *lanes.retry.max },
         circuit: circuit::Config {
-            refused: Backoff { min: reporter.refused_probe, max: reporter.refused_probe },
+            refused: Backoff { min: refused, max: refused },
             ..circuit::Config::default()
         },
-        journal_every: reporter.journal,
-        digest: reporter.digest,
-        grace: config.grace,
-        rate_limit: reporter.rate_limit.map(|limit| RateLimit {
-            events: limit.bucket,
-            window: limit.window,
+        journal_every: *reporter.journal.interval,
+        digest: reporter.digest(),
+        grace: *config.shutdown.grace,
+        rate_limit: NonZeroU32::new(limit.bucket).filter(|_| limit.enabled).map(|events| RateLimit {
+            events,
+            window: *limit.window,
             learning: limit.learning,
         }),
         ..run::Config::default()
@@ -105,32 +109,31 @@ pub(super) async fn ledger(config: &Config, server: &str, places: &Places) -> an
 /// The watch.
 pub(super) fn watch(config: &Config) -> stages_kube::Config {
     let kubernetes = &config.kubernetes;
-    let path = |file: &Option<std::path::PathBuf>| file.clone();
-    let cluster = match &kubernetes.server {
+    let cluster = match &*kubernetes.server {
         Some(server) => {
-            let (token, token_file) = match &kubernetes.token {
-                Token::Value(token) => (Some(token.clone()), None),
-                Token::File(file) => (None, Some(file.clone())),
+            let (token, token_file) = match kubernetes.token() {
+                Token::Value(token) => (Some(token), None),
+                Token::File(file) => (None, Some(file)),
                 Token::None | Token::Secret { .. } => (None, None),
             };
             stages_kube::Cluster::Server {
                 url: server.to_string(),
                 token,
                 token_file,
-                ca_file: path(&kubernetes.ca_file),
+                ca_file: kubernetes.ca_file.clone(),
             }
         }
         None if kubernetes.kubeconfig.is_none() && kubernetes.context.is_none() => {
             stages_kube::Cluster::Infer
         }
         None => stages_kube::Cluster::Kubeconfig {
-            path: path(&kubernetes.kubeconfig),
+            path: kubernetes.kubeconfig.clone(),
             context: kubernetes.context.clone(),
         },
     };
     stages_kube::Config {
         cluster,
-        namespaces: kubernetes.application_namespaces.clone(),
+        namespaces: kubernetes.application_namespaces.iter().map(|pattern| pattern.0.clone()).collect(),
         page_size: kubernetes.page_size,
         ..stages_kube::Config::new(&kubernetes.namespace)
     }
@@ -142,39 +145,40 @@ pub(super) async fn enrichment(
     stop: &Shutdown,
 ) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
     let argocd = &config.argocd;
-    let mut client = stages_argocd::client::Config::new(argocd.url.as_str());
-    client.root_path.clone_from(&argocd.root_path);
+    let url = argocd.url.as_ref().context("argocd.url is not set")?;
+    let mut client = stages_argocd::client::Config::new(url.as_str());
+    client.root_path.clone_from(&argocd.root_path.0);
     let mut following = None;
-    client.token = match &argocd.token {
+    client.token = match argocd.token() {
         Token::Secret { name, key } => {
-            let secret = watch(config).secret(name, key).await.context("the token of Argo CD")?;
+            let secret = watch(config).secret(&name, &key).await.context("the token of Argo CD")?;
             let first = secret.read().await.context("the token of Argo CD")?;
             let (token, sender) = stages_client::Token::told(first.clone());
             let tell = move |token| drop(sender.send(token));
             following = Some(secret.follow(first, tell, stop.clone()));
             Some(token)
         }
-        given => token(given).context("the token of Argo CD")?,
+        given => token(&given).context("the token of Argo CD")?,
     };
     client.concurrency = argocd.concurrency;
-    client.min_concurrency = argocd.min_concurrency;
-    client.per_second = argocd.requests_per_second;
+    client.min_concurrency = argocd.min_concurrency.min(argocd.concurrency);
+    client.per_second = NonZeroU32::new(argocd.requests_per_second);
     client.tries = argocd.retries;
     client.http = stages_client::Config {
         ca_file: argocd.ca_file.clone(),
         insecure_skip_verify: argocd.insecure,
-        timeout: argocd.timeout,
-        max_body: argocd.max_body,
+        timeout: *argocd.timeout,
+        max_body: usize::try_from(argocd.max_body.0).unwrap_or(usize::MAX),
         ..stages_client::Config::default()
     };
     let mut enrichment = stages_argocd::stage::Config::new(client);
-    enrichment.event_timeout = argocd.event_timeout;
-    enrichment.fetch.manifests_bytes = argocd.cache_manifests;
-    enrichment.fetch.revisions_bytes = argocd.cache_revisions;
-    enrichment.fetch.parents_bytes = argocd.cache_parents;
-    enrichment.settings.every = argocd.settings_interval;
+    enrichment.event_timeout = *argocd.event_timeout;
+    enrichment.fetch.manifests_bytes = argocd.cache.manifests.0;
+    enrichment.fetch.revisions_bytes = argocd.cache.revisions.0;
+    enrichment.fetch.parents_bytes = argocd.cache.parents.0;
+    enrichment.settings.every = *argocd.settings_interval;
     enrichment.settings.instance_label_key.clone_from(&argocd.instance_label_key);
-    enrichment.settings.namespace = Some(config.kubernetes.namespace.clone());
+    enrichment.settings.namespace = Some(config.kubernetes.namespace.to_string());
     enrichment.settings.tracking_method = match argocd.tracking_method {
         config::TrackingMethod::Auto => None,
         config::TrackingMethod::Label => Some(TrackingMethod::Label),
@@ -186,39 +190,42 @@ pub(super) async fn enrichment(
 
 /// The sink.
 pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Sink> {
-    match &config.reporter.sink {
-        config::Sink::Platform { path, gzip_level, concurrency, batch } => {
-            let platform = &config.platform;
-            let token = token(&platform.token).context("the token of the platform")?;
+    let settings = &config.reporter.sink;
+    match settings.kind {
+        SinkKind::Platform => {
+            let (platform, settings) = (&config.platform, &settings.platform);
+            let token = token(&platform.token()).context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
-            let mut sink = stages_report::platform::Config::new(platform.url.as_str(), token);
-            sink.path.clone_from(path);
-            sink.gzip_level = *gzip_level;
-            sink.batch = batch.as_ref().map(|batch| stages_report::platform::Batch {
-                path: batch.path.clone(),
+            let url = platform.url.as_ref().context("platform.url is not set")?;
+            let mut sink = stages_report::platform::Config::new(url.as_str(), token);
+            sink.path.clone_from(&settings.path.0);
+            sink.gzip_level = settings.gzip_level;
+            let batch = &settings.batch;
+            sink.batch = batch.enabled.then(|| stages_report::platform::Batch {
+                path: batch.path.0.clone(),
                 reports: batch.reports,
-                bytes: batch.bytes,
-                linger: batch.linger,
+                bytes: usize::try_from(batch.bytes.0).unwrap_or(usize::MAX),
+                linger: *batch.linger,
             });
             sink.http = stages_client::Config {
                 ca_file: platform.ca_file.clone(),
                 insecure_skip_verify: platform.insecure,
-                timeout: platform.timeout,
-                max_idle: *concurrency,
+                timeout: *platform.timeout,
+                max_idle: settings.concurrency,
                 ..sink.http
             };
             Ok(Sink::Platform(
                 sink.build(meter).await.context("reach the platform (settings under `platform`)")?,
             ))
         }
-        config::Sink::Stdout => {
+        SinkKind::Stdout => {
             let sink =
                 stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
             Ok(Sink::Stdout(sink))
         }
-        config::Sink::File(path) => {
-            let file =
-                stages_report::file::Config { path: path.clone(), fsync: stages_report::file::Fsync::Batch };
+        SinkKind::File => {
+            let path = settings.file.path.clone().context("reporter.sink.file.path is not set")?;
+            let file = stages_report::file::Config { path, fsync: stages_report::file::Fsync::Batch };
             let file =
                 tokio::task::spawn_blocking(move || file.build()).await.context("open the report file")??;
             Ok(Sink::File(file))
@@ -230,15 +237,17 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
 pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
     let mut parts = Hasher::default();
     parts.write(server.trim_end_matches('/').as_bytes());
-    let kind = match &config.reporter.sink {
-        config::Sink::Platform { path, .. } => {
-            parts.write(config.platform.url.as_str().as_bytes());
-            parts.write(path.as_bytes());
+    let sink = &config.reporter.sink;
+    let kind = match sink.kind {
+        SinkKind::Platform => {
+            parts.write(config.platform.url.as_ref().map_or("", Url::as_str).as_bytes());
+            parts.write(sink.platform.path.0.as_bytes());
             "platform"
         }
-        config::Sink::Stdout => "stdout",
-        config::Sink::File(path) => {
-            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+        SinkKind::Stdout => "stdout",
+        SinkKind::File => {
+            let path = sink.file.path.as_deref().unwrap_or(Path::new(""));
+            let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
             parts.write(absolute.as_os_str().as_encoded_bytes());
             "file"
         }

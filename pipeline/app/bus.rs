@@ -16,30 +16,27 @@ use crate::config::{Bus, BusCredentials, Config, Token};
 /// # Errors
 /// When one of them cannot be read, or does not hold what it should; it names the setting and the file.
 pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
-    let tls = match &bus.tls {
-        None => None,
-        Some(tls) => {
-            let mut files = vec![("bus.caFile", tls.ca_file.as_deref())];
-            if let Some((certificate, key)) = &tls.identity {
-                files.extend([("bus.certificateFile", Some(&**certificate)), ("bus.keyFile", Some(&**key))]);
-            }
-            for (at, path) in files {
-                if let Some(path) = path {
-                    text(at, path).await?;
-                }
-            }
-            Some(jetstream::Tls { ca: tls.ca_file.clone(), identity: tls.identity.clone() })
+    let tls = bus.tls();
+    if let Some(tls) = &tls {
+        let mut files = vec![("bus.caFile", tls.ca.as_deref())];
+        if let Some((certificate, key)) = &tls.identity {
+            files.extend([("bus.certificateFile", Some(&**certificate)), ("bus.keyFile", Some(&**key))]);
         }
-    };
+        for (at, path) in files {
+            if let Some(path) = path {
+                text(at, path).await?;
+            }
+        }
+    }
     Ok(jetstream::Config {
-        urls: bus.urls.clone(),
-        prefix: bus.prefix.clone(),
+        urls: bus.urls.0.clone(),
+        prefix: bus.prefix.0.clone(),
         replicas: bus.copies,
-        max_bytes: bus.max_bytes,
-        reports_max_bytes: bus.reports_max_bytes,
-        ack_wait: bus.ack_wait,
-        timeout: bus.timeout,
-        credentials: credentials(&bus.credentials).await?,
+        max_bytes: bus.max_bytes.0,
+        reports_max_bytes: bus.reports_max_bytes.0,
+        ack_wait: *bus.ack_wait,
+        timeout: *bus.timeout,
+        credentials: credentials(&bus.credentials()).await?,
         tls,
         ..jetstream::Config::default()
     })
@@ -100,7 +97,7 @@ async fn text(at: &str, path: &Path) -> anyhow::Result<SecretString> {
 /// None that the settings let happen.
 pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
     let life = fastrand::u64(..);
-    Replica::new(&format!("{}.{life:016x}", bus.replica)).context("name this replica: set bus.replica")
+    Replica::new(&format!("{}.{life:016x}", bus.replica.0)).context("name this replica: set bus.replica")
 }
 
 /// The ledger of what was reported of the configured cluster to the configured sink, as it stands in a bucket.
@@ -126,10 +123,7 @@ mod tests {
 
     #[test]
     fn a_replica_has_a_name_that_no_other_has() {
-        let named = |name: &str| {
-            let config = Bus { replica: name.to_owned(), ..of_settings() };
-            replica(&config).unwrap()
-        };
+        let named = |name: &str| replica(&of_settings(name)).unwrap();
         let (one, other) = (named("host"), named("host"));
         assert_ne!(one, other);
         assert!(one.as_str().starts_with("host.") && one.as_str().len() == "host.".len() + 16, "{one}");
@@ -142,9 +136,9 @@ mod tests {
         assert_eq!(names, ["reporter_applications_0", "reporter_applications_1"]);
     }
 
-    fn of_settings() -> Bus {
+    fn of_settings(replica: &str) -> Bus {
         let flag = |path: &str, text: &str| (path.to_owned(), "--set".to_owned(), text.to_owned());
-        let flags = vec![flag("bus.url", "nats://nats:4222")];
+        let flags = vec![flag("bus.url", "nats://nats:4222"), flag("bus.replica", replica)];
         let given = crate::config::Given { file: None, flags };
         Config::load_given(&given, &crate::config::Variables::new()).unwrap().bus.unwrap()
     }

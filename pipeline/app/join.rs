@@ -48,7 +48,7 @@ impl Connected<'_> {
     async fn answer<T, E>(&self, mut ask: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
         loop {
             match ask().await {
-                Err(_) if !self.jetstream.answers(self.settings.timeout).await => {
+                Err(_) if !self.jetstream.answers(*self.settings.timeout).await => {
                     tracing::debug!("the bus does not answer yet");
                     tokio::time::sleep(AGAIN).await;
                 }
@@ -105,8 +105,8 @@ impl Connected<'_> {
                 let me = bus::replica(settings)?;
                 let now = u64::try_from(Timestamp::now().as_second()).unwrap_or_default();
                 let (ownership, post_timeout) = (leases.ownership(now), leases.post_timeout);
-                tracing::info!(replica = %me, shards = leases.shards, "asking for shards");
-                let store = jetstream.leases(leases.shards, leases.ttl);
+                tracing::info!(replica = %me, shards = leases.shards(), "asking for shards");
+                let store = jetstream.leases(leases.shards(), *leases.ttl);
                 Some(Leases { driven: drive(ownership, me, store, post_timeout, stop.clone()), post_timeout })
             }
         };

@@ -15,7 +15,7 @@ const QUIET: [&str; 5] = ["async_nats", "h2", "hyper", "kube_client", "rustls"];
 /// Starts logging; a second call changes nothing.
 pub(crate) fn start(config: &Config) {
     std::panic::set_hook(Box::new(panicked));
-    let level = match config.log_level {
+    let level = match config.log.level {
         LogLevel::Error => Level::ERROR,
         LogLevel::Warn => Level::WARN,
         LogLevel::Info => Level::INFO,
@@ -26,7 +26,7 @@ pub(crate) fn start(config: &Config) {
         targets.with_target(*name, LevelFilter::OFF)
     });
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    let started = match config.log_format {
+    let started = match config.log.format {
         LogFormat::Json => tracing_subscriber::registry().with(filter).with(lines.json()).try_init(),
         LogFormat::Text => {
             let lines =

@@ -36,8 +36,8 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(Applications::KIND);
-            if let Token::Secret { name, .. } = &config.argocd.token {
-                rights.push(watch.secret_right(name));
+            if let Token::Secret { name, .. } = config.argocd.token() {
+                rights.push(watch.secret_right(&name));
             }
             rights
         }
@@ -45,7 +45,7 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
 }
 
 fn manifest(role: Role, account: &Account, config: &Config) -> anyhow::Result<String> {
-    let own = &config.kubernetes.namespace;
+    let own: &String = &config.kubernetes.namespace;
     if !is_label(own) {
         bail!(
             "config: kubernetes.namespace: '{own}' is not the name of a namespace: lower-case letters, digits and \

@@ -55,10 +55,10 @@ pub(super) async fn start(config: &Config, metrics: &Metrics) -> anyhow::Result<
     let Some(settings) = &config.traces else { return Ok(None) };
     let series = metrics.spans();
     let lost = series.clone();
-    let (tap, taps) = taps(WAITING, settings.ratio, move |spans| lost.add(SpanResult::Dropped, spans));
+    let (tap, taps) = taps(WAITING, settings.ratio.0, move |spans| lost.add(SpanResult::Dropped, spans));
     let exporter =
         Exporter::new(settings, taps, series).await.context("send traces (settings under `traces.otlp`)")?;
-    tracing::info!(collector = %exporter.client.host(), ratio = settings.ratio, "events are traced");
+    tracing::info!(collector = %exporter.client.host(), ratio = settings.ratio.0, "events are traced");
     let closing = Shutdown::new();
     let task = tokio::spawn(exporter.run(closing.clone()));
     Ok(Some((tap, Traces { task, closing })))
@@ -97,21 +97,22 @@ struct Exporter {
 
 impl Exporter {
     async fn new(settings: &config::Traces, taps: Taps, series: SpanSeries) -> anyhow::Result<Self> {
-        let path = settings.url.path().to_owned();
-        let mut base = settings.url.clone();
+        let otlp = &settings.otlp;
+        let mut base = otlp.url.clone().context("traces.otlp.url is not set")?;
+        let path = base.path().to_owned();
         base.set_path("");
         let http = stages_client::Config {
-            ca_file: settings.ca_file.clone(),
-            insecure_skip_verify: settings.insecure,
-            connect_timeout: settings.timeout,
-            timeout: settings.timeout,
+            ca_file: otlp.ca_file.clone(),
+            insecure_skip_verify: otlp.insecure,
+            connect_timeout: *otlp.timeout,
+            timeout: *otlp.timeout,
             max_body: ANSWER,
             max_idle: 1,
             ..stages_client::Config::default()
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        for (name, value) in &settings.headers {
+        for (name, value) in &otlp.headers.0 {
             let name = HeaderName::from_bytes(name.as_bytes()).context("traces.otlp.headers")?;
             let mut value = HeaderValue::from_str(value.expose_secret()).context("traces.otlp.headers")?;
             value.set_sensitive(true);
@@ -121,7 +122,7 @@ impl Exporter {
             taps,
             client: http.build(Target::new(base.as_str(), "")?).await?,
             path,
-            token: build::token(&settings.token)?,
+            token: build::token(&otlp.token())?,
             headers,
             source: otlp::Source::new(settings),
             series,

@@ -77,12 +77,12 @@ impl Reached {
     async fn at(given: &Given, variables: &Variables) -> anyhow::Result<Self> {
         let mut config = Config::load_given(given, variables)?;
         // What goes well is said by the answer.
-        if config.log_level != LogLevel::Error {
-            config.log_level = LogLevel::Warn;
+        if config.log.level != LogLevel::Error {
+            config.log.level = LogLevel::Warn;
         }
         app::log::start(&config);
         let settings = bus_of(&config)?;
-        let at = settings.urls.join(" or ");
+        let at = settings.urls.0.join(" or ");
         let connected = connect_once(app::bus::connection(settings).await?).await;
         let bus = connected.map_err(|error| {
             let next = match &error {

@@ -1,17 +1,19 @@
-//! The settings of the bus, resolved: where it is, who asks, and who owns the shards.
-
-mod written;
+//! The settings of the bus: where it is, who asks, and who owns the shards.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use pipeline_bus::{Prefix, jetstream};
 use pipeline_core::SecretString;
+use pipeline_ownership::Replica;
+use schemars::JsonSchema;
+use serde::Deserialize;
 
-pub(super) use self::written::{Bus as Written, ReplicaName, Servers, Subjects};
+use super::Token;
 use super::host::Host;
 use super::problem::Problems;
-use super::{Token, units};
+use super::units::{self, As, Size, Unit};
 
 /// The most bytes of the stream: a petabyte, which is no bound for a disk.
 const MOST_BYTES: u64 = 1 << 50;
@@ -25,35 +27,153 @@ const LEAST_RENEW: Duration = Duration::from_millis(100);
 /// What is left for a report of a lease's time, at least, unless a report may take less anyway.
 const LEAST_FOR_A_REPORT: Duration = Duration::from_secs(1);
 
-/// Where the bus is and what stands there.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Bus {
-    /// Addresses of servers, at least one; none holds a user or a password.
-    pub(crate) urls: Vec<String>,
-    /// What every subject begins with.
-    pub(crate) prefix: String,
-    /// Copies of stream and buckets, 1 or 3.
+    #[serde(rename = "url")]
+    pub(crate) urls: As<Servers>,
+    pub(crate) prefix: As<Subjects>,
+    #[schemars(range(min = 1, max = 3))]
     pub(crate) copies: usize,
-    /// The bytes that the stream of events may hold.
-    pub(crate) max_bytes: u64,
-    /// The bytes that the stream of reports may hold.
-    pub(crate) reports_max_bytes: u64,
-    /// After how long without a word a message is delivered again.
-    pub(crate) ack_wait: Duration,
-    /// For how long a question to the server may go unanswered.
-    pub(crate) timeout: Duration,
-    /// Who asks.
-    pub(crate) credentials: Credentials,
-    /// `None`: none unless the server asks for it.
-    pub(crate) tls: Option<Tls>,
-    /// Whether what was acknowledged is published as well.
+    pub(crate) max_bytes: As<Size>,
+    pub(crate) reports_max_bytes: As<Size>,
+    pub(crate) ack_wait: As<Duration>,
+    pub(crate) timeout: As<Duration>,
+    user: As<Option<String>>,
+    password: As<Option<SecretString>>,
+    password_file: As<Option<PathBuf>>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    credentials_file: As<Option<PathBuf>>,
+    nkey_file: As<Option<PathBuf>>,
+    ca_file: As<Option<PathBuf>>,
+    certificate_file: As<Option<PathBuf>>,
+    key_file: As<Option<PathBuf>>,
     pub(crate) reports: bool,
     /// What the name of this process among the replicas begins with; it is to add what no other has.
-    pub(crate) replica: String,
-    /// Who owns which shard; `None`: that does not change while the process runs.
+    pub(crate) replica: As<ReplicaName>,
+    /// `None`: who owns which shard does not change while the process runs.
+    #[schemars(with = "Leases")]
     pub(crate) leases: Option<Leases>,
     /// Whether the ledger is kept in a bucket.
+    #[serde(skip)]
     pub(crate) bucket: bool,
+}
+
+/// What else the bus depends on.
+pub(super) struct Around<'a> {
+    /// Names the replica where no setting does.
+    pub(super) host: &'a Host,
+    /// Whether shards have leases.
+    pub(super) leased: bool,
+    /// How many shards there are.
+    pub(super) shards: u32,
+    /// Whether the ledger is kept in a bucket.
+    pub(super) bucket: bool,
+    /// The most that one report may take.
+    pub(super) post_timeout: Duration,
+}
+
+impl Bus {
+    /// What the settings come to; `None` when there is no bus.
+    pub(super) fn settle(mut self, around: &Around<'_>, problems: &mut Problems) -> Option<Self> {
+        if self.copies == 2 {
+            problems.add("bus.copies", "must be 1 or 3, not 2");
+        }
+        for (at, bytes) in
+            [("bus.maxBytes", self.max_bytes.0), ("bus.reportsMaxBytes", self.reports_max_bytes.0)]
+        {
+            if !(LEAST_BYTES..=MOST_BYTES).contains(&bytes) {
+                let text =
+                    format!("must be from {} to {}", units::size(LEAST_BYTES), units::size(MOST_BYTES));
+                problems.add(at, text);
+            }
+        }
+        for (at, time) in [("bus.ackWait", *self.ack_wait), ("bus.timeout", *self.timeout)] {
+            if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&time) {
+                problems.add(at, "must be from 100ms to 24h");
+            }
+        }
+        self.leases = self.leases.filter(|_| around.leased);
+        if let Some(leases) = &mut self.leases {
+            leases.settle(around, problems);
+        }
+        self.check_tls(problems);
+        let given = self.check_credentials(problems);
+        if self.urls.0.is_empty() {
+            for at in given {
+                problems.missing(at, "is for bus.url, which is not set; set it (--bus nats://nats:4222)");
+            }
+            return None;
+        }
+        if self.replica.0.is_empty() {
+            *self.replica = ReplicaName::of_host(around.host.name.as_deref().unwrap_or_default());
+        }
+        self.bucket = around.bucket;
+        Some(self)
+    }
+
+    fn check_tls(&self, problems: &mut Problems) {
+        match (&*self.certificate_file, &*self.key_file) {
+            (Some(_), None) => problems.add("bus.certificateFile", "needs its key; set bus.keyFile"),
+            (None, Some(_)) => problems.add("bus.keyFile", "needs its certificate; set bus.certificateFile"),
+            _ => {}
+        }
+    }
+
+    /// The settings of credentials that are given, one for each kind, by their paths.
+    fn check_credentials(&self, problems: &mut Problems) -> Vec<&'static str> {
+        let both = self.password.is_some() && self.password_file.is_some();
+        problems.exclusive(both, "bus.password", "bus.passwordFile");
+        problems.token("bus", &self.token, &self.token_file);
+        let (user, password) = (self.user.is_some(), self.password().is_given());
+        let settings = [
+            ("bus.user", user),
+            ("bus.password", !user && self.password.is_some()),
+            ("bus.passwordFile", !user && self.password_file.is_some()),
+            ("bus.token", self.token.is_some()),
+            ("bus.tokenFile", self.token.is_none() && self.token_file.is_some()),
+            ("bus.credentialsFile", self.credentials_file.is_some()),
+            ("bus.nkeyFile", self.nkey_file.is_some()),
+        ];
+        let given: Vec<&str> = settings.into_iter().filter(|(_, given)| *given).map(|(at, _)| at).collect();
+        if let [first, others @ ..] = &*given {
+            for other in others {
+                problems.add(*other, format!("excludes {first}: give one kind of credentials"));
+            }
+        }
+        match (user, password) {
+            (true, false) => {
+                problems.missing("bus.password", "not set, and bus.user needs it; set bus.passwordFile");
+            }
+            (false, true) => problems.missing("bus.user", "not set, and bus.password needs it"),
+            _ => {}
+        }
+        given
+    }
+
+    fn password(&self) -> Token {
+        Token::of(&self.password, &self.password_file)
+    }
+
+    /// Who asks.
+    pub(crate) fn credentials(&self) -> Credentials {
+        let token = Token::of(&self.token, &self.token_file);
+        match (&*self.user, &*self.credentials_file, &*self.nkey_file) {
+            (Some(user), ..) => Credentials::Password { user: user.clone(), password: self.password() },
+            _ if token.is_given() => Credentials::Token(token),
+            (None, Some(file), _) => Credentials::File(file.clone()),
+            (None, None, Some(file)) => Credentials::Nkey(file.clone()),
+            (None, None, None) => Credentials::None,
+        }
+    }
+
+    /// `None`: TLS only if the server asks for it.
+    pub(crate) fn tls(&self) -> Option<jetstream::Tls> {
+        let (ca, certificate) = (self.ca_file.clone(), self.certificate_file.clone());
+        let identity = certificate.zip(self.key_file.clone());
+        (ca.is_some() || identity.is_some()).then_some(jetstream::Tls { ca, identity })
+    }
 }
 
 /// Who asks. What stands in files is read by whoever connects.
@@ -76,216 +196,125 @@ pub(crate) enum Credentials {
     Nkey(PathBuf),
 }
 
-/// TLS to the server; all files are PEM.
-#[derive(Debug)]
-pub(crate) struct Tls {
-    /// Who signs the server's certificate; `None`: the system's.
-    pub(crate) ca_file: Option<PathBuf>,
-    /// The client's certificate and its key.
-    pub(crate) identity: Option<(PathBuf, PathBuf)>,
-}
-
 /// How shards are owned.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Leases {
-    /// How many there are, the same for all replicas.
-    pub(crate) shards: NonZeroU32,
-    /// How long one lives without being renewed.
-    pub(crate) ttl: Duration,
-    /// How often it is renewed.
-    pub(crate) renew: Duration,
+    pub(crate) ttl: As<Duration>,
+    renew: As<Duration>,
+    #[serde(skip)]
+    shards: u32,
     /// The most that one report may take: what `platform.timeout` says, or less, so that two renewals and a report fit
     /// into a lease. The same as `Config::platform.timeout`.
+    #[serde(skip)]
     pub(crate) post_timeout: Duration,
 }
 
 impl Leases {
+    /// How many there are, the same for all replicas.
+    pub(crate) fn shards(&self) -> NonZeroU32 {
+        NonZeroU32::new(self.shards).unwrap_or(NonZeroU32::MIN)
+    }
+
     /// What drives them; `first_epoch` is the seconds since 1970. With short times its steps are short as well.
     pub(crate) fn ownership(&self, first_epoch: u64) -> pipeline_ownership::Config {
         let usual = pipeline_ownership::Config::new(first_epoch);
         pipeline_ownership::Config {
-            shards: self.shards,
-            ttl: self.ttl,
-            renew: self.renew,
-            tick: usual.tick.min(self.renew / 4),
-            answer: usual.answer.min(self.renew),
+            shards: self.shards(),
+            ttl: *self.ttl,
+            renew: *self.renew,
+            tick: usual.tick.min(*self.renew / 4),
+            answer: usual.answer.min(*self.renew),
             ..usual
         }
     }
-}
 
-/// What else the bus depends on.
-pub(super) struct Around<'a> {
-    /// Names the replica where no setting does.
-    pub(super) host: &'a Host,
-    /// How many shards have leases; `None`: none has.
-    pub(super) leases: Option<u32>,
-    /// Whether the ledger is kept in a bucket.
-    pub(super) bucket: bool,
-    /// The most that one report may take.
-    pub(super) post_timeout: Duration,
-}
-
-/// What the settings come to; `None` when there is no bus.
-pub(super) fn resolve(raw: Written, around: &Around<'_>, problems: &mut Problems) -> Option<Bus> {
-    if raw.copies == 2 {
-        problems.add("bus.copies", "must be 1 or 3, not 2", None);
-    }
-    let (max_bytes, reports_max_bytes) = (raw.max_bytes.0.0, raw.reports_max_bytes.0.0);
-    for (at, bytes) in [("bus.maxBytes", max_bytes), ("bus.reportsMaxBytes", reports_max_bytes)] {
-        if !(LEAST_BYTES..=MOST_BYTES).contains(&bytes) {
-            let text = format!("must be from {} to {}", units::size(LEAST_BYTES), units::size(MOST_BYTES));
-            problems.add(at, text, None);
+    /// Whether they can be held, and reports be sent meanwhile.
+    fn settle(&mut self, around: &Around<'_>, problems: &mut Problems) {
+        if *self.renew < LEAST_RENEW {
+            return problems.add("bus.leases.renew", "must be at least 100ms");
         }
-    }
-    for (at, time) in [("bus.ackWait", raw.ack_wait.0), ("bus.timeout", raw.timeout.0)] {
-        if !(Duration::from_millis(100)..=Duration::from_secs(86_400)).contains(&time) {
-            problems.add(at, "must be from 100ms to 24h", None);
-        }
-    }
-    let leases = around.leases.and_then(|shards| leases(&raw.leases, shards, around.post_timeout, problems));
-    let given = given(&raw);
-    let tls = tls(raw.ca_file.0, raw.certificate_file.0, raw.key_file.0, problems);
-    let credentials = Given {
-        user: raw.user.0,
-        password: token_of("password", raw.password.0, raw.password_file.0, problems),
-        token: token_of("token", raw.token.0, raw.token_file.0, problems),
-        file: raw.credentials_file.0,
-        nkey: raw.nkey_file.0,
-    };
-    let credentials = credentials.resolve(&given, problems);
-    let urls = raw.url.0.0;
-    if urls.is_empty() {
-        for at in given {
-            problems.missing(at, "is for bus.url, which is not set; set it (--bus nats://nats:4222)");
-        }
-        return None;
-    }
-    let name = raw.replica.0;
-    let name = name.unwrap_or_else(|| ReplicaName::of_host(around.host.name.as_deref().unwrap_or_default()));
-    Some(Bus {
-        urls,
-        prefix: raw.prefix.0.0,
-        copies: raw.copies,
-        max_bytes,
-        reports_max_bytes,
-        ack_wait: raw.ack_wait.0,
-        timeout: raw.timeout.0,
-        credentials,
-        tls,
-        reports: raw.reports,
-        replica: name.0,
-        leases,
-        bucket: around.bucket,
-    })
-}
-
-fn leases(
-    raw: &written::Leases,
-    shards: u32,
-    post_timeout: Duration,
-    problems: &mut Problems,
-) -> Option<Leases> {
-    let (ttl, renew) = (raw.ttl.0, raw.renew.0);
-    if renew < LEAST_RENEW {
-        problems.add("bus.leases.renew", "must be at least 100ms", None);
-        return None;
-    }
-    let left = ttl.saturating_sub(renew * 2);
-    let shards = NonZeroU32::new(shards)?;
-    let leases = Leases { shards, ttl, renew, post_timeout: post_timeout.min(left) };
-    match leases.ownership(0).check(post_timeout.min(LEAST_FOR_A_REPORT)) {
-        Ok(()) => Some(leases),
-        Err(error) => {
-            problems.add("bus.leases.ttl", format!("{error}; raise it, or lower bus.leases.renew"), None);
-            None
+        self.shards = around.shards;
+        self.post_timeout = around.post_timeout.min(self.ttl.saturating_sub(*self.renew * 2));
+        let least = around.post_timeout.min(LEAST_FOR_A_REPORT);
+        if let Err(error) = self.ownership(0).check(least) {
+            problems.add("bus.leases.ttl", format!("{error}; raise it, or lower bus.leases.renew"));
         }
     }
 }
 
-/// The settings of credentials that are given, one for each kind, by their paths.
-fn given(raw: &Written) -> Vec<&'static str> {
-    let settings = [
-        ("bus.user", raw.user.0.is_some()),
-        ("bus.password", raw.user.0.is_none() && raw.password.0.is_some()),
-        ("bus.passwordFile", raw.user.0.is_none() && raw.password_file.0.is_some()),
-        ("bus.token", raw.token.0.is_some()),
-        ("bus.tokenFile", raw.token.0.is_none() && raw.token_file.0.is_some()),
-        ("bus.credentialsFile", raw.credentials_file.0.is_some()),
-        ("bus.nkeyFile", raw.nkey_file.0.is_some()),
-    ];
-    settings.into_iter().filter(|(_, given)| *given).map(|(at, _)| at).collect()
-}
+/// Addresses of NATS servers, without a user or password; none: there is no bus.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Servers(pub(crate) Vec<String>);
 
-/// What is given of each kind of credentials.
-struct Given {
-    user: Option<String>,
-    password: Token,
-    token: Token,
-    file: Option<PathBuf>,
-    nkey: Option<PathBuf>,
-}
+impl Unit for Servers {
+    const FORMAT: &'static str = "bus-addresses";
 
-impl Given {
-    fn resolve(self, given: &[&str], problems: &mut Problems) -> Credentials {
-        if let [first, others @ ..] = given {
-            for other in others {
-                problems.add(*other, format!("excludes {first}: give one kind of credentials"), None);
+    fn read(text: &str) -> Result<Self, String> {
+        let parts = text.split(',').map(str::trim).filter(|part| !part.is_empty());
+        let urls: Vec<String> = parts.map(str::to_owned).collect();
+        if urls.is_empty() {
+            return Ok(Self(urls));
+        }
+        let config = jetstream::Config { urls, ..jetstream::Config::default() };
+        match config.check() {
+            Ok(()) => Ok(Self(config.urls)),
+            Err(jetstream::ConfigError::Secret(_)) => {
+                Err("must hold no user and no password; give bus.user and bus.passwordFile, or bus.tokenFile"
+                    .to_owned())
+            }
+            Err(_) => {
+                Err("must be addresses such as nats://nats:4222 or tls://nats:4222, with commas between them"
+                    .to_owned())
             }
         }
-        let password = !matches!(self.password, Token::None);
-        if self.user.is_some() && !password {
-            problems.missing("bus.password", "not set, and bus.user needs it; set bus.passwordFile");
-        }
-        if self.user.is_none() && password {
-            problems.missing("bus.user", "not set, and bus.password needs it");
-        }
-        match (self.user, self.token, self.file, self.nkey) {
-            (Some(user), ..) => Credentials::Password { user, password: self.password },
-            (None, token @ (Token::Value(_) | Token::File(_)), ..) => Credentials::Token(token),
-            (None, _, Some(file), _) => Credentials::File(file),
-            (None, _, None, Some(file)) => Credentials::Nkey(file),
-            (None, _, None, None) => Credentials::None,
+    }
+}
+
+/// What every subject begins with.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Subjects(pub(crate) String);
+
+impl Unit for Subjects {
+    const FORMAT: &'static str = "bus-prefix";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match Prefix::new(text) {
+            Ok(prefix) => Ok(Self(prefix.as_str().to_owned())),
+            Err(_) => Err("must be 1 to 128 letters, digits, - and _, in parts between dots".to_owned()),
         }
     }
 }
 
-/// A secret that is given as it is, or in a file.
-fn token_of(
-    name: &str,
-    value: Option<SecretString>,
-    file: Option<PathBuf>,
-    problems: &mut Problems,
-) -> Token {
-    match (value, file) {
-        (Some(_), Some(_)) => {
-            let text = format!("excludes bus.{name}File: give one of them");
-            problems.add(format!("bus.{name}"), text, None);
-            Token::None
-        }
-        (Some(value), None) => Token::Value(value),
-        (None, Some(file)) => Token::File(file),
-        (None, None) => Token::None,
+/// What the name of this replica begins with; empty: the name of the host.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ReplicaName(pub(crate) String);
+
+impl ReplicaName {
+    /// The most bytes: the process adds some.
+    const BYTES: usize = 200;
+
+    /// The name of a host, as far as it can be one.
+    fn of_host(name: &str) -> Self {
+        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+        let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(Self::BYTES).collect();
+        let name = name.trim_matches('.');
+        Self(if name.is_empty() { "replica" } else { name }.to_owned())
     }
 }
 
-fn tls(
-    ca_file: Option<PathBuf>,
-    certificate: Option<PathBuf>,
-    key: Option<PathBuf>,
-    problems: &mut Problems,
-) -> Option<Tls> {
-    match (&certificate, &key) {
-        (Some(_), None) => {
-            problems.add("bus.certificateFile", "needs its key; set bus.keyFile", None);
+impl Unit for ReplicaName {
+    const FORMAT: &'static str = "replica-name";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text {
+            name if name.is_empty() || name.len() <= Self::BYTES && Replica::new(name).is_ok() => {
+                Ok(Self(name.to_owned()))
+            }
+            _ => Err("must be 1 to 200 letters, digits, -, _ and ., neither beginning nor ending with ."
+                .to_owned()),
         }
-        (None, Some(_)) => {
-            problems.add("bus.keyFile", "needs its certificate; set bus.certificateFile", None);
-        }
-        _ => {}
     }
-    let identity = certificate.zip(key);
-    (ca_file.is_some() || identity.is_some()).then_some(Tls { ca_file, identity })
 }
 
 #[cfg(test)]

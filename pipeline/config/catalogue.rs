@@ -1,21 +1,22 @@
 //! The settings there are: path, type, default and comment of each, read from `config/default.yaml` and the
-//! schema of [`Raw`]. Everything that walks over settings (files, variables, flags, `config print`, the JSON
+//! schema of [`Config`]. Everything that walks over settings (files, variables, flags, `config print`, the JSON
 //! schema) walks over this list, so that a new setting is added in two places and nowhere else.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
+use pipeline_core::SecretString;
 use schemars::generate::SchemaSettings;
-use serde_json::{Map, Value};
+use serde::Deserialize as _;
+use serde_json::Value;
 
+use super::Config;
 use super::problem::did_you_mean;
-use super::raw::Raw;
-use super::units::Format;
+use super::traces::Headers;
+use super::units::Unit;
 
 /// The embedded defaults.
 pub(crate) const DEFAULT: &str = include_str!("../../config/default.yaml");
-
-const QUOTE: &str = "must be text: put it in quotes";
 
 /// One setting.
 #[derive(Debug)]
@@ -29,27 +30,7 @@ pub(crate) struct Setting {
     /// What it is when nobody says otherwise.
     pub(crate) default: Value,
     /// What may be written.
-    pub(crate) kind: Kind,
-}
-
-/// What may be written for a setting.
-#[derive(Debug)]
-pub(crate) enum Kind {
-    /// Text of a format.
-    Text(Format),
-    /// A whole number.
-    Whole {
-        /// The smallest.
-        min: u64,
-        /// The largest.
-        max: u64,
-    },
-    /// True or false.
-    Switch,
-    /// One of a few words.
-    Choice(Vec<String>),
-    /// Several texts of a format.
-    List(Format),
+    schema: Value,
 }
 
 /// All settings.
@@ -57,8 +38,9 @@ pub(crate) enum Kind {
 pub(crate) struct Catalogue {
     /// In the order of `default.yaml`.
     pub(crate) settings: Vec<Setting>,
-    /// The comments of the groups, by path.
+    /// The comments of the groups, by path; the top is `""`.
     pub(crate) groups: BTreeMap<String, String>,
+    defaults: Value,
     schema: Value,
 }
 
@@ -108,98 +90,97 @@ impl Catalogue {
     /// `default.yaml`.
     pub(crate) fn schema(&self) -> Value {
         let mut schema = self.schema.clone();
-        annotate(&mut schema, "", self);
-        if let Some(top) = schema.as_object_mut() {
-            top.insert("title".to_owned(), "gitops-runtime".into());
+        let groups = self.groups.iter().map(|(path, comment)| (path, comment, None));
+        let settings = self.settings.iter().map(|it| (&it.path, &it.comment, Some(&it.default)));
+        for (path, comment, default) in groups.chain(settings) {
+            let node = schema.pointer_mut(&pointer(path, "/properties/")).and_then(Value::as_object_mut);
+            let Some(node) = node else { continue };
+            node.remove("required");
+            node.insert("description".to_owned(), comment.as_str().into());
+            node.extend(default.map(|default| ("default".to_owned(), default.clone())));
         }
         schema
     }
 
+    /// The settings with these values of some, by path; all others are as `default.yaml` has them.
+    pub(crate) fn config<'a>(
+        &self,
+        values: impl IntoIterator<Item = (&'a str, &'a Value)>,
+    ) -> Result<Config, serde_json::Error> {
+        let mut tree = self.defaults.clone();
+        for (path, value) in values {
+            if let Some(place) = tree.pointer_mut(&pointer(path, "/")) {
+                place.clone_from(value);
+            }
+        }
+        Config::deserialize(tree)
+    }
+
     #[expect(clippy::expect_used, reason = "the embedded file is ours, and a test reads it")]
     fn read() -> Self {
-        let default: Value = serde_saphyr::from_str(DEFAULT).expect("default.yaml is YAML");
+        let defaults: Value = serde_saphyr::from_str(DEFAULT).expect("default.yaml is YAML");
         let mut settings = SchemaSettings::draft2020_12();
         settings.inline_subschemas = true;
-        let schema = settings.into_generator().into_root_schema_for::<Raw>().to_value();
-        let mut catalogue = Self { settings: Vec::new(), groups: BTreeMap::new(), schema };
+        let schema = settings.into_generator().into_root_schema_for::<Config>().to_value();
+        let top = (String::new(), "The settings of gitops-runtime; every one may be left out.".to_owned());
+        let (mut settings, mut groups) = (Vec::new(), BTreeMap::from([top]));
         for (path, comment) in comments(DEFAULT) {
-            let node = at(&default, &path).expect("a key that was read");
-            if node.is_object() {
-                catalogue.groups.insert(path, comment);
+            let default = defaults.pointer(&pointer(&path, "/")).expect("a key that was read").clone();
+            if default.is_object() {
+                groups.insert(path, comment);
                 continue;
             }
-            let default = node.clone();
-            let kind = kind(&catalogue.schema, &path).expect("a setting of the schema");
-            catalogue.settings.push(Setting { variable: variable(&path), path, comment, default, kind });
+            let schema = schema.pointer(&pointer(&path, "/properties/")).expect("a setting of the schema");
+            let schema = schema.clone();
+            settings.push(Setting { variable: variable(&path), path, comment, default, schema });
         }
-        catalogue
+        Self { settings, groups, defaults, schema }
     }
 }
 
-impl Kind {
+impl Setting {
     /// Brings a value from a file into the form that is kept, or says what it should have been.
     pub(crate) fn accept(&self, value: Value) -> Result<Value, String> {
-        match (self, value) {
-            (Self::Text(format), Value::Number(number)) if format.number => {
-                self.accept(Value::String(number.to_string()))
-            }
-            (Self::Text(format), Value::String(text)) => (format.check)(&text).map(|()| text.into()),
-            (Self::Text(format), Value::Number(number)) if !format.secret => {
-                (format.check)(&number.to_string()).and(Err(QUOTE.to_owned()))
-            }
-            (Self::Text(_), Value::Number(_) | Value::Bool(_)) => Err(QUOTE.to_owned()),
-            (Self::Text(_), _) => Err("must be text".to_owned()),
-            (Self::Whole { min, max }, value) => match value.as_u64() {
-                Some(number) if (*min..=*max).contains(&number) => Ok(value),
-                _ => Err(format!("must be a whole number from {min} to {max}")),
-            },
-            (Self::Switch, value @ Value::Bool(_)) => Ok(value),
-            (Self::Switch, _) => Err("must be true or false".to_owned()),
-            (Self::Choice(words), Value::String(word)) if words.contains(&word) => Ok(choice(word)),
-            (Self::Choice(words), Value::Bool(given)) if words.contains(&given.to_string()) => {
-                Ok(given.into())
-            }
-            (Self::Choice(words), value) => {
+        if let Some(words) = self.schema.get("enum").and_then(Value::as_array) {
+            let text = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
+            let given = text(&value);
+            return words.iter().find(|word| text(word) == given).cloned().ok_or_else(|| {
+                let words: Vec<String> = words.iter().map(text).collect();
                 let near = did_you_mean(value.as_str().unwrap_or_default(), words.iter().map(String::as_str));
-                Err(format!("must be one of {}{near}", words.join(", ")))
-            }
-            (Self::List(format), Value::Array(items)) => items
-                .into_iter()
-                .map(|item| Self::Text(*format).accept(item))
-                .collect::<Result<Vec<_>, _>>()
-                .map(Value::Array),
-            (Self::List(_), _) => Err("must be a list such as [a, b]".to_owned()),
+                format!("must be one of {}{near}", words.join(", "))
+            });
         }
+        let limit = |name| self.schema.get(name).and_then(Value::as_u64).unwrap_or_default();
+        let (min, max) = (limit("minimum"), limit("maximum"));
+        match (&self.default, &value) {
+            (Value::Bool(_), Value::Bool(_)) => {}
+            (Value::Bool(_), _) => return Err("must be true or false".to_owned()),
+            (Value::Number(_), given) if given.as_u64().is_some_and(|it| (min..=max).contains(&it)) => {}
+            (Value::Number(_), _) => return Err(format!("must be a whole number from {min} to {max}")),
+            (Value::Array(_), Value::Array(_)) => {}
+            (Value::Array(_), _) => return Err("must be a list such as [a, b]".to_owned()),
+            _ => {}
+        }
+        let read = Catalogue::get().config([(self.path.as_str(), &value)]);
+        read.map_err(|error| error.to_string())?;
+        Ok(if self.default.is_string() && value.is_number() { value.to_string().into() } else { value })
     }
 
     /// Reads the text of a variable or a flag.
     pub(crate) fn read(&self, text: &str) -> Result<Value, String> {
-        let value = match self {
-            Self::Text(_) | Self::Choice(_) => text.into(),
-            Self::Whole { .. } => text.trim().parse::<u64>().map_or(Value::Null, Value::from),
-            Self::Switch if text.trim().eq_ignore_ascii_case("true") => true.into(),
-            Self::Switch if text.trim().eq_ignore_ascii_case("false") => false.into(),
-            Self::Switch => Value::Null,
-            Self::List(_) => {
-                let items = text.split(',').map(str::trim).filter(|item| !item.is_empty());
-                items.map(Value::from).collect::<Vec<_>>().into()
-            }
-        };
-        self.accept(value)
+        let word = text.trim();
+        self.accept(match &self.default {
+            Value::Number(_) => word.parse::<u64>().map_or(Value::Null, Value::from),
+            Value::Bool(_) => word.to_ascii_lowercase().parse::<bool>().map_or(Value::Null, Value::from),
+            Value::Array(_) => text.split(',').map(str::trim).filter(|item| !item.is_empty()).collect(),
+            _ => text.into(),
+        })
     }
 
     /// Whether the value must never be shown.
     pub(crate) fn is_secret(&self) -> bool {
-        matches!(self, Self::Text(Format { secret: true, .. }))
-    }
-}
-
-/// A word as it is kept: true and false are no texts.
-fn choice(word: String) -> Value {
-    match word.as_str() {
-        "true" => true.into(),
-        "false" => false.into(),
-        _ => word.into(),
+        let format = self.schema.get("format").and_then(Value::as_str);
+        format.is_some_and(|format| [Option::<SecretString>::FORMAT, Headers::FORMAT].contains(&format))
     }
 }
 
@@ -219,9 +200,9 @@ fn variable(path: &str) -> String {
     name
 }
 
-/// The value at `path` of a tree of mappings.
-fn at<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
-    path.split('.').try_fold(value, |value, name| value.get(name))
+/// The JSON pointer of the setting at `path`, where `above` stands before each name.
+fn pointer(path: &str, above: &str) -> String {
+    path.split('.').filter(|name| !name.is_empty()).map(|name| format!("{above}{name}")).collect()
 }
 
 /// Every key of `default.yaml`, in order, with the comment above it.
@@ -242,51 +223,6 @@ fn comments(yaml: &str) -> Vec<(String, String)> {
         }
     }
     found
-}
-
-/// What the schema says of the setting at `path`.
-fn kind(schema: &Value, path: &str) -> Option<Kind> {
-    let leaf = path.split('.').try_fold(schema, |schema, name| schema.get("properties")?.get(name))?;
-    let format = |schema: &Value| {
-        let name = schema.get("format")?.as_str()?;
-        Format::ALL.into_iter().find(|format| format.name == name)
-    };
-    if let Some(words) = leaf.get("enum").and_then(Value::as_array) {
-        let word = |word: &Value| word.as_str().map_or_else(|| word.to_string(), str::to_owned);
-        return Some(Kind::Choice(words.iter().map(word).collect()));
-    }
-    match leaf.get("type")?.as_str() {
-        Some("boolean") => Some(Kind::Switch),
-        Some("integer") => {
-            let limit = |name| leaf.get(name).and_then(Value::as_u64);
-            Some(Kind::Whole { min: limit("minimum")?, max: limit("maximum")? })
-        }
-        Some("array") => Some(Kind::List(format(leaf.get("items")?)?)),
-        _ => Some(Kind::Text(format(leaf)?)),
-    }
-}
-
-/// Makes the schema of the full settings one of a file, which may leave out anything.
-fn annotate(schema: &mut Value, path: &str, catalogue: &Catalogue) {
-    let Some(node) = schema.as_object_mut() else { return };
-    node.remove("required");
-    node.remove("title");
-    let describe = |node: &mut Map<String, Value>, comment: &str| {
-        node.insert("description".to_owned(), comment.into());
-    };
-    if let Some(setting) = catalogue.setting(path) {
-        describe(node, &setting.comment);
-        node.insert("default".to_owned(), setting.default.clone());
-    } else {
-        let top = "The settings of gitops-runtime; every one may be left out.".to_owned();
-        describe(node, catalogue.groups.get(path).unwrap_or(&top));
-        if let Some(properties) = node.get_mut("properties").and_then(Value::as_object_mut) {
-            for (name, child) in properties {
-                let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
-                annotate(child, &path, catalogue);
-            }
-        }
-    }
 }
 
 #[cfg(test)]
@@ -317,7 +253,7 @@ mod tests {
         assert!(written.len() > 50);
         for setting in &catalogue.settings {
             assert!(!setting.comment.is_empty(), "{} has no comment", setting.path);
-            assert_eq!(setting.kind.accept(setting.default.clone()), Ok(setting.default.clone()));
+            assert_eq!(setting.accept(setting.default.clone()), Ok(setting.default.clone()));
         }
         for (path, comment) in &catalogue.groups {
             assert!(!comment.is_empty(), "{path} has no comment");
@@ -343,16 +279,18 @@ mod tests {
 
     #[test]
     fn text_of_variables_becomes_values() {
-        let whole = Kind::Whole { min: 1, max: 9 };
-        assert_eq!(whole.read(" 7 "), Ok(7.into()));
-        assert_eq!(whole.read("10"), Err("must be a whole number from 1 to 9".to_owned()));
-        assert_eq!(whole.read("-1"), Err("must be a whole number from 1 to 9".to_owned()));
-        assert_eq!(Kind::Switch.read("True"), Ok(true.into()));
-        assert_eq!(Kind::Switch.read("yes"), Err("must be true or false".to_owned()));
-        let choice = Kind::Choice(vec!["jump".to_owned(), "fnv-modulo".to_owned()]);
-        assert_eq!(
-            choice.read("jmp"),
-            Err("must be one of jump, fnv-modulo; did you mean 'jump'?".to_owned())
-        );
+        let read = |path: &str, text: &str| Catalogue::get().setting(path).unwrap().read(text);
+        let [retries, insecure, algorithm] =
+            ["argocd.retries", "argocd.insecure", "reporter.sharding.algorithm"];
+        assert_eq!(read(retries, " 7 "), Ok(7.into()));
+        assert_eq!(read(retries, "11"), Err("must be a whole number from 1 to 10".to_owned()));
+        assert_eq!(read(retries, "-1"), Err("must be a whole number from 1 to 10".to_owned()));
+        assert_eq!(read(insecure, "True"), Ok(true.into()));
+        assert_eq!(read(insecure, "yes"), Err("must be true or false".to_owned()));
+        let near = "must be one of jump, fnv-modulo; did you mean 'jump'?";
+        assert_eq!(read(algorithm, "jmp"), Err(near.to_owned()));
+        assert_eq!(read("reporter.digest.enabled", "true"), Ok(true.into()));
+        let size = Catalogue::get().setting("reporter.queue.bytes").unwrap();
+        assert_eq!(size.accept(2_097_152.into()), Ok("2097152".into()));
     }
 }

@@ -151,7 +151,7 @@ pub(crate) fn own(layers: &mut Layers, variables: &Variables) {
             let known = settings.iter().map(|setting| setting.variable.as_str()).chain([FILE]).map(rest);
             let near = did_you_mean(name.strip_prefix(PREFIX).unwrap_or(name), known);
             let near = near.replacen('\'', &format!("'{PREFIX}"), 1);
-            layers.problems.add(name, format!("unknown variable{near}"), None);
+            layers.problems.add(name, format!("unknown variable{near}"));
         }
     }
 }
@@ -190,7 +190,7 @@ fn mode(layers: &mut Layers, variables: &Variables) {
         Some(_) => {
             let problem = "only app and combined are understood: remove the deployment that reports resources \
                            alone, or leave its image as it is";
-            return layers.problems.add(MODE, problem, None);
+            return layers.problems.add(MODE, problem);
         }
     };
     layers.ignored.push(Ignored { name: MODE.to_owned(), why });
@@ -268,5 +268,4 @@ fn at_most_32_bits(text: &str) -> String {
 }
 
 #[cfg(test)]
-#[path = "environment_tests.rs"]
 mod tests;

@@ -5,12 +5,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde_json::{Map, Value};
+use serde_json::Value;
 
+use super::Config;
 use super::catalogue::{Catalogue, Setting};
 use super::environment::Ignored;
 use super::problem::{Origin, Problems};
-use super::raw::Raw;
 
 /// The largest file that is read.
 const FILE_LIMIT: u64 = 1 << 20;
@@ -54,9 +54,9 @@ impl Layers {
         match read(path) {
             Ok(text) => match parse(&text) {
                 Ok(value) => self.lay(value, "", &origin),
-                Err(problem) => self.problems.add(name, problem, None),
+                Err(problem) => self.problems.add(name, problem),
             },
-            Err(error) => self.problems.add(name, format!("cannot be read: {error}"), None),
+            Err(error) => self.problems.add(name, format!("cannot be read: {error}")),
         }
     }
 
@@ -66,20 +66,16 @@ impl Layers {
         let Some(setting) = catalogue.setting(path) else {
             let (group, name) = path.rsplit_once('.').unwrap_or(("", path));
             let near = catalogue.nearest(group, name);
-            return self.problems.add(
-                path,
-                format!("unknown setting{near}"),
-                Some(Origin::Flag(flag.to_owned())),
-            );
+            return self.problems.said(path, format!("unknown setting{near}"), Origin::Flag(flag.to_owned()));
         };
-        if setting.kind.is_secret() {
+        if setting.is_secret() {
             let file = catalogue.setting(&format!("{path}File"));
             let file = file.map_or_else(String::new, |file| format!("{} or ", file.path));
             let problem = format!(
                 "a secret does not belong on the command line, where others can see it; use {file}the variable {}",
                 setting.variable
             );
-            return self.problems.add(path, problem, Some(Origin::Flag(flag.to_owned())));
+            return self.problems.said(path, problem, Origin::Flag(flag.to_owned()));
         }
         let (known, origin) = self.value(setting);
         if let (Origin::Flag(other), Some(known)) = (origin, known.as_str())
@@ -88,7 +84,7 @@ impl Layers {
             && known != text
         {
             let problem = format!("{known} by {other} and {text} by {flag}: give one of them");
-            return self.problems.add(path, problem, None);
+            return self.problems.add(path, problem);
         }
         self.text(setting, text, Origin::Flag(flag.to_owned()));
     }
@@ -96,11 +92,11 @@ impl Layers {
     /// Lays the text of a variable or a flag.
     pub(crate) fn text(&mut self, setting: &'static Setting, text: &str, origin: Origin) {
         if text.contains(char::REPLACEMENT_CHARACTER) {
-            return self.problems.add(&setting.path, "is not text", Some(origin));
+            return self.problems.said(&setting.path, "is not text", origin);
         }
-        match setting.kind.read(text) {
+        match setting.read(text) {
             Ok(value) => self.put(setting, value, origin),
-            Err(problem) => self.problems.add(&setting.path, problem, Some(origin)),
+            Err(problem) => self.problems.said(&setting.path, problem, origin),
         }
     }
 
@@ -113,25 +109,10 @@ impl Layers {
     }
 
     /// All settings, as they are read.
-    pub(crate) fn raw(&mut self) -> Option<Raw> {
-        let mut top = Value::Object(Map::new());
-        for setting in &Catalogue::get().settings {
-            let mut node = &mut top;
-            for name in setting.path.split('.') {
-                node = match node {
-                    Value::Object(map) => map.entry(name).or_insert_with(|| Value::Object(Map::new())),
-                    _ => return None,
-                };
-            }
-            *node = self.value(setting).0.clone();
-        }
-        match serde_path_to_error::deserialize(top) {
-            Ok(raw) => Some(raw),
-            Err(error) => {
-                self.problems.add(error.path().to_string(), "cannot be read", None);
-                None
-            }
-        }
+    pub(crate) fn read(&mut self) -> Option<Config> {
+        let values = self.over.iter().map(|(path, (value, _))| (*path, value));
+        let read = Catalogue::get().config(values);
+        read.map_err(|error| self.problems.add("the settings", error.to_string())).ok()
     }
 
     /// Puts a value over the weaker ones. One of several ways to say the same replaces the other ways, where
@@ -151,16 +132,16 @@ impl Layers {
             return;
         }
         if let Some(setting) = catalogue.setting(path) {
-            match setting.kind.accept(value) {
+            match setting.accept(value) {
                 Ok(value) => self.put(setting, value, origin.clone()),
-                Err(problem) => self.problems.add(path, problem, Some(origin.clone())),
+                Err(problem) => self.problems.said(path, problem, origin.clone()),
             }
             return;
         }
         let names = catalogue.names_in(path);
         let Value::Object(map) = value else {
             let at = if path.is_empty() { "the file" } else { path };
-            self.problems.add(at, format!("must be a mapping with {}", names.join(", ")), None);
+            self.problems.add(at, format!("must be a mapping with {}", names.join(", ")));
             return;
         };
         for (name, value) in map {
@@ -168,7 +149,7 @@ impl Layers {
             if names.contains(&name.as_str()) {
                 self.lay(value, &below, origin);
             } else {
-                self.problems.add(below, format!("unknown key{}", catalogue.nearest(path, &name)), None);
+                self.problems.add(below, format!("unknown key{}", catalogue.nearest(path, &name)));
             }
         }
     }

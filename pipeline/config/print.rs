@@ -37,7 +37,7 @@ pub(crate) fn yaml(layers: &Layers) -> String {
 fn shown(setting: &Setting, value: &Value) -> String {
     match value {
         Value::String(text) if text.is_empty() => "\"\"".to_owned(),
-        Value::String(_) if setting.kind.is_secret() => format!("\"{MASK}\""),
+        Value::String(_) if setting.is_secret() => format!("\"{MASK}\""),
         Value::String(text) if is_plain(text) => text.clone(),
         other => other.to_string(),
     }

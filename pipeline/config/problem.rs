@@ -2,6 +2,12 @@
 //! instead.
 
 use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+
+use super::units;
 
 /// Where a value comes from, from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,8 +75,40 @@ pub(crate) struct Problems(Vec<Problem>);
 
 impl Problems {
     /// Adds one.
-    pub(crate) fn add(&mut self, at: impl Into<String>, text: impl Into<String>, from: Option<Origin>) {
-        self.0.push(Problem { at: at.into(), text: text.into(), from, missing: false });
+    pub(crate) fn add(&mut self, at: impl Into<String>, text: impl Into<String>) {
+        self.0.push(Problem { at: at.into(), text: text.into(), from: None, missing: false });
+    }
+
+    /// Adds one that a file, a variable or a flag said.
+    pub(crate) fn said(&mut self, at: impl Into<String>, text: impl Into<String>, from: Origin) {
+        self.0.push(Problem { at: at.into(), text: text.into(), from: Some(from), missing: false });
+    }
+
+    /// Adds one where two ways to say one thing are both taken.
+    pub(crate) fn exclusive(&mut self, both: bool, at: &str, other: &str) {
+        if both {
+            self.add(at, format!("excludes {other}: give one of them"));
+        }
+    }
+
+    /// Adds one where a token is given as it is and in a file.
+    pub(crate) fn token(&mut self, group: &str, token: &Option<SecretString>, file: &Option<PathBuf>) {
+        let both = token.is_some() && file.is_some();
+        self.exclusive(both, &format!("{group}.token"), &format!("{group}.tokenFile"));
+    }
+
+    /// Adds one where a time is none.
+    pub(crate) fn positive(&mut self, at: &str, time: Duration) {
+        if time.is_zero() {
+            self.add(at, "must be longer than 0");
+        }
+    }
+
+    /// Adds one where bytes are too few.
+    pub(crate) fn at_least(&mut self, at: &str, size: u64, least: u64) {
+        if size < least {
+            self.add(at, format!("must be at least {}", units::size(least)));
+        }
     }
 
     /// Adds one for something that is not given.

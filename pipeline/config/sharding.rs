@@ -1,9 +1,11 @@
 //! The settings of sharding: how its values are written, and what they come to.
 
+use schemars::JsonSchema;
+use serde::Deserialize;
+
 use super::host::Host;
 use super::problem::Problems;
-use super::raw;
-use super::units::Unit;
+use super::units::{As, Unit};
 
 /// The path of the setting that says who owns what.
 const SHARD: &str = "reporter.sharding.shard";
@@ -11,66 +13,74 @@ const SHARD: &str = "reporter.sharding.shard";
 /// How many shards there are where a process owns the same ones for as long as it runs.
 const FIXED: u32 = 5;
 
-/// What this process owns.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Sharding {
-    /// Over all processes, at least 1.
-    pub(super) shards: u32,
-    /// The one this process owns, less than `shards`; `None`: all, or those whose leases it holds.
-    pub(super) shard: Option<u32>,
-    /// Whether it owns those whose leases it holds; never without a bus.
-    pub(super) leases: bool,
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Sharding {
+    pub(crate) algorithm: Algorithm,
+    shards: As<Shards>,
+    shard: As<Shard>,
+    /// Whether this process owns the shards whose leases it holds; never without a bus.
+    #[serde(skip)]
+    pub(crate) leased: bool,
 }
 
-/// What the settings come to; `bus` says whether there is one.
-pub(super) fn resolve(raw: &raw::Sharding, bus: bool, host: &Host, problems: &mut Problems) -> Sharding {
-    let leases = match raw.shard.0 {
-        Shard::Auto => bus,
-        Shard::Leases if !bus => {
+impl Sharding {
+    /// Over all processes, at least 1.
+    pub(crate) fn shards(&self) -> u32 {
+        match *self.shards {
+            Shards::Number(number) => number,
+            Shards::Auto if self.leased => pipeline_ownership::SHARDS.get(),
+            Shards::Auto => FIXED,
+        }
+    }
+
+    /// The one this process owns, less than [`Sharding::shards`]; `None`: all, or those whose leases it holds.
+    pub(crate) fn shard(&self) -> Option<u32> {
+        match *self.shard {
+            Shard::Number(number) => Some(number),
+            Shard::Auto | Shard::All | Shard::Leases | Shard::Hostname => None,
+        }
+    }
+
+    /// `bus` says whether there is one.
+    pub(super) fn settle(&mut self, bus: bool, host: &Host, problems: &mut Problems) {
+        self.leased = bus && matches!(*self.shard, Shard::Auto | Shard::Leases);
+        if matches!(*self.shard, Shard::Leases) && !bus {
             let text = "leases are for replicas on a bus, and bus.url is not set; set it (--bus nats://nats:4222), or \
                         take all";
             problems.missing(SHARD, text);
-            false
         }
-        Shard::Leases => true,
-        Shard::All | Shard::Hostname | Shard::Number(_) => false,
-    };
-    let shards = match raw.shards.0 {
-        Shards::Number(number) => number,
-        Shards::Auto if leases => pipeline_ownership::SHARDS.get(),
-        Shards::Auto => FIXED,
-    };
-    Sharding { shards, shard: fixed(raw.shard.0, shards, host, problems), leases }
+        if matches!(*self.shard, Shard::Hostname) {
+            let name = host.name.as_deref().unwrap_or_default();
+            match name.rsplit('-').next().and_then(|last| last.parse().ok()) {
+                Some(number) => *self.shard = Shard::Number(number),
+                None => {
+                    let text = format!(
+                        "the host's name '{name}' does not end in - and a number, as those of a StatefulSet do; \
+                         set the number of the shard (EVENT_REPORTER_SHARD), or all"
+                    );
+                    problems.missing(SHARD, text);
+                }
+            }
+        }
+        let shards = self.shards();
+        if let Some(shard) = self.shard().filter(|shard| *shard >= shards) {
+            let last = shards.saturating_sub(1);
+            problems.add(SHARD, format!("{shard} is not one of the {shards} shards, 0 to {last}"));
+        }
+    }
 }
 
-/// The one shard that this process owns.
-fn fixed(shard: Shard, shards: u32, host: &Host, problems: &mut Problems) -> Option<u32> {
-    let shard = match shard {
-        Shard::Auto | Shard::All | Shard::Leases => return None,
-        Shard::Number(number) => number,
-        Shard::Hostname => {
-            let name = host.name.as_deref().unwrap_or_default();
-            let Some(number) = name.rsplit('-').next().and_then(|last| last.parse().ok()) else {
-                let text = format!(
-                    "the host's name '{name}' does not end in - and a number, as those of a StatefulSet do; \
-                     set the number of the shard (EVENT_REPORTER_SHARD), or all"
-                );
-                problems.missing(SHARD, text);
-                return None;
-            };
-            number
-        }
-    };
-    if shard >= shards {
-        let last = shards.saturating_sub(1);
-        problems.add(SHARD, format!("{shard} is not one of the {shards} shards, 0 to {last}"), None);
-    }
-    Some(shard)
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Algorithm {
+    Jump,
+    FnvModulo,
 }
 
 /// Which shard a process owns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shard {
+enum Shard {
     /// Those whose leases it holds where there is a bus, else all.
     Auto,
     /// All of them.
@@ -85,7 +95,7 @@ pub(crate) enum Shard {
 
 impl Unit for Shard {
     const FORMAT: &'static str = "shard";
-    const NUMBER: bool = true;
+    const NUMBER: Option<&'static str> = Some("integer");
 
     fn read(text: &str) -> Result<Self, String> {
         match text {
@@ -104,7 +114,7 @@ impl Unit for Shard {
 
 /// How many shards there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Shards {
+enum Shards {
     /// As many as suit who owns them.
     Auto,
     /// So many, 1 to 1,024.
@@ -113,7 +123,7 @@ pub(crate) enum Shards {
 
 impl Unit for Shards {
     const FORMAT: &'static str = "shards";
-    const NUMBER: bool = true;
+    const NUMBER: Option<&'static str> = Some("integer");
 
     fn read(text: &str) -> Result<Self, String> {
         match text {

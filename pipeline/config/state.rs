@@ -4,10 +4,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
+use super::Config;
+use super::host::Host;
+use super::reporter::Storage;
 use super::units::SocketPlace;
 
 /// What is to be kept, and where it may be.
-#[derive(Debug, Clone)]
+#[derive(Debug, Default, Clone)]
 pub(crate) struct State {
     /// Directories, the best first: the one that was given, or those of the host.
     pub(crate) directories: Vec<PathBuf>,
@@ -39,6 +42,24 @@ pub(crate) struct Places {
 }
 
 impl State {
+    pub(super) fn of(config: &Config, host: &Host) -> Self {
+        let sharding = &config.reporter.sharding;
+        let of_shard = |name: &str| match sharding.shard() {
+            Some(shard) => format!("{name}-{shard}-of-{}", sharding.shards()),
+            None => name.to_owned(),
+        };
+        let given = config.directory.directory.clone();
+        Self {
+            directories: given.map_or_else(|| host.state.clone(), |given| vec![given]),
+            keep_ledger: config.reporter.ledger.storage == Storage::File,
+            ledger: config.reporter.ledger.path.clone(),
+            ledger_name: of_shard("reporter-ledger") + ".redb",
+            socket: config.admin.socket.clone(),
+            socket_name: of_shard("admin") + ".sock",
+            key_file: config.redaction.key_file.clone(),
+        }
+    }
+
     /// Finds, and makes, the directory of the ledger; blocking, for the start. Fails when none of the
     /// directories can be written to.
     pub(crate) fn open(&self) -> anyhow::Result<Places> {

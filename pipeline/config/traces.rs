@@ -4,84 +4,88 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use pipeline_core::SecretString;
+use schemars::JsonSchema;
+use serde::Deserialize;
 use url::Url;
 
 use super::Token;
 use super::host::Host;
 use super::problem::Problems;
-use super::raw;
-use super::resolve::{positive, token};
-use super::units::{MASK, Unit};
+use super::units::{As, MASK, Unit};
 
 /// Where the protocol has its receivers listen, below an address without a path.
 const PATH: &str = "/v1/traces";
 
-/// Where traces go, and whose they are.
-#[derive(Debug)]
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
 pub(crate) struct Traces {
-    /// With its path.
-    pub(crate) url: Url,
-    /// Sent as a bearer token.
-    pub(crate) token: Token,
-    /// Of each request.
-    pub(crate) headers: Vec<(String, SecretString)>,
-    pub(crate) ca_file: Option<PathBuf>,
-    pub(crate) insecure: bool,
-    /// Of one request.
-    pub(crate) timeout: Duration,
-    /// More than 0, at most 1.
-    pub(crate) ratio: f64,
-    /// `service.name`.
-    pub(crate) service: String,
-    /// `service.namespace`.
-    pub(crate) service_namespace: Option<String>,
-    /// The name of the host; in a pod, of the pod.
-    pub(crate) host: Option<String>,
-    /// The namespace of the pod, in a pod.
-    pub(crate) pod_namespace: Option<String>,
+    pub(crate) ratio: As<Ratio>,
+    pub(crate) service: Service,
+    pub(crate) otlp: Otlp,
+    /// Whose traces they are beside the service.
+    #[serde(skip)]
+    pub(crate) host: Host,
 }
 
-/// What the settings come to; `None` when nothing is traced.
-pub(super) fn resolve(raw: raw::Traces, host: &Host, problems: &mut Problems) -> Option<Traces> {
-    let otlp = raw.otlp;
-    let token = token("traces.otlp", otlp.token.0, otlp.token_file.0, None, problems);
-    positive("traces.otlp.timeout", otlp.timeout.0, problems);
-    let Some(mut url) = otlp.url.0 else {
-        let orphans = [
-            ("traces.otlp.token", !matches!(token, Token::None)),
-            ("traces.otlp.headers", !otlp.headers.0.0.is_empty()),
-        ];
-        for (at, _) in orphans.into_iter().filter(|(_, given)| *given) {
-            problems.add(at, "is for traces.otlp.url, which is not set", None);
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Service {
+    pub(crate) name: As<String>,
+    pub(crate) namespace: As<Option<String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Otlp {
+    /// With its path, once it is known that traces are sent.
+    pub(crate) url: As<Option<Url>>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) headers: As<Headers>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) insecure: bool,
+    pub(crate) timeout: As<Duration>,
+}
+
+impl Otlp {
+    /// Sent as a bearer token.
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&self.token, &self.token_file)
+    }
+}
+
+impl Traces {
+    /// What the settings come to; `None` when nothing is traced.
+    pub(super) fn settle(mut self, host: &Host, problems: &mut Problems) -> Option<Self> {
+        let otlp = &mut self.otlp;
+        problems.token("traces.otlp", &otlp.token, &otlp.token_file);
+        problems.positive("traces.otlp.timeout", *otlp.timeout);
+        let (token, headers) = (otlp.token().is_given(), !otlp.headers.0.is_empty());
+        let Some(url) = &mut *otlp.url else {
+            for (at, given) in [("traces.otlp.token", token), ("traces.otlp.headers", headers)] {
+                if given {
+                    problems.add(at, "is for traces.otlp.url, which is not set");
+                }
+            }
+            return None;
+        };
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path(if path.is_empty() { PATH } else { &path });
+        if self.service.name.is_empty() {
+            "gitops-runtime".clone_into(&mut self.service.name);
         }
-        return None;
-    };
-    let path = url.path().trim_end_matches('/').to_owned();
-    url.set_path(if path.is_empty() { PATH } else { &path });
-    let ratio = raw.ratio.0.0;
-    (ratio > 0.0).then(|| Traces {
-        url,
-        token,
-        headers: otlp.headers.0.0,
-        ca_file: otlp.ca_file.0,
-        insecure: otlp.insecure,
-        timeout: otlp.timeout.0,
-        ratio,
-        service: raw.service.name.0.unwrap_or_else(|| "gitops-runtime".to_owned()),
-        service_namespace: raw.service.namespace.0,
-        host: host.name.clone(),
-        pod_namespace: host.namespace.clone(),
-    })
+        self.host = host.clone();
+        (self.ratio.0 > 0.0).then_some(self)
+    }
 }
 
 /// A share, from 0 to 1.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Ratio(f64);
+pub(crate) struct Ratio(pub(crate) f64);
 
 impl Unit for Ratio {
     const FORMAT: &'static str = "ratio";
-    const NUMBER: bool = true;
-    const FRACTION: bool = true;
+    const NUMBER: Option<&'static str> = Some("number");
 
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not all, nor a number from 0 to 1 such as 0.01");
@@ -95,7 +99,7 @@ impl Unit for Ratio {
 
 /// Headers, whose values are secrets.
 #[derive(Debug)]
-pub(crate) struct Headers(Vec<(String, SecretString)>);
+pub(crate) struct Headers(pub(crate) Vec<(String, SecretString)>);
 
 impl Unit for Headers {
     const FORMAT: &'static str = "http-headers";

@@ -4,17 +4,15 @@
 //! or an address, which may hold one.
 
 use std::net::SocketAddr;
+use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use pipeline_core::SecretString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
+use serde_json::Value;
 use url::Url;
-
-use super::bus::{ReplicaName, Servers, Subjects};
-use super::sharding::{Shard, Shards};
-use super::traces::{Headers, Ratio};
 
 /// What `config print` shows instead of a secret.
 pub(crate) const MASK: &str = "********";
@@ -27,11 +25,8 @@ pub(crate) trait Unit: Sized {
     /// Whether the text must never be shown.
     const SECRET: bool = false;
 
-    /// Whether a bare number may stand in a file where the text is one.
-    const NUMBER: bool = false;
-
-    /// Whether that number may have a fraction.
-    const FRACTION: bool = false;
+    /// The JSON type of a bare number that may stand in a file where the text is one.
+    const NUMBER: Option<&'static str> = None;
 
     /// Reads the text; the error says what it should have been.
     fn read(text: &str) -> Result<Self, String>;
@@ -39,12 +34,35 @@ pub(crate) trait Unit: Sized {
 
 /// A setting of type `T`, as it stands in a file.
 #[derive(Debug)]
-pub(crate) struct As<T>(pub(crate) T);
+pub(crate) struct As<T> {
+    value: T,
+}
+
+impl<T> Deref for As<T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        &self.value
+    }
+}
+
+impl<T> DerefMut for As<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        &mut self.value
+    }
+}
 
 impl<'de, T: Unit> Deserialize<'de> for As<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = String::deserialize(deserializer)?;
-        T::read(&text).map(Self).map_err(serde::de::Error::custom)
+        let quote = || "must be text: put it in quotes".to_owned();
+        let read = match Value::deserialize(deserializer)? {
+            Value::String(text) => T::read(&text),
+            Value::Number(number) if T::NUMBER.is_some() => T::read(&number.to_string()),
+            Value::Number(number) if !T::SECRET => T::read(&number.to_string()).and_then(|_| Err(quote())),
+            Value::Number(_) | Value::Bool(_) => Err(quote()),
+            _ => Err("must be text".to_owned()),
+        };
+        read.map(|value| Self { value }).map_err(serde::de::Error::custom)
     }
 }
 
@@ -58,52 +76,11 @@ impl<T: Unit> JsonSchema for As<T> {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        let number = if T::FRACTION { "number" } else { "integer" };
         match T::NUMBER {
-            true => json_schema!({ "type": ["string", number], "format": T::FORMAT }),
-            false => json_schema!({ "type": "string", "format": T::FORMAT }),
+            Some(number) => json_schema!({ "type": ["string", number], "format": T::FORMAT }),
+            None => json_schema!({ "type": "string", "format": T::FORMAT }),
         }
     }
-}
-
-/// A [`Unit`] without its type: what is checked before a setting is placed.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Format {
-    /// The name in the JSON schema.
-    pub(crate) name: &'static str,
-    /// Whether the text must never be shown.
-    pub(crate) secret: bool,
-    /// Whether a bare number may stand for the text.
-    pub(crate) number: bool,
-    /// Whether text is of the format.
-    pub(crate) check: fn(&str) -> Result<(), String>,
-}
-
-impl Format {
-    const fn of<T: Unit>() -> Self {
-        Self { name: T::FORMAT, secret: T::SECRET, number: T::NUMBER, check: |text| T::read(text).map(drop) }
-    }
-
-    /// Every format, by the name in the JSON schema.
-    pub(crate) const ALL: [Self; 17] = [
-        Self::of::<Duration>(),
-        Self::of::<Size>(),
-        Self::of::<Option<Url>>(),
-        Self::of::<Option<SocketAddr>>(),
-        Self::of::<Option<PathBuf>>(),
-        Self::of::<Option<SecretString>>(),
-        Self::of::<Option<String>>(),
-        Self::of::<UrlPath>(),
-        Self::of::<Pattern>(),
-        Self::of::<Shard>(),
-        Self::of::<SocketPlace>(),
-        Self::of::<Ratio>(),
-        Self::of::<Headers>(),
-        Self::of::<Shards>(),
-        Self::of::<Servers>(),
-        Self::of::<Subjects>(),
-        Self::of::<Option<ReplicaName>>(),
-    ];
 }
 
 impl Unit for Duration {
@@ -150,7 +127,7 @@ pub(crate) struct Size(pub(crate) u64);
 
 impl Unit for Size {
     const FORMAT: &'static str = "byte-size";
-    const NUMBER: bool = true;
+    const NUMBER: Option<&'static str> = Some("integer");
 
     fn read(text: &str) -> Result<Self, String> {
         let wrong = || format!("'{text}' is not a size such as 512, 64Ki, 32Mi or 1Gi");
@@ -236,8 +213,16 @@ impl Unit for Option<SecretString> {
     }
 }
 
-impl Unit for Option<String> {
+impl Unit for String {
     const FORMAT: &'static str = "plain-text";
+
+    fn read(text: &str) -> Result<Self, String> {
+        Ok(text.to_owned())
+    }
+}
+
+impl Unit for Option<String> {
+    const FORMAT: &'static str = String::FORMAT;
 
     fn read(text: &str) -> Result<Self, String> {
         Ok((!text.is_empty()).then(|| text.to_owned()))
@@ -281,11 +266,12 @@ impl Unit for Pattern {
 }
 
 /// Where the admin socket is.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub(crate) enum SocketPlace {
     /// In the state directory.
     Auto,
     /// There is none.
+    #[default]
     None,
     /// Here.
     Path(PathBuf),

@@ -29,16 +29,17 @@ pub(super) struct Source {
 
 impl Source {
     pub(super) fn new(settings: &Traces) -> Self {
-        let mut attributes = vec![text("service.name", &settings.service), text("service.version", VERSION)];
-        if let Some(namespace) = &settings.service_namespace {
+        let mut attributes =
+            vec![text("service.name", &settings.service.name), text("service.version", VERSION)];
+        if let Some(namespace) = &*settings.service.namespace {
             attributes.push(text("service.namespace", namespace));
         }
-        if let Some(host) = &settings.host {
+        if let Some(host) = &settings.host.name {
             attributes.push(text("service.instance.id", host));
-            let pod = settings.pod_namespace.is_some();
+            let pod = settings.host.namespace.is_some();
             attributes.push(text(if pod { "k8s.pod.name" } else { "host.name" }, host));
         }
-        if let Some(namespace) = &settings.pod_namespace {
+        if let Some(namespace) = &settings.host.namespace {
             attributes.push(text("k8s.namespace.name", namespace));
         }
         Self {

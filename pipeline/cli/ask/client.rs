@@ -60,7 +60,7 @@ impl Reporter {
             Err(_) if told => None,
             Err(problems) => return Err(problems.into()),
         };
-        let namespace = config.as_ref().map(|config| config.kubernetes.namespace.clone());
+        let namespace = config.as_ref().map(|config| config.kubernetes.namespace.to_string());
         let namespace = namespace.unwrap_or_else(|| config::NAMESPACE.to_owned());
         if let Some(path) = &place.socket {
             return Self::on_socket(path, namespace);
@@ -81,7 +81,7 @@ impl Reporter {
                 return Self::on_socket(socket, namespace);
             }
         }
-        match config.admin.address {
+        match *config.admin.address {
             Some(address) => {
                 let token = file.or_else(|| of_settings(&config));
                 Self::on_address(&format!("http://{address}"), token, namespace)
@@ -240,7 +240,7 @@ async fn is_answered(socket: &Path) -> bool {
 
 fn of_settings(config: &Config) -> Option<Token> {
     use pipeline_core::ExposeSecret as _;
-    match &config.admin.token {
+    match config.admin.token() {
         config::Token::Value(token) => Some(Token::literal(token.expose_secret())),
         config::Token::File(path) => Some(Token::file(path)),
         config::Token::None | config::Token::Secret { .. } => None,

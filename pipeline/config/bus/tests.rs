@@ -4,7 +4,7 @@ use super::*;
 use crate::config::Config;
 use crate::config::layers::Layers;
 use crate::config::problem::Origin;
-use crate::config::resolve::tests::{host, resolve, setting, wrong};
+use crate::config::tests::{host, resolve, setting, wrong};
 
 const URL: (&str, &str) = ("bus.url", "nats://nats:4222");
 
@@ -35,31 +35,34 @@ fn secretly(settings: &[(&str, &str)]) -> Result<Bus, String> {
 fn without_an_address_there_is_no_bus_and_nothing_is_as_with_one() {
     let config = resolve(&[], &host()).unwrap();
     assert!(config.bus.is_none());
-    assert_eq!((config.reporter.shards, config.reporter.shard), (5, None));
-    assert_eq!(config.platform.timeout, Duration::from_secs(30));
+    assert_eq!((config.reporter.sharding.shards(), config.reporter.sharding.shard()), (5, None));
+    assert_eq!(*config.platform.timeout, Duration::from_secs(30));
 }
 
 #[test]
 fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     let config = with(&[]);
     let bus = config.bus.unwrap();
-    assert_eq!((bus.urls, bus.prefix.as_str()), (vec!["nats://nats:4222".to_owned()], "gitops-runtime"));
-    assert_eq!((bus.copies, bus.max_bytes, bus.reports), (1, 1 << 30, true));
-    assert_eq!(bus.reports_max_bytes, 256 << 20);
-    assert_eq!((bus.ack_wait, bus.timeout), (Duration::from_secs(10), Duration::from_secs(5)));
-    assert!(matches!(bus.credentials, Credentials::None) && bus.tls.is_none());
-    assert_eq!(bus.replica, "event-reporter-3");
+    assert_eq!(
+        (&bus.urls.0, bus.prefix.0.as_str()),
+        (&vec!["nats://nats:4222".to_owned()], "gitops-runtime")
+    );
+    assert_eq!((bus.copies, bus.max_bytes.0, bus.reports), (1, 1 << 30, true));
+    assert_eq!(bus.reports_max_bytes.0, 256 << 20);
+    assert_eq!((*bus.ack_wait, *bus.timeout), (Duration::from_secs(10), Duration::from_secs(5)));
+    assert!(matches!(bus.credentials(), Credentials::None) && bus.tls().is_none());
+    assert_eq!(bus.replica.0, "event-reporter-3");
     let leases = bus.leases.unwrap();
-    assert_eq!(leases.shards.get(), 32);
-    assert_eq!((leases.ttl, leases.renew), (Duration::from_secs(10), Duration::from_secs(3)));
+    assert_eq!(leases.shards().get(), 32);
+    assert_eq!((*leases.ttl, *leases.renew), (Duration::from_secs(10), Duration::from_secs(3)));
     assert_eq!(leases.ownership(7), pipeline_ownership::Config::new(7));
     assert!(bus.bucket && !config.state.keep_ledger);
-    assert_eq!((config.reporter.shards, config.reporter.shard), (32, None));
+    assert_eq!((config.reporter.sharding.shards(), config.reporter.sharding.shard()), (32, None));
 }
 
 #[test]
 fn servers_are_addresses_without_secrets() {
-    let urls = |text| resolve(&[("bus.url", text)], &host()).unwrap().bus.unwrap().urls;
+    let urls = |text| resolve(&[("bus.url", text)], &host()).unwrap().bus.unwrap().urls.0.clone();
     assert_eq!(urls("nats://a:1, tls://b"), ["nats://a:1", "tls://b"]);
     assert_eq!(urls("a:1,"), ["a:1"]);
     let from = "(from --set)";
@@ -99,13 +102,13 @@ fn figures_have_bounds() {
     }
     let most =
         with(&[("bus.copies", "3"), ("bus.maxBytes", "1048576Gi"), ("bus.ackWait", "24h")]).bus.unwrap();
-    assert_eq!((most.copies, most.max_bytes), (3, MOST_BYTES));
+    assert_eq!((most.copies, most.max_bytes.0), (3, MOST_BYTES));
 }
 
 #[test]
 fn one_kind_of_credentials_is_given_and_all_of_it() {
     let file = |path: &str| Token::File(path.into());
-    let is = |given: Result<Bus, String>| format!("{:?}", given.unwrap().credentials);
+    let is = |given: Result<Bus, String>| format!("{:?}", given.unwrap().credentials());
     let expected = Credentials::Password { user: "u".to_owned(), password: file("/p") };
     assert_eq!(is(secretly(&[("bus.user", "u"), ("bus.passwordFile", "/p")])), format!("{expected:?}"));
     assert_eq!(is(secretly(&[("bus.tokenFile", "/t")])), format!("{:?}", Credentials::Token(file("/t"))));
@@ -152,16 +155,16 @@ fn a_stronger_source_replaces_the_credentials_of_a_weaker_one() {
     layers.flag("bus.url", "--bus", URL.1);
     layers.flag("bus.credentialsFile", "--set", "/credentials");
     let bus = Config::resolve(&mut layers, &host()).unwrap().bus.unwrap();
-    assert!(matches!(bus.credentials, Credentials::File(path) if path == Path::new("/credentials")));
+    assert!(matches!(bus.credentials(), Credentials::File(path) if path == Path::new("/credentials")));
 }
 
 #[test]
 fn a_certificate_has_its_key() {
     let pair = [("bus.certificateFile", "/c"), ("bus.keyFile", "/k")];
-    let tls = with(&pair).bus.unwrap().tls.unwrap();
-    assert_eq!((tls.ca_file, tls.identity), (None, Some(("/c".into(), "/k".into()))));
-    let tls = with(&[("bus.caFile", "/ca")]).bus.unwrap().tls.unwrap();
-    assert_eq!((tls.ca_file, tls.identity), (Some("/ca".into()), None));
+    let tls = with(&pair).bus.unwrap().tls().unwrap();
+    assert_eq!((tls.ca, tls.identity), (None, Some(("/c".into(), "/k".into()))));
+    let tls = with(&[("bus.caFile", "/ca")]).bus.unwrap().tls().unwrap();
+    assert_eq!((tls.ca, tls.identity), (Some("/ca".into()), None));
     assert_eq!(refused(&pair[..1]), "bus.certificateFile: needs its key; set bus.keyFile");
     assert_eq!(refused(&pair[1..]), "bus.keyFile: needs its certificate; set bus.certificateFile");
 }
@@ -171,7 +174,7 @@ fn a_lease_leaves_time_for_reports_and_they_take_no_more() {
     let timeout = |flags: &[(&str, &str)]| {
         let config = with(flags);
         let leases = config.bus.unwrap().leases.unwrap();
-        assert_eq!(config.platform.timeout, leases.post_timeout);
+        assert_eq!(*config.platform.timeout, leases.post_timeout);
         leases.ownership(0).check(leases.post_timeout).unwrap();
         leases.post_timeout
     };
@@ -196,7 +199,7 @@ fn a_lease_leaves_time_for_reports_and_they_take_no_more() {
         );
     }
     let fixed = with(&[("reporter.sharding.shard", "0"), ("bus.leases.ttl", "0s")]);
-    assert_eq!(fixed.platform.timeout, Duration::from_secs(30), "what nobody uses bounds nothing");
+    assert_eq!(*fixed.platform.timeout, Duration::from_secs(30), "what nobody uses bounds nothing");
 }
 
 #[test]
@@ -205,11 +208,11 @@ fn who_owns_what_may_be_said_with_a_bus_as_well() {
         let config = with(&[("reporter.sharding.shard", text)]);
         let bus = config.bus.unwrap();
         assert!(bus.leases.is_none() && !bus.bucket && config.state.keep_ledger, "{text}");
-        assert_eq!((config.reporter.shards, config.reporter.shard), (5, shard));
+        assert_eq!((config.reporter.sharding.shards(), config.reporter.sharding.shard()), (5, shard));
     }
     let leases = with(&[("reporter.sharding.shard", "leases"), ("reporter.sharding.shards", "7")]);
-    assert_eq!((leases.reporter.shards, leases.reporter.shard), (7, None));
-    assert_eq!(leases.bus.unwrap().leases.unwrap().shards.get(), 7);
+    assert_eq!((leases.reporter.sharding.shards(), leases.reporter.sharding.shard()), (7, None));
+    assert_eq!(leases.bus.unwrap().leases.unwrap().shards().get(), 7);
     let bucket = with(&[("reporter.sharding.shard", "all"), ("reporter.ledger.storage", "bucket")]);
     assert!(bucket.bus.unwrap().bucket && !bucket.state.keep_ledger);
     for text in ["0", "1025", "many"] {
@@ -256,5 +259,5 @@ fn a_replica_is_named_after_its_host() {
     assert_eq!(name("..."), "replica");
     assert_eq!(name(""), "replica");
     assert_eq!(name(&"x".repeat(300)).len(), 200);
-    assert_eq!(with(&[("bus.replica", "mine")]).bus.unwrap().replica, "mine");
+    assert_eq!(with(&[("bus.replica", "mine")]).bus.unwrap().replica.0, "mine");
 }

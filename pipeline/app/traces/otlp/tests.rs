@@ -28,12 +28,13 @@ fn the_resource_says_whose_spans_they_are() {
     let owned = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
     };
-    let outside = Traces { pod_namespace: None, ..settings(&[]) };
+    let mut outside = settings(&[]);
+    outside.host.namespace = None;
     let usual = [("service.name", "gitops-runtime"), ("service.version", VERSION)];
     let host = [("service.instance.id", "pod-1"), ("host.name", "pod-1")];
     assert_eq!(of(&outside), owned(&[usual, host].concat()));
-    let inside = settings(&[("traces.service.name", "reporter"), ("traces.service.namespace", "shop")]);
-    let inside = Traces { pod_namespace: Some("argocd".to_owned()), ..inside };
+    let mut inside = settings(&[("traces.service.name", "reporter"), ("traces.service.namespace", "shop")]);
+    inside.host.namespace = Some("argocd".to_owned());
     let expected = [
         ("service.name", "reporter"),
         ("service.version", VERSION),

@@ -7,7 +7,7 @@ use crate::config::catalogue::{Catalogue, Setting};
 use crate::config::layers::Layers;
 use crate::config::problem::Origin;
 
-pub(in crate::config) fn host() -> Host {
+pub(super) fn host() -> Host {
     Host {
         name: Some("event-reporter-3".to_owned()),
         namespace: Some("runtime".to_owned()),
@@ -16,7 +16,7 @@ pub(in crate::config) fn host() -> Host {
 }
 
 /// The defaults and what nothing starts without, then `flags`.
-pub(in crate::config) fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
+pub(super) fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<Config, Problems> {
     let mut layers = Layers::default();
     let needed = [("argocd.tokenFile", "/argocd"), ("platform.tokenFile", "/platform")];
     for (path, text) in needed.iter().chain(flags) {
@@ -26,7 +26,7 @@ pub(in crate::config) fn resolve(flags: &[(&str, &str)], host: &Host) -> Result<
 }
 
 /// The first line of what is wrong.
-pub(in crate::config) fn wrong(flags: &[(&str, &str)]) -> String {
+pub(super) fn wrong(flags: &[(&str, &str)]) -> String {
     let problems = resolve(flags, &host()).unwrap_err().to_string();
     problems.lines().next().unwrap_or_default().trim_start_matches("config: ").to_owned()
 }
@@ -35,25 +35,27 @@ pub(in crate::config) fn wrong(flags: &[(&str, &str)]) -> String {
 fn the_defaults_are_those_of_the_house() {
     let config = resolve(&[], &host()).unwrap();
     let reporter = &config.reporter;
-    assert_eq!((reporter.shards, reporter.shard, reporter.queue_events), (5, None, 1_000));
-    assert_eq!((reporter.queue_bytes, reporter.reads, reporter.rate_limit), (8 << 20, 16, None));
-    assert_eq!((config.argocd.retries, config.argocd.max_body), (3, 64 << 20));
-    assert_eq!(config.argocd.timeout, Duration::from_secs(30));
-    assert_eq!(config.argocd.event_timeout, Duration::from_secs(120));
-    assert_eq!(config.serve.unwrap().port(), 8088);
-    assert_eq!(config.serve_metrics.unwrap().port(), 8087);
-    let metrics = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().serve_metrics;
+    let (sharding, queue) = (&reporter.sharding, &reporter.queue);
+    assert_eq!((sharding.shards(), sharding.shard(), queue.events), (5, None, 1_000));
+    assert_eq!((queue.bytes.0, reporter.lanes.reads), (8 << 20, 16));
+    assert!(!reporter.rate_limit.enabled);
+    assert_eq!((config.argocd.retries, config.argocd.max_body.0), (3, 64 << 20));
+    assert_eq!(*config.argocd.timeout, Duration::from_secs(30));
+    assert_eq!(*config.argocd.event_timeout, Duration::from_secs(120));
+    assert_eq!(config.serve.address.unwrap().port(), 8088);
+    assert_eq!(config.serve.metrics_address.unwrap().port(), 8087);
+    let metrics = |flags: &[(&str, &str)]| *resolve(flags, &host()).unwrap().serve.metrics_address;
     assert_eq!(metrics(&[("serve.metricsAddress", "0.0.0.0:8088")]), None);
     assert_eq!(metrics(&[("serve.metricsAddress", "")]), None);
-    assert_eq!(config.kubernetes.namespace, "runtime");
-    assert_eq!(resolve(&[], &Host::default()).unwrap().kubernetes.namespace, "argocd");
+    assert_eq!(*config.kubernetes.namespace, "runtime");
+    assert_eq!(*resolve(&[], &Host::default()).unwrap().kubernetes.namespace, "argocd");
 }
 
 #[test]
 fn the_path_of_argo_cd_may_be_given_in_its_address_or_on_its_own_or_both() {
     let root = |url: &str, path: &str| {
         let config = resolve(&[("argocd.url", url), ("argocd.rootPath", path)], &host()).unwrap();
-        (config.argocd.url.to_string(), config.argocd.root_path)
+        (config.argocd.url.as_ref().unwrap().to_string(), config.argocd.root_path.0.clone())
     };
     let is = |root: &str| ("http://argocd:80/".replace(":80", ""), root.to_owned());
     assert_eq!(root("http://argocd:80", ""), is(""));
@@ -66,10 +68,10 @@ fn the_path_of_argo_cd_may_be_given_in_its_address_or_on_its_own_or_both() {
 
 #[test]
 fn a_shard_is_a_number_or_that_of_the_host() {
-    assert_eq!(resolve(&[], &host()).unwrap().reporter.shard, None);
+    assert_eq!(resolve(&[], &host()).unwrap().reporter.sharding.shard(), None);
     let shard = |text: &str, shards: &str| {
         let flags = [("reporter.sharding.shard", text), ("reporter.sharding.shards", shards)];
-        resolve(&flags, &host()).map(|config| config.reporter.shard)
+        resolve(&flags, &host()).map(|config| config.reporter.sharding.shard())
     };
     assert_eq!(shard("all", "5"), Ok(None));
     assert_eq!(shard("4", "5"), Ok(Some(4)));
@@ -106,18 +108,6 @@ fn the_ledger_is_kept_unless_reports_go_to_standard_output() {
 }
 
 #[test]
-fn a_rate_limit_needs_a_bucket_and_to_be_enabled() {
-    let limit = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.rate_limit;
-    let enabled = ("reporter.rateLimit.enabled", "true");
-    assert_eq!(limit(&[enabled]), None);
-    assert_eq!(limit(&[("reporter.rateLimit.bucket", "7")]), None);
-    let bucket = NonZeroU32::new(7).unwrap();
-    let window = Duration::from_secs(86_400);
-    let expected = RateLimit { bucket, window, learning: false };
-    assert_eq!(limit(&[enabled, ("reporter.rateLimit.bucket", "7")]), Some(expected));
-}
-
-#[test]
 fn what_excludes_each_other_is_refused_where_it_is_said_at_once() {
     let mut layers = Layers::default();
     layers.text(setting("platform.token"), "a", Origin::Variable("CODEFRESH_TOKEN".to_owned()));
@@ -150,8 +140,8 @@ fn a_stronger_source_replaces_the_other_ways_to_give_a_token() {
     layers.text(setting("argocd.tokenFile"), "/own", Origin::Variable(own));
     layers.flag("platform.tokenFile", "--platform-token-file", "/flag");
     let config = Config::resolve(&mut layers, &host()).unwrap();
-    assert!(matches!(&config.argocd.token, Token::File(path) if path == Path::new("/own")));
-    assert!(matches!(&config.platform.token, Token::File(path) if path == Path::new("/flag")));
+    assert!(matches!(config.argocd.token(), Token::File(path) if path == Path::new("/own")));
+    assert!(matches!(config.platform.token(), Token::File(path) if path == Path::new("/flag")));
 }
 
 #[test]
@@ -162,7 +152,7 @@ fn a_configuration_that_is_printed_for_debugging_shows_no_token() {
     }
     layers.text(setting("admin.address"), "127.0.0.1:1", Origin::Variable("X".to_owned()));
     let config = Config::resolve(&mut layers, &host()).unwrap();
-    assert!(matches!(&config.platform.token, Token::Value(token) if token.expose_secret() == "canary"));
+    assert!(matches!(config.platform.token(), Token::Value(token) if token.expose_secret() == "canary"));
     assert!(!format!("{config:?}").contains("canary"));
 }
 
@@ -213,12 +203,12 @@ fn limits_that_depend_on_each_other() {
 #[test]
 fn an_admin_address_is_loopback_or_has_a_token() {
     let open = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().admin;
-    assert_eq!(open(&[]).address, None);
+    assert_eq!(*open(&[]).address, None);
     for own in ["127.0.0.1:8089", "[::1]:8089", "localhost:8089"] {
         assert!(open(&[("admin.address", own)]).address.unwrap().ip().is_loopback(), "{own}");
     }
     let others = open(&[("admin.address", "0.0.0.0:8089"), ("admin.tokenFile", "/token")]);
-    assert!(matches!(others.token, Token::File(_)) && others.address.is_some());
+    assert!(matches!(others.token(), Token::File(_)) && others.address.is_some());
     for other in ["0.0.0.0:8089", "[::]:8089", "192.0.2.7:8089"] {
         let expected = format!(
             "admin.address: {other} can be reached from other hosts, and no token is given; set admin.tokenFile, or \
@@ -232,7 +222,7 @@ fn an_admin_address_is_loopback_or_has_a_token() {
 
 #[test]
 fn a_digest_is_sent_to_a_file_and_wherever_it_is_wanted() {
-    let digest = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.digest;
+    let digest = |flags: &[(&str, &str)]| resolve(flags, &host()).unwrap().reporter.digest();
     let minute = Some(Duration::from_secs(60));
     let file = [("reporter.sink.kind", "file"), ("reporter.sink.file.path", "/reports")];
     assert_eq!((digest(&[]), digest(&file)), (None, minute));
@@ -253,6 +243,6 @@ fn the_socket_is_named_by_the_shard_where_processes_share_a_directory() {
     assert_eq!(state(&[("admin.socket", "")]).sockets(), [] as [&Path; 0]);
 }
 
-pub(in crate::config) fn setting(path: &str) -> &'static Setting {
+pub(super) fn setting(path: &str) -> &'static Setting {
     Catalogue::get().setting(path).unwrap()
 }

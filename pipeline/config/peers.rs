@@ -1,0 +1,177 @@
+//! The settings of those that are asked: the Kubernetes API server, Argo CD, the platform. What each means, and its
+//! default, stands in `config/default.yaml`, and there alone.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+use super::Token;
+use super::host::Host;
+use super::problem::Problems;
+use super::units::{As, Pattern, Size, UrlPath};
+
+/// The namespace Argo CD is installed in, unless something says otherwise.
+pub(crate) const NAMESPACE: &str = "argocd";
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Kubernetes {
+    pub(crate) kubeconfig: As<Option<PathBuf>>,
+    pub(crate) context: As<Option<String>>,
+    pub(crate) server: As<Option<Url>>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) namespace: As<String>,
+    pub(crate) application_namespaces: Vec<As<Pattern>>,
+    #[schemars(range(min = 1, max = 500))]
+    pub(crate) page_size: u32,
+}
+
+impl Kubernetes {
+    /// For `server`.
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&self.token, &self.token_file)
+    }
+
+    pub(super) fn settle(&mut self, host: &Host, problems: &mut Problems) {
+        problems.token("kubernetes", &self.token, &self.token_file);
+        if self.server.is_none() {
+            if self.token().is_given() {
+                problems.add("kubernetes.token", "is for kubernetes.server, which is not set");
+            }
+        } else if !self.token().is_given() {
+            let next = "not set, and kubernetes.server needs it; set kubernetes.tokenFile, or leave \
+                        kubernetes.server empty to use a kubeconfig";
+            problems.missing("kubernetes.token", next);
+        }
+        let both = self.server.is_some() && self.kubeconfig.is_some();
+        problems.exclusive(both, "kubernetes.server", "kubernetes.kubeconfig");
+        if self.namespace.is_empty() {
+            *self.namespace = host.namespace.clone().unwrap_or_else(|| NAMESPACE.to_owned());
+        }
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Argocd {
+    pub(crate) url: As<Option<Url>>,
+    pub(crate) root_path: As<UrlPath>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    token_secret: TokenSecret,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) insecure: bool,
+    pub(crate) timeout: As<Duration>,
+    pub(crate) event_timeout: As<Duration>,
+    #[schemars(range(min = 1, max = 1024))]
+    pub(crate) concurrency: usize,
+    #[schemars(range(min = 1, max = 1024))]
+    pub(crate) min_concurrency: usize,
+    #[schemars(range(min = 0, max = 100_000))]
+    pub(crate) requests_per_second: u32,
+    #[schemars(range(min = 1, max = 10))]
+    pub(crate) retries: u32,
+    pub(crate) max_body: As<Size>,
+    pub(crate) settings_interval: As<Duration>,
+    pub(crate) tracking_method: TrackingMethod,
+    pub(crate) instance_label_key: As<Option<String>>,
+    pub(crate) cache: Cache,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+struct TokenSecret {
+    name: As<Option<String>>,
+    key: As<Option<String>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Cache {
+    pub(crate) manifests: As<Size>,
+    pub(crate) revisions: As<Size>,
+    pub(crate) parents: As<Size>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum TrackingMethod {
+    Auto,
+    Label,
+    Annotation,
+    #[serde(rename = "annotation+label")]
+    AnnotationAndLabel,
+}
+
+impl Argocd {
+    pub(crate) fn token(&self) -> Token {
+        match (Token::of(&self.token, &self.token_file), &*self.token_secret.name) {
+            (Token::None, Some(name)) => {
+                let key = self.token_secret.key.clone().unwrap_or_else(|| "token".to_owned());
+                Token::Secret { name: name.clone(), key }
+            }
+            (given, _) => given,
+        }
+    }
+
+    /// Afterwards `url` has no path, and `root_path` has the whole.
+    pub(super) fn settle(&mut self, problems: &mut Problems) {
+        problems.token("argocd", &self.token, &self.token_file);
+        if !self.token().is_given() {
+            let next = "not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
+                        variable ARGOCD_TOKEN to the token of an account that may read applications";
+            problems.missing("argocd.token", next);
+        }
+        problems.positive("argocd.timeout", *self.timeout);
+        problems.positive("argocd.eventTimeout", *self.event_timeout);
+        problems.positive("argocd.settingsInterval", *self.settings_interval);
+        if *self.event_timeout < *self.timeout {
+            problems.add("argocd.eventTimeout", "must not be shorter than argocd.timeout");
+        }
+        problems.at_least("argocd.maxBody", self.max_body.0, 1 << 10);
+        let Some(url) = &mut *self.url else { return problems.missing("argocd.url", "not set") };
+        // The incumbent's chart gives the root path twice: in the address, and on its own.
+        let path = url.path().trim_end_matches('/').to_owned();
+        url.set_path("");
+        let root = &mut self.root_path.0;
+        *root = if path.ends_with(&*root) { path } else { path + root };
+    }
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Platform {
+    pub(crate) url: As<Option<Url>>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) insecure: bool,
+    /// With leases what they leave for a report, at most.
+    pub(crate) timeout: As<Duration>,
+}
+
+impl Platform {
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&self.token, &self.token_file)
+    }
+
+    /// `used` says whether reports go there.
+    pub(super) fn check(&self, used: bool, problems: &mut Problems) {
+        problems.token("platform", &self.token, &self.token_file);
+        if used && !self.token().is_given() {
+            let next = "not set; set platform.tokenFile (--platform-token-file) or the variable CODEFRESH_TOKEN, \
+                        or choose another sink: --sink stdout needs no platform";
+            problems.missing("platform.token", next);
+        }
+        problems.positive("platform.timeout", *self.timeout);
+        if self.url.is_none() {
+            problems.missing("platform.url", "not set");
+        }
+    }
+}

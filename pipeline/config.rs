@@ -29,7 +29,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use self::bus::Around;
-pub(crate) use self::bus::{Bus, Credentials as BusCredentials};
+pub(crate) use self::bus::Bus;
 pub(crate) use self::command::run;
 use self::environment::FILE;
 pub(crate) use self::environment::{Ignored, Variables, set};

@@ -9,7 +9,7 @@ use pipeline_ledger::BucketOptions;
 use pipeline_ownership::Replica;
 
 use super::build;
-use crate::config::{Bus, BusCredentials, Config, Token};
+use crate::config::{Bus, Config};
 
 /// How the bus is reached. Reads the files that the settings name, which must be there; they are followed afterwards.
 ///
@@ -36,44 +36,35 @@ pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
         reports_max_bytes: bus.reports_max_bytes.0,
         ack_wait: *bus.ack_wait,
         timeout: *bus.timeout,
-        credentials: credentials(&bus.credentials()).await?,
+        credentials: checked(bus.credentials().context("bus.passwordFile: is not set")?).await?,
         tls,
         ..jetstream::Config::default()
     })
 }
 
-async fn credentials(given: &BusCredentials) -> anyhow::Result<jetstream::Credentials> {
-    Ok(match given {
-        BusCredentials::None => jetstream::Credentials::None,
-        BusCredentials::Password { user, password } => {
-            let password = secret("bus.passwordFile", password).await?;
-            jetstream::Credentials::Password { user: user.clone(), password }
+/// Checks that the files are there and hold what they should.
+async fn checked(credentials: jetstream::Credentials) -> anyhow::Result<jetstream::Credentials> {
+    use jetstream::{Credentials, Secret};
+    match &credentials {
+        Credentials::Password { password: Secret::File(path), .. } => {
+            line("bus.passwordFile", path).await?;
         }
-        BusCredentials::Token(token) => jetstream::Credentials::Token(secret("bus.tokenFile", token).await?),
-        BusCredentials::File(path) => {
+        Credentials::Token(Secret::File(path)) => {
+            line("bus.tokenFile", path).await?;
+        }
+        Credentials::File(path) => {
             text("bus.credentialsFile", path).await?;
-            jetstream::Credentials::File(path.clone())
         }
-        BusCredentials::Nkey(path) => {
+        Credentials::Nkey(Secret::File(path)) => {
             let seed = line("bus.nkeyFile", path).await?;
             // The letters that the seed of a user begins with; another key would be refused by the server, for ever.
             if !seed.expose_secret().starts_with("SU") {
                 bail!("bus.nkeyFile: {} holds no seed of a user, which begins with SU", path.display());
             }
-            jetstream::Credentials::Nkey(jetstream::Secret::File(path.clone()))
         }
-    })
-}
-
-async fn secret(at: &str, token: &Token) -> anyhow::Result<jetstream::Secret> {
-    match token {
-        Token::Value(value) => Ok(value.clone().into()),
-        Token::File(path) => {
-            line(at, path).await?;
-            Ok(jetstream::Secret::File(path.clone()))
-        }
-        Token::None | Token::Secret { .. } => bail!("{at}: is not set"),
+        Credentials::None | Credentials::Password { .. } | Credentials::Token(_) | Credentials::Nkey(_) => {}
     }
+    Ok(credentials)
 }
 
 /// What stands in a file, without what is around it.

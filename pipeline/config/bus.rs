@@ -1,6 +1,7 @@
 //! The settings of the bus: where it is, who asks, and who owns the shards.
 
 use std::num::NonZeroU32;
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -10,16 +11,12 @@ use pipeline_ownership::Replica;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::Token;
 use super::host::Host;
 use super::problem::Problems;
-use super::units::{self, As, Size, Unit};
+use super::units::{As, Size, Unit};
 
-/// The most bytes of the stream: a petabyte, which is no bound for a disk.
-const MOST_BYTES: u64 = 1 << 50;
-
-/// The fewest bytes of the stream.
-const LEAST_BYTES: u64 = 1 << 20;
+/// The bytes of a stream: to a petabyte, which is no bound for a disk.
+const BYTES: RangeInclusive<u64> = 1 << 20..=1 << 50;
 
 /// The shortest time between renewals.
 const LEAST_RENEW: Duration = Duration::from_millis(100);
@@ -83,10 +80,8 @@ impl Bus {
         for (at, bytes) in
             [("bus.maxBytes", self.max_bytes.0), ("bus.reportsMaxBytes", self.reports_max_bytes.0)]
         {
-            if !(LEAST_BYTES..=MOST_BYTES).contains(&bytes) {
-                let text =
-                    format!("must be from {} to {}", units::size(LEAST_BYTES), units::size(MOST_BYTES));
-                problems.add(at, text);
+            if !BYTES.contains(&bytes) {
+                problems.add(at, "must be from 1Mi to 1048576Gi");
             }
         }
         for (at, time) in [("bus.ackWait", *self.ack_wait), ("bus.timeout", *self.timeout)] {
@@ -126,7 +121,8 @@ impl Bus {
         let both = self.password.is_some() && self.password_file.is_some();
         problems.exclusive(both, "bus.password", "bus.passwordFile");
         problems.token("bus", &self.token, &self.token_file);
-        let (user, password) = (self.user.is_some(), self.password().is_given());
+        let user = self.user.is_some();
+        let password = self.password.is_some() || self.password_file.is_some();
         let settings = [
             ("bus.user", user),
             ("bus.password", !user && self.password.is_some()),
@@ -152,20 +148,20 @@ impl Bus {
         given
     }
 
-    fn password(&self) -> Token {
-        Token::of(&self.password, &self.password_file)
-    }
-
-    /// Who asks.
-    pub(crate) fn credentials(&self) -> Credentials {
-        let token = Token::of(&self.token, &self.token_file);
-        match (&*self.user, &*self.credentials_file, &*self.nkey_file) {
-            (Some(user), ..) => Credentials::Password { user: user.clone(), password: self.password() },
-            _ if token.is_given() => Credentials::Token(token),
-            (None, Some(file), _) => Credentials::File(file.clone()),
-            (None, None, Some(file)) => Credentials::Nkey(file.clone()),
-            (None, None, None) => Credentials::None,
+    /// Who asks; `None`: a user without a password. What stands in files is read by whoever connects.
+    pub(crate) fn credentials(&self) -> Option<jetstream::Credentials> {
+        use jetstream::{Credentials, Secret};
+        let secret = |value: &Option<SecretString>, file: &Option<PathBuf>| {
+            value.clone().map(Secret::Value).or_else(|| file.clone().map(Secret::File))
+        };
+        if let Some(user) = self.user.clone() {
+            let password = secret(&self.password, &self.password_file)?;
+            return Some(Credentials::Password { user, password });
         }
+        let token = secret(&self.token, &self.token_file).map(Credentials::Token);
+        let given = token.or_else(|| self.credentials_file.clone().map(Credentials::File));
+        let seed = || self.nkey_file.clone().map(|file| Credentials::Nkey(Secret::File(file)));
+        Some(given.or_else(seed).unwrap_or(Credentials::None))
     }
 
     /// `None`: TLS only if the server asks for it.
@@ -174,26 +170,6 @@ impl Bus {
         let identity = certificate.zip(self.key_file.clone());
         (ca.is_some() || identity.is_some()).then_some(jetstream::Tls { ca, identity })
     }
-}
-
-/// Who asks. What stands in files is read by whoever connects.
-#[derive(Debug)]
-pub(crate) enum Credentials {
-    /// Nobody in particular.
-    None,
-    /// A user.
-    Password {
-        /// The user.
-        user: String,
-        /// The password: a value, or a file.
-        password: Token,
-    },
-    /// A token: a value, or a file.
-    Token(Token),
-    /// A file with a JWT and a seed.
-    File(PathBuf),
-    /// A file with the seed of an NKEY.
-    Nkey(PathBuf),
 }
 
 /// How shards are owned.

@@ -34,23 +34,11 @@ pub(crate) enum Meaning {
     Same(&'static str),
     /// The setting, once rewritten.
     As(&'static str, fn(&str) -> String),
-    /// Nothing, and why.
-    Nothing(&'static str),
     /// Several settings: see [`replicas`] and [`mode`].
     Joint,
 }
 
-use Meaning::{As, Joint, Nothing, Same};
-
-const REDIS: &str = "what was reported is remembered in the ledger";
-const REPO: &str = "manifests are asked of the Argo CD API server";
-const PLAIN: &str = "what is served is served as plain HTTP";
-const LANES: &str = "reporter.lanes.concurrency is per shard; set that instead";
-const RETRIES: &str = "a report is tried again until it is delivered";
-const WATCH: &str = "a watch that breaks is always restarted";
-const APPS: &str = "versions of applications are asked of the Argo CD API server";
-const TRACES: &str = "traces are exported to traces.otlp.url alone";
-const LABELS: &str = "names of the installation are not reported";
+use Meaning::{As, Joint, Same};
 
 /// Every variable the incumbent reads, of both its generations: the one in the fork of Argo CD 2.12 and the
 /// later one of the chart. Where two set the same, the later line wins.
@@ -66,10 +54,10 @@ pub(crate) const INCUMBENT: &[(&str, Meaning)] = &[
     ("CODEFRESH_TOKEN", Same("platform.token")),
     ("CODEFRESH_SSL_CERT_PATH", Same("platform.caFile")),
     ("CODEFRESH_TLS_INSECURE", Same("platform.insecure")),
-    ("EVENT_REPORTER_LISTEN_ADDRESS", As("serve.address", with_port_8088)),
-    ("LISTEN_ADDRESS", As("serve.address", with_port_8088)),
-    ("EVENT_REPORTER_METRICS_LISTEN_ADDRESS", As("serve.metricsAddress", with_port_8087)),
-    ("METRICS_LISTEN_ADDRESS", As("serve.metricsAddress", with_port_8087)),
+    ("EVENT_REPORTER_LISTEN_ADDRESS", As("serve.address", with_port::<8088>)),
+    ("LISTEN_ADDRESS", As("serve.address", with_port::<8088>)),
+    ("EVENT_REPORTER_METRICS_LISTEN_ADDRESS", As("serve.metricsAddress", with_port::<8087>)),
+    ("METRICS_LISTEN_ADDRESS", As("serve.metricsAddress", with_port::<8087>)),
     ("EVENT_REPORTER_LOG_LEVEL", As("log.level", level)),
     ("LOG_LEVEL", As("log.level", level)),
     ("EVENT_REPORTER_LOGFORMAT", As("log.format", str::to_lowercase)),
@@ -84,41 +72,41 @@ pub(crate) const INCUMBENT: &[(&str, Meaning)] = &[
     ("RATE_LIMITER_DURATION", Same("reporter.rateLimit.window")),
     ("RATE_LIMITER_LEARNING_MODE_ENABLED", Same("reporter.rateLimit.learning")),
     ("REPORTER_MODE", Joint),
-    ("BINARY_NAME", Nothing("it chooses the role when the command line names none")),
-    ("ARGOCD_APP_EVENTS_CACHE_DURATION", Nothing(REDIS)),
-    ("ARGOCD_RESOURCE_EVENTS_CACHE_DURATION", Nothing(REDIS)),
-    ("REDIS_SERVER", Nothing(REDIS)),
-    ("REDIS_USERNAME", Nothing(REDIS)),
-    ("REDIS_PASSWORD", Nothing(REDIS)),
-    ("REDIS_COMPRESSION", Nothing(REDIS)),
-    ("REDIS_SENTINEL_USERNAME", Nothing(REDIS)),
-    ("REDIS_SENTINEL_PASSWORD", Nothing(REDIS)),
-    ("REDISDB", Nothing(REDIS)),
-    ("EVENT_REPORTER_REPO_SERVER", Nothing(REPO)),
-    ("EVENT_REPORTER_REPO_SERVER_PLAINTEXT", Nothing(REPO)),
-    ("EVENT_REPORTER_REPO_SERVER_STRICT_TLS", Nothing(REPO)),
-    ("EVENT_REPORTER_REPO_SERVER_TIMEOUT_SECONDS", Nothing(REPO)),
-    ("REPO_SERVER", Nothing(REPO)),
-    ("REPO_SERVER_PLAINTEXT", Nothing(REPO)),
-    ("REPO_SERVER_STRICT_TLS", Nothing(REPO)),
-    ("REPO_SERVER_TIMEOUT_SECONDS", Nothing(REPO)),
-    ("EVENT_REPORTER_INSECURE", Nothing(PLAIN)),
-    ("EVENT_REPORTER_CONTENT_SECURITY_POLICY", Nothing(PLAIN)),
-    ("INSECURE", Nothing(PLAIN)),
-    ("USE_GRPC", Nothing("Argo CD is spoken to over REST")),
-    ("EVENT_REPORTER_K8S_RETRY_COUNT", Nothing(WATCH)),
-    ("EVENT_REPORTE_K8S_RETRY_DURATION_MILLISECONDS", Nothing(WATCH)),
-    ("THREADINESS", Nothing(LANES)),
-    ("RESOURCE_THREADINESS", Nothing(LANES)),
-    ("MAX_APP_RETRIES", Nothing(RETRIES)),
-    ("ARGO_GATEWAY_URL", Nothing(APPS)),
-    ("SOURCES_SERVER", Nothing(APPS)),
-    ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", Nothing(TRACES)),
-    ("IS_NAMESPACED_RUNTIME", Nothing("kubernetes.applicationNamespaces says what is watched")),
-    ("RUNTIME_VERSION", Nothing(LABELS)),
-    ("SERVICE_NAME", Nothing(LABELS)),
-    ("CF_SERVICE_NAME", Nothing(LABELS)),
-    ("CF_SERVICE_VERSION", Nothing(LABELS)),
+];
+
+/// Variables of the incumbent that mean nothing here, and why.
+pub(crate) const NOT_NEEDED: &[(&str, &str)] = &[
+    ("it chooses the role when the command line names none", "BINARY_NAME"),
+    (
+        "what was reported is remembered in the ledger",
+        "ARGOCD_APP_EVENTS_CACHE_DURATION ARGOCD_RESOURCE_EVENTS_CACHE_DURATION REDIS_SERVER \
+         REDIS_USERNAME REDIS_PASSWORD REDIS_COMPRESSION REDIS_SENTINEL_USERNAME REDIS_SENTINEL_PASSWORD \
+         REDISDB",
+    ),
+    (
+        "manifests are asked of the Argo CD API server",
+        "EVENT_REPORTER_REPO_SERVER EVENT_REPORTER_REPO_SERVER_PLAINTEXT \
+         EVENT_REPORTER_REPO_SERVER_STRICT_TLS EVENT_REPORTER_REPO_SERVER_TIMEOUT_SECONDS REPO_SERVER \
+         REPO_SERVER_PLAINTEXT REPO_SERVER_STRICT_TLS REPO_SERVER_TIMEOUT_SECONDS",
+    ),
+    (
+        "what is served is served as plain HTTP",
+        "EVENT_REPORTER_INSECURE EVENT_REPORTER_CONTENT_SECURITY_POLICY INSECURE",
+    ),
+    ("Argo CD is spoken to over REST", "USE_GRPC"),
+    (
+        "a watch that breaks is always restarted",
+        "EVENT_REPORTER_K8S_RETRY_COUNT EVENT_REPORTE_K8S_RETRY_DURATION_MILLISECONDS",
+    ),
+    ("reporter.lanes.concurrency is per shard; set that instead", "THREADINESS RESOURCE_THREADINESS"),
+    ("a report is tried again until it is delivered", "MAX_APP_RETRIES"),
+    ("versions of applications are asked of the Argo CD API server", "ARGO_GATEWAY_URL SOURCES_SERVER"),
+    ("traces are exported to traces.otlp.url alone", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT"),
+    ("kubernetes.applicationNamespaces says what is watched", "IS_NAMESPACED_RUNTIME"),
+    (
+        "names of the installation are not reported",
+        "RUNTIME_VERSION SERVICE_NAME CF_SERVICE_NAME CF_SERVICE_VERSION",
+    ),
 ];
 
 /// Lays what the incumbent's variables say.
@@ -128,9 +116,12 @@ pub(crate) fn incumbent(layers: &mut Layers, variables: &Variables) {
         match meaning {
             Same(path) => lay(layers, path, text, name),
             As(path, rewrite) => lay(layers, path, &rewrite(text), name),
-            Nothing(why) => layers.ignored.push(Ignored { name: (*name).to_owned(), why }),
             Joint => {}
         }
+    }
+    for (why, names) in NOT_NEEDED {
+        let given = names.split_whitespace().filter(|name| set(variables, name).is_some());
+        layers.ignored.extend(given.map(|name| Ignored { name: name.to_owned(), why }));
     }
     replicas(layers, variables);
     mode(layers, variables);
@@ -210,18 +201,13 @@ pub(crate) fn set<'a>(variables: &'a Variables, name: &str) -> Option<&'a str> {
 /// Whether Kubernetes made the variable: it describes each Service of the namespace by some, and a Service may
 /// well be called `gitops-runtime`.
 fn is_service_link(name: &str) -> bool {
-    let numbered = |rest: &str| {
-        let mut parts = rest.split('_');
-        parts.next().is_some_and(|port| !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit()))
-            && matches!(parts.next(), Some("TCP" | "UDP" | "SCTP"))
-            && matches!(parts.next(), None | Some("PROTO" | "PORT" | "ADDR"))
-            && parts.next().is_none()
-    };
+    let protocol = |rest: &str| ["_TCP", "_UDP", "_SCTP"].iter().any(|name| rest.contains(name));
+    let numbered = |rest: &str| rest.starts_with(|c: char| c.is_ascii_digit()) && protocol(rest);
     name.ends_with("_SERVICE_HOST")
         || name.ends_with("_SERVICE_PORT")
         || name.contains("_SERVICE_PORT_")
         || name.ends_with("_PORT")
-        || name.match_indices("_PORT_").any(|(at, port)| numbered(name.split_at(at + port.len()).1))
+        || name.split("_PORT_").skip(1).any(numbered)
 }
 
 /// The incumbent's address of Argo CD has no scheme, and means plain HTTP then.
@@ -229,19 +215,11 @@ fn with_scheme(text: &str) -> String {
     if text.contains("://") { text.to_owned() } else { format!("http://{text}") }
 }
 
-fn with_port_8088(text: &str) -> String {
-    with_port(text, 8088)
-}
-
-fn with_port_8087(text: &str) -> String {
-    with_port(text, 8087)
-}
-
 /// The incumbent's addresses to listen on are hosts; its ports are fixed.
-fn with_port(text: &str, port: u16) -> String {
+fn with_port<const PORT: u16>(text: &str) -> String {
     match text.parse::<std::net::IpAddr>() {
-        Ok(ip) => std::net::SocketAddr::new(ip, port).to_string(),
-        Err(_) if text == "localhost" => format!("127.0.0.1:{port}"),
+        Ok(ip) => std::net::SocketAddr::new(ip, PORT).to_string(),
+        Err(_) if text == "localhost" => format!("127.0.0.1:{PORT}"),
         Err(_) => text.to_owned(),
     }
 }

@@ -134,7 +134,7 @@ impl Argocd {
         if *self.event_timeout < *self.timeout {
             problems.add("argocd.eventTimeout", "must not be shorter than argocd.timeout");
         }
-        problems.at_least("argocd.maxBody", self.max_body.0, 1 << 10);
+        problems.at_least("argocd.maxBody", &self.max_body, "1Ki");
         let Some(url) = &mut *self.url else { return problems.missing("argocd.url", "not set") };
         // The incumbent's chart gives the root path twice: in the address, and on its own.
         let path = url.path().trim_end_matches('/').to_owned();

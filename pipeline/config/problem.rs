@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use pipeline_core::SecretString;
 
-use super::units;
+use super::units::{Size, Unit as _};
 
 /// Where a value comes from, from the weakest to the strongest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -104,10 +104,10 @@ impl Problems {
         }
     }
 
-    /// Adds one where bytes are too few.
-    pub(crate) fn at_least(&mut self, at: &str, size: u64, least: u64) {
-        if size < least {
-            self.add(at, format!("must be at least {}", units::size(least)));
+    /// Adds one where bytes are fewer than `least`.
+    pub(crate) fn at_least(&mut self, at: &str, bytes: &Size, least: &str) {
+        if Size::read(least).is_ok_and(|least| bytes.0 < least.0) {
+            self.add(at, format!("must be at least {least}"));
         }
     }
 

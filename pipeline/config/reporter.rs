@@ -47,8 +47,8 @@ impl Reporter {
         problems.positive("reporter.rateLimit.window", *self.rate_limit.window);
         match self.sink.kind {
             SinkKind::Platform => {
-                let bytes = self.sink.platform.batch.bytes.0;
-                problems.at_least("reporter.sink.platform.batch.bytes", bytes, 1 << 10);
+                let batch = &self.sink.platform.batch;
+                problems.at_least("reporter.sink.platform.batch.bytes", &batch.bytes, "1Ki");
             }
             SinkKind::File if self.sink.file.path.is_none() => {
                 let next = "not set, and the sink file needs it; set --output FILE";
@@ -56,7 +56,7 @@ impl Reporter {
             }
             SinkKind::Stdout | SinkKind::File => {}
         }
-        problems.at_least("reporter.queue.bytes", self.queue.bytes.0, 1 << 20);
+        problems.at_least("reporter.queue.bytes", &self.queue.bytes, "1Mi");
     }
 
     /// Finds where the ledger is kept: never [`Storage::Auto`] afterwards.

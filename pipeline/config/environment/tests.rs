@@ -60,11 +60,6 @@ fn every_variable_of_the_table_has_its_effect() {
                 assert!(layers.problems.is_empty(), "{name}: {}", layers.problems);
                 assert!(layers.ignored.is_empty());
             }
-            Nothing(why) => {
-                let layers = laid(&[(name, "anything")]);
-                assert_eq!(layers.ignored, [Ignored { name: (*name).to_owned(), why }]);
-                assert!(layers.problems.is_empty());
-            }
             Joint => continue,
         }
         let untouched = laid(&[(name, "")]);
@@ -72,8 +67,17 @@ fn every_variable_of_the_table_has_its_effect() {
         tried += 1;
     }
     assert_eq!(tried + 3, INCUMBENT.len());
-    let names: std::collections::BTreeSet<&str> = INCUMBENT.iter().map(|(name, _)| *name).collect();
-    assert_eq!(names.len(), INCUMBENT.len(), "a variable stands twice");
+    let idle =
+        NOT_NEEDED.iter().flat_map(|(why, names)| names.split_whitespace().map(move |name| (name, why)));
+    for (name, why) in idle.clone() {
+        let layers = laid(&[(name, "anything")]);
+        assert_eq!(layers.ignored, [Ignored { name: name.to_owned(), why }]);
+        assert!(layers.problems.is_empty());
+        assert!(laid(&[(name, "")]).ignored.is_empty(), "{name} set to nothing");
+    }
+    let all = INCUMBENT.iter().map(|(name, _)| *name).chain(idle.clone().map(|(name, _)| name));
+    let names: std::collections::BTreeSet<&str> = all.collect();
+    assert_eq!(names.len(), INCUMBENT.len() + idle.count(), "a variable stands twice");
 }
 
 #[test]

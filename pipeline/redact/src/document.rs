@@ -192,11 +192,16 @@ impl Walk<'_> {
         }
         let mut found = super::text::secrets(text, true);
         let mut more = Vec::new();
+        let mut done = 0;
         for run in packed::runs(text) {
+            if run.start < done {
+                continue;
+            }
             let next = found.partition_point(|found| found.range.end <= run.start);
             let known = found.get(next).is_some_and(|found| found.range.start < run.end);
             if !known && text.get(run.clone()).is_some_and(|inner| self.holds_secret(inner, depth + 1)) {
-                more.push(Found::new(run, "encoded"));
+                done = packed::wrapped(text, &run);
+                more.push(Found::new(run.start..done, "encoded"));
             }
         }
         if text.contains('%') {

@@ -80,6 +80,15 @@ fn is_known_id(text: &str) -> bool {
     digest || date || text.contains("@sha256:")
 }
 
+/// Whether `text` is the version of a package, or a range of them: `^9.0.2`, `1.2.3-rc.1`.
+pub(crate) fn is_version(text: &str) -> bool {
+    let text = text.trim_start_matches(['^', '~', '=', '>', '<', 'v', ' ']);
+    let mut parts = text.split(['-', '+']).next().unwrap_or_default().split('.');
+    text.len() <= 24
+        && text.matches('.').count() >= 2
+        && parts.all(|part| (1..=4).contains(&part.len()) && part.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
 /// Whether a hexadecimal text has the length of a commit, a checksum or a short hash, or is a UUID.
 pub(crate) fn is_hash(text: &str) -> bool {
     let text = text.trim();

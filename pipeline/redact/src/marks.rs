@@ -39,7 +39,9 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
     let told = |sign: u8| b"!#$%&*+=~".contains(&sign);
     let digits = info.bytes().filter(u8::is_ascii_digit).count();
     let made = shape::is_password(info) && (info.bytes().any(told) || info.len() >= 8 && digits >= 2);
-    let key = shape::is_key(info) || web && made;
+    // NATS takes a token there.
+    let token = text.get(..at).is_some_and(|head| head.ends_with("nats"));
+    let key = shape::is_key(info) || token || web && made;
     (key && !well_known && !organisation && !shape::is_harmless(info)).then_some(from..from + user)
 }
 

@@ -42,16 +42,31 @@ impl Class {
             Self::Key => shape::is_key(text),
             Self::Header => shape::is_credential(text),
             Self::Link => shape::is_secret_link(text),
-            Self::Logon => text.contains(':') && !text.contains("://"),
+            Self::Logon => {
+                let told =
+                    text.split_once(':').is_some_and(|(_, rest)| rest.bytes().any(|b| !b.is_ascii_digit()));
+                told && !text.contains("://") && !text.starts_with("arn:")
+            }
             Self::Scalar | Self::Secret => {
                 let checksum = is_checksum(name) && shape::is_hash(text);
                 // The name of a variable, or of an algorithm.
                 let variable = text.contains('_')
                     && text.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
                     && classify(text) != Self::Plain;
+                // `jsonwebtoken: ^9.0.2`, of a package; `ADMIN_PIN=1234`, not `LED_PIN=13`.
+                let version = !is_password(name) && shape::is_version(text);
+                let other = (name.len() > 3 && is_pin(name))
+                    && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
-                !(checksum || folder || variable || term || is_count(name, text) || names_object(name, text))
+                !(checksum
+                    || version
+                    || other
+                    || folder
+                    || variable
+                    || term
+                    || is_count(name, text)
+                    || names_object(name, text))
             }
         }
     }
@@ -66,6 +81,9 @@ pub(super) fn is_count(name: &str, text: &str) -> bool {
         && match words.last().map(String::as_str) {
             Some("tokens") => first.len() <= 9,
             Some("pass") => first.len() <= 3 && words.len() == 1,
+            // Of a quota.
+            Some("secrets") => first.len() <= 6 && (words.len() == 1 || words.concat() == "countsecrets"),
+            Some("passwords" | "credentials") => first.len() <= 3 && words.len() == 1,
             _ => false,
         }
 }
@@ -120,8 +138,11 @@ pub(super) fn classify(name: &str) -> Class {
             Class::Plain
         };
     }
-    if matches!(last.as_str(), "users" | "user" | "accounts")
-        && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd"))
+    if matches!(last.as_str(), "admin" | "login")
+        && words.len() > 1
+        && !name.bytes().any(|b| b.is_ascii_lowercase())
+        || matches!(last.as_str(), "users" | "user" | "accounts")
+            && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd"))
     {
         return Class::Logon;
     }
@@ -141,6 +162,8 @@ pub(super) fn classify(name: &str) -> Class {
         return Class::Scalar;
     }
     match last.as_str() {
+        "pin" | "pincode" if words.len() > 1 => Class::Scalar,
+        "encrypt" if words.len() == 1 => Class::Key,
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
         "salt" | "salts" if words.len() > 1 => Class::Scalar,
@@ -215,20 +238,9 @@ pub(super) fn is_locator(name: &str) -> bool {
 /// Whether `name` says that its value is a checksum: `checksum/secret`, `tokenHash`.
 pub(super) fn is_checksum(name: &str) -> bool {
     let words = words(name);
-    words.iter().any(|word| {
-        matches!(
-            word.as_str(),
-            "checksum"
-                | "checksums"
-                | "sha256"
-                | "sha1"
-                | "sha"
-                | "digest"
-                | "fingerprint"
-                | "thumbprint"
-                | "etag"
-        )
-    })
+    let says =
+        ["checksum", "checksums", "sha256", "sha1", "sha", "digest", "fingerprint", "thumbprint", "etag"];
+    words.iter().any(|word| says.contains(&word.as_str()))
 }
 
 /// Whether `name`, a member of an object under a secret name, is a setting and no secret: `algorithm`, `size`.
@@ -239,6 +251,10 @@ pub(super) fn is_setting(name: &str) -> bool {
                 && !matches!(last.as_str(), "file" | "files" | "text" | "description")
                 || SETTINGS.contains(last.as_str())
         })
+}
+
+fn is_pin(name: &str) -> bool {
+    words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
 }
 
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.

@@ -6,7 +6,7 @@ use std::ops::Range;
 use base64::Engine as _;
 use base64::alphabet;
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
-use flate2::read::{MultiGzDecoder, ZlibDecoder};
+use flate2::read::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 
 /// Bytes that are unpacked of one text, with all that is in it.
 pub(super) const MOST: usize = 16 * 1024 * 1024;
@@ -85,7 +85,30 @@ fn begins(text: &str) -> bool {
 }
 
 fn is_packed(bytes: &[u8]) -> bool {
-    matches!(bytes, [0x1f, 0x8b, ..] | [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..])
+    matches!(bytes, [0x1f, 0x8b, ..] | [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] | [b'P', b'K', 3, 4, ..])
+        || is_opaque(bytes)
+}
+
+/// What is packed as bzip2, xz, Zstandard or 7z does it, which is not unpacked.
+fn is_opaque(bytes: &[u8]) -> bool {
+    [&b"BZh91AY&"[..], b"\xfd7zXZ\0", b"\x28\xb5\x2f\xfd", b"7z\xbc\xaf\x27\x1c"]
+        .iter()
+        .any(|magic| bytes.starts_with(magic))
+}
+
+/// What the first entry of a zip holds.
+fn zipped(bytes: &[u8], left: &mut usize) -> Option<Vec<u8>> {
+    let number = |at: usize| {
+        bytes
+            .get(at..at + 2)
+            .map_or(0, |two| two.iter().rev().fold(0, |sum, byte| sum * 256 + usize::from(*byte)))
+    };
+    let data = bytes.get(30 + number(26) + number(28)..).unwrap_or_default();
+    match number(8) {
+        8 => inflate(DeflateDecoder::new(data), left),
+        0 => inflate(data, left),
+        _ => None,
+    }
 }
 
 /// The bytes of a Secret's data.
@@ -107,6 +130,8 @@ pub(super) fn unpack(text: &str, left: &mut usize) -> Packed {
     let inflated = match bytes.as_slice() {
         [0x1f, 0x8b, ..] => inflate(MultiGzDecoder::new(bytes.as_slice()), left),
         [0x78, 0x01 | 0x5e | 0x9c | 0xda, ..] => inflate(ZlibDecoder::new(bytes.as_slice()), left),
+        [b'P', b'K', 3, 4, ..] => zipped(&bytes, left),
+        packed if is_opaque(packed) => None,
         _ => {
             let Some(rest) = left.checked_sub(bytes.len()) else { return Packed::TooLarge };
             *left = rest;
@@ -156,6 +181,28 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
         }
         None
     })
+}
+
+/// Where the base64 ends whose first line, of a width at which it is wrapped, ends at `end`.
+pub(super) fn wrapped(text: &str, run: &Range<usize>) -> usize {
+    let mut end = run.end;
+    while run.len() >= 60 && run.len() % 4 == 0 {
+        let rest = text.get(end..).unwrap_or_default();
+        let line = rest.strip_prefix('\n').unwrap_or_default().trim_start_matches(' ');
+        let next = line.bytes().take_while(|byte| is_letter(*byte)).count();
+        if next == 0
+            || next > run.len()
+            || next % 4 != 0
+            || !line.get(next..).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
+        {
+            break;
+        }
+        end += rest.len() - line.len() + next;
+        if next < run.len() {
+            break;
+        }
+    }
+    end
 }
 
 /// A text whose quotes are escaped as in HTML or JSON, with quotes.

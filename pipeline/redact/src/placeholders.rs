@@ -127,6 +127,15 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         // Argo CD's settings refer to keys of its Secret, or of another: `$dex.github.clientSecret`.
         return Some(text.len());
     }
+    if let Some(inner) = rest.strip_prefix('$').map(|inner| inner.trim_end_matches(['"', '\'']))
+        && inner.contains('-')
+        && inner.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-')
+        && matches!(names::classify(inner), names::Class::Secret | names::Class::Link)
+        && !["uper", "ecret", "trong", "imple"].iter().any(|sign| inner.starts_with(sign))
+    {
+        // Those of its notifications: `$slack-token`.
+        return Some(at + 1 + inner.len());
+    }
     if let Some(inner) = rest.strip_prefix('$') {
         let length = inner
             .bytes()
@@ -191,24 +200,9 @@ fn variable(text: &str) -> bool {
         return true;
     }
     // A store and a path in it: `${vault:secret/db#password}`, `${file:/run/x}`.
-    if [
-        "vault",
-        "file",
-        "env",
-        "secret",
-        "secrets",
-        "aws",
-        "gcp",
-        "azure",
-        "ssm",
-        "op",
-        "sm",
-        "consul",
-        "k8s",
-        "ENV",
-        "secretManager",
-    ]
-    .contains(&head)
+    if "vault file env secret secrets aws gcp azure ssm op sm consul k8s ENV secretManager"
+        .split(' ')
+        .any(|store| store == head)
     {
         return true;
     }

@@ -112,16 +112,26 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         );
         // What is neither quoted nor holds a digit or a sign is a word.
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
-        let like = !word_only
-            && !bare.starts_with('-')
-            && if password {
-                shape::is_password(bare) || shape::is_key(bare) || quoted && given && !is_name_of_field(bare)
-            } else {
-                shape::is_key(bare)
-                    || given && shape::is_password(bare)
-                    || quoted && behind == "value" && !is_name_of_field(bare)
-            };
-        if like && !shape::is_harmless(bare) && !shape::is_hash(bare) {
+        // `password is Two-Words-42`, `key changed to <32 hexadecimal digits>`.
+        let phrase = password
+            && given
+            && bare.matches('-').count() >= 2
+            && bare.ends_with(|letter: char| letter.is_ascii_digit())
+            && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let hash = shape::is_hash(bare) && !(given && bare.len() >= 32);
+        let like = phrase
+            || !word_only
+                && !bare.starts_with('-')
+                && if password {
+                    shape::is_password(bare)
+                        || shape::is_key(bare)
+                        || quoted && given && !is_name_of_field(bare)
+                } else {
+                    shape::is_key(bare)
+                        || given && shape::is_password(bare)
+                        || quoted && behind == "value" && !is_name_of_field(bare)
+                };
+        if like && !shape::is_harmless(bare) && !hash {
             let range = start + offset..start + offset + bare.len();
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;

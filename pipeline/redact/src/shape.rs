@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link};
+pub(super) use super::keys::{is_hash, is_key, is_password, is_secret_link, is_version};
 use super::words::{ASKS, EXPRESSIONS, FILLERS, MASKS, PLACES, STORES};
 use super::{names, placeholders};
 
@@ -200,27 +200,9 @@ pub(super) fn is_redacted(text: &str) -> bool {
 
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
-    [
-        "true",
-        "false",
-        "yes",
-        "no",
-        "on",
-        "off",
-        "enabled",
-        "disabled",
-        "required",
-        "optional",
-        "always",
-        "never",
-        "auto",
-        "include",
-        "omit",
-        "same-origin",
-        "prompt",
-    ]
-    .iter()
-    .any(|word| text.eq_ignore_ascii_case(word))
+    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt"
+        .split(' ')
+        .any(|word| text.eq_ignore_ascii_case(word))
 }
 
 /// What is encrypted for somebody else: by SOPS, Ansible, Jasypt, Spring.

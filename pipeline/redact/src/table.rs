@@ -32,38 +32,21 @@ pub struct Row {
     pub no: [&'static str; 2],
 }
 
-const fn word(
-    name: &'static str,
-    from: &'static str,
-    marks: &'static [&'static str],
-    pattern: &'static str,
-    yes: [&'static str; 2],
-    no: [&'static str; 2],
-) -> Row {
-    Row { name, from, cut: Cut::Word, marks, pattern, yes, no }
+macro_rules! rows {
+    ($($new:ident $cut:ident),*) => {$(
+        const fn $new(
+            name: &'static str,
+            from: &'static str,
+            marks: &'static [&'static str],
+            pattern: &'static str,
+            yes: [&'static str; 2],
+            no: [&'static str; 2],
+        ) -> Row {
+            Row { name, from, cut: Cut::$cut, marks, pattern, yes, no }
+        }
+    )*};
 }
-
-const fn link(
-    name: &'static str,
-    from: &'static str,
-    marks: &'static [&'static str],
-    pattern: &'static str,
-    yes: [&'static str; 2],
-    no: [&'static str; 2],
-) -> Row {
-    Row { name, from, cut: Cut::Link, marks, pattern, yes, no }
-}
-
-const fn line(
-    name: &'static str,
-    from: &'static str,
-    marks: &'static [&'static str],
-    pattern: &'static str,
-    yes: [&'static str; 2],
-    no: [&'static str; 2],
-) -> Row {
-    Row { name, from, cut: Cut::Line, marks, pattern, yes, no }
-}
+rows!(word Word, link Link, line Line);
 
 /// Every row. A token begins where no letter, digit or `_` stands before it.
 pub const ROWS: &[Row] = &[
@@ -459,9 +442,25 @@ pub const ROWS: &[Row] = &[
         "logon-without-scheme",
         "user:password@host:port",
         &["@"],
-        r"^(?:[A-Za-z0-9_.-]+=)?(?:[A-Za-z0-9_.-]{1,64}:([^\s@/:]{3,}|[^\s@/]*[0-9][^\s@/]*)@[A-Za-z0-9_.-]+(?::[0-9]{2,5}(?:[/?].*)?|/[^\s:]*)|//[A-Za-z0-9_.-]{1,64}:([^\s@/]{3,})@[A-Za-z0-9_.-]+(?:[:/?].*)?)$",
+        r"^(?:[A-Za-z0-9_.-]+=)?(?:[A-Za-z0-9_.-]{1,64}:([^\s@/:]{3,}|[^\s@/]*[0-9][^\s@/]*)@[A-Za-z0-9_.-]+(?::[0-9]{2,5}(?:[/?].*)?|/[^\s:]*)|(?:[a-z][a-z0-9+.]*)?(?:///?|:/)[A-Za-z0-9_.-]{1,64}:([^\s@/]{3,})@[A-Za-z0-9_.-]+(?:[:/?].*)?)$",
         ["app:hunter2@db:5432", "admin:pw12@cache.example:6379/0"],
         ["git@github.com:org/repo.git", "app:1.2@sha256:9f8e7d6c5b4a39281706f5e4d3c2b1a0"],
+    ),
+    link(
+        "logon-in-query",
+        "InfluxDB, Subsonic, HTTP gateways of SMS: a user and a password as parameters of a URL",
+        &["&p=", "&u="],
+        r"[?&](?:(?:u|usr|user|username|login|email|db)=[^&\s]*&)+p=([^&#\s]+)|[?&]p=([^&#\s]+)&(?:u|usr|user|username|login)=",
+        ["http://influx:8086/write?db=m&u=app&p=thistle", "https://x.example/rest?p=thistle&u=app&f=json"],
+        ["https://x.example/blog?lang=en&p=12", "https://x.example/?a=b&u=app"],
+    ),
+    line(
+        "echo-for-a-password",
+        "restic, borg, msmtp: a command that gives the password",
+        &["d-comm", "d_comm", "dcommand", "scommand", "d_cmd", "d-cmd", "wordeval", "asscmd"],
+        r#"(?i)pass(?:word)?[-_]?(?:command|cmd|eval)\\?["']?(?:\s*[:=]\s*|\s+)\\?["']?(?:echo|printf)\s+(?:-n\s+)?\\?["']?([^\s"'\\$]+)"#,
+        ["restic --password-command \"echo thistle\"", "BORG_PASSCOMMAND='printf thistle'"],
+        ["RESTIC_PASSWORD_COMMAND=\"pass show backup\"", "passwordeval \"echo $PW\""],
     ),
     line(
         "access-list",

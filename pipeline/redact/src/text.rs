@@ -221,7 +221,11 @@ impl<'t> Scan<'t> {
             // Most words stand before nothing that could give them a value.
             let shut = self.within(end, 4, |byte| !(is_quote(byte) || matches!(byte, b'\\' | b']')));
             let closes = shut > end && matches!(self.byte(shut), Some(b'/' | b'}'));
-            if !closes && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'(')) {
+            let plist = self.byte(shut) == Some(b'<') && self.before(start) == Some(b'>');
+            if !closes
+                && !plist
+                && !matches!(self.byte(shut), Some(b' ' | b'\t' | b':' | b'=' | b'>' | b',' | b'('))
+            {
                 continue;
             }
             let class = match names::classify(text) {
@@ -243,10 +247,17 @@ impl<'t> Scan<'t> {
 
     /// What `key` says behind another word, or as a parameter of a URL.
     fn class_of_words(&self, text: &str, start: usize) -> Class {
+        if text.starts_with("user_") {
+            // Of a login module of Java's: `user_admin="x"`.
+            let head = self.text.get(self.boundary(start.saturating_sub(LINE))..start).unwrap_or_default();
+            return if head.contains("LoginModule") { Class::Scalar } else { Class::Plain };
+        }
         if !["key", "keys", "sig", "signature", "code"].iter().any(|word| text.eq_ignore_ascii_case(word)) {
             return Class::Plain;
         }
-        if matches!(self.before(start), Some(b'?' | b'&')) {
+        let set = || self.line_from(start + text.len()).trim_start().starts_with('=');
+        if matches!(self.before(start), Some(b'?' | b'&')) || text == "key" && self.leads_line(start) && set()
+        {
             return Class::Key;
         }
         let head = self.line_before(start, 32);
@@ -269,6 +280,7 @@ impl<'t> Scan<'t> {
         let delimiter = self.byte(gap);
         match delimiter {
             Some(b':' | b'=') => self.named(&name, gap, class).map(|range| (range, "value beside a name")),
+            Some(b'<') => self.plist(end).map(|range| (range, "text of an element")),
             Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
             Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
             Some(b',') if name.text.starts_with('-') => {
@@ -340,7 +352,9 @@ impl<'t> Scan<'t> {
         if text.contains('\n') && (members || text.lines().all(is_filled_line)) {
             return None;
         }
-        if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ") {
+        if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ")
+            || text.contains(": ") && self.is_structure(name.text, class, &value)
+        {
             return None;
         }
         let checksum = self.before(name.start) == Some(b'/')
@@ -383,6 +397,20 @@ impl<'t> Scan<'t> {
                 .then_some((from..to, "argument"));
         }
         let line = self.line_from(from);
+        if first == b'{' {
+            let end = self.within(from, 4 * LINE, |byte| byte == b'}');
+            let block = line.trim_end() == "{" && holds_keys(self.text.get(from + 1..end)?);
+            return (block && self.byte(end) == Some(b'}')).then_some((from + 1..end, "block of keys"));
+        }
+        let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
+        if matches!(first, b'!' | b'~') && literal.starts_with(['"', '\'']) {
+            // It is compared: `$http_x_token != "x"`.
+            let from = from + line.len() - literal.len() + 1;
+            let value = from..self.close(from, self.before(from)?);
+            let text = self.text.get(value.clone())?;
+            return (shape::is_key(text) || shape::is_password(text))
+                .then_some((value, "value beside a name"));
+        }
         let quoted = is_quote(first);
         let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
         let word = if quoted { from + 1..word_end } else { from..word_end };
@@ -403,6 +431,13 @@ impl<'t> Scan<'t> {
         let logon =
             ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
                 || name.text == "password" && self.line_above(name.start).trim_start().starts_with("login ");
+        let above = self.line_above(name.start - head.len()).trim_start();
+        let sets = head.trim() == "set"
+            && (head.starts_with([' ', '\t'])
+                || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
+        if sets && alone && matches!(class, Class::Secret | Class::Scalar) && !prose::is_word_of_prose(text) {
+            return Some((word, "directive"));
+        }
         if (directive || logon && password)
             && (!prose::is_word_of_prose(text)
                 || alone && head.trim().is_empty()
@@ -488,6 +523,18 @@ impl<'t> Scan<'t> {
             }
         }
     }
+}
+
+/// Whether every line of a block gives a name what looks like a key.
+fn holds_keys(block: &str) -> bool {
+    let mut lines =
+        block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            line.split_once('=').is_some_and(|(_, value)| {
+                shape::is_key(value) || shape::is_harmless(value.trim().trim_matches('"'))
+            })
+        })
 }
 
 /// Whether a line of a block gives nothing but what is filled in elsewhere.

@@ -15,9 +15,10 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, container, is_key_reference, is_odd, is_pair_value, is_schema, is_secret_value, is_tracking_id,
-    lower, names_secret, pair_is_secret, repeatable, stays,
+    Members, container, is_odd, is_pair_value, is_schema, is_tracking_id, lower, names_secret,
+    pair_is_secret, repeatable,
 };
+pub(super) use members::{is_key_reference, is_secret_value, stays};
 
 /// Levels of objects, arrays and texts within texts, together.
 pub(super) const DEPTH: usize = 160;
@@ -195,7 +196,7 @@ impl<'r> Walk<'r> {
                 _ if pair && is_pair_value(name) => Place::Secret,
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
-                _ if class != Class::Plain && is_key_reference(value) => Place::Keep,
+                _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
                 _ if is_secret_value(name, class, value) => Place::Secret,
                 _ if place == Place::Maker || shape::makes_secrets(&kind) => Place::Maker,
                 (Place::Generator, _) => Place::Plain,
@@ -224,6 +225,17 @@ impl<'r> Walk<'r> {
     /// `key` below a name that makes a secret of it: `encryption: {key: x}`.
     fn key_of_owner(&mut self, name: &str, value: &mut Value, depth: usize) {
         let Value::Object(inner) = value else { return };
+        if name.to_ascii_lowercase().ends_with("headers") {
+            // What looks like a key in a header is one, but for what counts requests: `x-honeycomb-team: x`.
+            for (header, value) in inner.iter_mut() {
+                let id = names::words(header).iter().any(|word| {
+                    matches!(word.as_str(), "id" | "etag" | "request" | "trace" | "digest" | "org" | "orgid")
+                });
+                if !id && value.as_str().is_some_and(|text| shape::is_key(text) && !text.contains(' ')) {
+                    self.seal(value, Place::Secret, depth);
+                }
+            }
+        }
         if !inner.keys().any(|member| matches!(member.as_str(), "key" | "keys" | "salt")) {
             return;
         }

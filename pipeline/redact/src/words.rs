@@ -16,13 +16,13 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring")
+         authstring honeycombteam")
 });
 
 /// Longer words that hold a stem by chance.
 pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
     set("tokenizer tokenize tokenization tokenreview secretary secretariat secretion passwordless tokenless \
-         secretless serviceaccounttokenprojection nontoken externalsecrets sealedsecrets")
+         secretless serviceaccounttokenprojection nontoken externalsecrets sealedsecrets jsonwebtoken")
 });
 
 /// Secret as the last word of a name.
@@ -110,7 +110,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
          parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
-         docs documentation",
+         docs documentation flow flows",
     )
 });
 

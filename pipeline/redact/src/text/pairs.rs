@@ -2,9 +2,13 @@
 
 use std::ops::Range;
 
+use serde_json::Value;
+
 use super::super::names::{self, Class};
 use super::super::scan::Found;
 use super::super::shape;
+use super::super::tree;
+use super::super::walk::{is_key_reference, is_secret_value, stays};
 use super::super::words::PAIR_NAMES;
 use super::{LINE, Name, PAIR, Scan, is_quote, is_quote_letter};
 
@@ -135,6 +139,25 @@ impl<'t> Scan<'t> {
         }
         let text = self.content(end + 1)?;
         class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
+    }
+
+    /// The text behind a key of a property list, `<key>password</key><string>x</string>`, which ends at `end`.
+    pub(super) fn plist(&self, end: usize) -> Option<Range<usize>> {
+        let rest = self.text.get(end..)?.strip_prefix("</key>")?;
+        let from = self.within(end + "</key>".len(), 32, |byte| !byte.is_ascii_whitespace());
+        let open = ["<string>", "<data>"].iter().find(|open| rest.trim_start().starts_with(**open))?;
+        self.content(from + open.len())
+    }
+
+    /// Whether the value of a name in a text is a structure that is no secret as a whole, as in a tree: its members are
+    /// looked at by themselves.
+    pub(super) fn is_structure(&self, name: &str, class: Class, value: &Range<usize>) -> bool {
+        let head = self.line_before(value.start, LINE);
+        let indent = if head.trim().is_empty() { head.len() } else { 0 };
+        let text = self.text.get(value.start - indent..value.end).filter(|text| text.len() <= 2 * LINE);
+        let Some(documents) = text.and_then(|text| tree::yaml(text).ok()) else { return false };
+        matches!(documents.as_slice(), [only @ Value::Object(map)] if !is_secret_value(name, class, only)
+            || is_key_reference(name, only) || map.iter().all(|(name, value)| stays(name, value)))
     }
 
     /// The text of an element whose start tag is the name and ends at `end`.

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::{placeholders, prose};
-use super::{NAME, Name, Scan, is_end, is_quote};
+use super::{NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 impl<'t> Scan<'t> {
     /// Where the value that begins at `from` ends.
@@ -47,8 +47,10 @@ impl<'t> Scan<'t> {
             return Some(from..end);
         }
         if name.quoted {
-            if name.apart && delimiter == b':' && first.is_ascii_alphabetic() {
-                // Prose: `volume "creds" : not found`; JSON would quote the value.
+            let told =
+                self.line_before(name.start, 8).trim_end_matches(is_quote_letter).trim_end().ends_with(':');
+            if (name.apart || told) && delimiter == b':' && first.is_ascii_alphabetic() {
+                // Prose: `volume "creds" : not found`, `value: "creds": a label`; JSON would quote the value.
                 return None;
             }
             return Some(

@@ -22,7 +22,10 @@ fn is_pair_name(name: &str) -> bool {
 }
 
 /// Whether a member of what stands under a secret name is a reference to one, or a setting.
-pub(super) fn stays(name: &str, value: &Value) -> bool {
+pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
+    if is_key_reference(name, value) {
+        return true;
+    }
     if names::is_reference(name) && shape::is_reference(value) {
         return !value.as_str().is_some_and(shape::is_key);
     }
@@ -92,8 +95,21 @@ pub(super) fn lower(name: &str) -> Cow<'_, str> {
 }
 
 /// Whether the value under a secret name says in which object, and under which key of it, one is kept.
-pub(super) fn is_key_reference(value: &Value) -> bool {
+pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
     let Value::Object(map) = value else { return false };
+    // `passwordSecret: {secretName: x, password: its-key}`.
+    let keys = |(name, value): (&String, &Value)| {
+        name == "secretName"
+            || value.as_str().is_some_and(|text| {
+                names::classify(name) == Class::Plain
+                    || names::classify(text) != Class::Plain
+                        && !shape::is_key(text)
+                        && !shape::is_password(text)
+            })
+    };
+    if name.ends_with("Secret") && map.contains_key("secretName") && map.len() > 1 && map.iter().all(keys) {
+        return true;
+    }
     let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"]
         .iter()
         .any(|member| map.contains_key(*member));
@@ -108,7 +124,7 @@ pub(super) fn names_secret(name: &str, value: &Value) -> bool {
 }
 
 /// The same, of a name that was judged.
-pub(super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
+pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
     let holds = |value: &Value| value.as_str().is_some_and(|text| class.holds(name, text));
     match (class, value) {
         (Class::Plain, _) => false,
@@ -117,6 +133,15 @@ pub(super) fn is_secret_value(name: &str, class: Class, value: &Value) -> bool {
         (Class::Secret, Value::Object(map))
             if names::is_locator(name)
                 && map.values().all(|value| value.as_str().is_some_and(shape::holds_logon)) =>
+        {
+            false
+        }
+        // A package in a lock.
+        (Class::Secret, Value::Object(map))
+            if ["version", "resolution"].iter().any(|member| map.contains_key(*member))
+                && ["resolved", "integrity", "resolution", "requires", "engines"]
+                    .iter()
+                    .any(|member| map.contains_key(*member)) =>
         {
             false
         }

@@ -40,16 +40,7 @@ const PROGRAMS: &[Program] = &[
     },
     Program { names: &["mongo"], takes: &["-p"], ..NONE },
     Program {
-        names: &[
-            "ldapsearch",
-            "ldapmodify",
-            "ldapadd",
-            "ldapdelete",
-            "ldapwhoami",
-            "ldapcompare",
-            "ldapmodrdn",
-            "ldapvi",
-        ],
+        names: &["ldapsear", "ldapmod", "ldapadd", "ldapdel", "ldapwho", "ldapcomp", "ldapvi"],
         takes: &["-w"],
         joined: &["-w"],
         ..NONE
@@ -161,28 +152,9 @@ const USUAL: [&str; 5] = ["-p", "-a", "-P", "-w", "-pw"];
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
     let long = named.filter(|name| name.len() > 3);
-    long.chain([
-        " -u ",
-        "--user ",
-        "--user=",
-        "-U ",
-        "\"-u\"",
-        "mc alias",
-        "mc config",
-        "mc admin",
-        "7z a",
-        "7z x",
-        "zip -P",
-        "creds ",
-        "creds=",
-        "net ads",
-        "aws configure",
-        "aws ssm",
-        "config set",
-        "create secret",
-        "secret set",
-        "secrets set",
-    ])
+    let other = " -u |--user |--user=|-U |\"-u\"|mc alias|mc config|mc admin|7z a|7z x|zip -P|creds |creds=|net ads|\
+                 aws configure|aws ssm|config set|create secret|secret set|secrets set";
+    long.chain(other.split('|'))
 }
 
 /// Reads the arguments of one command, in order.

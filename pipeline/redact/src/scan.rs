@@ -46,11 +46,11 @@ enum Mark {
 }
 
 /// Parts of names: every stem, weak word and owner of a key holds one (`names.rs`).
-const NAMES: [&str; 42] = [
+const NAMES: [&str; 43] = [
     "pass", "pwd", "pw", "psk", "pfx", "p12", "privk", "secr", "sig", "stringd", "tok", "totp", "otp", "key",
     "cred", "cook", "conn", "auth", "dsn", "dock", "bear", "jwt", "jks", "id_", "id-", "idrs", "salt",
     "hook", "ided", "idec", "licen", "pepper", "seed", "recov", "securej", "encrypt", "ycombt", "ycomb-t",
-    "_pin", "-pin", "rpin", "_adm",
+    "_pin", "-pin", "rpin", "_adm", "user_",
 ];
 
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
@@ -235,6 +235,8 @@ fn search(text: &str, range: &Range<usize>, hits: &Hits) -> Option<Found> {
     let (all, secret) = if run.len() > GROUPS {
         pattern.find(run.as_bytes()).map(|hit| (hit.range(), hit))?
     } else {
+        // Most runs match nothing, which is cheaper to tell than the groups.
+        pattern.find(run.as_bytes())?;
         let groups = pattern.captures(run.as_bytes())?;
         let whole = groups.get(0)?;
         (whole.range(), (1..groups.len()).find_map(|group| groups.get(group)).unwrap_or(whole))

@@ -107,6 +107,8 @@ struct Scan<'t> {
     closes: [Cell<(usize, usize)>; 3],
     /// The same of brackets: the end of the text is searched for once.
     unclosed: Cell<usize>,
+    /// The end of the reference that was read last, of which the names are no more looked at.
+    refers: Cell<usize>,
     /// Bytes of values that were looked at.
     looked: Cell<usize>,
 }
@@ -128,6 +130,7 @@ impl<'t> Scan<'t> {
             bytes: text.as_bytes(),
             closes: [nothing(), nothing(), nothing()],
             unclosed: Cell::new(usize::MAX),
+            refers: Cell::new(0),
             looked: Cell::new(0),
         }
     }
@@ -242,6 +245,7 @@ impl<'t> Scan<'t> {
                 done = done.max(range.0.end);
                 found.push(Found::new(range.0, range.1));
             }
+            done = done.max(self.refers.get());
         }
     }
 

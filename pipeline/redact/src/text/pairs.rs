@@ -156,8 +156,10 @@ impl<'t> Scan<'t> {
         let indent = if head.trim().is_empty() { head.len() } else { 0 };
         let text = self.text.get(value.start - indent..value.end).filter(|text| text.len() <= 2 * LINE);
         let Some(documents) = text.and_then(|text| tree::yaml(text).ok()) else { return false };
-        matches!(documents.as_slice(), [only @ Value::Object(map)] if !is_secret_value(name, class, only)
-            || is_key_reference(name, only) || map.iter().all(|(name, value)| stays(name, value)))
+        let [only @ Value::Object(map)] = documents.as_slice() else { return false };
+        let refers = is_key_reference(name, only);
+        self.refers.set(if refers { value.end } else { 0 });
+        refers || !is_secret_value(name, class, only) || map.iter().all(|(name, value)| stays(name, value))
     }
 
     /// The text of an element whose start tag is the name and ends at `end`.

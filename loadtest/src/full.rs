@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 
-use crate::screen::{judged, say, table};
+use loadtest_judge::screen::{judged, say, table};
 
 /// The suites by name, each with its command; `{recordings}` and `{seed}` are filled in.
 const SUITES: &[(&str, &[&str])] = &[
@@ -37,9 +37,6 @@ pub struct Args {
 }
 
 /// Runs the suites.
-///
-/// # Errors
-/// When a suite is not known or cannot be started.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.suites)?;
     let folder = tempfile::tempdir().context("make a folder for the recordings")?;

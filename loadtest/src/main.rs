@@ -16,9 +16,9 @@ enum Command {
     /// Runs the real binary against recorded traffic and shows what it does
     Demo(loadtest::demo::Args),
     /// Measures the real binary, or any reporter, under generated load
-    Bench(loadtest::bench::Args),
+    Bench(loadtest_bench::Args),
     /// Compares two files of results of `bench --json`
-    Compare(loadtest::bench::compare::Args),
+    Compare(loadtest_bench::compare::Args),
     /// Breaks the real binary and its peers, and judges what the platform was told
     Faults(loadtest::faults::Args),
     /// Breaks replicas of the real binary and the NATS server between them, and judges what the platform was told
@@ -26,9 +26,7 @@ enum Command {
     /// Runs every suite in its long form
     Full(loadtest::full::Args),
     /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
-    Cluster(loadtest::cluster::Args),
-    /// Runs the simulators of the Kubernetes API, Argo CD and the platform
-    Sim(loadtest::sim::Args),
+    Cluster(loadtest_cluster::Args),
     /// Packs and unpacks recordings
     Recordings(loadtest::recordings::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
@@ -38,13 +36,12 @@ enum Command {
 fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Demo(args) => loadtest::demo::run(&args),
-        Command::Bench(args) => loadtest::bench::run(&args),
-        Command::Compare(args) => loadtest::bench::compare::run(&args),
+        Command::Bench(args) => loadtest_bench::run(&args),
+        Command::Compare(args) => loadtest_bench::compare::run(&args),
         Command::Faults(args) => loadtest::faults::run(&args),
         Command::Replicas(args) => loadtest::replicas::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
-        Command::Cluster(args) => loadtest::cluster::run(&args),
-        Command::Sim(args) => loadtest::sim::run(&args),
+        Command::Cluster(args) => loadtest_cluster::run(&args),
         Command::Recordings(args) => loadtest::recordings::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }

@@ -5,8 +5,8 @@ use std::process::Output;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use loadtest::bench::measured::{Figure, Results, Run};
-use loadtest::process;
+use loadtest_bench::measured::{Figure, Results, Run};
+use loadtest_sim::process;
 
 const SMALL: &str = "\
 about: A few changes

@@ -3,7 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
 
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 /// Longer than anything here takes on a busy machine.
@@ -50,17 +50,12 @@ impl Home {
             .arg("cluster")
             .args(args)
             .env("PATH", std::env::join_paths(paths).unwrap())
-            .env("LOADTEST_CACHE", self.path("cache"))
             .env("LOADTEST_CLUSTER_BINARIES", self.path("programs"))
             .env("TMPDIR", self.path("temporary"))
             .env("RUST_BACKTRACE", "0")
             .env_remove("NO_COLOR")
             .stdin(Stdio::null());
         command
-    }
-
-    fn run(&self, args: &[&str]) -> Output {
-        self.command(args).output().unwrap()
     }
 
     /// Starts a cluster in the foreground and waits for its first program; tells that one's number.
@@ -116,41 +111,14 @@ fn signal(name: &str, id: u32) {
     assert!(Command::new("kill").args([format!("-{name}"), id.to_string()]).status().unwrap().success());
 }
 
-fn out(output: &Output) -> String {
-    String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-fn errors(output: &Output) -> String {
-    String::from_utf8(output.stderr.clone()).unwrap()
-}
-
-/// The states that `status` shows, as `PROGRAM STATE`.
-fn states(output: &Output) -> Vec<String> {
-    let rows = out(output);
-    let rows = rows.lines().skip(1).map(|row| row.split_whitespace().skip(1).collect::<Vec<_>>().join(" "));
-    rows.collect()
-}
-
 #[test]
-fn programs_end_with_a_killed_holder_and_what_is_left_is_cleared_away() {
+fn programs_end_with_a_killed_holder() {
     let home = Home::new(WAITS);
     let (mut holder, program) = home.up(Some("one"));
-    let status = home.run(&["status"]);
-    assert_eq!(states(&status), ["loadtest up", "(not ready) down"]);
-    assert_eq!(status.status.code(), Some(1));
-
     holder.0.kill().unwrap();
     holder.0.wait().unwrap();
     until("the program is gone", || !is_there(program));
-    let status = home.run(&["status"]);
-    assert_eq!(states(&status), ["loadtest down", "(not ready) down"]);
-    assert_eq!(status.status.code(), Some(1));
-
-    let down = home.run(&["down"]);
-    let folder = home.path("one").canonicalize().unwrap();
-    assert_eq!(out(&down), format!("{} is down\n", folder.display()));
-    assert_eq!(out(&home.run(&["status"])), "no cluster is up\n");
-    assert!(folder.join("control/etcd.log").is_file(), "a folder that was named stays");
+    assert!(home.path("one/control/etcd.log").is_file(), "a folder that was named stays");
 }
 
 #[test]
@@ -161,72 +129,33 @@ fn a_cluster_that_is_interrupted_while_it_starts_leaves_nothing() {
     assert_eq!(holder.0.wait().unwrap().code(), Some(130));
     until("the program is gone", || !is_there(program));
     assert_eq!(home.temporary(), None);
-    assert_eq!(out(&home.run(&["status"])), "no cluster is up\n");
 }
 
 #[test]
-fn one_is_ended_by_its_folder_while_another_runs_beside_it() {
+fn one_is_ended_while_another_runs_beside_it() {
     let home = Home::new(WAITS);
     let ((mut one, program_one), (mut two, program_two)) = (home.up(Some("one")), home.up(Some("two")));
-    let (folder_one, folder_two) =
-        (home.path("one").canonicalize().unwrap(), home.path("two").canonicalize().unwrap());
-    let refused = home.run(&["down"]);
-    let expected = format!(
-        "Error: 2 clusters are up; name one, or say --all: {}, {}\n",
-        folder_one.display(),
-        folder_two.display()
-    );
-    assert_eq!(errors(&refused), expected);
-
-    let refused = home.run(&["up", "--directory", folder_one.to_str().unwrap()]);
-    assert_eq!(errors(&refused), format!("Error: a cluster is up in {} already\n", folder_one.display()));
-
-    let down = home.run(&["down", folder_one.to_str().unwrap()]);
-    assert_eq!(out(&down), format!("{} is down\n", folder_one.display()));
+    signal("TERM", one.0.id());
     assert_eq!(one.0.wait().unwrap().code(), Some(130));
     until("the first one's program is gone", || !is_there(program_one));
     assert!(is_there(program_two));
-
-    assert!(home.run(&["down", "--all"]).status.success());
+    signal("TERM", two.0.id());
     two.0.wait().unwrap();
     until("the second one's program is gone", || !is_there(program_two));
 }
 
 #[test]
-fn one_in_the_background_that_does_not_start_says_why_and_keeps_its_logs() {
+fn one_that_does_not_start_says_why_and_keeps_its_logs() {
     let home = Home::new("echo no room on this disk >&2; exit 7");
-    let failed = home.run(&["up", "--detach"]);
+    let failed = home.command(&["up"]).output().unwrap();
     assert_eq!(failed.status.code(), Some(1));
-    assert_eq!(out(&failed), "");
-    let errors = errors(&failed);
-    let folder = home.temporary().unwrap().canonicalize().unwrap();
+    let folder = home.temporary().unwrap();
+    assert_eq!(String::from_utf8_lossy(&failed.stdout), format!("logs: {}\n", folder.display()));
+    let errors = String::from_utf8_lossy(&failed.stderr);
     assert!(
         errors.contains("Error: etcd ended before it was ready (exit status: 7); the end of"),
         "{errors}"
     );
     assert!(errors.contains("no room on this disk"), "{errors}");
-    let last =
-        format!("Error: the cluster did not start (exit status: 1); its logs are in {}", folder.display());
-    assert_eq!(errors.lines().last().unwrap(), last);
     assert!(folder.join("control/etcd.log").is_file());
-    assert_eq!(out(&home.run(&["status"])), "no cluster is up\n");
-}
-
-#[test]
-fn one_in_the_background_ends_with_the_command_that_waits_for_it() {
-    let home = Home::new(WAITS);
-    let mut command = home.command(&["up", "--detach"]);
-    let mut waiting = Holder(command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
-    let mut program = None;
-    until("the first program runs", || {
-        let told =
-            home.temporary().and_then(|folder| std::fs::read_to_string(folder.join("control/id")).ok());
-        program = told.and_then(|id| id.trim().parse::<u32>().ok());
-        program.is_some()
-    });
-    signal("TERM", waiting.0.id());
-    assert_eq!(waiting.0.wait().unwrap().code(), Some(130));
-    until("the program is gone", || !is_there(program.unwrap()));
-    assert_eq!(home.temporary(), None);
-    assert_eq!(out(&home.run(&["status"])), "no cluster is up\n");
 }

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use loadtest::{demo, process};
+use loadtest::demo;
+use loadtest_sim::process;
 
 async fn program() -> anyhow::Result<Option<PathBuf>> {
     process::binary().await.map(Some)

@@ -2,14 +2,15 @@
 
 use std::process::Command;
 
-use loadtest::{faults, process};
+use loadtest::faults;
+use loadtest_sim::process;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_refused_token_a_refused_report_and_a_damaged_ledger_are_survived() {
     let program = process::binary().await.unwrap();
     let outcomes = faults::outcomes(&["token", "poison", "damage"], 5, program).await.unwrap();
     assert_eq!(
-        outcomes.iter().map(|outcome| outcome.fault).collect::<Vec<_>>(),
+        outcomes.iter().map(|outcome| outcome.name).collect::<Vec<_>>(),
         ["damage", "token", "poison"]
     );
     for outcome in outcomes {

@@ -1,7 +1,7 @@
 //! The recordings inside this program, replayed through the product's own code.
 
-use loadtest::recordings::{Case, packed};
 use loadtest::replay::{Summary, replay};
+use loadtest_sim::recordings::{Case, packed};
 
 fn run(set: &str) -> anyhow::Result<(Vec<Case>, Summary)> {
     let cases = packed(set)?;

@@ -23,7 +23,22 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-report",
         ],
     ),
-    ("loadtest", &["pipeline-core", "pipeline-redact", "stages-argocd"]),
+    (
+        "loadtest",
+        &[
+            "loadtest-bench",
+            "loadtest-cluster",
+            "loadtest-judge",
+            "loadtest-sim",
+            "pipeline-core",
+            "pipeline-redact",
+            "stages-argocd",
+        ],
+    ),
+    ("loadtest-bench", &["loadtest-judge", "loadtest-sim", "pipeline-core"]),
+    ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
+    ("loadtest-judge", &["loadtest-sim"]),
+    ("loadtest-sim", &["pipeline-core"]),
     ("pipeline-bus", &["pipeline-core"]),
     ("pipeline-core", &[]),
     (

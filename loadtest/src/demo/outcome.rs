@@ -1,15 +1,12 @@
 //! What a demo came to: a table by application, what is missing, and one line.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use loadtest_judge::oracle::{self, Difference, Expected};
+use loadtest_judge::screen::table;
+use loadtest_sim::platform::PlatformSim;
 use serde_json::Value;
-
-use super::board::Row;
-use super::play::Story;
-use crate::oracle::{self, Difference};
-use crate::reporter::{Metrics, Status};
-use crate::screen::table;
 
 /// Differences that are listed.
 const LISTED: usize = 40;
@@ -37,63 +34,55 @@ pub struct Outcome {
 
 impl Outcome {
     pub(super) fn of(
-        story: &Story<'_>,
+        platform: &PlatformSim,
+        expected: &[Expected],
+        events: &BTreeMap<String, u64>,
         differences: &[Difference],
-        metrics: &Metrics,
-        status: &Status,
+        (parked, retried): (u64, f64),
         took: Duration,
     ) -> Self {
-        let platform = &story.simulation.platform;
         let totals = platform.totals();
         let disorder = oracle::order(&platform.kept());
         let last = platform.last();
-        let shown = |name: &str, fact: &str| -> String {
-            let own = last.iter().find(|(entity, _)| entity.resource.is_none() && entity.app_name == name);
-            let facts = own.and_then(|(_, last)| oracle::shown(last.payload.as_ref()?));
-            let Some(facts) = facts else { return "never reported".to_owned() };
-            if facts.get("deleted") == Some(&Value::Bool(true)) {
-                return "deleted".to_owned();
-            }
-            facts.get(fact).and_then(Value::as_str).unwrap_or("-").to_owned()
-        };
-        let lost = |name: &str| -> usize {
-            let own = differences.iter().filter(|difference| difference.entity.app_name == name);
-            own.map(|difference| &difference.entity).collect::<BTreeSet<_>>().len()
-        };
-        let all = story.board.rows();
-        let mut rows = Vec::new();
-        for (name, row) in &all {
-            rows.push(cells(name, row, &shown(name, "sync status"), &shown(name, "health"), lost(name)));
+        let wanted: BTreeSet<&str> = expected.iter().map(|expected| &*expected.entity.app_name).collect();
+        let (mut rows, mut reported, mut lost) = (Vec::new(), 0, 0);
+        for name in &wanted {
+            let own = || last.iter().filter(|(entity, _)| entity.app_name == *name);
+            let itself = own().find(|(entity, _)| entity.resource.is_none()).map(|(_, last)| last);
+            let facts = itself.and_then(|last| oracle::shown(last.payload.as_ref()?));
+            let shown = |fact: &str| match &facts {
+                None => "never reported".to_owned(),
+                Some(facts) if facts.get("deleted") == Some(&Value::Bool(true)) => "deleted".to_owned(),
+                Some(facts) => facts.get(fact).and_then(Value::as_str).unwrap_or("-").to_owned(),
+            };
+            let applications = itself.map_or(0, |last| last.reports);
+            let all: u64 = own().map(|(_, last)| last.reports).sum();
+            let missing: BTreeSet<_> =
+                differences.iter().map(|one| &one.entity).filter(|entity| entity.app_name == *name).collect();
+            reported += usize::from(applications > 0);
+            lost += missing.len();
+            let numbers = [
+                events.get(*name).copied().unwrap_or_default(),
+                applications,
+                all - applications,
+                missing.len() as u64,
+            ];
+            let texts = [(*name).to_owned(), shown("sync status"), shown("health")];
+            rows.push(texts.into_iter().chain(numbers.map(|number| number.to_string())).collect());
         }
-        let sum = |of: fn(&Row) -> u64| all.iter().map(|(_, row)| of(row)).sum::<u64>();
-        let total = Row {
-            events: sum(|row| row.events),
-            observed: sum(|row| row.observed),
-            filtered: sum(|row| row.filtered),
-            retried: sum(|row| row.retried),
-            coalesced: sum(|row| row.coalesced),
-            applications: sum(|row| row.applications),
-            resources: sum(|row| row.resources),
-            acked: sum(|row| row.acked),
-        };
-        let lost_in_all = all.iter().map(|(name, _)| lost(name)).sum();
-        rows.push(cells("all", &total, "", "", lost_in_all));
-        let wanted: BTreeSet<_> = story.expected.iter().map(|expected| &expected.entity.app_name).collect();
-        let reported = all.iter().filter(|(name, row)| wanted.contains(name) && row.applications > 0).count();
-        let texts = differences.iter().chain(&disorder).map(ToString::to_string).collect();
         // A count of reports.
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a small count")]
-        let retried = metrics.sum("gitops_runtime_reports_total", &[("result", "retried")]) as u64;
+        let retried = retried as u64;
         Self {
             applications: (reported, wanted.len()),
             reports: totals.taken,
-            lost: lost_in_all,
+            lost,
             out_of_order: totals.out_of_order + totals.resources_out_of_order + disorder.len() as u64,
-            parked: status.total.parked,
+            parked,
             retried,
             took,
             rows,
-            differences: texts,
+            differences: differences.iter().chain(&disorder).map(ToString::to_string).collect(),
         }
     }
 
@@ -107,19 +96,8 @@ impl Outcome {
     /// The table, and what is not as it should be.
     #[must_use]
     pub fn text(&self) -> String {
-        let header = [
-            "application",
-            "last sync",
-            "last health",
-            "watch events",
-            "observed",
-            "reports",
-            "of resources",
-            "retried",
-            "filtered",
-            "coalesced",
-            "lost",
-        ];
+        let header =
+            ["application", "last sync", "last health", "watch events", "reports", "of resources", "lost"];
         let mut text = format!("\n{}\n", table(3, &header, &self.rows));
         for difference in self.differences.iter().take(LISTED) {
             text.push_str(&format!("\nlost: {difference}"));
@@ -127,11 +105,11 @@ impl Outcome {
         if self.differences.len() > LISTED {
             text.push_str(&format!("\nand {} more", self.differences.len() - LISTED));
         }
-        let took = self.took.as_secs_f64();
-        let Self { retried, out_of_order, parked, .. } = self;
+        let Self { retried, out_of_order, parked, took, .. } = self;
         text.push_str(&format!(
-            "\n{took:.1} s; {retried} failed tries at sending a report, each repeated; {out_of_order} out of \
-             order; {parked} refused for good"
+            "\n{:.1} s; {retried} failed tries at sending a report, each repeated; {out_of_order} out of order; \
+             {parked} refused for good",
+            took.as_secs_f64()
         ));
         text
     }
@@ -144,21 +122,6 @@ impl Outcome {
             if reported == wanted { wanted.to_string() } else { format!("{reported} of {wanted}") };
         format!("demo: {applications} applications, {} reports, {} lost", self.reports, self.lost)
     }
-}
-
-fn cells(name: &str, row: &Row, sync: &str, health: &str, lost: usize) -> Vec<String> {
-    let numbers = [
-        row.events,
-        row.observed,
-        row.applications,
-        row.resources,
-        row.retried,
-        row.filtered,
-        row.coalesced,
-        lost as u64,
-    ];
-    let texts = [name, sync, health].map(str::to_owned);
-    texts.into_iter().chain(numbers.map(|number| number.to_string())).collect()
 }
 
 #[cfg(test)]
@@ -174,7 +137,7 @@ mod tests {
             parked: 0,
             retried: 1,
             took: Duration::from_secs(3),
-            rows: vec![cells("web", &Row { observed: 4, ..Row::default() }, "Synced", "Healthy", 0)],
+            rows: vec![vec!["web".to_owned()]],
             differences: Vec::new(),
         }
     }

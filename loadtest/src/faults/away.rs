@@ -11,13 +11,14 @@ use std::time::Duration;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
 
-use super::load::End;
+use super::Setting;
 use super::memory::Curve;
-use super::outcome::Outcome;
-use super::world::{READY, Scene, World, seconds};
-use super::{Setting, truth};
-use crate::sim::Simulation;
-use crate::sim::fault::{Fault, Rule};
+use super::world::{READY, Scene, World};
+use loadtest_judge::outcome::Outcome;
+use loadtest_judge::outcome::seconds;
+use loadtest_judge::truth::{self, End};
+use loadtest_sim::Simulation;
+use loadtest_sim::fault::{Fault, Rule};
 
 /// How long it may take to report everything once the receiver is back.
 const DRAINED: Duration = Duration::from_secs(60);

@@ -11,9 +11,10 @@ use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::Setting;
-use super::outcome::{KEPT, Outcome};
 use super::world::{Scene, World};
-use crate::screen::bar;
+use loadtest_judge::outcome::Outcome;
+use loadtest_judge::screen::bar;
+use loadtest_judge::truth::KEPT;
 
 const APPLICATIONS: u32 = 20;
 const RESOURCES: u32 = 2;
@@ -134,8 +135,9 @@ async fn survive(world: &mut World) -> anyhow::Result<bool> {
     world.start().await?;
     let applications = u64::from(APPLICATIONS);
     let reporter = world.binary.reporter()?;
-    let looked =
-        |status: &crate::reporter::Status| status.total.idle() && status.total.observed >= applications;
+    let looked = |status: &loadtest_sim::reporter::Status| {
+        status.total.idle() && status.total.observed >= applications
+    };
     reporter.wait(SOON, "every application to be looked at", looked).await?;
     let missing = world.known(SOON).await?;
     if let Some(first) = missing.told.first() {

@@ -19,10 +19,10 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::outcome::Outcome;
 use super::world::{Scene, World};
-use crate::process::{Process, Start};
-use crate::sim::Simulation;
+use loadtest_judge::outcome::Outcome;
+use loadtest_sim::Simulation;
+use loadtest_sim::process::{Process, Start};
 
 /// No file may grow beyond so many bytes: less than any ledger has.
 const ROOM: u64 = 4_096;

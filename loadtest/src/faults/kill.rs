@@ -10,12 +10,13 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::outcome::Outcome;
-use super::witness::{RECENT, Witness};
+use super::Setting;
 use super::world::{Binary, Scene, World};
-use super::{Setting, truth};
-use crate::screen::bar;
-use crate::sim::Simulation;
+use loadtest_judge::outcome::Outcome;
+use loadtest_judge::screen::bar;
+use loadtest_judge::truth;
+use loadtest_judge::witness::{RECENT, Witness};
+use loadtest_sim::Simulation;
 
 /// Changes a second.
 const RATE: f64 = 60.0;

@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 
-use super::witness::{Life, Witness};
-use crate::sim::Simulation;
-use crate::sim::generate::{AppState, Fleet, ResourceState};
-use crate::sim::kube::Collection;
+use loadtest_judge::truth::End;
+use loadtest_judge::witness::{Life, Witness};
+use loadtest_sim::generate::{AppState, Fleet, ResourceState, Shape};
+use loadtest_sim::kube::Collection;
+use loadtest_sim::platform::Keep;
+use loadtest_sim::{Load as Served, Setup, Simulation};
 
 /// An application is deleted at the earliest so long after its first report: one whose very first report met a kill
 /// is not known to have been.
@@ -20,13 +22,38 @@ pub(crate) const ENDS_KEPT: usize = 8;
 /// Within so many steps a state returns to what it was.
 const RETURN_WITHIN: u32 = 6;
 
-/// An operation that ended in one life of an application.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct End {
-    pub(crate) name: String,
-    pub(crate) uid: String,
-    pub(crate) finished: String,
-    pub(crate) at: Instant,
+/// Simulated peers with every application in them, who looks on at the platform, and the load.
+pub(crate) async fn generated(
+    shape: Shape,
+    [argocd_latency, platform_latency]: [Duration; 2],
+    keep: Keep,
+) -> anyhow::Result<(Simulation, Witness, Load)> {
+    let seed = shape.seed;
+    let simulation = Simulation::start(Setup {
+        load: Served::Generated(shape),
+        argocd_latency,
+        platform_latency,
+        history: 200_000,
+        keep,
+        ..Setup::default()
+    })
+    .await?;
+    simulation.populate()?;
+    let witness = Witness::at(&simulation.platform);
+    let load = Load::new(&simulation, &witness, seed)?;
+    Ok((simulation, witness, load))
+}
+
+/// So many applications with so many resources each, of small bodies.
+pub(crate) fn small(applications: u32, resources: u32, seed: u64) -> Shape {
+    Shape {
+        applications,
+        resources,
+        application_bytes: 2_000,
+        resource_bytes: 1_000,
+        seed,
+        ..Shape::default()
+    }
 }
 
 /// Makes the changes, and remembers which of them must be told whatever comes after.
@@ -52,7 +79,7 @@ pub(crate) struct Load {
 }
 
 impl Load {
-    pub(crate) fn new(simulation: &Simulation, witness: &Witness, seed: u64) -> anyhow::Result<Self> {
+    fn new(simulation: &Simulation, witness: &Witness, seed: u64) -> anyhow::Result<Self> {
         let fleet = simulation.fleet.clone().context("the simulation generates no applications")?;
         Ok(Self {
             fleet,

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use super::outcome::{Outcome, sparkline};
-use super::world::mean;
-use crate::reporter::Reporter;
+use loadtest_judge::outcome::Outcome;
+use loadtest_sim::reporter::Reporter;
 
 const MEBIBYTE: f64 = 1_048_576.0;
 /// The mean of the last third may exceed that of the first by this part of it,
@@ -55,6 +54,25 @@ impl Curve {
     }
 }
 
+/// The mean of some numbers; 0 of none.
+fn mean(numbers: &[f64]) -> f64 {
+    if numbers.is_empty() { 0.0 } else { numbers.iter().sum::<f64>() / numbers.len() as f64 }
+}
+
+/// Numbers as a line of bars, from the least to the most of them.
+fn sparkline(numbers: &[f64]) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let least = numbers.iter().copied().fold(f64::INFINITY, f64::min);
+    let most = numbers.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+    let width = (most - least).max(f64::EPSILON);
+    let bar = |number: &f64| {
+        let place = ((number - least) / width * 7.0).round();
+        // Between 0 and 7, whatever the numbers are.
+        BARS[place.clamp(0.0, 7.0) as usize]
+    };
+    numbers.iter().map(bar).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -72,5 +90,12 @@ mod tests {
         assert_eq!(grown.wrong, ["memory grew: 47.0 MiB in the first third, 65.0 MiB in the last"]);
         assert!(grown.notes[0].starts_with("memory while away, a sample a second: ▁"), "{:?}", grown.notes);
         assert_eq!(judged(Vec::new()).wrong, ["memory was not sampled"]);
+    }
+
+    #[test]
+    fn numbers_are_drawn_between_the_least_and_the_most() {
+        assert_eq!(sparkline(&[1.0, 4.5, 8.0]), "▁▅█");
+        assert_eq!(sparkline(&[3.0, 3.0]), "▁▁");
+        assert_eq!(sparkline(&[]), "");
     }
 }

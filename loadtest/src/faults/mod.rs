@@ -14,13 +14,10 @@ mod disk;
 mod kill;
 pub(crate) mod load;
 mod memory;
-mod outcome;
 mod platform;
 mod poison;
 mod restart;
 mod token;
-pub(crate) mod truth;
-pub(crate) mod witness;
 mod world;
 
 use std::path::PathBuf;
@@ -29,10 +26,10 @@ use std::process::{Command, ExitCode, Stdio};
 use anyhow::bail;
 use futures::future::LocalBoxFuture;
 
-use crate::bench::until_interrupted;
-use crate::process;
-use crate::screen::{judged, say};
-pub use outcome::Outcome;
+use loadtest_judge::interrupt::until_interrupted;
+use loadtest_judge::outcome::{self, Outcome};
+use loadtest_judge::screen::{judged, say};
+use loadtest_sim::process;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -59,9 +56,6 @@ pub struct Args {
     /// Decides what changes and when faults strike; without it, taken from the current commit
     #[arg(long, value_name = "N")]
     pub seed: Option<u64>,
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    pub json: bool,
     /// Run this program and build nothing
     #[arg(long, value_name = "FILE")]
     pub program: Option<PathBuf>,
@@ -155,34 +149,33 @@ const FAULTS: &[Fault] = &[
 ];
 
 /// Runs `loadtest faults`.
-///
-/// # Errors
-/// When a name is not known, or the binary cannot be built.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.names)?;
     until_interrupted(async {
         let seed = args.seed.unwrap_or_else(seed_of_commit);
         let program = process::program(args.program.as_deref()).await?;
         let setting = Setting { long: args.long, seed, program };
-        if !args.json {
-            say(&format!("seed {seed}"));
-        }
-        let outcomes = carry_out_all(&chosen, &setting, args.json).await;
+        say(&format!("seed {seed}"));
+        let outcomes = carry_out_all(&chosen, &setting, false).await;
         let good = outcomes.iter().all(Outcome::is_good);
-        if args.json {
-            say(&format!("{:#}", outcome::json(&outcomes, seed)));
-        } else {
-            say(&outcome::text(&outcomes));
-            say(&judged(&outcome::last_line(&outcomes), good));
-        }
+        say(&outcome::text(&outcomes));
+        say(&judged(&last_line(&outcomes), good));
         Ok(ExitCode::from(u8::from(!good)))
     })
 }
 
+/// The last line of a run.
+fn last_line(outcomes: &[Outcome]) -> String {
+    format!(
+        "faults: {} faults, {} lost, {} duplicated beyond what was in flight, {} out of order",
+        outcomes.len(),
+        outcome::sum(outcomes, |outcome| outcome.lost),
+        outcome::sum(outcomes, |outcome| outcome.beyond),
+        outcome::sum(outcomes, |outcome| outcome.out_of_order)
+    )
+}
+
 /// What became of faults of these names, in their short form; for tests.
-///
-/// # Errors
-/// When a name is not known.
 pub async fn outcomes(names: &[&str], seed: u64, program: PathBuf) -> anyhow::Result<Vec<Outcome>> {
     let names: Vec<String> = names.iter().map(ToString::to_string).collect();
     let setting = Setting { long: false, seed, program };
@@ -280,5 +273,14 @@ mod tests {
         assert_eq!(seed_of("0000001fdeadbeef\n"), Some(31));
         assert_eq!(seed_of(""), None);
         assert_eq!(seed_of("not a commit"), None);
+    }
+
+    #[test]
+    fn the_last_line_sums_what_must_be_nought() {
+        let one = Outcome { lost: 1, beyond: 2, out_of_order: 3, duplicated: 9, ..Outcome::default() };
+        assert_eq!(
+            last_line(&[one.clone(), one]),
+            "faults: 2 faults, 2 lost, 4 duplicated beyond what was in flight, 6 out of order"
+        );
     }
 }

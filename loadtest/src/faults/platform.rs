@@ -11,10 +11,10 @@ use hdrhistogram::Histogram;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::outcome::Outcome;
 use super::world::{Scene, World};
-use crate::sim::fault::{Fault, Rule};
-use crate::sim::generate::Fleet;
+use loadtest_judge::outcome::Outcome;
+use loadtest_sim::fault::{Fault, Rule};
+use loadtest_sim::generate::Fleet;
 
 const APPLICATIONS: u32 = 120;
 /// The one that the platform fails for.

@@ -10,10 +10,10 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::outcome::Outcome;
 use super::world::{Scene, World};
-use crate::sim::fault::{Fault, Rule};
-use crate::sim::generate::Fleet;
+use loadtest_judge::outcome::Outcome;
+use loadtest_sim::fault::{Fault, Rule};
+use loadtest_sim::generate::Fleet;
 
 /// The one that is refused.
 const POOR: u32 = 0;

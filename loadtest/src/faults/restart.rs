@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::Setting;
-use super::outcome::Outcome;
-use super::world::{READY, Scene, World, seconds};
+use super::world::{READY, Scene, World};
+use loadtest_judge::outcome::Outcome;
+use loadtest_judge::outcome::seconds;
 
 /// It is ready within, in the long form; how fast is no question of the short one, which runs beside anything.
 const LIMIT: [Duration; 2] = [READY, Duration::from_secs(10)];
@@ -44,7 +45,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let began = Instant::now();
     world.start().await?;
     let took = began.elapsed();
-    let settled = |status: &crate::reporter::Status| {
+    let settled = |status: &loadtest_sim::reporter::Status| {
         status.total.idle() && status.total.observed >= u64::from(applications)
     };
     world.binary.reporter()?.wait(READY, "every application to be looked at", settled).await?;

@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::outcome::Outcome;
-use super::world::{Scene, World, seconds};
+use super::world::{Scene, World};
+use loadtest_judge::outcome::Outcome;
+use loadtest_judge::outcome::seconds;
 
 /// How long the token is refused.
 const REFUSED: [u64; 2] = [6, 60];

@@ -4,13 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
-use super::diff::{Difference, diff, patch};
 use super::memory::{Memory, posted_later};
 use super::play::{Playback, Played, redactor, timestamp};
 use super::predicates::{Scene, is_now};
 use super::rules::Rules;
-use super::view::{Identity, View};
-use crate::recordings::{Case, ReportLine};
+use loadtest_judge::diff::{Difference, diff, patch};
+use loadtest_judge::view::{Identity, View};
+use loadtest_sim::recordings::{Case, ReportLine};
 
 /// How the reports of a case compare.
 #[derive(Debug, Default)]
@@ -228,7 +228,7 @@ fn is_same_now(difference: &Difference, scene: &Scene<'_>) -> bool {
     }
     let may_be_now = path == "source.syncStartedAt"
         || path == "source.syncFinishedAt"
-        || super::diff::is_path("errors[*].lastSeen", path);
+        || loadtest_judge::diff::is_path("errors[*].lastSeen", path);
     may_be_now && ours == scene.our_now && is_now(theirs, scene.now)
 }
 

@@ -6,12 +6,13 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
 use super::compare::is_same_yaml;
-use super::diff::diff;
 use super::observed::sections;
 use super::play::{Playback, Played};
 use super::predicates::Predecessor;
-use super::view::{Identity, View};
-use crate::recordings::{Case, RoundLine};
+use super::said::{redacted, timeless};
+use loadtest_judge::diff::diff;
+use loadtest_judge::view::{Identity, View};
+use loadtest_sim::recordings::{Case, RoundLine};
 
 /// An application, and what of it was reported.
 type Entity = (String, Identity);
@@ -53,7 +54,7 @@ impl Memory {
     /// Keeps what the product made.
     pub(super) fn made(&mut self, round: &Played<'_>, view: &View, now: &str) {
         let about = view.identity();
-        let last = Last { report: view.timeless((now, now)), state: state(round, &about) };
+        let last = Last { report: timeless(view, (now, now)), state: state(round, &about) };
         self.ours.insert(entity(round, &about), last);
     }
 
@@ -110,10 +111,10 @@ impl Memory {
 pub(super) fn is_same(ours: &Value, theirs: &View, now: (&str, &str), redactor: &Redactor) -> bool {
     let same = |theirs: &View| {
         let mut found = Vec::new();
-        diff("", Some(ours), Some(&theirs.timeless(now)), &mut found);
+        diff("", Some(ours), Some(&timeless(theirs, now)), &mut found);
         found.iter().all(is_same_yaml)
     };
-    same(theirs) || same(&theirs.redacted(redactor))
+    same(theirs) || same(&redacted(theirs, redactor))
 }
 
 /// What the recorded reporter posted when it took the same event up again.

@@ -5,7 +5,6 @@
 //! reports are compared with what was watched and answered. Fails when a recording cannot be read.
 
 mod compare;
-pub(crate) mod diff;
 mod memory;
 mod observed;
 mod output;
@@ -14,17 +13,17 @@ mod play;
 mod predicates;
 mod recorded;
 mod rules;
+mod said;
 #[cfg(test)]
 mod tests;
-pub(crate) mod view;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use crate::recordings::{self, Case, WatchLine};
 use compare::{Ours, Tally};
+use loadtest_sim::recordings::{self, Case, WatchLine};
 use play::Watched;
 use rules::Rules;
 
@@ -75,9 +74,6 @@ impl Summary {
 }
 
 /// Runs the command.
-///
-/// # Errors
-/// When a recording cannot be read or played, or the reports cannot be written.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cases = recordings::load_dir(&args.dir)?;
     let summary = replay(&cases, args.out.as_deref())?;
@@ -86,9 +82,6 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Replays cases; `out` is where our reports are written.
-///
-/// # Errors
-/// As for [`run`].
 pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
     let mut rules = Rules::load()?;
     let mut summary = Summary::default();

@@ -10,8 +10,8 @@ use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response};
 use super::compare::Ours;
 use super::play::{Watched, enrich, redactor, remember, settings};
 use super::recorded::{Target, classify};
-use super::view::View;
-use crate::recordings::{CallLine, Case};
+use loadtest_judge::view::View;
+use loadtest_sim::recordings::{CallLine, Case};
 
 /// What was found in a case.
 #[derive(Debug, Default)]
@@ -36,9 +36,6 @@ struct Before {
 }
 
 /// Plays every event with the answers nearest after it.
-///
-/// # Errors
-/// When the product refuses an event.
 pub(super) fn check(case: &Case, watched: &[Watched]) -> anyhow::Result<Check> {
     let redactor = redactor();
     let settings = settings(case, RawManifests::Absent);

@@ -7,9 +7,9 @@ use comfy_table::Table;
 
 use super::Summary;
 use super::compare::Tally;
-use super::diff::short;
 use super::observed::Check;
 use super::rules::Rules;
+use loadtest_judge::diff::short;
 
 /// Differences that are listed of one report, and reports of one case.
 const LISTED: usize = 20;
@@ -137,8 +137,6 @@ fn push(out: &mut String, line: &str) {
     out.push('\n');
 }
 
-/// # Errors
-/// When standard output is closed.
 pub(super) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes()).context("print the replay")

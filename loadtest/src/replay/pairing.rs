@@ -6,7 +6,7 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 
 use super::recorded::Target;
-use crate::recordings::{CallLine, Case, RoundLine};
+use loadtest_sim::recordings::{CallLine, Case, RoundLine};
 
 /// Application, group, kind, namespace and name, and the resourceVersion.
 type Seen = (String, [String; 4], String);

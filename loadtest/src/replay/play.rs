@@ -12,7 +12,7 @@ use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Setti
 
 use super::pairing::States;
 use super::recorded::Answers;
-use crate::recordings::{Case, RoundLine, WatchLine};
+use loadtest_sim::recordings::{Case, RoundLine, WatchLine};
 
 /// A watch event, read far enough to be found.
 #[derive(Debug, Clone)]
@@ -24,8 +24,6 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// # Errors
-    /// When the object has no name, namespace or resourceVersion.
     pub(super) fn of(line: &WatchLine) -> anyhow::Result<Self> {
         let object: Value = serde_json::from_str(line.object.get()).context("read watched object")?;
         let metadata = |name: &str| object.pointer(&format!("/metadata/{name}")).and_then(Value::as_str);
@@ -231,9 +229,6 @@ fn is_look(fetch: &Fetch) -> bool {
 }
 
 /// Runs one event through the product.
-///
-/// # Errors
-/// When the product refuses it.
 pub(super) fn enrich(
     watched: &Watched,
     known: Option<&Record>,

@@ -5,9 +5,10 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::compare::is_same_yaml;
-use super::diff::Difference;
 use super::memory::is_same;
-use super::view::View;
+use super::said::timeless;
+use loadtest_judge::diff::Difference;
+use loadtest_judge::view::View;
 
 /// A report and the span of its "now".
 pub(super) type Predecessor = (View, (String, String));
@@ -147,7 +148,7 @@ impl Predicate {
             Self::EqualToItsPredecessor => match (scene.ours, scene.theirs, scene.predecessor) {
                 (None, Some(_), _) if scene.said => true,
                 (None, Some(theirs), Some((before, span))) => {
-                    theirs.timeless(scene.now) == before.timeless((&span.0, &span.1))
+                    timeless(theirs, scene.now) == timeless(before, (&span.0, &span.1))
                 }
                 _ => false,
             },
@@ -162,7 +163,7 @@ impl Predicate {
                 // Whichever field this is about, the whole report must be that of one newer state.
                 let is_rollout = scene.ours.is_some_and(|ours| ours.identity().kind == "Rollout");
                 let is_it = |view: &View, theirs: &View| {
-                    is_same(&view.timeless(scene.now), theirs, scene.now, scene.redactor)
+                    is_same(&timeless(view, scene.now), theirs, scene.now, scene.redactor)
                 };
                 is_rollout
                     && scene.theirs.is_some_and(|theirs| scene.newer.iter().any(|view| is_it(view, theirs)))
@@ -262,7 +263,7 @@ fn is_part(ours: &Value, watched: &Value) -> bool {
 /// What was watched at `object...` or `source.actualManifest...`.
 fn watched_at<'a>(path: &str, watched: &'a Value) -> Option<&'a Value> {
     let below = path.strip_prefix("object").or_else(|| path.strip_prefix("source.actualManifest"))?;
-    super::diff::at(watched, below)
+    loadtest_judge::diff::at(watched, below)
 }
 
 /// Whether a condition that says what the error at `errors[n].lastSeen` says changed at `time`.

@@ -8,7 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use stages_argocd::plan::{Fetch, Purpose, Response};
 
-use crate::recordings::{CallLine, Case};
+use loadtest_sim::recordings::{CallLine, Case};
 
 /// A path and its query, both decoded: how calls are matched whatever their escapes and order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

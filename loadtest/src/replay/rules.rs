@@ -6,8 +6,8 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::diff::is_path;
 use super::predicates::{Predicate, Scene};
+use loadtest_judge::diff::is_path;
 
 /// The rules that belong to this program.
 const RULES: &str = include_str!("../../replay-rules.yaml");
@@ -31,8 +31,6 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// # Errors
-    /// When the data is no list of rules, or two have one name.
     pub(super) fn load() -> anyhow::Result<Self> {
         let rules: Vec<Rule> = serde_saphyr::from_str(RULES).context("read replay-rules.yaml")?;
         let mut uses = HashMap::new();

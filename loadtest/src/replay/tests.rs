@@ -5,12 +5,12 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 use super::compare::{Tally, compare};
-use super::diff::{Difference, diff, patch};
 use super::play::{Playback, Watched, play};
 use super::rules::Rules;
-use super::view::View;
 use super::watched;
-use crate::recordings::{Case, packed};
+use loadtest_judge::diff::{Difference, diff, patch};
+use loadtest_judge::view::View;
+use loadtest_sim::recordings::{Case, packed};
 
 const ANNOTATION: &str = "app.meta.revisions-metadata";
 
@@ -65,7 +65,9 @@ fn leaves(view: &View) -> Vec<(String, Value)> {
 fn walk(path: &str, value: &Value, found: &mut Vec<(String, Value)>) {
     match value {
         Value::Object(object) if !object.is_empty() => {
-            object.iter().for_each(|(name, value)| walk(&super::diff::member(path, name), value, found));
+            object
+                .iter()
+                .for_each(|(name, value)| walk(&loadtest_judge::diff::member(path, name), value, found));
         }
         Value::Array(list) if !list.is_empty() => {
             list.iter()
@@ -246,7 +248,7 @@ fn what_was_forgotten_in_a_restart_is_sent_again_by_them_alone() {
     let last = case.rounds.len() - 1;
     let kinds = |kind: &str| {
         let of_kind =
-            |report: &&crate::recordings::ReportLine| View::of(&report.data).identity().kind == kind;
+            |report: &&loadtest_sim::recordings::ReportLine| View::of(&report.data).identity().kind == kind;
         case.reports.iter().rev().find(of_kind).unwrap().n
     };
     let again = [kinds("Application"), kinds("Deployment"), kinds("Service")];

@@ -7,10 +7,10 @@ use tokio::time::sleep;
 
 use super::group::Group;
 use super::late::Late;
-use crate::faults::witness::Witness;
-use crate::nats::NatsServer;
-use crate::proxy::Network;
-use crate::sim::platform::PlatformSim;
+use loadtest_judge::witness::Witness;
+use loadtest_sim::nats::NatsServer;
+use loadtest_sim::platform::PlatformSim;
+use loadtest_sim::proxy::Network;
 
 /// How long hand-overs may take until every shard is owned once, and evenly.
 const SETTLES_WITHIN: Duration = Duration::from_secs(180);
@@ -92,9 +92,6 @@ impl Event {
     }
 
     /// Lets it happen, and waits until every shard is owned evenly again; in a few words what it was.
-    ///
-    /// # Errors
-    /// When something cannot be done, or shards are not owned in the end.
     pub(super) async fn strike(self, stage: &mut Stage<'_>) -> anyhow::Result<String> {
         match self {
             Self::Kill => stage.kill().await,

@@ -9,20 +9,13 @@ use anyhow::Context as _;
 use futures::future::try_join_all;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use tokio::process::Command;
 
 use super::owners::Owners;
-use crate::nats::NatsServer;
-use crate::proxy::{Network, Proxy};
-use crate::reporter::{Reporter, Usage, merge};
-use crate::sim::Simulation;
-
-/// What the log says of a panic, before and after it is set up.
-const PANICS: [&str; 2] = ["panicked at", "a panic: this is a bug"];
-/// How long one may take to explain itself.
-const EXPLAINS_WITHIN: Duration = Duration::from_secs(10);
-/// The key by which secret values are digested, in hexadecimal digits: the same for all.
-const KEY: &str = "4b65792074686174206576657279207265706c69636120736861726573202e2e";
+use loadtest_sim::Simulation;
+use loadtest_sim::nats::NatsServer;
+use loadtest_sim::process;
+use loadtest_sim::proxy::{Network, Proxy};
+use loadtest_sim::reporter::{REDACTION_KEY, Reporter, Usage, merge};
 
 /// All replicas.
 #[derive(Debug)]
@@ -31,8 +24,8 @@ pub(super) struct Group {
     /// Settings of each, but for what is its own.
     settings: Value,
     directory: PathBuf,
-    /// The bus that they share; without one there is one process.
-    bus: Option<std::net::SocketAddr>,
+    /// The bus that they share.
+    bus: std::net::SocketAddr,
     members: BTreeMap<String, Member>,
     pub(super) owners: Owners,
     /// How many were ever named.
@@ -60,23 +53,20 @@ struct Placed {
 struct Member {
     reporter: Reporter,
     /// Its way to the bus.
-    proxy: Option<Proxy>,
+    proxy: Proxy,
 }
 
 impl Group {
     /// Nobody yet.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub(super) fn new(
         program: &Path,
         simulation: &Simulation,
-        bus: Option<&NatsServer>,
+        bus: &NatsServer,
         more: &Value,
     ) -> anyhow::Result<Self> {
         let directory = simulation.directory().to_path_buf();
         let key = directory.join("redaction-key");
-        std::fs::write(&key, KEY).context("write the key of the replicas")?;
+        std::fs::write(&key, REDACTION_KEY).context("write the key of the replicas")?;
         let mut settings = simulation.settings().clone();
         merge(&mut settings, &Reporter::settings());
         merge(&mut settings, &json!({"redaction": {"keyFile": key.display().to_string()}}));
@@ -85,7 +75,7 @@ impl Group {
             program: program.to_path_buf(),
             settings,
             directory,
-            bus: bus.map(NatsServer::address),
+            bus: bus.address(),
             members: BTreeMap::new(),
             owners: Owners::watch()?,
             named: 0,
@@ -95,9 +85,6 @@ impl Group {
     }
 
     /// Starts so many more, all at once; their names.
-    ///
-    /// # Errors
-    /// When one does not serve.
     pub(super) async fn add(&mut self, count: u32) -> anyhow::Result<Vec<String>> {
         let names: Vec<String> = (self.named..self.named + count).map(|n| format!("replica-{n}")).collect();
         self.named += count;
@@ -109,9 +96,6 @@ impl Group {
     }
 
     /// Starts one that was killed again, under its name and on its state.
-    ///
-    /// # Errors
-    /// When it does not serve.
     pub(super) async fn restart(&mut self, name: &str) -> anyhow::Result<()> {
         let member = self.start(name).await?;
         self.joined(name, member);
@@ -131,13 +115,9 @@ impl Group {
         let file = directory.join("config.yaml");
         // JSON is YAML.
         std::fs::write(&file, format!("{settings:#}\n")).context("write the settings of a replica")?;
-        let mut arguments = vec!["--config".into(), file.into_os_string()];
-        let mut proxy = None;
-        if let Some(bus) = self.bus {
-            let way = Proxy::start(bus).await?;
-            arguments.extend(["--bus".into(), format!("nats://{}", way.address()).into()]);
-            proxy = Some(way);
-        }
+        let proxy = Proxy::start(self.bus).await?;
+        let bus = format!("nats://{}", proxy.address());
+        let arguments = vec!["--config".into(), file.into_os_string(), "--bus".into(), bus.into()];
         let environment = vec![("HOSTNAME".to_owned(), name.to_owned())];
         let reporter = Reporter::launch(&self.program, arguments, environment, &directory).await;
         Ok(Member { reporter: reporter.with_context(|| format!("start {name}"))?, proxy })
@@ -149,9 +129,6 @@ impl Group {
     }
 
     /// One of them.
-    ///
-    /// # Errors
-    /// When there is none of this name.
     pub(super) fn reporter(&self, name: &str) -> anyhow::Result<&Reporter> {
         Ok(&self.member(name)?.reporter)
     }
@@ -161,9 +138,6 @@ impl Group {
     }
 
     /// The applications of the shards that one owns, each as `namespace/name`.
-    ///
-    /// # Errors
-    /// When it does not answer.
     pub(super) async fn applications(&self, name: &str) -> anyhow::Result<HashSet<String>> {
         let page = self.reporter(name)?.page("/app-distribution").await?;
         let Page { default: Placed { apps } } =
@@ -173,29 +147,20 @@ impl Group {
     }
 
     /// What the kernel knows of all of them together.
-    ///
-    /// # Errors
-    /// When one has ended.
     pub(super) fn usage(&self) -> anyhow::Result<Usage> {
         let add = |sum: Usage, member: &Member| Ok(sum.plus(member.reporter.usage()?));
         self.members.values().try_fold(Usage::default(), add)
     }
 
     /// Whether none of them holds anything.
-    ///
-    /// # Errors
-    /// When one does not answer.
     pub(super) async fn is_idle(&self) -> anyhow::Result<bool> {
         let asked = self.members.values().map(|member| member.reporter.status());
         Ok(try_join_all(asked).await?.iter().all(|status| status.total.idle()))
     }
 
     /// Cuts or mends one's way to the bus.
-    ///
-    /// # Errors
-    /// When there is none.
     pub(super) fn cut(&self, name: &str, network: Network) -> anyhow::Result<()> {
-        self.member(name)?.proxy.as_ref().context("it has no way to a bus")?.set(network);
+        self.member(name)?.proxy.set(network);
         match network {
             Network::Whole => self.owners.mended(name),
             Network::Silent | Network::Broken => self.owners.cut(name),
@@ -204,9 +169,6 @@ impl Group {
     }
 
     /// Lets one stand still (SIGSTOP): it does not answer.
-    ///
-    /// # Errors
-    /// When it has ended.
     pub(super) async fn pause(&self, name: &str) -> anyhow::Result<()> {
         self.reporter(name)?.process().signal("STOP").await?;
         self.owners.left(name);
@@ -214,9 +176,6 @@ impl Group {
     }
 
     /// Lets it go on.
-    ///
-    /// # Errors
-    /// When it has ended.
     pub(super) async fn resume(&self, name: &str) -> anyhow::Result<()> {
         let reporter = self.reporter(name)?;
         reporter.process().signal("CONT").await?;
@@ -225,9 +184,6 @@ impl Group {
     }
 
     /// Kills one in this instant, after telling `first`.
-    ///
-    /// # Errors
-    /// When there is none of this name.
     pub(super) async fn kill(&mut self, name: &str, first: impl FnOnce()) -> anyhow::Result<()> {
         self.look();
         let member = self.members.remove(name).with_context(|| format!("there is no {name}"))?;
@@ -240,9 +196,6 @@ impl Group {
     }
 
     /// Asks these to stop (SIGTERM), all at once, and waits for their end.
-    ///
-    /// # Errors
-    /// When one does not end with success.
     pub(super) async fn stop(&mut self, names: &[String]) -> anyhow::Result<()> {
         let mut stopping = Vec::new();
         for name in names {
@@ -253,13 +206,13 @@ impl Group {
                 let Member { reporter, proxy } = member;
                 let stopped = reporter.stop().await;
                 drop(proxy);
-                (name, lines.all(), stopped)
+                (name, lines, stopped)
             });
         }
         for (name, lines, stopped) in futures::future::join_all(stopping).await {
             self.owners.left(name);
-            self.panics.extend(panics(&lines));
-            self.logs.push((name.clone(), lines));
+            self.panics.extend(lines.panics());
+            self.logs.push((name.clone(), lines.all()));
             stopped.with_context(|| format!("stop {name}"))?;
         }
         Ok(())
@@ -268,14 +221,11 @@ impl Group {
     /// Notes panics.
     pub(super) fn look(&mut self) {
         for member in self.members.values() {
-            self.panics.extend(panics(&member.reporter.process().lines().all()));
+            self.panics.extend(member.reporter.process().lines().panics());
         }
     }
 
     /// Writes the log of every process there was into a folder that stays.
-    ///
-    /// # Errors
-    /// When a file cannot be written.
     pub(super) fn keep_logs(&self) -> anyhow::Result<PathBuf> {
         let folder = tempfile::Builder::new().prefix("replicas-").disable_cleanup(true).tempdir();
         let folder = folder.context("make a folder for logs")?;
@@ -292,40 +242,19 @@ impl Group {
     pub(super) async fn explain(&self, application: &str) -> String {
         let mut said = Vec::new();
         for name in self.members.keys() {
-            let mut explain = Command::new(&self.program);
-            explain
-                .args(["explain", application, "--state"])
-                .arg(self.directory.join(name))
-                .kill_on_drop(true);
-            let told = match tokio::time::timeout(EXPLAINS_WITHIN, explain.output()).await {
-                Ok(Ok(told)) => {
-                    String::from_utf8_lossy(&[told.stdout, told.stderr].concat()).trim().to_owned()
-                }
-                Ok(Err(error)) => format!("it cannot be asked: {error}"),
-                Err(_) => "it does not answer".to_owned(),
-            };
+            let told = process::explain(&self.program, application, &self.directory.join(name)).await;
             said.push(format!("{name}: {told}"));
         }
         said.join("\n")
     }
 
     /// Asks all of them to stop, within the time that one has.
-    ///
-    /// # Errors
-    /// When one does not end with success.
     pub(super) async fn end(&mut self) -> anyhow::Result<()> {
         self.stop(&self.names()).await
     }
 
-    /// Waits until every shard is owned by one replica, and evenly; there is nothing to wait for without a bus.
-    ///
-    /// # Errors
-    /// When that takes longer than `within`.
+    /// Waits until every shard is owned by one replica, and evenly.
     pub(super) async fn settled(&self, within: Duration) -> anyhow::Result<()> {
-        if self.bus.is_some() { self.owners.settled(within).await } else { Ok(()) }
+        self.owners.settled(within).await
     }
-}
-
-fn panics(lines: &[String]) -> impl Iterator<Item = String> {
-    lines.iter().filter(|line| PANICS.iter().any(|panic| line.contains(panic))).cloned()
 }

@@ -6,7 +6,7 @@ use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::group::Group;
-use crate::sim::platform::{HeldUp, Hold, PlatformSim};
+use loadtest_sim::platform::{HeldUp, Hold, PlatformSim};
 
 /// How long anything may take: a report to be sent, another owner to report the same application, this one to be judged.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -23,9 +23,6 @@ pub(super) struct Late {
 impl Late {
     /// Holds up the next report of `name`. It was noted before it was sent, so that whoever owns its shard next reports its
     /// application as well.
-    ///
-    /// # Errors
-    /// When none comes.
     pub(super) async fn of(name: &str, group: &Group, platform: &PlatformSim) -> anyhow::Result<Self> {
         let own = group.applications(name).await?;
         let mut hold = platform.hold_up(move |report| {
@@ -38,9 +35,6 @@ impl Late {
     }
 
     /// Waits until another owner has reported the same application, and lets this report go on: it is refused.
-    ///
-    /// # Errors
-    /// When that does not happen.
     pub(super) async fn arrives(self, platform: &PlatformSim) -> anyhow::Result<()> {
         let Self { report: HeldUp { namespace, application, epoch }, hold } = self;
         let followed = || platform.epoch(&namespace, &application) > epoch;

@@ -9,23 +9,21 @@
 //! The seed says what changes and whom an event meets; the scheduling of the processes is their own. An event is an arm of
 //! `Event`.
 
-mod compare;
 mod event;
 mod group;
 mod late;
 mod moved;
-mod outcome;
 mod owners;
 mod world;
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use crate::bench::until_interrupted;
-use crate::process;
-use crate::screen::{bar, judged, say};
 use event::events;
-use outcome::Outcome;
+use loadtest_judge::interrupt::until_interrupted;
+use loadtest_judge::outcome::{self, Outcome, seconds};
+use loadtest_judge::screen::{bar, judged, say};
+use loadtest_sim::process;
 use world::World;
 
 const EXAMPLES: &str = "\
@@ -37,15 +35,15 @@ Examples:
   What a change costs three replicas on NATS, beside one process without:
     cargo run --release -p loadtest -- replicas compare";
 
+/// The column of reports that were taken although another owner was newer.
+const STALE: &str = "accepted stale";
 /// Rounds of the long form.
 const ROUNDS: u32 = 3;
 
 /// Arguments of `loadtest replicas`.
 #[derive(Debug, Clone, clap::Args)]
-#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+#[command(after_help = EXAMPLES)]
 pub struct Args {
-    #[command(subcommand)]
-    command: Option<Command>,
     /// The long form: 5,000 applications, 24 events
     #[arg(long)]
     long: bool,
@@ -55,18 +53,9 @@ pub struct Args {
     /// So many applications, of three resources each [default: 1000, with --long 5000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(50..))]
     applications: Option<u32>,
-    /// Print one JSON object instead of the table
-    #[arg(long)]
-    json: bool,
     /// Run this program and build nothing
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
-}
-
-#[derive(Debug, Clone, clap::Subcommand)]
-enum Command {
-    /// Measures three replicas on NATS beside one process without, in one run
-    Compare(compare::Args),
 }
 
 /// What a run is told.
@@ -78,26 +67,15 @@ struct Setting {
 }
 
 /// Runs `loadtest replicas`.
-///
-/// # Errors
-/// When the binary cannot be built, something does not start, or an event cannot be carried out.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    match &args.command {
-        Some(Command::Compare(args)) => until_interrupted(Box::pin(compare::run(args))),
-        None => until_interrupted(Box::pin(carry_out(args))),
-    }
+    until_interrupted(Box::pin(carry_out(args)))
 }
 
 async fn carry_out(args: &Args) -> anyhow::Result<ExitCode> {
     let program = process::program(args.program.as_deref()).await?;
     let applications = args.applications.unwrap_or(if args.long { 5_000 } else { 1_000 });
     let setting = Setting { applications, seed: args.seed, program };
-    let tell = |text: &str| {
-        if !args.json {
-            say(text);
-        }
-    };
-    tell(&format!("seed {}", args.seed));
+    say(&format!("seed {}", args.seed));
     let moved = moved::from_five_to_six(&setting.program).await?;
     let mut world = World::new(&setting).await?;
     let events = events(if args.long { ROUNDS } else { 0 }, &mut fastrand::Rng::with_seed(args.seed));
@@ -105,14 +83,11 @@ async fn carry_out(args: &Args) -> anyhow::Result<ExitCode> {
     let mut outcomes: Vec<Outcome> = Vec::new();
     let done = async {
         let took = world.begin().await?;
-        tell(&format!(
-            "{applications} applications reported by 3 replicas after {:.1} s",
-            took.as_secs_f64()
-        ));
+        say(&format!("{applications} applications reported by 3 replicas after {}", seconds(took)));
         for event in events {
             progress.set_message(event.about());
             let outcome = world.carry_out(event).await.map_err(|error| error.context(event.about()))?;
-            tell(&outcome.line());
+            say(&line(&outcome));
             let known = outcome.lost == 0;
             outcomes.push(outcome);
             progress.inc(1);
@@ -126,12 +101,8 @@ async fn carry_out(args: &Args) -> anyhow::Result<ExitCode> {
     let done = done.await;
     progress.finish_and_clear();
     let mut good = done.is_ok() && outcomes.iter().all(Outcome::is_good) && moved.is_good();
-    if args.json {
-        say(&format!("{:#}", outcome::json(&outcomes, args.seed)));
-    } else {
-        say(&outcome::text(&outcomes));
-        say(&judged(&moved.line(), moved.is_good()));
-    }
+    say(&outcome::text(&outcomes));
+    say(&judged(&moved.line(), moved.is_good()));
     if !good {
         say(&format!("the logs are kept in {}", world.group.keep_logs()?.display()));
     }
@@ -142,8 +113,50 @@ async fn carry_out(args: &Args) -> anyhow::Result<ExitCode> {
         say(&judged(&format!("WRONG: {error:#}"), false));
         good = false;
     }
-    if !args.json {
-        say(&judged(&outcome::last_line(&outcomes), good));
-    }
+    say(&judged(&last_line(&outcomes), good));
     Ok(ExitCode::from(u8::from(!good)))
+}
+
+/// What one event came to in one line, as soon as it is known.
+fn line(outcome: &Outcome) -> String {
+    let drain = outcome.drain.map(seconds).unwrap_or_default();
+    let line = format!(
+        "{:<6} {}: {}; everything known after {drain}",
+        outcome.verdict(),
+        outcome.name,
+        outcome.broken
+    );
+    judged(&line, outcome.is_good())
+}
+
+/// The last line of a run.
+fn last_line(outcomes: &[Outcome]) -> String {
+    // What was accepted is a number, or the event was none.
+    let stale = |outcome: &Outcome| {
+        let (_, count) = outcome.more.iter().find(|(header, _)| *header == STALE)?;
+        count.parse::<u64>().ok()
+    };
+    format!(
+        "replicas: {} events, {} lost, {} out of order, {} accepted from stale owners",
+        outcomes.len(),
+        outcome::sum(outcomes, |outcome| outcome.lost),
+        outcome::sum(outcomes, |outcome| outcome.out_of_order),
+        outcomes.iter().filter_map(stale).sum::<u64>()
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_line_sums_what_must_be_nought() {
+        let more = vec![(STALE, "3".to_owned())];
+        let one = Outcome { lost: 1, out_of_order: 2, more, ..Outcome::new("kill", "one killed") };
+        assert!(line(&one).starts_with("FAILED kill: one killed; "));
+        assert_eq!(
+            last_line(&[one.clone(), one]),
+            "replicas: 2 events, 2 lost, 4 out of order, 6 accepted from stale owners"
+        );
+    }
 }

@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use serde::Deserialize;
 use tokio::process::Command;
 
-use crate::sim::generate::Fleet;
+use loadtest_sim::generate::Fleet;
 
 /// Names that are distributed.
 const NAMES: u32 = 50_000;
@@ -40,9 +40,6 @@ impl Moved {
 }
 
 /// Asks the binary.
-///
-/// # Errors
-/// When it does not tell.
 pub(super) async fn from_five_to_six(program: &Path) -> anyhow::Result<Moved> {
     let names: String = (0..NAMES).map(|index| Fleet::name(index) + "\n").collect();
     let folder = tempfile::tempdir().context("make a folder for names")?;
@@ -80,7 +77,7 @@ async fn part(program: &Path, names: &Path, way: &str) -> anyhow::Result<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::process;
+    use loadtest_sim::process;
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
     async fn a_sixth_replica_moves_a_sixth_of_the_names_and_the_incumbents_moves_five_sixths() {

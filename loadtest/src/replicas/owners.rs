@@ -9,7 +9,7 @@ use futures::future::join_all;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep};
 
-use crate::reporter::Status;
+use loadtest_sim::reporter::Status;
 
 /// How many shards replicas that come and go have.
 pub(super) const SHARDS: u32 = 32;
@@ -104,9 +104,6 @@ fn is_settled<'a>(members: impl Iterator<Item = &'a String>, told: &Told) -> boo
 
 impl Owners {
     /// Begins to ask.
-    ///
-    /// # Errors
-    /// When no client can be made.
     pub(super) fn watch() -> anyhow::Result<Self> {
         // Another part of this program was first.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -171,9 +168,6 @@ impl Owners {
     }
 
     /// Waits until every shard is owned by exactly one replica, and evenly, as seen by looks that began after this call.
-    ///
-    /// # Errors
-    /// When that takes longer than `within`; tells who owns what.
     pub(super) async fn settled(&self, within: Duration) -> anyhow::Result<()> {
         let deadline = Instant::now() + within;
         // The look that is under way may have begun before.

@@ -1,8 +1,8 @@
 //! The judge itself, with the real binary: what it must not overlook.
 
 use super::*;
-use crate::process;
-use crate::sim::fault::{Fault, Rule};
+use loadtest_sim::fault::{Fault, Rule};
+use loadtest_sim::process;
 
 async fn world() -> World {
     let setting = Setting { long: false, seed: 3, program: process::binary().await.unwrap() };

@@ -1,0 +1,175 @@
+//! `loadtest bench`: reporters under generated load, measured beside each other.
+//!
+//! takes: scenarios, and who is measured - gives: changes per second, calls per change, latencies, memory, and beside
+//! each what was lost, repeated, out of order or wrong; as a table, as JSON, and as a page
+//! calls: the reporters, of which it builds this product's own first; the simulators, in this process: they share the
+//! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
+//! missing, or misses what it must be
+
+mod cold;
+pub mod compare;
+mod drive;
+mod figures;
+mod limit;
+mod look;
+pub mod measured;
+mod number;
+mod page;
+mod play;
+mod result;
+mod scenario;
+mod subject;
+mod track;
+mod windows;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use figures::{Outcome, Who};
+use loadtest_judge::interrupt::until_interrupted;
+use loadtest_judge::screen::{say, table};
+use loadtest_sim::generate::Line;
+use loadtest_sim::process;
+use measured::{FORMAT, Results};
+use result::Broken;
+use scenario::Scenario;
+use subject::{Command, Subject};
+
+const EXAMPLES: &str = "\
+Examples:
+  The table of figures, some 15 minutes on two cores; the same scenarios in small, for CI:
+    loadtest bench
+    loadtest bench --short
+  One scenario, a file of one's own, and what there is:
+    loadtest bench steady
+    loadtest bench my.yaml
+    loadtest bench --list
+    loadtest bench --print rough > my.yaml
+  For tools, and for a browser:
+    loadtest bench steady --json results.json --html results.html";
+
+/// Arguments of `loadtest bench`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = format!("{EXAMPLES}\n\n{}", subject::HELP))]
+pub struct Args {
+    /// Scenarios by name, or files; without any, all that the table of figures needs
+    #[arg(value_name = "NAME|FILE")]
+    scenarios: Vec<String>,
+    /// List the scenarios
+    #[arg(long, conflicts_with_all = ["short", "json", "html"])]
+    list: bool,
+    /// Print the file of a scenario, to make one of your own from; rough explains every key
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "short", "json", "html"])]
+    print: Option<String>,
+    /// The same scenarios in small; speeds are not judged
+    #[arg(long)]
+    short: bool,
+    /// Measure this reporter instead of this product's own; see below
+    #[arg(long, value_name = "COMMAND", conflicts_with = "program")]
+    reporter: Option<Command>,
+    /// Measure this one as well, in the same scenarios; it fails nothing
+    #[arg(long, value_name = "COMMAND")]
+    beside: Option<Command>,
+    /// Which Argo CD answers, in every scenario
+    #[arg(long, value_enum)]
+    line: Option<Line>,
+    /// Write the results as JSON; - or nothing is standard output, and then the table is left out
+    #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
+    json: Option<PathBuf>,
+    /// Write the results as a page with charts
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Run this program and build nothing
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// Runs `loadtest bench`.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    if args.list {
+        say(&list()?);
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(name) = &args.print {
+        say(scenario::text(name)?.trim_end());
+        return Ok(ExitCode::SUCCESS);
+    }
+    let scenarios = scenario::chosen(&args.scenarios, args.short)?;
+    until_interrupted(Box::pin(bench(args, scenarios)))
+}
+
+async fn bench(args: &Args, scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
+    let subject = match &args.reporter {
+        Some(command) => Subject::Given(command.clone()),
+        None => Subject::Own(process::program(args.program.as_deref()).await?),
+    };
+    let beside = args.beside.clone().map(Subject::Given);
+    let mut who = vec![Who { subject: &subject, is_judged: true }];
+    who.extend(beside.iter().map(|subject| Who { subject, is_judged: false }));
+    let is_quiet = args.json.as_deref() == Some(Path::new("-"));
+    let mut when = None;
+    let (mut outcomes, mut broken): (Vec<Outcome>, Vec<Broken>) = (Vec::new(), Vec::new());
+    for (at, mut scenario) in scenarios.into_iter().enumerate() {
+        scenario.line = args.line.unwrap_or(scenario.line);
+        for who in &who {
+            let reporter = who.subject.name();
+            if !is_quiet {
+                say(&format!("== {}. {} ({reporter}): {}", at + 1, scenario.name, scenario.about));
+            }
+            match Box::pin(play::play(&scenario, who.subject)).await {
+                Ok(played) => {
+                    when.get_or_insert(played.when);
+                    let mut outcome = Outcome::new(&scenario, who, played);
+                    outcome.compare(&outcomes);
+                    outcomes.push(outcome);
+                }
+                Err(error) => {
+                    if !is_quiet {
+                        say(&format!("{error:#}"));
+                    }
+                    broken.push(Broken { scenario: scenario.name.clone(), reporter, error });
+                }
+            }
+        }
+    }
+    let failed = !result::failures(&outcomes, &broken).is_empty();
+    let text = result::text(&outcomes, &broken);
+    let results = Results {
+        format: FORMAT,
+        when: when.unwrap_or_else(jiff::Timestamp::now),
+        cores: std::thread::available_parallelism().map_or(1, |cores| cores.get() as u32),
+        runs: outcomes.into_iter().map(|outcome| outcome.run).collect(),
+    };
+    if let Some(file) = &args.json {
+        let json = result::json(&results).context("write the results as JSON")?;
+        if is_quiet {
+            say(&json);
+        } else {
+            write(file, &format!("{json}\n"))?;
+        }
+    }
+    if let Some(file) = &args.html {
+        write(file, &page::html(&results)?)?;
+    }
+    if !is_quiet {
+        say(&format!("\n{text}"));
+    }
+    Ok(ExitCode::from(u8::from(failed)))
+}
+
+fn write(file: &Path, text: &str) -> anyhow::Result<()> {
+    std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
+}
+
+fn list() -> anyhow::Result<String> {
+    let rows: Vec<Vec<String>> = scenario::own(false)?
+        .iter()
+        .map(|own| {
+            let table = if own.table { "in the table" } else { "" };
+            vec![own.name.clone(), table.to_owned(), own.about.clone()]
+        })
+        .collect();
+    Ok(table(3, &["scenario", "", "about"], &rows))
+}

@@ -1,0 +1,181 @@
+//! One reporter in one scenario.
+
+use std::convert::Infallible;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde_json::json;
+
+use super::cold::{self, Cold};
+use super::drive::Driver;
+use super::limit::{self, Limit};
+use super::look::{self, Seen};
+use super::measured::Correct;
+use super::scenario::{Arrive, Measure, Scenario};
+use super::subject::Subject;
+use super::windows::{self, Field, Window};
+use loadtest_sim::fault::{Fault, Faults, Rule};
+use loadtest_sim::generate::Shape;
+use loadtest_sim::kube::Collection;
+use loadtest_sim::reporter::Usage;
+use loadtest_sim::{Load, Setup, Simulation};
+
+/// Everything that was seen of it.
+#[derive(Debug)]
+pub(super) struct Played {
+    /// When it began.
+    pub(super) when: Timestamp,
+    /// The arrival of the applications.
+    pub(super) cold: Cold,
+    /// The windows of changes, in their order.
+    pub(super) windows: Vec<Window>,
+    /// What onlookers saw.
+    pub(super) seen: Seen,
+    /// Whether what was reported was right.
+    pub(super) correct: Correct,
+    /// Memory and processor time at the end.
+    pub(super) usage: Usage,
+    /// Samples at `/metrics`.
+    pub(super) series: Option<usize>,
+    /// What reading and writing the bytes alone costs, where a figure stands beside it.
+    pub(super) limit: Option<Limit>,
+}
+
+/// Plays a scenario.
+pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Result<Played> {
+    let when = Timestamp::now();
+    let simulation = simulate(scenario).await?;
+    if matches!(subject, Subject::Given(_)) {
+        secrets(&simulation)?;
+    }
+    let mut driver = Driver::new(&simulation, scenario)?;
+    if scenario.arrive == Arrive::Listed {
+        driver.populate()?;
+    }
+    let running = subject.start(&simulation, scenario).await?;
+    let began = Instant::now();
+    let field = Field { simulation: &simulation, running: &running, patience: scenario.patience() };
+    let heard = driver.heard().clone();
+    let mut seen = Seen::default();
+    let mut part = {
+        let looks = look::on(&simulation, &running, &heard, scenario.look.0, &mut seen);
+        tokio::select! {
+            part = Box::pin(measure(&field, &mut driver, scenario, began)) => part?,
+            ended = Box::pin(looks) => {
+                let never: Infallible = ended?;
+                match never {}
+            }
+        }
+    };
+    part.last(&field).await?;
+    if let Some(told) = running.told().await? {
+        seen.take(&told.shards);
+    }
+    let limit = match scenario.only_refreshes() {
+        true => Some(limit::of_an_event(&simulation).await?),
+        false if scenario.is_asked_for(Measure::CpuPerChangeRatio) => {
+            Some(limit::of_a_change(&simulation).await?)
+        }
+        false => None,
+    };
+    let usage = running.usage()?;
+    let series = running.series().await?;
+    let totals = simulation.platform.totals();
+    let counts = driver.heard().counts();
+    let untold = u64::from(scenario.applications).saturating_sub(counts.whole);
+    let correct = Correct {
+        lost: untold + part.windows.iter().map(|window| window.lost).sum::<u64>(),
+        duplicated: totals.duplicates + counts.repeated,
+        out_of_order: totals.out_of_order + totals.resources_out_of_order,
+        wrong: driver.wrong(),
+    };
+    running.stop().await?;
+    simulation.stop().await?;
+    Ok(Played { when, cold: part.cold, windows: part.windows, seen, correct, usage, series, limit })
+}
+
+struct Part {
+    cold: Cold,
+    windows: Vec<Window>,
+}
+
+impl Part {
+    /// Waits for what still comes after the last window.
+    async fn last(&mut self, field: &Field<'_>) -> anyhow::Result<()> {
+        field.running.settle(field.simulation, field.patience).await
+    }
+}
+
+async fn measure(
+    field: &Field<'_>,
+    driver: &mut Driver<'_>,
+    scenario: &Scenario,
+    began: Instant,
+) -> anyhow::Result<Part> {
+    let mut began = began;
+    if scenario.arrive == Arrive::Watched {
+        field.running.ready(field.simulation, scenario.patience()).await?;
+        began = Instant::now();
+        driver.populate()?;
+    }
+    let cold = cold::arrival(field, driver, scenario.applications, began).await?;
+    let mut windows = Vec::new();
+    // Whoever has reported nothing at all will not report changes either.
+    for changes in scenario.changes.iter().filter(|_| cold.reported > 0) {
+        windows.extend(windows::play(field, driver, changes, &windows).await?);
+    }
+    Ok(Part { cold, windows })
+}
+
+async fn simulate(scenario: &Scenario) -> anyhow::Result<Simulation> {
+    let shape = Shape {
+        applications: scenario.applications,
+        resources: scenario.resources,
+        application_sizes: scenario.bodies.application.clone(),
+        resource_bytes: scenario.bodies.resource,
+        line: scenario.line,
+        seed: scenario.seed,
+        ..Shape::default()
+    };
+    let simulation = Simulation::start(Setup {
+        load: Load::Generated(shape),
+        // Applications may come all at once: a watch must find them all.
+        history: 10_000.max(scenario.applications as usize * 2),
+        ..Setup::default()
+    })
+    .await?;
+    for (name, peer) in scenario.peers.each() {
+        let faults: &Faults = match name {
+            "argocd" => simulation.argocd.faults(),
+            "platform" => simulation.platform.faults(),
+            _ => simulation.kube.faults(),
+        };
+        faults.set_latency(peer.latency.0);
+        if peer.failing > 0.0 {
+            let fault = Fault::Status { status: 503, retry_after: None };
+            faults.add(Rule::always(fault).rate(peer.failing));
+        }
+    }
+    Ok(simulation)
+}
+
+/// Tokens as Secrets, for reporters that read them themselves.
+fn secrets(simulation: &Simulation) -> anyhow::Result<()> {
+    for (name, pointer) in [("argocd-token", "/argocd/tokenFile"), ("codefresh-token", "/platform/tokenFile")]
+    {
+        let file = simulation.settings().pointer(pointer).and_then(|file| file.as_str());
+        let token = std::fs::read(file.context("find the file of a token")?).context("read a token")?;
+        simulation.kube.apply(
+            Collection::Secrets,
+            json!({
+                "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+                "metadata": {"name": name, "namespace": "argocd"},
+                "data": {"token": STANDARD.encode(token)},
+            }),
+        )?;
+    }
+    Ok(())
+}

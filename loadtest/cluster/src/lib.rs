@@ -1,0 +1,195 @@
+//! A real cluster for tests: a Kubernetes API server, its controllers and Argo CD on loopback, Git repositories, the
+//! scenarios that are played on them, and the oracle that judges what was reported.
+
+pub mod again;
+pub mod argo;
+pub mod argocd;
+pub mod audit;
+pub mod binaries;
+pub mod control;
+mod definitions;
+pub mod faults;
+pub mod git;
+pub mod objects;
+pub mod oracle;
+pub mod play;
+pub mod progress;
+pub mod record;
+pub mod restore;
+pub mod run;
+pub mod scenario;
+pub mod up;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+use argo::Controller;
+use argocd::ArgoCd;
+use binaries::Binaries;
+use control::Control;
+use git::Git;
+use progress::Progress;
+
+/// `loadtest cluster`.
+#[derive(Debug, clap::Args)]
+pub struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Starts the cluster and prints the environment that reaches it
+    Up(up::Args),
+    /// Plays scenarios on a cluster of their own, with the real binary, and judges every report
+    Run(run::Args),
+    /// Kills its parts in turn while applications change, and judges what was reported in the end
+    Faults(faults::Args),
+    /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
+    Restore(restore::Args),
+    /// Plays recordings of such runs by the simulators, and compares every last report with the recorded one
+    Replay(again::Args),
+}
+
+/// What a cluster is made of.
+#[derive(Debug, Clone, Default)]
+pub struct Options {
+    /// The folder of its programs; see [`Binaries::find`].
+    pub binaries: Option<PathBuf>,
+    /// Its own folder, made where there is none; without it a new one under the temporary directory.
+    pub directory: Option<PathBuf>,
+    /// With the controller of Argo Rollouts.
+    pub rollouts: bool,
+    /// With the controller of Argo Workflows.
+    pub workflows: bool,
+}
+
+/// A running cluster. Its programs end when it is dropped, and when this program ends in any way; its folder stays.
+#[derive(Debug)]
+pub struct Cluster {
+    /// The control plane.
+    pub control: Control,
+    /// The Git repositories.
+    pub git: Git,
+    /// Argo CD.
+    pub argocd: ArgoCd,
+    /// The controller of Argo Rollouts, if it was asked for.
+    pub rollouts: Option<Controller>,
+    /// The controller of Argo Workflows, if it was asked for.
+    pub workflows: Option<Controller>,
+    /// Its folder: every program logs to a file in it.
+    pub directory: PathBuf,
+    binaries: Binaries,
+}
+
+impl Cluster {
+    /// Starts everything and waits until it is ready, with a line on standard error for each step.
+    pub async fn start(options: &Options) -> anyhow::Result<Self> {
+        let binaries = Binaries::find(options.binaries.as_deref()).await?;
+        let directory = match &options.directory {
+            Some(directory) => directory.clone(),
+            None => temporary_directory()?.keep(),
+        };
+        let directory = made(&directory).await?;
+        let part = async |name: &str| made(&directory.join(name)).await;
+        let (plane, repositories) = (part("control").await?, part("git").await?);
+        let (control, git) = futures::try_join!(
+            Box::pin(Control::start(&binaries, &plane)),
+            Progress.step("git", Git::start(&repositories, Path::new(TEMPLATE))),
+        )?;
+        let (for_argocd, for_rollouts, for_workflows) =
+            (part("argocd").await?, part("rollouts").await?, part("workflows").await?);
+        let (argocd, rollouts, workflows) = futures::try_join!(
+            Box::pin(ArgoCd::start(&binaries, &control, &for_argocd)),
+            asked(options.rollouts, Box::pin(Controller::rollouts(&binaries, &control, &for_rollouts))),
+            asked(options.workflows, Box::pin(Controller::workflows(&binaries, &control, &for_workflows))),
+        )?;
+        Ok(Self { control, git, argocd, rollouts, workflows, directory, binaries })
+    }
+
+    /// What a program needs to reach the cluster: kubectl, the argocd command and `gitops-runtime` find it there. A
+    /// repository to try things with is made.
+    pub async fn environment(&self) -> anyhow::Result<Vec<(String, String)>> {
+        let repository = self.git.repository("example").await?;
+        let url = self.argocd.url();
+        let server = url.strip_prefix("http://").unwrap_or(url).trim_end_matches('/');
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(self.programs()).chain(std::env::split_paths(&path));
+        let path = std::env::join_paths(paths).context("join the folders of PATH")?;
+        let path = path.to_str().context("the folders of PATH are no text")?.to_owned();
+        let variables = [
+            ("KUBECONFIG", self.control.admin_kubeconfig().display().to_string()),
+            ("ARGOCD_SERVER", server.to_owned()),
+            ("ARGOCD_OPTS", "--plaintext".to_owned()),
+            ("ARGOCD_AUTH_TOKEN", self.argocd.token("admin")?),
+            ("GITOPS_RUNTIME_ARGOCD__URL", url.to_owned()),
+            ("GITOPS_RUNTIME_ARGOCD__TOKEN", self.argocd.token("reporter")?),
+            ("LOADTEST_CLUSTER", self.directory.display().to_string()),
+            ("LOADTEST_CLUSTER_REPOSITORY", repository.url().to_owned()),
+            ("PATH", path),
+        ];
+        Ok(variables.map(|(name, value)| (name.to_owned(), value)).to_vec())
+    }
+
+    /// The folder of its programs: `kubectl`, `helm`, `kustomize` among them.
+    #[must_use]
+    pub fn programs(&self) -> PathBuf {
+        self.binaries.programs()
+    }
+
+    /// Whether each program runs, by its name.
+    #[must_use]
+    pub fn health(&self) -> Vec<(String, bool)> {
+        let controllers = self.controllers().map(Controller::program);
+        self.control.programs().into_iter().chain(self.argocd.programs()).chain(controllers).collect()
+    }
+
+    /// Ends everything; the folder stays.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        // Those who write end before the one who keeps.
+        futures::future::try_join_all(self.controllers().map(Controller::kill)).await?;
+        self.argocd.stop().await?;
+        self.control.stop().await
+    }
+
+    fn controllers(&self) -> impl Iterator<Item = &Controller> {
+        self.rollouts.iter().chain(&self.workflows)
+    }
+}
+
+/// What every repository begins with.
+const TEMPLATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/repo");
+
+async fn asked<T>(
+    is_asked: bool,
+    start: impl Future<Output = anyhow::Result<T>>,
+) -> anyhow::Result<Option<T>> {
+    if is_asked { start.await.map(Some) } else { Ok(None) }
+}
+
+/// A new folder under the temporary directory that nobody else can read; it goes when this value does.
+fn temporary_directory() -> anyhow::Result<tempfile::TempDir> {
+    let made = tempfile::Builder::new().prefix("gitops-runtime-cluster-").tempdir();
+    made.context("make a folder for the cluster")
+}
+
+/// The folder, made where there is none, by its full path: programs run elsewhere.
+async fn made(directory: &Path) -> anyhow::Result<PathBuf> {
+    let act = || format!("make the folder {}", directory.display());
+    tokio::fs::create_dir_all(directory).await.with_context(act)?;
+    tokio::fs::canonicalize(directory).await.with_context(act)
+}
+
+/// Runs `loadtest cluster`.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    match &args.command {
+        Command::Up(args) => up::run(args),
+        Command::Run(args) => run::run(args),
+        Command::Faults(args) => faults::run(args),
+        Command::Restore(args) => restore::run(args),
+        Command::Replay(args) => again::run(args),
+    }
+}

@@ -1,0 +1,97 @@
+//! What the platform was told of the applications that are judged.
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::Value;
+
+use super::truth::text;
+use loadtest_sim::platform::{EntityName, Kept, Last, PlatformSim, ResourceKey};
+
+/// Reports of some applications, or of one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Told {
+    /// The last report of each entity.
+    pub(super) last: Vec<(EntityName, Last)>,
+    /// All of them, oldest first.
+    pub(super) kept: Vec<Kept>,
+}
+
+/// A report, opened.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Report {
+    /// The payload.
+    pub(super) data: Value,
+    /// The object in it.
+    pub(super) object: Value,
+}
+
+impl Report {
+    /// Opens a payload; `None` when it is no report.
+    pub(super) fn open(payload: &[u8]) -> Option<Self> {
+        let data: Value = serde_json::from_slice(payload).ok()?;
+        let object = STANDARD.decode(data.get("object")?.as_str()?).ok()?;
+        Some(Self { object: serde_json::from_slice(&object).ok()?, data })
+    }
+
+    /// A field of `source`; empty when it is not there.
+    pub(super) fn source(&self, field: &str) -> &str {
+        self.data["source"][field].as_str().unwrap_or_default()
+    }
+}
+
+impl Told {
+    pub(super) fn of(platform: &PlatformSim, applications: &[String]) -> Self {
+        let names: BTreeSet<&str> = applications.iter().map(String::as_str).collect();
+        let is_one = |entity: &EntityName| names.contains(entity.app_name.as_str());
+        // What comes between the two is in the second alone: the reports below are no fewer than the last ones.
+        let mut last = platform.last();
+        last.retain(|(entity, _)| is_one(entity));
+        let mut kept = platform.kept();
+        kept.retain(|kept| is_one(&kept.entity));
+        Self { last, kept }
+    }
+
+    pub(super) fn of_application(&self, namespace: &str, name: &str) -> Self {
+        let is_it = |entity: &EntityName| entity.app_namespace == namespace && entity.app_name == name;
+        Self {
+            last: self.last.iter().filter(|(entity, _)| is_it(entity)).cloned().collect(),
+            kept: self.kept.iter().filter(|kept| is_it(&kept.entity)).cloned().collect(),
+        }
+    }
+
+    /// The last report of the application itself.
+    pub(super) fn of_itself(&self) -> Option<Report> {
+        self.opened(|entity| entity.resource.is_none())
+    }
+
+    /// The last report of the resource that an entry names, and that is `live` in the cluster if it is there.
+    pub(super) fn of_resource(&self, listed: &ResourceKey, live: Option<&Value>) -> Option<Report> {
+        let namespace = live.map(|live| text(live.pointer("/metadata/namespace")));
+        self.opened(|entity| {
+            entity.resource.as_ref().is_some_and(|resource| {
+                is_one(resource, listed)
+                    && namespace.as_ref().is_none_or(|namespace| resource.namespace == *namespace)
+            })
+        })
+    }
+
+    fn opened(&self, is_it: impl Fn(&EntityName) -> bool) -> Option<Report> {
+        let (_, last) = self.last.iter().find(|(entity, _)| is_it(entity))?;
+        Report::open(last.payload.as_ref()?)
+    }
+
+    /// How many there were.
+    pub(super) fn reports(&self) -> u64 {
+        self.last.iter().map(|(_, last)| last.reports).sum()
+    }
+}
+
+/// Whether a report is about what an entry names. The entry of a resource without a namespace may name that of the
+/// application's destination.
+pub(super) fn is_one(reported: &ResourceKey, listed: &ResourceKey) -> bool {
+    (&reported.api_version, &reported.kind, &reported.name)
+        == (&listed.api_version, &listed.kind, &listed.name)
+        && (reported.namespace == listed.namespace || reported.namespace.is_empty())
+}

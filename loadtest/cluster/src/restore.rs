@@ -1,0 +1,225 @@
+//! `loadtest cluster restore`: puts the data of etcd back to what it was before, once under a running reporter and once
+//! while it is down, and judges whether the platform holds what the restored cluster does.
+//!
+//! takes: nothing - gives: a line for each step, what is wrong, and one last line
+//! calls: etcd, the API server and the binary; Argo CD and the platform are simulated, since nobody but the reporter has to
+//! notice - fails: exit code 1 unless the platform came to hold what the cluster does
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::binaries::Binaries;
+use super::control::Control;
+use super::objects::{Objects, Propagation, Reference};
+use super::progress::Progress;
+use super::temporary_directory;
+use loadtest_judge::interrupt;
+use loadtest_judge::screen::{judged, say};
+use loadtest_sim::platform::Keep;
+use loadtest_sim::process;
+use loadtest_sim::reporter::Reporter;
+use loadtest_sim::{Setup, Simulation};
+
+const NAMESPACE: &str = "argocd";
+/// How long the platform may take to hold what it should, after everything was away.
+const HOLDS_WITHIN: Duration = Duration::from_secs(120);
+/// Between two looks.
+const LOOK: Duration = Duration::from_millis(100);
+/// What the reporter logs once for each restore.
+const SAID: &str = "the versions of the cluster went back, as after a restore of its store";
+/// Applications as they are written here; Argo CD's own definition is large, and nothing of it matters.
+const DEFINITION: &str = r"
+apiVersion: v1
+kind: Namespace
+metadata: {name: argocd}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: applications.argoproj.io}
+spec:
+  group: argoproj.io
+  scope: Namespaced
+  names: {kind: Application, listKind: ApplicationList, plural: applications, singular: application}
+  versions:
+    - name: v1alpha1
+      served: true
+      storage: true
+      schema: {openAPIV3Schema: {type: object, x-kubernetes-preserve-unknown-fields: true}}
+";
+
+/// Arguments of `loadtest cluster restore`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// The folder of the cluster's programs; without it they are built
+    #[arg(long, value_name = "DIR")]
+    pub binaries: Option<PathBuf>,
+    /// Run this program and build nothing
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// Keep the folder with all logs also when all is well
+    #[arg(long)]
+    pub keep: bool,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    interrupt::exit_of(all(args))
+}
+
+async fn all(args: &Args) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    let program = process::program(args.program.as_deref()).await?;
+    let binaries = Binaries::find(args.binaries.as_deref()).await?;
+    let folder = temporary_directory()?;
+    let result = Box::pin(played(&program, &binaries, folder.path())).await;
+    let good = result.as_ref().is_ok_and(Vec::is_empty);
+    if args.keep || !good {
+        say(&format!("logs: {}", folder.keep().display()));
+    }
+    for line in result? {
+        say(&judged(&format!("  {line}"), false));
+    }
+    say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
+    say(&judged(if good { "restore: held" } else { "restore: failed" }, good));
+    Ok(good)
+}
+
+/// What is wrong in the end.
+async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Vec<String>> {
+    let control = Box::pin(Control::start(binaries, folder)).await?;
+    let objects = Objects::new(control.client());
+    Progress.step("definition", objects.apply(DEFINITION, NAMESPACE)).await?;
+    let setup = Setup { tls: [None; 3], keep: Keep { last: true, reports: 0 }, ..Setup::default() };
+    let play = Play { control, objects, simulation: Simulation::start(setup).await? };
+    let mut wrong = Vec::new();
+
+    let reporter = play.reporter(program).await?;
+    let first = Box::pin(play.going_on("one")).await?;
+    Progress.step("restore under the reporter", play.control.restore(&first)).await?;
+    wrong.extend(play.followed("one").await?);
+    wrong.extend(said(&reporter));
+
+    let second = Box::pin(play.going_on("two")).await?;
+    reporter.stop().await?;
+    Progress.step("restore without the reporter", play.control.restore(&second)).await?;
+    let reporter = play.reporter(program).await?;
+    wrong.extend(play.followed("two").await?);
+    wrong.extend(said(&reporter));
+    reporter.stop().await?;
+    play.simulation.stop().await?;
+    play.control.stop().await?;
+    Ok(wrong)
+}
+
+/// What is wrong with how often it was said.
+fn said(reporter: &Reporter) -> Option<String> {
+    let times = reporter.process().lines().all().iter().filter(|line| line.contains(SAID)).count();
+    (times != 1).then(|| format!("the reporter said {times} times that versions went back, and not once"))
+}
+
+struct Play {
+    control: Control,
+    objects: Objects,
+    simulation: Simulation,
+}
+
+impl Play {
+    async fn reporter(&self, program: &Path) -> anyhow::Result<Reporter> {
+        let kubeconfig = self.control.admin_kubeconfig().display().to_string();
+        let more = json!({"kubernetes": {"kubeconfig": kubeconfig}});
+        Reporter::start(program, &self.simulation, &more).await
+    }
+
+    /// Makes three applications, takes the copy that is given, and goes on: one changes, one goes, one comes. All of it is
+    /// reported.
+    async fn going_on(&self, round: &str) -> anyhow::Result<PathBuf> {
+        let name = |what: &str| format!("{what}-{round}");
+        for what in ["changes", "goes", "stays"] {
+            self.apply(&name(what), "before").await?;
+        }
+        let before = [("changes", "before"), ("goes", "before"), ("stays", "before")];
+        anyhow::ensure!(self.holds(round, &before).await?.is_empty(), "the first states are not reported");
+        let copy = Progress.step("copy of etcd", self.control.copy(&name("copy"))).await?;
+        for message in ["first", "second"] {
+            self.apply(&name("changes"), message).await?;
+        }
+        self.apply(&name("comes"), "after").await?;
+        let goes = reference(&name("goes"));
+        self.objects.delete(&goes, Propagation::Background).await?;
+        let after = [("changes", "second"), ("goes", "gone"), ("stays", "before"), ("comes", "after")];
+        anyhow::ensure!(self.holds(round, &after).await?.is_empty(), "what followed is not reported");
+        Ok(copy)
+    }
+
+    /// What the platform does not hold of the restored state, and of what happens afterwards.
+    async fn followed(&self, round: &str) -> anyhow::Result<Vec<String>> {
+        let restored = [("changes", "before"), ("goes", "before"), ("stays", "before"), ("comes", "gone")];
+        let mut wrong = self.holds(round, &restored).await?;
+        for what in ["changes", "goes"] {
+            self.apply(&format!("{what}-{round}"), "third").await?;
+        }
+        let then = [("changes", "third"), ("goes", "third"), ("stays", "before"), ("comes", "gone")];
+        wrong.extend(self.holds(round, &then).await?);
+        Ok(wrong)
+    }
+
+    /// Writes an application in a state.
+    async fn apply(&self, name: &str, message: &str) -> anyhow::Result<()> {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": name},
+            "spec": {
+                "project": "default", "destination": {"server": "https://kubernetes.default.svc", "namespace": "shop"},
+                "source": {"repoURL": "https://git.example/repo.git", "path": "shop", "targetRevision": "main"},
+            },
+            "status": {
+                "sync": {"status": "Synced", "revision": "a3f0c1d2e4b5968778695a4b3c2d1e0f00112233"},
+                "health": {"status": "Healthy", "message": message}, "resources": [],
+            },
+        });
+        // JSON is YAML.
+        self.objects.apply(&object.to_string(), NAMESPACE).await.map(drop)
+    }
+
+    /// What the platform does not hold in time of applications and their messages.
+    async fn holds(&self, round: &str, expected: &[(&str, &str)]) -> anyhow::Result<Vec<String>> {
+        let end = Instant::now() + HOLDS_WITHIN;
+        loop {
+            let mut wrong = Vec::new();
+            for (what, message) in expected {
+                let name = format!("{what}-{round}");
+                let held = self.held(&name)?;
+                if held != *message {
+                    wrong.push(format!("of {name} the platform holds {held:?}, and not {message:?}"));
+                }
+            }
+            if wrong.is_empty() || Instant::now() > end {
+                return Ok(wrong);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// The health message that the platform holds of an application; `gone` of one that was deleted.
+    fn held(&self, name: &str) -> anyhow::Result<String> {
+        let last = self.simulation.platform.last_of_application(NAMESPACE, name);
+        let Some(payload) = last.and_then(|last| last.payload) else { return Ok("nothing".to_owned()) };
+        let payload: Value = serde_json::from_slice(&payload).context("read a report")?;
+        let object = payload["object"].as_str().context("find the object of a report")?;
+        let object = STANDARD.decode(object).context("decode the object of a report")?;
+        let object: Value = serde_json::from_slice(&object).context("read the object of a report")?;
+        if object["metadata"]["deletionTimestamp"].is_string() {
+            return Ok("gone".to_owned());
+        }
+        Ok(object["status"]["health"]["message"].as_str().unwrap_or("none").to_owned())
+    }
+}
+
+fn reference(name: &str) -> Reference {
+    Reference::new("argoproj.io/v1alpha1", "Application", Some(NAMESPACE), name)
+}

@@ -1,0 +1,312 @@
+//! Everything that a scenario needs, running: the cluster, the platform, who looks on, and the reporter.
+
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+use tokio::process::Command;
+
+use super::Outcome;
+use super::restart::{Launch, Restart};
+use crate::argocd::ArgoCd;
+use crate::audit;
+use crate::objects::Objects;
+use crate::oracle::{self, Judge, Witness};
+use crate::play::Player;
+use crate::record::{self, Recorder};
+use crate::scenario::{Controller, Lifecycle, Scenario};
+use crate::{Cluster, Options};
+use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::reporter::REDACTION_KEY;
+
+/// The ServiceAccount of the reporter.
+const ACCOUNT: &str = "event-reporter";
+/// Reports that are kept to look for what should not be in them; all scenarios make some thousands.
+const KEPT: usize = 100_000;
+/// Events that a shard's queue holds: few, so that it overflows when the platform is away.
+const QUEUE: u32 = 20;
+/// So long nothing may change before a verdict counts.
+const QUIET: Duration = Duration::from_millis(500);
+/// How the values of the template's Secrets begin, those that a commit replaced included.
+const CANARIES: [&str; 4] = ["canary-user-", "canary-password-", "canary-key-", "canary-token-"];
+const PLATFORM_TOKEN: &str = "cluster-platform-token";
+
+/// What is to run.
+#[derive(Debug)]
+pub struct Setup<'a> {
+    /// The folder of the cluster's programs, where it is not to be found out.
+    pub binaries: Option<&'a Path>,
+    /// The reporter.
+    pub program: &'a Path,
+    /// A folder for all state and all logs.
+    pub directory: &'a Path,
+    /// What will be played.
+    pub scenarios: &'a [Scenario],
+    /// Where it is recorded, if it is.
+    pub record: Option<&'a Path>,
+}
+
+/// All of it, running.
+#[derive(Debug)]
+pub struct Stage {
+    /// The cluster.
+    pub cluster: Cluster,
+    /// The platform.
+    pub platform: PlatformSim,
+    /// Who looks on.
+    pub witness: Witness,
+    /// The reporter.
+    pub reporter: Restart,
+    recorder: Option<Recorder>,
+    /// What the reporter may do, as it was applied.
+    rights: String,
+    /// The tokens and the key that the reporter has, which must be in nothing that it says.
+    secrets: Vec<String>,
+}
+
+/// What was found when all was over.
+#[derive(Debug, Clone, Default)]
+pub struct End {
+    /// What the reader wants to know.
+    pub said: Vec<String>,
+    /// What is wrong, a line each.
+    pub wrong: Vec<String>,
+}
+
+impl Stage {
+    /// Starts everything.
+    pub async fn start(setup: &Setup<'_>) -> anyhow::Result<Self> {
+        let needs = |controller| setup.scenarios.iter().any(|own| own.controllers.contains(&controller));
+        let cluster = Cluster::start(&Options {
+            binaries: setup.binaries.map(Path::to_path_buf),
+            directory: Some(setup.directory.join("cluster")),
+            rollouts: needs(Controller::Rollouts),
+            workflows: needs(Controller::Workflows),
+        })
+        .await?;
+        let platform = PlatformSim::start(platform::Config {
+            token: Some(PLATFORM_TOKEN.to_owned()),
+            keep: Keep { last: true, reports: KEPT },
+            ..platform::Config::default()
+        })
+        .await?;
+        let kubernetes = cluster.control.client();
+        let witness = Witness::start(kubernetes.clone(), ArgoCd::NAMESPACE).await?;
+        let rights = rights(setup.program).await?;
+        Objects::new(kubernetes.clone()).apply(&rights, ArgoCd::NAMESPACE).await?;
+        let recorder = match setup.record {
+            None => None,
+            Some(directory) => {
+                let config = recording(setup, &cluster, directory).await?;
+                Some(Recorder::start(config, &platform, &witness).await?)
+            }
+        };
+        let argocd = recorder.as_ref().map_or_else(|| cluster.argocd.url().to_owned(), Recorder::url);
+        let (launch, secrets) = prepare(setup, &cluster, &platform, &argocd).await?;
+        let reporter = launch.begin().await?;
+        Ok(Self { cluster, platform, witness, reporter, recorder, rights, secrets })
+    }
+
+    /// Who plays scenarios.
+    #[must_use]
+    pub fn player(&self) -> Player<'_> {
+        let kubernetes = self.cluster.control.client();
+        Player {
+            objects: Objects::new(kubernetes.clone()),
+            kubernetes,
+            argocd: self.cluster.argocd.client(),
+            git: &self.cluster.git,
+            platform: &self.platform,
+        }
+    }
+
+    /// Who judges what was reported.
+    pub fn judge(&self) -> anyhow::Result<Judge<'_>> {
+        judge(&self.cluster, &self.platform, &self.witness)
+    }
+
+    /// Plays a scenario and judges it.
+    pub async fn play(&self, scenario: &Scenario, patience: Duration) -> Outcome {
+        let began = Instant::now();
+        let lines =
+            |error: anyhow::Error| format!("{error:#}").lines().map(str::to_owned).collect::<Vec<_>>();
+        let mut wrong = self.play_and_judge(scenario, patience).await.err().map(lines).unwrap_or_default();
+        if !wrong.is_empty() && scenario.alone {
+            wrong.extend(self.restore().await.err().map(lines).unwrap_or_default());
+        }
+        let last = self.platform.last();
+        let own = last.iter().filter(|(entity, _)| scenario.applications.contains(&entity.app_name));
+        Outcome {
+            name: scenario.name.clone(),
+            took: began.elapsed(),
+            reports: own.map(|(_, last)| last.reports).sum(),
+            applications: scenario.applications.len(),
+            wrong,
+        }
+    }
+
+    /// Gives back what a scenario that failed has taken away, so that the next one fails only by its own fault.
+    async fn restore(&self) -> anyhow::Result<()> {
+        self.platform.up().await?;
+        if self.reporter.is_up().await { Ok(()) } else { self.reporter.change(Lifecycle::Start).await }
+    }
+
+    async fn play_and_judge(&self, scenario: &Scenario, patience: Duration) -> anyhow::Result<()> {
+        let judge = self.judge()?;
+        let check = async |applications: &[String]| {
+            let differences = oracle::judge(&judge, applications, patience).await?;
+            if differences.is_empty() {
+                return Ok(());
+            }
+            bail!("the reports are wrong:\n{}", differences.join("\n"))
+        };
+        self.player().play(scenario, &check, async |step| self.reporter.change(step).await).await?;
+        check(&scenario.applications).await.context("at the end")?;
+        if let Some(recorder) = &self.recorder {
+            recorder.settle(&scenario.applications).await;
+        }
+        Ok(())
+    }
+
+    /// Judges what no single scenario is about, and ends everything; `complete` says that every right must have been
+    /// used.
+    pub async fn end(self, complete: bool) -> anyhow::Result<End> {
+        let Self { cluster, platform, witness, reporter, recorder, rights, secrets } = self;
+        let mut end = End::default();
+        let log = reporter.directory().join("reporter.log");
+        // It is wanted most when something fails below.
+        write(&log, &reporter.logged().await.join("\n")).await?;
+        let status = reporter.running().await?.status().await?;
+        for shard in status.shards.iter().filter(|shard| shard.balance() != 0) {
+            end.wrong.push(format!("shard {} has lost or invented {} events", shard.shard, shard.balance()));
+        }
+        end.wrong.extend(platform.totals().wrong());
+        if status.total.parked > 0 {
+            end.wrong.push(format!("{} events were parked", status.total.parked));
+        }
+        reporter.change(Lifecycle::Stop).await?;
+        write(&log, &reporter.logged().await.join("\n")).await?;
+        let mut judge = judge(&cluster, &platform, &witness)?;
+        judge.canaries.extend(secrets);
+        end.wrong.extend(oracle::judge_rest(&judge, &[&log]).await?);
+        if let Some(recorder) = recorder {
+            let folders = recorder.finish(&platform).await?;
+            end.said.push(format!("recorded {} cases", folders.len()));
+        }
+        let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
+        let log = log.context("read the audit log")?;
+        let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
+        end.said.push(format!("rights: {}", verdict.to_string().lines().next().unwrap_or_default()));
+        if verdict.requests == 0 {
+            end.wrong.push("the audit log holds no request of the reporter".to_owned());
+        }
+        let counts = |failure: &&String| complete || !failure.starts_with("granted and never used");
+        end.wrong.extend(verdict.failures.iter().filter(counts).cloned());
+        cluster.stop().await?;
+        Ok(end)
+    }
+}
+
+fn judge<'a>(
+    cluster: &Cluster,
+    platform: &'a PlatformSim,
+    witness: &'a Witness,
+) -> anyhow::Result<Judge<'a>> {
+    Ok(Judge {
+        kubernetes: cluster.control.client(),
+        argocd_url: cluster.argocd.url().to_owned(),
+        argocd_token: cluster.argocd.token(ArgoCd::ADMIN)?,
+        namespace: ArgoCd::NAMESPACE.to_owned(),
+        witness,
+        platform,
+        canaries: CANARIES.map(str::to_owned).to_vec(),
+        quiet: QUIET,
+    })
+}
+
+/// Writes the reporter's files; gives how it is started, and the tokens and the key that it has.
+async fn prepare(
+    setup: &Setup<'_>,
+    cluster: &Cluster,
+    platform: &PlatformSim,
+    argocd: &str,
+) -> anyhow::Result<(Launch, Vec<String>)> {
+    let directory = setup.directory.join("reporter");
+    let state = directory.join("state");
+    tokio::fs::create_dir_all(&state).await.context("make a folder for the reporter")?;
+    let path = |name: &str| directory.join(name).display().to_string();
+    let token = cluster.control.account(ArgoCd::NAMESPACE, ACCOUNT).await?;
+    cluster.control.kubeconfig(ACCOUNT, &token, &directory.join("kubeconfig")).await?;
+    let files = [
+        ("argocd-token", cluster.argocd.token(ArgoCd::REPORTER)?),
+        ("platform-token", PLATFORM_TOKEN.to_owned()),
+        ("redaction-key", REDACTION_KEY.to_owned()),
+    ];
+    for (name, text) in &files {
+        write(&directory.join(name), text).await?;
+    }
+    let secrets = files.into_iter().map(|(_, text)| text).chain([token]).collect();
+    let settings = json!({
+        "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
+        // Settings of Argo CD change while scenarios are played.
+        "argocd": {"url": argocd, "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
+        "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
+        "state": {"directory": state.display().to_string()},
+        "redaction": {"keyFile": path("redaction-key")},
+        "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+        "reporter": {
+            "sink": {"kind": "platform"},
+            "queue": {"events": QUEUE},
+            "lanes": {"retry": {"min": "250ms", "max": "2s"}},
+            "ledger": {"storage": "file"},
+        },
+    });
+    // JSON is YAML.
+    write(&directory.join("config.yaml"), &format!("{settings:#}\n")).await?;
+    let environment = vec![("GITOPS_RUNTIME_CONFIG".to_owned(), path("config.yaml"))];
+    Ok((Launch { program: setup.program.to_path_buf(), environment, directory }, secrets))
+}
+
+/// The manifest of the rights that the program says it needs.
+async fn rights(program: &Path) -> anyhow::Result<String> {
+    let printed = Command::new(program)
+        .args(["rbac", "print", "--role", "reporter", "--namespace", ArgoCd::NAMESPACE])
+        .env_clear()
+        .kill_on_drop(true)
+        .output()
+        .await
+        .context("ask the reporter for the rights it needs")?;
+    if !printed.status.success() {
+        let said = String::from_utf8_lossy(&printed.stderr);
+        bail!("ask the reporter for the rights it needs: {}", said.trim());
+    }
+    String::from_utf8(printed.stdout).context("read the rights that the reporter needs")
+}
+
+async fn recording(setup: &Setup<'_>, cluster: &Cluster, directory: &Path) -> anyhow::Result<record::Config> {
+    tokio::fs::create_dir_all(directory)
+        .await
+        .with_context(|| format!("make folder {}", directory.display()))?;
+    let cases = setup.scenarios.iter().map(|own| (own.name.clone(), own.applications.clone())).collect();
+    let token = cluster.argocd.token(ArgoCd::ADMIN)?;
+    let whole = cluster.directory.parent().unwrap_or(&cluster.directory).display().to_string();
+    let hidden = vec![
+        (whole, "/cluster".to_owned()),
+        (setup.directory.display().to_string(), "/cluster".to_owned()),
+        (token.clone(), "TOKEN".to_owned()),
+        (cluster.argocd.token(ArgoCd::REPORTER)?, "TOKEN".to_owned()),
+    ];
+    Ok(record::Config {
+        directory: directory.to_path_buf(),
+        cases,
+        argocd: cluster.argocd.url().to_owned(),
+        token,
+        namespace: ArgoCd::NAMESPACE.to_owned(),
+        hidden,
+    })
+}
+
+async fn write(path: &Path, text: &str) -> anyhow::Result<()> {
+    tokio::fs::write(path, text).await.with_context(|| format!("write {}", path.display()))
+}

@@ -1,0 +1,279 @@
+//! Recorded answers, and which of them stands at a point of the replayed watch.
+//!
+//! The position of an application is the number of its watch events that were replayed. The answer to a call
+//! is, in this order: the last one recorded after the newest replayed event and before the next one; the
+//! first one later; the last one earlier. So the answers at the end are the last recorded ones, which is what
+//! an oracle compares with. Of an application whose newest event is a deletion only answers recorded since
+//! then count; without one it is not found.
+//!
+//! Where the product's own reporter was recorded, what it was answered itself comes before all of that: see [`Turns`].
+
+mod told;
+mod turns;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use axum::http::Uri;
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::ask::{Ask, Asked, ResourceName};
+use super::{denied, not_found, refused};
+use crate::fault::Answer;
+use crate::recordings::{Case, CaseMeta};
+use turns::Turns;
+
+#[derive(Debug, Clone)]
+struct Reply {
+    t: f64,
+    status: u16,
+    body: Bytes,
+}
+
+/// One replayed or coming watch event of an application.
+#[derive(Debug, Clone)]
+struct Moment {
+    t: f64,
+    deleted: bool,
+    object: Bytes,
+}
+
+#[derive(Debug, Default)]
+struct App {
+    moments: Vec<Moment>,
+    replies: HashMap<Ask, Vec<Reply>>,
+}
+
+/// The answers of recordings, by application.
+#[derive(Debug)]
+pub struct Recorded {
+    apps: BTreeMap<String, App>,
+    revisions: HashMap<(String, String), Reply>,
+    positions: Mutex<HashMap<String, usize>>,
+    meta: Option<CaseMeta>,
+    turns: Option<Turns>,
+}
+
+impl Recorded {
+    /// Sorts the answers of cases that were recorded with one Argo CD.
+    #[must_use]
+    pub fn new(cases: &[Case]) -> Self {
+        let mut apps: BTreeMap<String, App> = BTreeMap::new();
+        let mut revisions: HashMap<(String, String), Reply> = HashMap::new();
+        for case in cases {
+            for line in &case.watch {
+                let object = Bytes::copy_from_slice(line.object.get().as_bytes());
+                let moment = Moment { t: line.t, deleted: line.kind == "DELETED", object };
+                apps.entry(name_of(line.object.get())).or_default().moments.push(moment);
+            }
+            for call in &case.calls {
+                let (Ok(uri), Some(body)) = (call.path.parse::<Uri>(), case.answer(call)) else { continue };
+                let Asked::About { application, ask } = Asked::read(&uri, "") else { continue };
+                let body = Bytes::copy_from_slice(body.get().as_bytes());
+                let reply = Reply { t: call.t, status: call.status, body };
+                if let (Ask::RevisionMetadata { revision, source_index }, 200) = (&ask, call.status) {
+                    revisions.insert((revision.clone(), source_index.clone()), reply.clone());
+                }
+                apps.entry(application).or_default().replies.entry(ask).or_default().push(reply);
+            }
+        }
+        for app in apps.values_mut() {
+            for replies in app.replies.values_mut() {
+                replies.sort_by(|left, right| left.t.total_cmp(&right.t));
+            }
+        }
+        let meta = cases.first().map(|case| case.meta.clone());
+        Self { apps, revisions, positions: Mutex::default(), meta, turns: None }
+    }
+
+    /// The same for cases in which the product's own reporter was recorded: a call is answered as that reporter
+    /// was in its turn of the replayed event. The settings are those that most of the last reports tell, of each entity
+    /// one: a scenario that gives the settings back may be over before the last of all is told.
+    #[must_use]
+    pub fn of_reporter(cases: &[Case]) -> Self {
+        let mut recorded = Self { turns: Some(Turns::of(cases)), ..Self::new(cases) };
+        if let (Some(meta), Some((method, key))) =
+            (&mut recorded.meta, told::by_most(cases.iter().flat_map(|case| &case.reports)))
+        {
+            (meta.tracking_method, meta.instance_label_key) = (method, key);
+        }
+        recorded
+    }
+
+    /// Settings in force when it was recorded.
+    #[must_use]
+    pub fn meta(&self) -> Option<&CaseMeta> {
+        self.meta.as_ref()
+    }
+
+    /// Moves an application to its next watch event; to be called before that event is sent.
+    pub fn advance(&self, application: &str) {
+        if let Some(turns) = &self.turns {
+            turns.advance(application);
+        }
+        *self.positions().entry(application.to_owned()).or_default() += 1;
+    }
+
+    /// Moves every application to its last watch event: [`Self::answer`] then gives what an oracle compares
+    /// with.
+    pub fn finish(&self) {
+        *self.positions() = self.apps.iter().map(|(name, app)| (name.clone(), app.moments.len())).collect();
+    }
+
+    /// The last replayed object of an application; `None` when it is not there (any more, or yet).
+    #[must_use]
+    pub fn object(&self, application: &str) -> Option<Bytes> {
+        let app = self.apps.get(application)?;
+        let moment = app.moments.get(self.position(application).checked_sub(1)?)?;
+        (!moment.deleted).then(|| moment.object.clone())
+    }
+
+    /// Whether the recorded reporter read an application's tree more often, for the event that is replayed, than was
+    /// asked for now: it had been read just before, and will be again.
+    #[must_use]
+    pub fn lacks_tree(&self, application: &str) -> bool {
+        self.turns.as_ref().is_some_and(|turns| turns.lacks_tree(application, self.position(application)))
+    }
+
+    /// When the recorded reporter took up an event of an application, in Unix seconds; `None` where that does not
+    /// matter. Only what a parent was then is seen in the reports of its children, so that an event of a parent counts
+    /// from when it came, and one of its children from when its turn came.
+    pub(crate) fn taken_up(&self, application: &str, event: usize) -> Option<f64> {
+        self.turns.as_ref()?.taken_up(application, event)
+    }
+
+    /// Names of all recorded applications.
+    pub fn applications(&self) -> impl Iterator<Item = &str> {
+        self.apps.keys().map(String::as_str)
+    }
+
+    /// What Argo CD answers now: status and body.
+    #[must_use]
+    pub fn answer(&self, application: &str, ask: &Ask) -> (u16, Bytes) {
+        let Answer { status, body } = self.find(application, ask);
+        (status, body)
+    }
+
+    fn find(&self, application: &str, ask: &Ask) -> Answer {
+        let own = self.turns.as_ref();
+        if let Some(reply) =
+            own.and_then(|turns| turns.answer(application, ask, |application| self.position(application)))
+        {
+            return Answer::new(reply.status, reply.body.clone());
+        }
+        let Some(app) = self.apps.get(application) else { return gone(application, ask) };
+        let position = self.position(application);
+        if let Some(reply) = app.reply(ask, position) {
+            return Answer::new(reply.status, reply.body.clone());
+        }
+        let there = position > 0 && !app.is_deleted(position);
+        match ask {
+            _ if !there => gone(application, ask),
+            Ask::Manifests { revision: Some(_) } => {
+                self.find(application, &Ask::Manifests { revision: None })
+            }
+            Ask::Manifests { revision: None } => {
+                let any = app.replies.keys().filter(|ask| matches!(ask, Ask::Manifests { .. }));
+                match any.filter_map(|ask| app.reply(ask, position)).max_by(|a, b| a.t.total_cmp(&b.t)) {
+                    Some(reply) => Answer::new(reply.status, reply.body.clone()),
+                    // A reporter that asked once, in another case, knows what Argo CD's answers look like.
+                    None if self.turns.is_some() => Answer::ok(r#"{"manifests":["{}"]}"#),
+                    None => Answer::ok(r#"{"manifests":[]}"#),
+                }
+            }
+            Ask::RevisionMetadata { revision, source_index } => {
+                match self.revisions.get(&(revision.clone(), source_index.clone())) {
+                    Some(reply) => Answer::ok(reply.body.clone()),
+                    None => refused(404, &format!("revision {revision} not found")),
+                }
+            }
+            Ask::Resource(name) => {
+                let managed = app.reply(&Ask::ManagedResources, position);
+                match managed.and_then(|reply| live_state(&reply.body, name)) {
+                    Some(live) => Answer::ok(json!({"manifest": live}).to_string()),
+                    None => no_resource(application, name),
+                }
+            }
+            Ask::Application => match app.moments.get(position - 1) {
+                Some(moment) => Answer::ok(moment.object.clone()),
+                None => denied(),
+            },
+            Ask::ManagedResources => Answer::ok(r#"{"items":[]}"#),
+            Ask::ResourceTree => Answer::ok(r#"{"nodes":[]}"#),
+        }
+    }
+
+    fn position(&self, application: &str) -> usize {
+        self.positions().get(application).copied().unwrap_or_default()
+    }
+
+    fn positions(&self) -> MutexGuard<'_, HashMap<String, usize>> {
+        self.positions.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl App {
+    fn is_deleted(&self, position: usize) -> bool {
+        position.checked_sub(1).and_then(|at| self.moments.get(at)).is_some_and(|moment| moment.deleted)
+    }
+
+    fn reply(&self, ask: &Ask, position: usize) -> Option<&Reply> {
+        let replies = self.replies.get(ask)?;
+        let since = self.moments.get(position.checked_sub(1)?)?.t;
+        let until = self.moments.get(position).map_or(f64::INFINITY, |moment| moment.t);
+        let from = replies.partition_point(|reply| reply.t < since);
+        let to = replies.partition_point(|reply| reply.t < until);
+        let inside = replies.get(from..to).and_then(<[Reply]>::last);
+        if self.is_deleted(position) {
+            return inside;
+        }
+        inside.or_else(|| replies.get(to)).or_else(|| replies.last())
+    }
+}
+
+/// The name in an Application's text; empty when there is none.
+fn name_of(object: &str) -> String {
+    head_of(object).0
+}
+
+/// Name and resourceVersion in an Application's text; empty and 0 when there is none.
+fn head_of(object: &str) -> (String, u64) {
+    #[derive(Default, serde::Deserialize)]
+    struct Head {
+        metadata: Named,
+    }
+    #[derive(Default, serde::Deserialize)]
+    #[serde(rename_all = "camelCase", default)]
+    struct Named {
+        name: String,
+        resource_version: String,
+    }
+    let Head { metadata } = serde_json::from_str(object).unwrap_or_default();
+    (metadata.name, metadata.resource_version.parse().unwrap_or_default())
+}
+
+fn live_state(managed: &[u8], wanted: &ResourceName) -> Option<String> {
+    let managed: Value = serde_json::from_slice(managed).ok()?;
+    let text = |item: &Value, name: &str| item[name].as_str().unwrap_or_default().to_owned();
+    let item = managed["items"].as_array()?.iter().find(|item| {
+        text(item, "kind") == wanted.kind
+            && text(item, "group") == wanted.group
+            && text(item, "namespace") == wanted.namespace
+            && text(item, "name") == wanted.name
+    })?;
+    Some(text(item, "liveState")).filter(|live| !live.is_empty() && live != "null")
+}
+
+fn gone(application: &str, ask: &Ask) -> Answer {
+    match ask {
+        Ask::Application => denied(),
+        _ => not_found(application),
+    }
+}
+
+/// Argo CD's answer for a resource that is not (yet) in the tree.
+pub(super) fn no_resource(application: &str, name: &ResourceName) -> Answer {
+    let ResourceName { group, kind, name, .. } = name;
+    refused(400, &format!("{kind} {group} {name} not found as part of application {application}"))
+}

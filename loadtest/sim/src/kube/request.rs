@@ -1,0 +1,134 @@
+//! Requests: their path and query, the token, and who answers them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::extract::{Query as UrlQuery, State};
+use axum::http::{HeaderMap, Method, Uri};
+use axum::response::Response;
+use bytes::Bytes;
+use pipeline_core::Key;
+
+use super::store::Collection;
+use super::{Shared, list, status, watch};
+use crate::fault::{Answer, authorized, spoil};
+
+/// The query of a request.
+pub(super) struct Query(HashMap<String, String>);
+
+impl Query {
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.get(name).map(String::as_str)
+    }
+
+    pub(super) fn is_true(&self, name: &str) -> bool {
+        matches!(self.get(name), Some("true" | "1"))
+    }
+
+    /// `resourceVersion`; `None` without one.
+    pub(super) fn version(&self) -> Result<Option<u64>, ()> {
+        match self.get("resourceVersion") {
+            None | Some("") => Ok(None),
+            Some(version) => version.parse().map(Some).map_err(|_| ()),
+        }
+    }
+
+    /// Which keys are meant: of one namespace or all, and by field selector.
+    pub(super) fn selector(
+        &self,
+        namespace: Option<&str>,
+    ) -> Result<impl Fn(&Key) -> bool + Send + Sync + 'static, String> {
+        let mut wanted: Vec<(bool, String)> = Vec::new();
+        wanted.extend(namespace.map(|namespace| (false, namespace.to_owned())));
+        if self.get("labelSelector").is_some_and(|selector| !selector.is_empty()) {
+            return Err("labelSelector is not simulated".to_owned());
+        }
+        for part in self.get("fieldSelector").unwrap_or_default().split(',').filter(|part| !part.is_empty()) {
+            match part.split_once('=').map(|(field, value)| (field, value.trim_start_matches('='))) {
+                Some(("metadata.name", name)) => wanted.push((true, name.to_owned())),
+                Some(("metadata.namespace", namespace)) => wanted.push((false, namespace.to_owned())),
+                _ => return Err(format!("field label not supported: {part}")),
+            }
+        }
+        Ok(move |key: &Key| {
+            wanted
+                .iter()
+                .all(|(name, value)| if *name { key.name() == value } else { key.namespace() == value })
+        })
+    }
+}
+
+pub(super) async fn serve(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+) -> Response {
+    if !authorized(&headers, shared.authorization.as_ref()) {
+        shared.count(3);
+        return Answer::new(401, status::status(401, "Unauthorized")).response();
+    }
+    if uri.path() == "/version" {
+        return Answer::ok(r#"{"major":"1","minor":"31","gitVersion":"v1.31.0"}"#).response();
+    }
+    let Some((collection, namespace, name)) = route(uri.path()) else {
+        let message = "the server could not find the requested resource";
+        return Answer::new(404, status::status(404, message)).response();
+    };
+    if method != Method::GET {
+        return Answer::new(405, status::status(405, "the server does not allow this method")).response();
+    }
+    let query = match UrlQuery::<HashMap<String, String>>::try_from_uri(&uri) {
+        Ok(UrlQuery(query)) => Query(query),
+        Err(_) => return Answer::new(400, status::status(400, "the query cannot be read")).response(),
+    };
+    let (index, call) = match &name {
+        Some(_) => (2, "get"),
+        None if query.is_true("watch") => (1, "watch"),
+        None => (0, "list"),
+    };
+    shared.count(index);
+    let _open = shared.traffic.enter(&uri);
+    shared.faults.latency().await;
+    let met = shared.faults.meet(call, name.as_deref().unwrap_or_default());
+    let answer = match (&name, call) {
+        (Some(name), _) => match Key::new(namespace.as_deref().unwrap_or_default(), name) {
+            Ok(key) => list::get(&shared, collection, &key, &query),
+            Err(_) => Answer::new(404, status::not_found(collection, name)),
+        },
+        (None, "watch") if met.is_none() => {
+            match watch::watch(&shared, collection, namespace.as_deref(), &query) {
+                Ok(response) => return response,
+                Err(answer) => answer,
+            }
+        }
+        (None, "watch") => Answer::ok(Bytes::new()),
+        (None, _) => list::list(&shared, collection, namespace.as_deref(), &query),
+    };
+    match met {
+        None => answer.response(),
+        Some(rule) => {
+            let error = |code| status::status(code, "told to fail");
+            spoil(&rule.fault, answer, error, &shared.stop).await
+        }
+    }
+}
+
+/// Which collection, namespace and name a path means.
+fn route(path: &str) -> Option<(Collection, Option<String>, Option<String>)> {
+    let decode = |part: &str| percent_encoding::percent_decode_str(part).decode_utf8_lossy().into_owned();
+    Collection::ALL.into_iter().find_map(|collection| {
+        let rest = path.strip_prefix(collection.base())?;
+        let parts: Vec<&str> = rest.trim_start_matches('/').split('/').collect();
+        match parts.as_slice() {
+            [plural] if *plural == collection.plural() => Some((collection, None, None)),
+            ["namespaces", namespace, plural] if *plural == collection.plural() => {
+                Some((collection, Some(decode(namespace)), None))
+            }
+            ["namespaces", namespace, plural, name] if *plural == collection.plural() => {
+                Some((collection, Some(decode(namespace)), Some(decode(name))))
+            }
+            _ => None,
+        }
+    })
+}

@@ -1,0 +1,29 @@
+//! Simulators of a Kubernetes API server, an Argo CD server and a platform: real HTTP servers. And what is put before
+//! them: recordings, generated load, the real binary as a process, a NATS server.
+//!
+//! Each serves a recording or generated load, and misbehaves as its [`fault::Faults`] say, at any moment.
+
+pub mod argocd;
+mod capacity;
+pub mod certificate;
+pub mod child;
+pub mod fault;
+pub mod generate;
+pub mod kube;
+pub mod nats;
+pub mod platform;
+mod player;
+pub mod port;
+pub mod process;
+pub mod proxy;
+pub mod recordings;
+pub mod reporter;
+pub mod server;
+mod simulation;
+mod traffic;
+
+pub use capacity::{Capacity, Worked};
+pub use player::Player;
+pub use server::Listen;
+pub use simulation::{Load, Setup, Simulation};
+pub use traffic::Traffic;

@@ -1,0 +1,277 @@
+//! The real binary as a reporter of a simulation: started against the simulators, looked at through the pages
+//! it serves and what the kernel knows of it, and stopped.
+
+mod metrics;
+#[cfg(test)]
+mod tests;
+mod usage;
+
+use std::ffi::OsString;
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+pub use metrics::Metrics;
+pub use usage::{Usage, of_this_thread};
+
+use crate::Simulation;
+use crate::process::{Process, Start};
+
+/// The redaction key of whoever must redact alike: replicas, recorded runs and their replays.
+pub const REDACTION_KEY: &str = "5265636f7264696e677320686f6c64206e6f7468696e6720736563726574212121";
+
+/// How long it may take from the start to the first answer.
+const STARTS_WITHIN: Duration = Duration::from_secs(60);
+/// How long it may take from a signal to its end.
+const ENDS_WITHIN: Duration = Duration::from_secs(60);
+/// How often a page is asked for while something is waited for.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// A running reporter.
+#[derive(Debug)]
+pub struct Reporter {
+    process: Process,
+    url: String,
+    client: reqwest::Client,
+}
+
+/// `/status`, as far as it is read.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Status {
+    /// The first list is complete and every shard runs.
+    pub ready: bool,
+    /// The sink's circuit.
+    pub circuit: Circuit,
+    /// All shards together.
+    pub total: Figures,
+    /// Each shard.
+    pub shards: Vec<Figures>,
+}
+
+/// The sink's circuit.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Circuit {
+    /// `closed`, `open` or `probing`.
+    pub state: String,
+}
+
+/// What a shard did and holds, of one moment.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Figures {
+    /// Which shard; 0 for the sum.
+    pub shard: u32,
+    /// Events taken in, re-reads included.
+    pub observed: u64,
+    /// Events whose reports were all acknowledged.
+    pub acked: u64,
+    /// Events whose state was folded into a newer one.
+    pub coalesced: u64,
+    /// Events that brought no report.
+    pub filtered: u64,
+    /// Events refused for good.
+    pub parked: u64,
+    /// Events that may start.
+    pub queued: u64,
+    /// Events that wait for a retry or the rate limit.
+    pub waiting: u64,
+    /// Events whose turn is running.
+    pub in_flight: u64,
+    /// Applications to be read again.
+    pub dirty: u64,
+    /// Applications being read.
+    pub reading: u64,
+    /// Applications of which something is owed.
+    pub owed: u64,
+    /// Events that a full queue turned into a mark.
+    pub overflowed: u64,
+    /// Turns and reads that are tried again.
+    pub retried: u64,
+    /// Reads of marked applications.
+    pub reads: u64,
+}
+
+impl Figures {
+    /// What is missing (positive) or counted twice (negative) in
+    /// `observed = acked + coalesced + filtered + parked + queued + waiting + in flight`; computed here, not
+    /// taken from the reporter.
+    #[must_use]
+    pub fn balance(&self) -> i64 {
+        let parts = self.acked
+            + self.coalesced
+            + self.filtered
+            + self.parked
+            + self.queued
+            + self.waiting
+            + self.in_flight;
+        self.observed.cast_signed() - parts.cast_signed()
+    }
+
+    /// Nothing is held and nothing is to be read again.
+    #[must_use]
+    pub fn idle(&self) -> bool {
+        self.queued + self.waiting + self.in_flight + self.dirty + self.reading == 0
+    }
+}
+
+impl Reporter {
+    /// Starts `program` against the simulators; `more` are settings over those of the simulation. Waits until it
+    /// serves.
+    pub async fn start(program: &Path, simulation: &Simulation, more: &Value) -> anyhow::Result<Self> {
+        let mut settings = Self::settings();
+        merge(&mut settings, more);
+        let environment = simulation.environment(&settings)?;
+        Self::launch(program, Vec::new(), environment, simulation.directory()).await
+    }
+
+    /// What is set for every reporter, whatever it is pointed at.
+    #[must_use]
+    pub fn settings() -> Value {
+        json!({
+            "serve": {"address": "127.0.0.1:0", "metricsAddress": ""},
+            "reporter": {"sink": {"kind": "platform"}},
+        })
+    }
+
+    /// Starts `program reporter` in a folder, with settings that further arguments or `environment` point it to, and waits
+    /// until it reports.
+    pub async fn launch(
+        program: &Path,
+        more: Vec<OsString>,
+        environment: Vec<(String, String)>,
+        directory: &Path,
+    ) -> anyhow::Result<Self> {
+        // It runs in another folder than this program.
+        let program = program.canonicalize().with_context(|| format!("find {}", program.display()))?;
+        let mut process = Process::start(&Start {
+            program,
+            args: [OsString::from("reporter")].into_iter().chain(more).collect(),
+            env: environment,
+            directory: directory.to_path_buf(),
+        })?;
+        let address = process.address(STARTS_WITHIN).await?;
+        process.reports(STARTS_WITHIN).await?;
+        // Another part of this program was first.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let none: [reqwest::Certificate; 0] = [];
+        let client = reqwest::Client::builder()
+            .tls_certs_only(none)
+            .no_proxy()
+            .timeout(Duration::from_secs(20))
+            .build()
+            .context("make a client")?;
+        Ok(Self { process, url: format!("http://{address}"), client })
+    }
+
+    /// Where it serves, as `http://127.0.0.1:1234`.
+    #[must_use]
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// The process itself.
+    #[must_use]
+    pub fn process(&self) -> &Process {
+        &self.process
+    }
+
+    /// What it says of itself.
+    pub async fn status(&self) -> anyhow::Result<Status> {
+        let answer = self.get("/status").await?;
+        serde_json::from_str(&answer).context("read /status")
+    }
+
+    /// Its metrics.
+    pub async fn metrics(&self) -> anyhow::Result<Metrics> {
+        Ok(Metrics::read(&self.get("/metrics").await?))
+    }
+
+    /// Waits until the first list is complete and every shard runs.
+    pub async fn ready(&self, within: Duration) -> anyhow::Result<()> {
+        self.wait(within, "the reporter to be ready", |status| status.ready).await.map(drop)
+    }
+
+    /// Waits until `done` says so of its status.
+    pub async fn wait(
+        &self,
+        within: Duration,
+        what: &str,
+        done: impl Fn(&Status) -> bool,
+    ) -> anyhow::Result<Status> {
+        let deadline = Instant::now() + within;
+        loop {
+            let status = self.status().await?;
+            if done(&status) {
+                return Ok(status);
+            }
+            if Instant::now() > deadline {
+                bail!("waited {within:?} for {what} in vain: {:?}", status.total);
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// What the kernel knows of it.
+    pub fn usage(&self) -> anyhow::Result<Usage> {
+        let read = || Usage::of(self.process.id()?);
+        read().with_context(|| {
+            let lines = self.process.lines().all();
+            let last = lines.iter().rev().take(8).rev().cloned().collect::<Vec<_>>().join("\n");
+            format!("the reporter has ended; the end of its log:\n{last}")
+        })
+    }
+
+    /// Kills it (SIGKILL) and waits for its end.
+    pub async fn kill(&mut self) -> anyhow::Result<()> {
+        self.process.signal("KILL").await?;
+        self.process.wait(ENDS_WITHIN).await.map(drop)
+    }
+
+    /// Kills it (SIGKILL) in this instant, without the detour over another program, and waits for its end.
+    pub async fn strike(self) -> anyhow::Result<()> {
+        self.process.kill().await
+    }
+
+    /// A page as it is served with success, such as `/metrics`.
+    pub async fn page(&self, page: &str) -> anyhow::Result<String> {
+        self.get(page).await
+    }
+
+    /// Asks it to stop and waits for its end.
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let status = self.process.stop(ENDS_WITHIN).await?;
+        if !status.success() {
+            bail!("the reporter ended with {status}");
+        }
+        Ok(())
+    }
+
+    async fn get(&self, page: &str) -> anyhow::Result<String> {
+        let answer = self.client.get(format!("{}{page}", self.url)).send().await;
+        let text = async { answer?.error_for_status()?.text().await };
+        match text.await {
+            Ok(text) => Ok(text),
+            Err(error) => {
+                // A process that ended says more than a connection that was refused.
+                self.usage()?;
+                Err(error).with_context(|| format!("ask the reporter for {page}"))
+            }
+        }
+    }
+}
+
+/// Lays settings over others.
+pub fn merge(base: &mut Value, more: &Value) {
+    match (base, more) {
+        (Value::Object(base), Value::Object(more)) => {
+            for (name, value) in more {
+                merge(base.entry(name.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (base, more) => *base = more.clone(),
+    }
+}

@@ -1,0 +1,42 @@
+//! The simulators, spoken to over HTTP.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on fails")]
+
+mod argocd;
+mod compare;
+mod faults;
+mod kube;
+mod platform;
+mod simulation;
+mod tls;
+mod watches;
+
+use std::time::Duration;
+
+use reqwest::{Client, ClientBuilder, Response};
+use serde_json::Value;
+
+/// A client with the one TLS provider.
+fn builder() -> ClientBuilder {
+    // Another test of this process was first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let none: [reqwest::Certificate; 0] = [];
+    Client::builder()
+        .tls_certs_only(none)
+        .redirect(reqwest::redirect::Policy::none())
+        .timeout(Duration::from_secs(20))
+}
+
+fn client() -> Client {
+    builder().build().unwrap()
+}
+
+async fn get(url: &str) -> Response {
+    client().get(url).send().await.unwrap()
+}
+
+/// Status and JSON of a GET.
+async fn json(url: &str) -> (u16, Value) {
+    let response = get(url).await;
+    (response.status().as_u16(), response.json().await.unwrap())
+}

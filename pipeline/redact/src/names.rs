@@ -55,7 +55,7 @@ impl Class {
                     && classify(text) != Self::Plain;
                 // `jsonwebtoken: ^9.0.2`, of a package; `ADMIN_PIN=1234`, not `LED_PIN=13`.
                 let version = !is_password(name) && shape::is_version(text);
-                let other = (name.len() > 3 && is_pin(name))
+                let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
@@ -98,8 +98,11 @@ pub(super) fn classify(name: &str) -> Class {
         from += 1;
     }
     let name = without_domain(name.get(from..).unwrap_or_default());
-    if name.starts_with('/') || name.contains("://") {
-        // A path of an API, a URL.
+    let package = |(_, range): (&str, &str)| {
+        range.starts_with(['^', '~']) || range.starts_with("npm:") || shape::is_version(range)
+    };
+    if name.starts_with('/') || name.contains("://") || name.rsplit_once('@').is_some_and(package) {
+        // A path of an API, a URL, a package.
         return Class::Plain;
     }
     if !suspicious(name.as_bytes()) {
@@ -253,13 +256,9 @@ pub(super) fn is_setting(name: &str) -> bool {
         })
 }
 
-fn is_pin(name: &str) -> bool {
-    words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
-}
-
 /// Whether `name` is a plain word for a password, so that even `name:value` without a space counts.
 pub(super) fn is_password(name: &str) -> bool {
-    words(name).last().is_some_and(|last| {
+    words(name).iter().rfind(|word| !SUFFIXES.contains(word.as_str())).is_some_and(|last| {
         ["password", "passwd", "passphrase", "passcode", "pwd", "pass", "pw"]
             .iter()
             .any(|word| last.ends_with(word))

@@ -107,7 +107,8 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         if let Some(inner) = range(open, close)
             && rest.get(inner.clone()).is_some_and(|inner| {
                 let inner = inner.trim();
-                name(inner.rsplit(['/', ':']).next().unwrap_or(inner))
+                let expression = open.starts_with("<%") && super::shape::is_expression(inner);
+                (expression || name(inner.rsplit(['/', ':']).next().unwrap_or(inner)))
                     && (open != "{" || inner.len() <= 40)
                     && !inner.contains("__")
             })

@@ -16,7 +16,7 @@ struct Program {
     joined: &'static [&'static str],
     /// Flags whose next argument is a user, this sign, and one.
     pair: (&'static [&'static str], char),
-    /// Words after which, so many arguments later, one stands (flags are not counted).
+    /// Words, parted by spaces, after which, so many arguments later, one stands (flags are not counted).
     words: &'static [(&'static str, &'static [usize])],
 }
 
@@ -38,7 +38,7 @@ const PROGRAMS: &[Program] = &[
         words: &[("password", &[1])],
         ..NONE
     },
-    Program { names: &["mongo"], takes: &["-p"], ..NONE },
+    Program { names: &["mongo", "couchbase-cli", "elasticsearch-users"], takes: &["-p"], ..NONE },
     Program {
         names: &["ldapsear", "ldapmod", "ldapadd", "ldapdel", "ldapwho", "ldapcomp", "ldapvi"],
         takes: &["-w"],
@@ -76,18 +76,16 @@ const PROGRAMS: &[Program] = &[
     },
     Program {
         names: &[
-            "rabbitmqadmin",
+            "rabbitmqa",
             "cqlsh",
-            "clickhouse",
+            "clickhou",
             "beeline",
-            "cypher-shell",
-            "couchbase-cli",
+            "cypher-s",
             "cbq",
-            "elasticsearch-users",
-            "jboss-cli",
+            "jboss-cl",
             "add-user",
             "nodetool",
-            "impala-shell",
+            "impala-s",
             "influx",
             "arangosh",
             "kcadm",
@@ -102,21 +100,7 @@ const PROGRAMS: &[Program] = &[
     Program { names: &["lftp", "ncftp"], pair: (&["-u", "--user"], ','), ..NONE },
     Program {
         names: &["htpasswd"],
-        words: &[
-            ("-nb", &[2]),
-            ("-nbB", &[2]),
-            ("-bn", &[2]),
-            ("-Bbn", &[2]),
-            ("-nbm", &[2]),
-            ("-b", &[3]),
-            ("-bc", &[3]),
-            ("-cb", &[3]),
-            ("-bB", &[3]),
-            ("-bcB", &[3]),
-            ("-bnBC", &[3]),
-            ("-nbBC", &[3]),
-            ("-nbs", &[2]),
-        ],
+        words: &[("-nb -nbB -bn -Bbn -nbm -nbs", &[2]), ("-b -bc -cb -bB -bcB -bnBC -nbBC", &[3])],
         ..NONE
     },
     Program { names: &["vault"], words: &[("login", &[1]), ("unseal", &[1])], ..NONE },
@@ -341,7 +325,10 @@ impl Arguments {
 
     fn word(&mut self, text: &str) {
         let found = self.known().find_map(|(number, program)| {
-            let word = program.words.iter().position(|(word, _)| word.eq_ignore_ascii_case(text))?;
+            let word = program
+                .words
+                .iter()
+                .position(|(words, _)| words.split(' ').any(|word| word.eq_ignore_ascii_case(text)))?;
             Some((number, word, 0))
         });
         if found.is_some() {

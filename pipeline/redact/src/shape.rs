@@ -151,7 +151,7 @@ fn is_filled_url(text: &str) -> bool {
 }
 
 /// A variable of a program, by which it refers to what is given elsewhere.
-fn is_expression(text: &str) -> bool {
+pub(super) fn is_expression(text: &str) -> bool {
     let text = text.trim_end_matches([',', ';']);
     EXPRESSIONS.iter().any(|begin| text.starts_with(begin))
         && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_.-[]()'\"$/ !".contains(&byte))

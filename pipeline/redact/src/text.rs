@@ -287,6 +287,9 @@ impl<'t> Scan<'t> {
             Some(b'<') => self.plist(end).map(|range| (range, "text of an element")),
             Some(b'>') if shut == end => self.element(&name, end).map(|range| (range, "text of an element")),
             Some(b'>' | b'/' | b'}') if name.quoted => self.attribute(&name, gap, class),
+            Some(b'{') if self.line_before(name.start, 16).trim_start() == "variable \"" => {
+                self.default_of(&name, gap, class).map(|range| (range, "value beside a name"))
+            }
             Some(b',') if name.text.starts_with('-') => {
                 let from = self.within(gap + 1, 4, |byte| byte != b' ' && !is_quote(byte));
                 let end = self.within(from, LINE, |byte| is_end(byte) || matches!(byte, b',' | b']'));
@@ -434,12 +437,19 @@ impl<'t> Scan<'t> {
         let directive = prose::is_directive(name.text);
         let logon =
             ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
-                || name.text == "password" && self.line_above(name.start).trim_start().starts_with("login ");
+                || name.text == "password"
+                    && ["login ", "user "]
+                        .iter()
+                        .any(|word| self.line_above(name.start).trim_start().starts_with(word));
         let above = self.line_above(name.start - head.len()).trim_start();
         let sets = head.trim() == "set"
             && (head.starts_with([' ', '\t'])
                 || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
-        if sets && alone && matches!(class, Class::Secret | Class::Scalar) && !prose::is_word_of_prose(text) {
+        if (sets || head.trim() == "enable" && shape::is_password(text))
+            && alone
+            && matches!(class, Class::Secret | Class::Scalar)
+            && !prose::is_word_of_prose(text)
+        {
             return Some((word, "directive"));
         }
         if (directive || logon && password)

@@ -18,7 +18,7 @@ use members::{
     Members, container, is_odd, is_pair_value, is_schema, is_tracking_id, lower, names_secret,
     pair_is_secret, repeatable,
 };
-pub(super) use members::{is_key_reference, is_secret_value, stays};
+pub(super) use members::{is_bare, is_key_reference, is_secret_value, stays};
 
 /// Levels of objects, arrays and texts within texts, together.
 pub(super) const DEPTH: usize = 160;
@@ -225,6 +225,9 @@ impl<'r> Walk<'r> {
     /// `key` below a name that makes a secret of it: `encryption: {key: x}`.
     fn key_of_owner(&mut self, name: &str, value: &mut Value, depth: usize) {
         let Value::Object(inner) = value else { return };
+        if let Some(value @ Value::Object(_)) = inner.get_mut("value") {
+            return self.key_of_owner(name, value, depth);
+        }
         if name.to_ascii_lowercase().ends_with("headers") {
             // What looks like a key in a header is one, but for what counts requests: `x-honeycomb-team: x`.
             for (header, value) in inner.iter_mut() {

@@ -38,7 +38,7 @@ pub(super) static KEY_OWNERS: Words = LazyLock::new(|| {
     set(
         "api access private signing sign encryption encrypt crypt crypto master shared account storage hmac ssh \
          deploy tls ssl client server ca session cookie sealing store auth service webhook jwt root aes rsa gpg \
-         pgp unseal app license ingestion host cert fernet preshared wireguard vapid pepper signature",
+         pgp unseal app license ingestion host cert fernet preshared wireguard vapid pepper signature props",
     )
 });
 

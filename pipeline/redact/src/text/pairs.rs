@@ -8,7 +8,7 @@ use super::super::names::{self, Class};
 use super::super::scan::Found;
 use super::super::shape;
 use super::super::tree;
-use super::super::walk::{is_key_reference, is_secret_value, stays};
+use super::super::walk::{is_bare, is_key_reference, is_secret_value};
 use super::super::words::PAIR_NAMES;
 use super::{LINE, Name, PAIR, Scan, is_quote, is_quote_letter};
 
@@ -141,6 +141,15 @@ impl<'t> Scan<'t> {
         class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
     }
 
+    /// The default of a variable of Terraform, whose block opens at `from`.
+    pub(super) fn default_of(&self, name: &Name<'t>, from: usize, class: Class) -> Option<Range<usize>> {
+        let end = self.within(from, LINE, |byte| byte == b'}');
+        let from = from + self.text.get(from..end)?.find("default ")?;
+        let from = self.within(from, LINE, |byte| matches!(byte, b'"' | b'\n'));
+        let value = from + 1..self.close(from + 1, self.byte(from).filter(|byte| is_quote(*byte))?);
+        class.holds(name.text, self.text.get(value.clone())?).then_some(value)
+    }
+
     /// The text behind a key of a property list, `<key>password</key><string>x</string>`, which ends at `end`.
     pub(super) fn plist(&self, end: usize) -> Option<Range<usize>> {
         let rest = self.text.get(end..)?.strip_prefix("</key>")?;
@@ -159,7 +168,7 @@ impl<'t> Scan<'t> {
         let [only @ Value::Object(map)] = documents.as_slice() else { return false };
         let refers = is_key_reference(name, only);
         self.refers.set(if refers { value.end } else { 0 });
-        refers || !is_secret_value(name, class, only) || map.iter().all(|(name, value)| stays(name, value))
+        refers || !is_secret_value(name, class, only) || map.iter().all(|(name, value)| is_bare(name, value))
     }
 
     /// The text of an element whose start tag is the name and ends at `end`.

@@ -37,6 +37,16 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
         }
 }
 
+/// The same, or nothing in it could be one.
+pub(in super::super) fn is_bare(name: &str, value: &Value) -> bool {
+    stays(name, value)
+        || match value {
+            Value::Object(map) => map.iter().all(|(name, value)| is_bare(name, value)),
+            Value::String(text) => shape::is_harmless(text) || shape::is_switch(text),
+            _ => value.is_null() || value.is_boolean(),
+        }
+}
+
 /// Whether the value under a secret name is the schema of one, as in OpenAPI.
 pub(super) fn is_schema(value: &Value) -> bool {
     let Value::Object(map) = value else { return false };

@@ -186,13 +186,13 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
 /// Where the base64 ends whose first line, of a width at which it is wrapped, ends at `end`.
 pub(super) fn wrapped(text: &str, run: &Range<usize>) -> usize {
     let mut end = run.end;
-    while run.len() >= 60 && run.len() % 4 == 0 {
+    while run.len() >= 60 && run.len().is_multiple_of(4) {
         let rest = text.get(end..).unwrap_or_default();
         let line = rest.strip_prefix('\n').unwrap_or_default().trim_start_matches(' ');
         let next = line.bytes().take_while(|byte| is_letter(*byte)).count();
         if next == 0
             || next > run.len()
-            || next % 4 != 0
+            || !next.is_multiple_of(4)
             || !line.get(next..).is_some_and(|rest| rest.is_empty() || rest.starts_with('\n'))
         {
             break;

@@ -129,8 +129,8 @@ struct Made {
     /// The file as a killed process leaves it, and as one that was closed does.
     killed: Vec<u8>,
     closed: Vec<u8>,
-    /// The flight file beside either.
-    flight: Vec<u8>,
+    /// The file of send intents beside either.
+    intents: Vec<u8>,
 }
 
 const LAST: u64 = 3;
@@ -145,18 +145,18 @@ impl Made {
         let (id, killed) = (ledger.id().to_owned(), fs::read(path).unwrap());
         assert!(in_two_phases(&killed));
         drop(ledger);
-        let (closed, flight) = (fs::read(path).unwrap(), fs::read(flight_of(path)).unwrap());
-        Self { id, records, killed, closed, flight }
+        let (closed, intents) = (fs::read(path).unwrap(), fs::read(intents_of(path)).unwrap());
+        Self { id, records, killed, closed, intents }
     }
 
-    /// Puts a ledger file and the flight file there.
+    /// Puts a ledger file and the file of send intents there.
     fn put(&self, path: &Path, bytes: &[u8]) {
         fs::write(path, bytes).unwrap();
-        fs::write(flight_of(path), &self.flight).unwrap();
+        fs::write(intents_of(path), &self.intents).unwrap();
     }
 }
 
-fn flight_of(path: &Path) -> std::path::PathBuf {
+fn intents_of(path: &Path) -> std::path::PathBuf {
     intent_file::path_of(path, "platform")
 }
 

@@ -68,7 +68,7 @@ fn what_was_on_its_way_is_known_after_a_kill() {
 }
 
 #[test]
-fn what_a_kill_left_is_committed_and_the_flight_file_emptied() {
+fn what_a_kill_left_is_committed_and_the_file_of_intents_emptied() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
@@ -80,7 +80,7 @@ fn what_a_kill_left_is_committed_and_the_flight_file_emptied() {
     after.acknowledge(&key(1), &report(1, UID, Entity::Application, 1));
     let expected = after.get(&key(1));
     runtime.block_on(after.close()).unwrap();
-    // One note, and two commits.
+    // One intent, and two commits.
     let head = Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(3);
     assert_eq!(fs::read(intent_file::path_of(&copy, "platform")).unwrap(), head);
     assert_eq!(open(&copy).get(&key(1)), expected);
@@ -102,9 +102,9 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     assert!(killed(&path).1.get(&key(1)).unwrap().unsure);
 }
 
-/// Whether the file of one commit and the flight file of another, or none, are a ledger.
+/// Whether the file of one commit and the send intents of another, or none, are a ledger.
 #[test]
-fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
+fn a_ledger_that_is_older_than_its_intents_is_set_aside() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
@@ -116,13 +116,13 @@ fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
     }
     let head = |covered| Owner { id: ledger.id().to_owned(), sink: "platform".to_owned() }.head(covered);
     let copy = folder.path().join("copy.redb");
-    let flight = intent_file::path_of(&copy, "platform");
+    let intents = intent_file::path_of(&copy, "platform");
     for (n, file) in (1..).zip(&files) {
         for known in [None, Some(1), Some(2), Some(3)] {
             fs::write(&copy, file).unwrap();
             match known {
-                Some(known) => fs::write(&flight, head(known)).unwrap(),
-                None => fs::remove_file(&flight).unwrap_or_default(),
+                Some(known) => fs::write(&intents, head(known)).unwrap(),
+                None => fs::remove_file(&intents).unwrap_or_default(),
             }
             let opened = open(&copy);
             let what = format!("the file of commit {n}, and {known:?} is known");
@@ -140,7 +140,7 @@ fn a_ledger_that_is_older_than_its_flight_file_is_set_aside() {
 }
 
 #[test]
-fn a_flight_file_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_it_goes() {
+fn a_file_of_intents_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_it_goes() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
@@ -172,7 +172,7 @@ fn a_flight_file_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far_as_
 }
 
 #[test]
-fn a_flight_file_that_cannot_be_written_stops_nothing() {
+fn a_file_of_intents_that_cannot_be_written_stops_nothing() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     fs::create_dir_all(intent_file::path_of(&path, "platform").join("in the way")).unwrap();

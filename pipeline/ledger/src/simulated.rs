@@ -8,11 +8,10 @@
 //! ledger.acknowledge(&key, &report);        // in memory: lost by a crash before the next commit
 //! ledger.commit_simulated();                // one group commit of all that changed
 //! drop(ledger);                             // a crash: dropping commits nothing
-//! let ledger = Ledger::simulated(&disk);    // the next process: what was committed, moved by the notes
+//! let ledger = Ledger::simulated(&disk);    // the next process: what was committed, moved by the intents
 //! ```
-//! [`Disk::power_loss`] takes the notes away too. [`Disk::lost`] is a new, empty disk under another id. While
-//! [`Disk::room`] bounds a record as a bucket of the bus does. While
-//! [`Disk::full`] stands, commits fail and notes are not written. [`Ledger::flush`] commits and is ready at the first
+//! [`Disk::power_loss`] takes the intents away too. [`Disk::lost`] is a new, empty disk under another id. [`Disk::room`]
+//! bounds a record as a bucket of the bus does. While [`Disk::full`] stands, commits fail and intents are not written. [`Ledger::flush`] commits and is ready at the first
 //! poll; [`Ledger::close`] does nothing.
 
 #![expect(
@@ -85,13 +84,13 @@ impl Disk {
         new
     }
 
-    /// Takes away what only the flight file holds.
+    /// Takes away what only the send intents say.
     pub fn power_loss(&self) {
         let mut held = self.lock();
         held.intents = held.owner.head(0);
     }
 
-    /// Whether commits and notes fail from now on.
+    /// Whether commits and intents fail from now on.
     pub fn full(&self, full: bool) {
         self.lock().full = full;
     }

@@ -133,7 +133,7 @@ async fn check_tells_what_is_absent_and_what_differs() {
         Presence { replica: Replica::new("host.1").unwrap(), until: Timestamp::now(), refused: vec![0, 7] };
     leases.put("member.host.1", presence.encode().into(), Expect::Anything).await.unwrap();
     let (code, said, _) = check(&[]).await;
-    let refusals = "bus: claim of shard 0 of the ledger: format is 9, and should be 3 or less\n\
+    let refusals = "bus: claim of shard 0 of the ledger: format is 9, and should be 1 or less\n\
                     bus: replica host.1 is refused shard 0 and 7, and should be refused none\n";
     assert_eq!((code, said.as_str()), (Some(1), refusals));
     ledger.remove("claim.platform.0", Expect::Anything).await.unwrap();

@@ -273,9 +273,9 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     runtime.block_on(ledger.sending(&key(1), &report(1, "a", Entity::Application, 1), None));
     // What a kill at this moment leaves.
     let killed = folder.path().join("killed.redb");
-    let flight = |path: &std::path::Path| path_of(path, "platform");
+    let intents = |path: &std::path::Path| path_of(path, "platform");
     fs::copy(&path, &killed).unwrap();
-    fs::copy(flight(&path), flight(&killed)).unwrap();
+    fs::copy(intents(&path), intents(&killed)).unwrap();
     let other = Ledger::open(&killed, LedgerOptions { sink: "file".to_owned(), ..slow() }).unwrap();
     assert_eq!((other.id(), other.known().len()), (ledger.id(), 0));
     runtime.block_on(other.sending(&key(2), &report(2, "b", Entity::Application, 1), None));

@@ -1,4 +1,4 @@
-//! The simulated disk: what a crash leaves is what was committed, and the notes.
+//! The simulated disk: what a crash leaves is what was committed, and the intents.
 
 use futures::FutureExt as _;
 use pipeline_core::{Entity, Record};

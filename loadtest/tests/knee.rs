@@ -32,8 +32,18 @@ impl Peer {
         let sim = ArgoCdSim::start(config).await.unwrap();
         sim.set(Kind::ResourceTree, "a", 200, r#"{"nodes":[]}"#);
         sim.set_capacity(Some(CAPACITY));
-        let config =
-            client::Config { min_concurrency: min, concurrency: max, ..client::Config::new(sim.url()) };
+        let config = client::Config {
+            url: sim.url(),
+            root_path: String::new(),
+            token: None,
+            http: client::HttpConfig::new(Duration::from_secs(30), 64 << 20),
+            concurrency: max,
+            min_concurrency: min,
+            per_second: None,
+            tries: 3,
+            backoff: Duration::from_millis(250),
+            longest_wait: Duration::from_secs(10),
+        };
         let client = Arc::new(config.build(Arc::new(NoMeter)).await.unwrap());
         Self { sim, client }
     }

@@ -3,6 +3,7 @@
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::Context as _;
 use pipeline_core::{Backoff, ExposeSecret as _, Hasher, Meter, Shutdown};
@@ -43,8 +44,9 @@ pub(super) fn engine(config: &Config) -> run::Config {
         },
         retry: Backoff { min: *lanes.retry.min, max: *lanes.retry.max },
         circuit: circuit::Config {
+            failures: 5,
+            backoff: backoff(1, 30),
             refused: Backoff { min: refused, max: refused },
-            ..circuit::Config::default()
         },
         journal_every: *reporter.journal.interval,
         digest: reporter.digest(),
@@ -54,8 +56,18 @@ pub(super) fn engine(config: &Config) -> run::Config {
             window: *limit.window,
             learning: limit.learning,
         }),
-        ..run::Config::default()
+        // What no setting says.
+        queue_events_per_key: 100,
+        summary_bytes: 16 << 20,
+        restart: backoff(1, 60),
+        refetch: backoff(60, 3_600),
+        parked: 10_000,
+        history: 2_000,
     }
+}
+
+fn backoff(min: u64, max: u64) -> Backoff {
+    Backoff { min: Duration::from_secs(min), max: Duration::from_secs(max) }
 }
 
 /// Where the ledger and the redaction key are.
@@ -131,12 +143,8 @@ pub(super) fn watch(config: &Config) -> stages_kube::Config {
             context: kubernetes.context.clone(),
         },
     };
-    stages_kube::Config {
-        cluster,
-        namespaces: kubernetes.application_namespaces.iter().map(|pattern| pattern.0.clone()).collect(),
-        page_size: kubernetes.page_size,
-        ..stages_kube::Config::new(&kubernetes.namespace)
-    }
+    let namespaces = kubernetes.application_namespaces.iter().map(|pattern| pattern.0.clone()).collect();
+    stages_kube::Config::new(cluster, kubernetes.namespace.to_string(), namespaces, kubernetes.page_size)
 }
 
 /// The enrichment, and what follows its token where that stands in a Secret; to be run until `stop`.
@@ -146,10 +154,8 @@ pub(super) async fn enrichment(
 ) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
     let argocd = &config.argocd;
     let url = argocd.url.as_ref().context("argocd.url is not set")?;
-    let mut client = stages_argocd::client::Config::new(url.as_str());
-    client.root_path.clone_from(&argocd.root_path.0);
     let mut following = None;
-    client.token = match argocd.token() {
+    let token = match argocd.token() {
         Token::Secret { name, key } => {
             let secret = watch(config).secret(&name, &key).await.context("the token of Argo CD")?;
             let first = secret.read().await.context("the token of Argo CD")?;
@@ -160,23 +166,26 @@ pub(super) async fn enrichment(
         }
         given => token(&given).context("the token of Argo CD")?,
     };
-    client.concurrency = argocd.concurrency;
-    client.min_concurrency = argocd.min_concurrency.min(argocd.concurrency);
-    client.per_second = NonZeroU32::new(argocd.requests_per_second);
-    client.tries = argocd.retries;
-    client.http = stages_client::Config {
-        ca_file: argocd.ca_file.clone(),
-        insecure_skip_verify: argocd.insecure,
-        timeout: *argocd.timeout,
-        max_body: usize::try_from(argocd.max_body.0).unwrap_or(usize::MAX),
-        ..stages_client::Config::default()
+    let client = stages_argocd::client::Config {
+        url: url.to_string(),
+        root_path: argocd.root_path.0.clone(),
+        token,
+        http: stages_client::Config {
+            ca_file: argocd.ca_file.clone(),
+            insecure_skip_verify: argocd.insecure,
+            ..stages_client::Config::new(*argocd.timeout, argocd.max_body.len())
+        },
+        concurrency: argocd.concurrency,
+        min_concurrency: argocd.min_concurrency.min(argocd.concurrency),
+        per_second: NonZeroU32::new(argocd.requests_per_second),
+        tries: argocd.retries,
+        backoff: Duration::from_millis(250),
+        longest_wait: Duration::from_secs(10),
     };
-    let mut enrichment = stages_argocd::stage::Config::new(client);
-    enrichment.event_timeout = *argocd.event_timeout;
-    enrichment.fetch.manifests_bytes = argocd.cache.manifests.0;
-    enrichment.fetch.revisions_bytes = argocd.cache.revisions.0;
-    enrichment.fetch.parents_bytes = argocd.cache.parents.0;
-    enrichment.settings.every = *argocd.settings_interval;
+    let cache = &argocd.cache;
+    let fetch = stages_argocd::fetch::Config::new(cache.manifests.0, cache.revisions.0, cache.parents.0);
+    let settings = stages_argocd::settings::Config::new(*argocd.settings_interval);
+    let mut enrichment = stages_argocd::stage::Config::new(client, fetch, settings, *argocd.event_timeout);
     enrichment.settings.instance_label_key.clone_from(&argocd.instance_label_key);
     enrichment.settings.namespace = Some(config.kubernetes.namespace.to_string());
     enrichment.settings.tracking_method = match argocd.tracking_method {
@@ -197,22 +206,25 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
             let token = token(&platform.token()).context("the token of the platform")?;
             let token = token.context("no token for the platform: set platform.tokenFile")?;
             let url = platform.url.as_ref().context("platform.url is not set")?;
-            let mut sink = stages_report::platform::Config::new(url.as_str(), token);
-            sink.path.clone_from(&settings.path.0);
-            sink.gzip_level = settings.gzip_level;
             let batch = &settings.batch;
-            sink.batch = batch.enabled.then(|| stages_report::platform::Batch {
-                path: batch.path.0.clone(),
-                reports: batch.reports,
-                bytes: usize::try_from(batch.bytes.0).unwrap_or(usize::MAX),
-                linger: *batch.linger,
-            });
-            sink.http = stages_client::Config {
-                ca_file: platform.ca_file.clone(),
-                insecure_skip_verify: platform.insecure,
-                timeout: *platform.timeout,
-                max_idle: settings.concurrency,
-                ..sink.http
+            let sink = stages_report::platform::Config {
+                address: url.to_string(),
+                path: settings.path.0.clone(),
+                token,
+                http: stages_client::Config {
+                    ca_file: platform.ca_file.clone(),
+                    insecure_skip_verify: platform.insecure,
+                    max_idle: settings.concurrency,
+                    ..stages_client::Config::new(*platform.timeout, 64 << 20)
+                },
+                gzip_level: settings.gzip_level,
+                concurrency: 16,
+                batch: batch.enabled.then(|| stages_report::platform::Batch {
+                    path: batch.path.0.clone(),
+                    reports: batch.reports,
+                    bytes: batch.bytes.len(),
+                    linger: *batch.linger,
+                }),
             };
             Ok(Sink::Platform(
                 sink.build(meter).await.context("reach the platform (settings under `platform`)")?,
@@ -267,4 +279,22 @@ pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_client::Token
 
 fn at_least_one(number: u32) -> NonZeroU32 {
     NonZeroU32::new(number).unwrap_or(NonZeroU32::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_limit_needs_a_bucket_and_to_be_enabled() {
+        let limit = |flags: &[(&str, &str)]| {
+            let flag = |(path, text): &(&str, &str)| (path.to_string(), "--set".to_owned(), text.to_string());
+            let given = config::Given { file: None, flags: flags.iter().map(flag).collect() };
+            engine(&Config::load_given(&given, &config::Variables::new()).unwrap()).rate_limit
+        };
+        let (enabled, bucket) = (("reporter.rateLimit.enabled", "true"), ("reporter.rateLimit.bucket", "7"));
+        assert_eq!((limit(&[enabled]), limit(&[bucket])), (None, None));
+        let (events, window) = (NonZeroU32::new(7).unwrap(), Duration::from_secs(86_400));
+        assert_eq!(limit(&[enabled, bucket]), Some(RateLimit { events, window, learning: false }));
+    }
 }

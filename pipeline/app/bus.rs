@@ -1,6 +1,7 @@
 //! From the settings to the bus: how it is reached, what stands there, and who this process is on it.
 
 use std::path::Path;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use pipeline_bus::jetstream;
@@ -38,7 +39,9 @@ pub(crate) async fn connection(bus: &Bus) -> anyhow::Result<jetstream::Config> {
         timeout: *bus.timeout,
         credentials: checked(bus.credentials().context("bus.passwordFile: is not set")?).await?,
         tls,
-        ..jetstream::Config::default()
+        duplicate_window: Duration::from_secs(120),
+        max_ack_pending: 1_000,
+        heartbeat: Duration::from_secs(4),
     })
 }
 

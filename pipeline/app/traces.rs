@@ -105,10 +105,8 @@ impl Exporter {
             ca_file: otlp.ca_file.clone(),
             insecure_skip_verify: otlp.insecure,
             connect_timeout: *otlp.timeout,
-            timeout: *otlp.timeout,
-            max_body: ANSWER,
             max_idle: 1,
-            ..stages_client::Config::default()
+            ..stages_client::Config::new(*otlp.timeout, ANSWER)
         };
         let mut headers = HeaderMap::new();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));

@@ -192,17 +192,9 @@ impl Leases {
         NonZeroU32::new(self.shards).unwrap_or(NonZeroU32::MIN)
     }
 
-    /// What drives them; `first_epoch` is the seconds since 1970. With short times its steps are short as well.
+    /// What drives them; `first_epoch` is the seconds since 1970.
     pub(crate) fn ownership(&self, first_epoch: u64) -> pipeline_ownership::Config {
-        let usual = pipeline_ownership::Config::new(first_epoch);
-        pipeline_ownership::Config {
-            shards: self.shards(),
-            ttl: *self.ttl,
-            renew: *self.renew,
-            tick: usual.tick.min(*self.renew / 4),
-            answer: usual.answer.min(*self.renew),
-            ..usual
-        }
+        pipeline_ownership::Config::new(self.shards(), *self.ttl, *self.renew, first_epoch)
     }
 
     /// Whether they can be held, and reports be sent meanwhile.
@@ -232,9 +224,8 @@ impl Unit for Servers {
         if urls.is_empty() {
             return Ok(Self(urls));
         }
-        let config = jetstream::Config { urls, ..jetstream::Config::default() };
-        match config.check() {
-            Ok(()) => Ok(Self(config.urls)),
+        match jetstream::servers(&urls) {
+            Ok(_) => Ok(Self(urls)),
             Err(jetstream::ConfigError::Secret(_)) => {
                 Err("must hold no user and no password; give bus.user and bus.passwordFile, or bus.tokenFile"
                     .to_owned())

@@ -125,6 +125,13 @@ impl Unit for Duration {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Size(pub(crate) u64);
 
+impl Size {
+    /// As a length in memory.
+    pub(crate) fn len(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
 impl Unit for Size {
     const FORMAT: &'static str = "byte-size";
     const NUMBER: Option<&'static str> = Some("integer");

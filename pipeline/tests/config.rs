@@ -391,3 +391,32 @@ fn a_file_for_reports_beside_another_sink_is_refused_whatever_the_command() {
         }
     }
 }
+
+/// The sources of a folder, but for tests.
+fn sources(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() && !path.ends_with("tests") {
+            sources(&path, found);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn no_configuration_has_defaults_beside_default_yaml() {
+    // Of how content is worked on there are no settings.
+    let without_settings = Path::new("src/content.rs");
+    let mut found = Vec::new();
+    for folder in ["pipeline", "stages"] {
+        sources(&root().join(folder), &mut found);
+    }
+    assert!(found.len() > 100, "{}", found.len());
+    for path in found.iter().filter(|path| !path.ends_with(without_settings)) {
+        let text = std::fs::read_to_string(path).unwrap();
+        for (before, _) in text.match_indices("impl Default for Config {").map(|(at, _)| text.split_at(at)) {
+            assert!(before.ends_with("#[cfg(test)]\n"), "{} has defaults of its own", path.display());
+        }
+    }
+}

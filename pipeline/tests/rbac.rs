@@ -135,12 +135,13 @@ fn what_is_printed_is_what_is_committed() {
     }
 }
 
+fn watch(namespace: &str, namespaces: &[&str]) -> stages_kube::Config {
+    let namespaces = namespaces.iter().map(|&pattern| pattern.to_owned()).collect();
+    stages_kube::Config::new(stages_kube::Cluster::Infer, namespace.to_owned(), namespaces, 100)
+}
+
 #[test]
 fn what_is_printed_is_what_the_watch_declares() {
-    let watch = |namespace: &str, namespaces: &[&str]| stages_kube::Config {
-        namespaces: namespaces.iter().map(|&pattern| pattern.to_owned()).collect(),
-        ..stages_kube::Config::new(namespace)
-    };
     let argocd = watch("argocd", &[]);
     let found = granted(&documents(&printed(&[], &[])), ("argocd", "event-reporter"));
     assert_eq!(found, declared(&argocd.rights(APPLICATIONS)));
@@ -173,8 +174,7 @@ fn a_secret_is_granted_alone_by_name_and_only_when_it_is_asked_for() {
     assert!(!without.contains("secrets"), "{without}");
     let variables = [("ARGO_CD_TOKEN_SECRET_NAME", "argocd-token"), ("ARGOCD_APPLICATION_NAMESPACES", "*")];
     let found = granted(&documents(&printed(&[], &variables)), ("argocd", "event-reporter"));
-    let watch =
-        stages_kube::Config { namespaces: vec!["*".to_owned()], ..stages_kube::Config::new("argocd") };
+    let watch = watch("argocd", &["*"]);
     let rights = [watch.rights(APPLICATIONS), vec![watch.secret_right("argocd-token")]].concat();
     assert_eq!(found, declared(&rights));
     let of_secrets: Vec<_> = found.iter().filter(|(_, _, resource, ..)| resource == "secrets").collect();

@@ -257,7 +257,7 @@ pub(super) fn enrich(
 pub(super) fn remember(known: Option<Record>, enriched: &Enriched) -> Option<Record> {
     let record = enriched.reports.iter().fold(known, Record::acknowledge);
     match &enriched.settle {
-        Some(settle) => Some(Record::settle(record, settle)),
+        Some(settle) => Some(Record::checkpoint(record, settle)),
         None => record,
     }
 }

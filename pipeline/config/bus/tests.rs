@@ -55,7 +55,8 @@ fn with_an_address_shards_are_owned_by_leases_and_the_ledger_is_a_bucket() {
     let leases = bus.leases.unwrap();
     assert_eq!(leases.shards().get(), 32);
     assert_eq!((*leases.ttl, *leases.renew), (Duration::from_secs(10), Duration::from_secs(3)));
-    assert_eq!(leases.ownership(7), pipeline_ownership::Config::new(7));
+    let steps = (leases.ownership(7).tick, leases.ownership(7).answer);
+    assert_eq!(steps, (Duration::from_millis(500), Duration::from_secs(2)));
     assert!(bus.bucket && !config.state.keep_ledger);
     assert_eq!((config.reporter.sharding.shards(), config.reporter.sharding.shard()), (32, None));
 }

@@ -14,12 +14,6 @@ pub struct Backoff {
     pub max: Duration,
 }
 
-impl Default for Backoff {
-    fn default() -> Self {
-        Self { min: Duration::from_secs(1), max: Duration::from_secs(300) }
-    }
-}
-
 impl Backoff {
     /// The wait after `failures` (at least one) failures in a row: between half and all of the doubled
     /// time, chosen by `seed`, so that keys which failed together do not come back together. `after`, what

@@ -45,7 +45,7 @@ pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, 
 pub use names::{Names, Short};
 pub use parked::{Parked, Refused};
 pub use pending::Pending;
-pub use record::{ParentRef, Record, ResourceRow, Sections, Sent, Settle, Stub, Unanswered};
+pub use record::{Checkpoint, ParentRef, Record, ResourceRow, Sections, SendIntent, Stub, Unacked};
 pub use report::{Entity, EntityId, Report, ReportKind};
 pub use room::Room;
 pub use secrecy::{ExposeSecret, SecretString};

@@ -1,13 +1,13 @@
 //! What the ledger remembers of one application: enough for every decision, and no object.
 //!
-//! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::settle`]; both are
+//! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::checkpoint`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Entity, EntityId, Fact, Report, Uid, Version};
 
-pub use sent::Sent;
+pub use sent::SendIntent;
 
 mod sent;
 
@@ -52,7 +52,7 @@ pub struct Stub {
 
 /// What of an entity was sent and not answered for certain.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Unanswered {
+pub struct Unacked {
     /// Content of the last report that went out without an acknowledgement; none when there is no such report.
     pub content: Digest,
     /// By how much the counter moved since the last acknowledgement. It moves when another content follows one that
@@ -61,7 +61,7 @@ pub struct Unanswered {
     pub skipped: u32,
 }
 
-impl Unanswered {
+impl Unacked {
     /// What a report of `content` makes of this, and by how much the entity's counter moves before it goes.
     #[must_use]
     fn then(self, content: Digest) -> (Self, u64) {
@@ -86,9 +86,9 @@ pub struct ResourceRow {
     pub owed: bool,
     /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
     /// state is reported even if it equals the acknowledged one.
-    pub unsure: bool,
+    pub in_doubt: bool,
     /// What was sent of it since the last acknowledgement.
-    pub unanswered: Unanswered,
+    pub unacked: Unacked,
 }
 
 impl ResourceRow {
@@ -101,7 +101,7 @@ impl ResourceRow {
 /// What the ledger remembers of one application.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
-    /// The life that was reported.
+    /// The incarnation that was reported.
     pub uid: Uid,
     /// Acknowledged resourceVersion; until a first round has been acknowledged as a whole, the newest one
     /// that any report carried.
@@ -119,10 +119,10 @@ pub struct Record {
     pub counter: u64,
     /// A fact was missing from the application's last report.
     pub owed: bool,
-    /// As [`ResourceRow::unsure`], for the application's own report.
-    pub unsure: bool,
-    /// As [`ResourceRow::unanswered`].
-    pub unanswered: Unanswered,
+    /// As [`ResourceRow::in_doubt`], for the application's own report.
+    pub in_doubt: bool,
+    /// As [`ResourceRow::unacked`].
+    pub unacked: Unacked,
     /// When the last report was acknowledged, in seconds since 1970; 0 means unknown.
     pub reported: u32,
     /// Where the counter of a resource begins that has no row: above that of every row that went.
@@ -142,8 +142,8 @@ pub struct Record {
 
 /// What moves when every report of a round is acknowledged; the application's decision moves last.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Settle {
-    /// The life.
+pub struct Checkpoint {
+    /// The incarnation.
     pub uid: Uid,
     /// The state.
     pub version: Version,
@@ -180,8 +180,8 @@ impl Record {
             content: Digest::NONE,
             counter: 0,
             owed: false,
-            unsure: false,
-            unanswered: Unanswered::default(),
+            in_doubt: false,
+            unacked: Unacked::default(),
             reported: 0,
             floor: 0,
             resources: Vec::new(),
@@ -239,15 +239,15 @@ impl Record {
 
     /// Whether of any entity it is not known what the receiver holds.
     #[must_use]
-    pub fn is_unsure(&self) -> bool {
-        self.unsure || self.resources.iter().any(|row| row.unsure)
+    pub fn is_in_doubt(&self) -> bool {
+        self.in_doubt || self.resources.iter().any(|row| row.in_doubt)
     }
 
     /// Doubts everything: each entity's next state is reported even if it equals the acknowledged one.
     pub fn doubt(&mut self) {
-        self.unsure = true;
+        self.in_doubt = true;
         for row in &mut self.resources {
-            row.unsure = true;
+            row.in_doubt = true;
         }
     }
 
@@ -263,7 +263,7 @@ impl Record {
             _ => Self::begun(report.uid.clone(), report.version),
         };
         if record.sections.is_none() {
-            // Of two lives the later one is told by its version, also before a first round is settled.
+            // Of two incarnations the later one is told by its version, also before a first round is settled.
             record.version = record.version.max(report.version);
         }
         match report.entity {
@@ -272,8 +272,8 @@ impl Record {
                 record.counter = record.counter.saturating_add(1);
                 record.owed = report.owed;
                 // A fact that no state shows any more is not what the receiver should hold last.
-                record.unsure = report.fact.is_some();
-                record.unanswered = Unanswered::default();
+                record.in_doubt = report.fact.is_some();
+                record.unacked = Unacked::default();
                 // Until the round is settled the receiver holds a state whose sections are not known: whatever
                 // comes next is looked at, also a return to what was settled before.
                 record.sections = record.sections.map(|_| Sections::UNSETTLED);
@@ -287,8 +287,8 @@ impl Record {
                 row.content = report.content;
                 row.counter = row.counter.saturating_add(1);
                 row.owed = report.owed;
-                row.unsure = false;
-                row.unanswered = Unanswered::default();
+                row.in_doubt = false;
+                row.unacked = Unacked::default();
             }
         }
         Some(record)
@@ -296,23 +296,23 @@ impl Record {
 
     /// Moves a record by a round whose reports were all acknowledged (there may have been none).
     #[must_use]
-    pub fn settle(record: Option<Self>, settle: &Settle) -> Self {
+    pub fn checkpoint(record: Option<Self>, checkpoint: &Checkpoint) -> Self {
         let mut record = match record {
-            Some(record) if record.uid == settle.uid => record,
-            _ => Self::new(settle.uid.clone()),
+            Some(record) if record.uid == checkpoint.uid => record,
+            _ => Self::new(checkpoint.uid.clone()),
         };
-        record.version = record.version.max(settle.version);
-        record.sections = Some(settle.sections);
-        record.healthy = settle.healthy;
-        record.fact = settle.fact;
-        record.owed = settle.owed;
-        record.stub = settle.stub.clone();
-        for &(id, decision, owed) in &settle.unsent {
+        record.version = record.version.max(checkpoint.version);
+        record.sections = Some(checkpoint.sections);
+        record.healthy = checkpoint.healthy;
+        record.fact = checkpoint.fact;
+        record.owed = checkpoint.owed;
+        record.stub = checkpoint.stub.clone();
+        for &(id, decision, owed) in &checkpoint.unsent {
             let row = record.row(id);
             row.decision = decision;
             row.owed = owed;
         }
-        let mut present = settle.present.clone();
+        let mut present = checkpoint.present.clone();
         present.sort_unstable();
         record.forget(|row| present.binary_search(&row.id).is_err());
         record
@@ -339,18 +339,21 @@ impl Record {
         self
     }
 
-    /// Of `facts` of one life those that `record`, what is remembered of that life, does not say to be told.
+    /// Of `facts` of one incarnation those that `record`, what is remembered of that life, does not say to be told.
     ///
     /// A record knows the one that was told last. Others may have been told before it or not: a read may show a later one
     /// before the watch shows an earlier one. What was told and is followed, the ledger keeps apart.
-    pub fn untold<'f>(record: Option<&Self>, facts: &'f [Fact]) -> impl Iterator<Item = &'f Fact> + use<'f> {
+    pub fn unreported<'f>(
+        record: Option<&Self>,
+        facts: &'f [Fact],
+    ) -> impl Iterator<Item = &'f Fact> + use<'f> {
         let last = record.map_or(Digest::NONE, |record| record.fact);
         facts.iter().filter(move |fact| last.is_none() || fact.id != last)
     }
 
     /// Whether this is the fact that was told last.
     #[must_use]
-    pub fn told_last(&self, fact: &Fact) -> bool {
+    pub fn reported_last(&self, fact: &Fact) -> bool {
         !self.fact.is_none() && fact.id == self.fact
     }
 

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    ApplicationDigest, Compared, Digest, Entity, Event, Key, Record, Report, Room, Samples, Settle,
+    ApplicationDigest, Checkpoint, Compared, Digest, Entity, Event, Key, Record, Report, Room, Samples,
     ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
@@ -142,7 +142,7 @@ pub struct Enriched {
     pub reports: Vec<Report>,
     /// What moves when all are acknowledged; `None` when the event changes nothing that is remembered
     /// (filtered), or ends the record.
-    pub settle: Option<Settle>,
+    pub settle: Option<Checkpoint>,
     /// Why there is no report, when there is none.
     pub filtered: Option<Filtered>,
     /// Look again though nothing says that it changed.

@@ -32,6 +32,7 @@ const CHANGING: Duration = Duration::from_secs(60);
 /// Refused reports of so many applications are not due to the application.
 const SEVERAL: usize = 2;
 
+#[cfg(test)]
 impl Default for Config {
     fn default() -> Self {
         let minutes = Duration::from_secs(300);

@@ -6,7 +6,7 @@
 //!
 //! A report that the receiver has and whose acknowledgement the ledger has not noted yet makes a difference for a
 //! moment, and one whose answer was lost makes one until its entity is reported again. So "something else" counts only
-//! when nothing of the shard was queued, waiting, in flight or to be read again, nothing of it is unsure, and its
+//! when nothing of the shard was queued, waiting, in flight or to be read again, nothing of it is in doubt, and its
 //! digest did not move meanwhile; and it is believed, and said, when it counted two times in a row. A shard that is
 //! never at rest is never accused; `gitops-runtime verify` compares one application after the other, and waits for
 //! each.
@@ -148,22 +148,22 @@ async fn ask<So: Source, En: Enrich, Si: Sink>(
         Compared::Unknown => DigestOutcome::Unknown,
         Compared::Differs => {
             let moved = acknowledged(shared, config, shard).await != before;
-            let calm = calm && !moved && is_calm(handle, shard) && !is_unsure(shared, config, shard).await;
+            let calm = calm && !moved && is_calm(handle, shard) && !is_in_doubt(shared, config, shard).await;
             if calm { DigestOutcome::Differs } else { DigestOutcome::Unsettled }
         }
     })
 }
 
 /// Whether of anything in the shard it is not known what the receiver holds.
-async fn is_unsure<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> bool {
+async fn is_in_doubt<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> bool {
     let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
-    if ledger.status().unsure == 0 {
+    if ledger.status().in_doubt == 0 {
         return false;
     }
     let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     let look = move || {
         let here = ledger.known().into_iter().filter(|(key, _)| place(key) == Some(shard));
-        here.into_iter().any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_unsure()))
+        here.into_iter().any(|(key, _)| ledger.get(&key).is_some_and(|record| record.is_in_doubt()))
     };
     // Without an answer nobody is accused.
     tokio::task::spawn_blocking(look).await.unwrap_or(true)

@@ -6,14 +6,10 @@
 use std::any::Any;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::time::Duration;
 
 use futures::FutureExt as _;
 use pipeline_core::{Backoff, Reason, Shutdown, StageError};
 use tokio::time::Instant;
-
-/// Between starts, unless told otherwise.
-pub const RESTART: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(60) };
 
 /// Runs what `start` makes until `stop`, again and again. `broken` is told the reason of every end that was
 /// not asked for; a run that lasted longer than the longest wait counts as a success.
@@ -90,8 +86,11 @@ pub(crate) async fn caught<T>(future: impl Future<Output = T>) -> Result<T, Pani
 #[cfg(test)]
 mod tests {
     use std::cell::{Cell, RefCell};
+    use std::time::Duration;
 
     use super::*;
+
+    const RESTART: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(60) };
 
     #[tokio::test(start_paused = true)]
     async fn whatever_ends_is_started_again_later_each_time_until_stop() {

@@ -120,9 +120,9 @@ fn a_kill_forgets_no_report_that_was_on_its_way() {
         child.kill().unwrap();
         child.wait().unwrap();
         let ledger = open(&path);
-        let unsure =
-            |n: usize| ledger.get(&key(n)).is_some_and(|record| record.unsure && record.counter == 0);
-        assert!((0..=reached).all(unsure), "of {reached} reports on their way some were forgotten");
+        let in_doubt =
+            |n: usize| ledger.get(&key(n)).is_some_and(|record| record.in_doubt && record.counter == 0);
+        assert!((0..=reached).all(in_doubt), "of {reached} reports on their way some were forgotten");
         known = reached;
     }
     assert!(known > 100, "{known}");

@@ -38,13 +38,13 @@ pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BT
 
 /// `None` when nothing was acknowledged.
 pub(super) fn tally(record: &Record, ledger: &str, sink: &str) -> Option<Tally> {
-    let row = |row: &ResourceRow| (Entity::Resource(row.id), row.counter, row.unanswered, row.content);
-    let application = (Entity::Application, record.counter, record.unanswered, record.content);
+    let row = |row: &ResourceRow| (Entity::Resource(row.id), row.counter, row.unacked, row.content);
+    let application = (Entity::Application, record.counter, record.unacked, record.content);
     let entities = std::iter::once(application).chain(record.resources.iter().map(row));
     let mut tally = Tally::default();
-    for (entity, counter, unanswered, content) in entities {
+    for (entity, counter, unacked, content) in entities {
         // The counter that the last acknowledged report went out with.
-        let with = counter.checked_sub(u64::from(unanswered.skipped) + 1);
+        let with = counter.checked_sub(u64::from(unacked.skipped) + 1);
         if let Some(with) = with.filter(|_| !content.is_none()) {
             tally.entities += 1;
             tally.digest ^= of(ledger, sink, &record.uid, entity, with, content);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pipeline_core::{Entity, Key, Sent};
+use pipeline_core::{Entity, Key, SendIntent};
 use serde::{Deserialize, Serialize};
 
 /// A report that is about to be sent.
@@ -13,7 +13,7 @@ pub(super) struct Intent {
     /// Whose report.
     pub(super) key: Key,
     /// What was acknowledged before it.
-    pub(super) sent: Sent,
+    pub(super) sent: SendIntent,
 }
 
 /// The intents that are needed, at most one of an entity: bounded by what is reported.

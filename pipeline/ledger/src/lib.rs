@@ -39,7 +39,9 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Fact, Key, Record, Remembered, Report, Sent, Settle, Stub, Uid};
+use pipeline_core::{
+    ApplicationDigest, Checkpoint, Fact, Key, Record, Remembered, Report, SendIntent, Stub, Uid,
+};
 use tokio::sync::oneshot;
 
 pub use bucket::{BucketOptions, Claimed, Copied, refusing_claims};
@@ -163,7 +165,7 @@ impl Ledger {
                 return false;
             }
             let before = state.tables.record(key);
-            let Some(sent) = Sent::new(before.as_ref(), report, stub) else { return true };
+            let Some(sent) = SendIntent::new(before.as_ref(), report, stub) else { return true };
             let (moved, intent) = state.intend(key, before, sent);
             let written = intent.map(|intent| self.inner.store.intend(intent));
             if moved {
@@ -198,14 +200,14 @@ impl Ledger {
         shared.changed(state, slots(key, moved, struck));
     }
 
-    /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::settle`] says. The round
+    /// Moves the record of `key` by a round whose reports were all acknowledged, as [`Record::checkpoint`] says. The round
     /// told the ends of operations `told` and the one that its state shows: they go from the journal in the same
     /// commit, so that no process tells them again.
-    pub fn settle(&self, key: &Key, settle: &Settle, told: &[Fact]) {
+    pub fn checkpoint(&self, key: &Key, checkpoint: &Checkpoint, told: &[Fact]) {
         let shared = &self.inner.shared;
         let mut state = shared.lock();
-        told.iter().for_each(|end| state.add_reported(key, &settle.uid, end.id));
-        let moved = state.change(key, |record| Some(Record::settle(record, settle)));
+        told.iter().for_each(|end| state.add_reported(key, &checkpoint.uid, end.id));
+        let moved = state.change(key, |record| Some(Record::checkpoint(record, checkpoint)));
         let struck = state.strike(key);
         shared.changed(state, slots(key, moved, struck));
     }
@@ -262,7 +264,7 @@ impl Ledger {
         all
     }
 
-    /// Every application that is remembered, and which life of it, in order of keys.
+    /// Every application that is remembered, and which incarnation of it, in order of keys.
     #[must_use]
     pub fn known(&self) -> Vec<(Key, Uid)> {
         self.remembered().into_iter().map(|(key, uid, _)| (key, uid)).collect()
@@ -288,7 +290,7 @@ impl Ledger {
         Ok(all)
     }
 
-    /// Applications, of those that `of` names, of which something is owed, or unsure, or not acknowledged as a whole: they
+    /// Applications, of those that `of` names, of which something is owed, or in doubt, or not acknowledged as a whole: they
     /// are to be read again where no list will show them. In order of keys.
     pub fn unfinished(&self, of: impl FnMut(&Key) -> bool) -> Vec<Key> {
         let unfinished = |bytes: &[u8]| stored::record(bytes).ok().filter(state::is_unfinished);
@@ -351,7 +353,7 @@ impl Ledger {
             records: state.tables.records.len(),
             bytes: state.bytes,
             cut: state.cut.len(),
-            unsure: state.unsure,
+            in_doubt: state.in_doubt,
             journal: state.tables.journal.len(),
             journal_bytes: state.journal_bytes,
             journal_refused: state.journal_refused,

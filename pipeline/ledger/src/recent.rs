@@ -115,7 +115,7 @@ impl Ledger {
     /// so an end of an operation. And a list that lacks a name names the incarnation that whoever asked for it knew, which
     /// may be one of long ago: where its end was reported, it is the known incarnation that is over.
     #[must_use]
-    pub fn without_told(&self, event: &Event, known: Option<&Record>) -> Option<Event> {
+    pub fn without_reported(&self, event: &Event, known: Option<&Record>) -> Option<Event> {
         let (key, uid) = (&event.key, &event.uid);
         let state = self.inner.shared.lock();
         let other = known.filter(|known| event.is_deleted() && known.uid != *uid);
@@ -158,7 +158,7 @@ impl State {
     }
 
     fn was_reported(&self, key: &Key, uid: &Uid, end: &Fact) -> bool {
-        let is_last = |record: Record| record.uid == *uid && record.told_last(end);
+        let is_last = |record: Record| record.uid == *uid && record.reported_last(end);
         self.recent.has(self.shard(key), digest(key, uid, end.id))
             || self.tables.record(key).is_some_and(is_last)
     }

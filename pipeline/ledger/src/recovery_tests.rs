@@ -39,29 +39,32 @@ fn what_was_on_its_way_is_known_after_a_kill() {
     runtime.block_on(ledger.sending(&key(1), &first, Some(&stub())));
     let (_held, after) = killed(&path);
     let record = after.get(&key(1)).unwrap();
-    assert_eq!((record.counter, record.unsure, &record.stub, after.status().unsure), (0, true, &stub(), 1));
+    assert_eq!(
+        (record.counter, record.in_doubt, &record.stub, after.status().in_doubt),
+        (0, true, &stub(), 1)
+    );
     assert_eq!(after.known(), [(key(1), UID.into())], "so that its deletion is noticed");
 
     ledger.acknowledge(&key(1), &first);
-    assert_eq!(ledger.status().unsure, 0);
+    assert_eq!(ledger.status().in_doubt, 0);
     runtime.block_on(ledger.sending(&key(1), &resource, None));
     let record = killed(&path).1.get(&key(1)).unwrap();
-    assert!(record.unsure && record.resource(EntityId(4)).unwrap().unsure);
+    assert!(record.in_doubt && record.resource(EntityId(4)).unwrap().in_doubt);
 
     let again = report(1, UID, Entity::Application, 3);
     runtime.block_on(ledger.sending(&key(1), &again, None));
     let record = killed(&path).1.get(&key(1)).unwrap();
-    assert_eq!((record.counter, record.content, record.unsure), (1, Digest(1), true));
+    assert_eq!((record.counter, record.content, record.in_doubt), (1, Digest(1), true));
 
     ledger.acknowledge(&key(1), &again);
     ledger.acknowledge(&key(1), &resource);
     runtime.block_on(ledger.flush()).unwrap();
     let (_held, after) = killed(&path);
-    assert_eq!((after.get(&key(1)), after.status().unsure), (ledger.get(&key(1)), 0));
+    assert_eq!((after.get(&key(1)), after.status().in_doubt), (ledger.get(&key(1)), 0));
 
     let end = Report { ends: true, ..report(1, UID, Entity::Application, 0) };
     runtime.block_on(ledger.sending(&key(1), &end, None));
-    assert!(killed(&path).1.get(&key(1)).unwrap().unsure);
+    assert!(killed(&path).1.get(&key(1)).unwrap().in_doubt);
     ledger.acknowledge(&key(1), &end);
     runtime.block_on(ledger.flush()).unwrap();
     assert_eq!(killed(&path).1.known(), []);
@@ -99,7 +102,7 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     runtime.block_on(ledger.sending(&key(1), &first, None));
     assert_eq!(numbered(), before);
     assert_eq!(ledger.status().waiting, 0);
-    assert!(killed(&path).1.get(&key(1)).unwrap().unsure);
+    assert!(killed(&path).1.get(&key(1)).unwrap().in_doubt);
 }
 
 /// Whether the file of one commit and the send intents of another, or none, are a ledger.
@@ -166,7 +169,7 @@ fn a_file_of_intents_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far
             let ledger = open(&copy);
             let known = ledger.known();
             assert!(known.len() >= least && known.len() <= 9, "byte {at}: {} are known", known.len());
-            assert!(known.iter().all(|(key, _)| ledger.get(key).is_some_and(|record| record.unsure)));
+            assert!(known.iter().all(|(key, _)| ledger.get(key).is_some_and(|record| record.in_doubt)));
         }
     }
 }
@@ -297,6 +300,6 @@ async fn a_closed_ledger_makes_nobody_wait() {
     let ledger = Ledger::open(folder.path().join("ledger.redb"), slow()).unwrap();
     ledger.close().await.unwrap();
     ledger.sending(&key(1), &report(1, UID, Entity::Application, 1), None).await;
-    assert!(ledger.get(&key(1)).unwrap().unsure);
+    assert!(ledger.get(&key(1)).unwrap().in_doubt);
     Ledger::memory().sending(&key(1), &report(1, UID, Entity::Application, 1), None).await;
 }

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Instant;
 
-use pipeline_core::{Digest, Key, Record, Sent, Timestamp, Uid};
+use pipeline_core::{Digest, Key, Record, SendIntent, Timestamp, Uid};
 use tokio::sync::{Notify, oneshot, watch};
 
 use super::bucket::Shards;
@@ -46,7 +46,7 @@ pub(super) struct State {
     pub(super) journal_bytes: usize,
     pub(super) journal_refused: u64,
     /// Entities of which it is not known what the receiver holds.
-    pub(super) unsure: usize,
+    pub(super) in_doubt: usize,
     /// Applications whose record is too large for the bus.
     pub(super) cut: HashSet<Key>,
     /// Names, not copies: what waits for a commit is bounded by the number of applications.
@@ -152,7 +152,7 @@ impl State {
     fn resume(&mut self, intent: &Intent) -> Vec<Slot> {
         let Intent { number, key, sent } = intent;
         self.numbered = self.numbered.max(*number);
-        sent.told().for_each(|end| self.add_reported(key, &sent.uid, end));
+        sent.reported_ends().for_each(|end| self.add_reported(key, &sent.uid, end));
         let moved = self.change(key, |record| Record::resume(record, sent));
         let struck = self.strike(key);
         slots(key, moved, struck).collect()
@@ -180,10 +180,10 @@ impl State {
         before: Option<Record>,
         change: impl FnOnce(Option<Record>) -> Option<Record>,
     ) -> bool {
-        let was = before.as_ref().map_or(0, unsure);
+        let was = before.as_ref().map_or(0, in_doubt);
         let last = before.as_ref().and_then(last_fact);
         let after = change(before);
-        let is = after.as_ref().map_or(0, unsure);
+        let is = after.as_ref().map_or(0, in_doubt);
         let moved = self.put(Table::Records, key, after.as_ref().map(|record| stored::encode(record).into()));
         if moved {
             // Where the incarnation is over as well, its end says it all.
@@ -192,14 +192,19 @@ impl State {
             {
                 self.add_reported(key, &uid, operation);
             }
-            self.unsure = self.unsure + is - was;
+            self.in_doubt = self.in_doubt + is - was;
         }
         moved
     }
 
     /// Moves the record, which is `before`, to a report that is about to be sent; returns whether it moved, and what must be written down
     /// before the report goes: nothing, where the store holds the same already.
-    pub(super) fn intend(&mut self, key: &Key, before: Option<Record>, sent: Sent) -> (bool, Option<Intent>) {
+    pub(super) fn intend(
+        &mut self,
+        key: &Key,
+        before: Option<Record>,
+        sent: SendIntent,
+    ) -> (bool, Option<Intent>) {
         let slot = (Table::Records, key.clone());
         let moved = self.change_from(key, before, |record| Record::resume(record, &sent));
         if !moved && self.committing == 0 && !self.dirty.contains(&slot) {
@@ -258,13 +263,13 @@ fn last_fact(record: &Record) -> Option<(Uid, Digest)> {
     (!record.fact.is_none()).then(|| (record.uid.clone(), record.fact))
 }
 
-pub(super) fn unsure(record: &Record) -> usize {
-    usize::from(record.unsure) + record.resources.iter().filter(|row| row.unsure).count()
+pub(super) fn in_doubt(record: &Record) -> usize {
+    usize::from(record.in_doubt) + record.resources.iter().filter(|row| row.in_doubt).count()
 }
 
-/// Whether something of it is owed, or unsure, or not acknowledged as a whole.
+/// Whether something of it is owed, or in doubt, or not acknowledged as a whole.
 pub(super) fn is_unfinished(record: &Record) -> bool {
-    record.is_owed() || record.is_unsure() || !record.is_settled()
+    record.is_owed() || record.is_in_doubt() || !record.is_settled()
 }
 
 /// Now, in seconds since 1970; 0 when that cannot be said.

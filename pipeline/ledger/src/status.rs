@@ -72,7 +72,7 @@ pub struct LedgerStatus {
     /// Records and journal entries that are newer in memory than in the file.
     pub waiting: usize,
     /// Entities of which it is not known what the receiver holds.
-    pub unsure: usize,
+    pub in_doubt: usize,
     /// Applications of which something is journaled.
     pub journal: usize,
     /// Bytes of what is journaled, and their keys, in memory.

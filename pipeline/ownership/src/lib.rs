@@ -51,8 +51,8 @@ pub const SHARDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(31);
 
 /// How leases are held.
 ///
-/// With the defaults a shard whose owner was killed is owned again after at most `ttl` (10 s, from the last renewal
-/// that the others saw), one [`Config::tick`] and two answers of the store: within 15 s.
+/// A shard whose owner was killed is owned again after at most `ttl` (from the last renewal that the others saw), one
+/// [`Config::tick`] and two answers of the store: within 15 s where `ttl` is 10 s.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
     /// How many shards there are: the same for all replicas.
@@ -76,19 +76,25 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults; see [`Config::first_epoch`].
+    /// Leases of these times; the steps between are short where they are. See [`Config::first_epoch`].
     #[must_use]
-    pub fn new(first_epoch: u64) -> Self {
+    pub fn new(shards: NonZeroU32, ttl: Duration, renew: Duration, first_epoch: u64) -> Self {
         Self {
-            shards: SHARDS,
-            ttl: Duration::from_secs(10),
-            renew: Duration::from_secs(3),
-            tick: Duration::from_millis(500),
-            answer: Duration::from_secs(2),
+            shards,
+            ttl,
+            renew,
+            tick: Duration::from_millis(500).min(renew / 4),
+            answer: Duration::from_secs(2).min(renew),
             again: Duration::from_secs(60),
             drain: Duration::from_secs(30),
             first_epoch,
         }
+    }
+
+    /// Leases as long as they usually are.
+    #[cfg(test)]
+    pub(crate) fn tested(first_epoch: u64) -> Self {
+        Self::new(SHARDS, Duration::from_secs(10), Duration::from_secs(3), first_epoch)
     }
 
     /// Checks that leases can be held with these times, where sending a report takes `post_timeout` at most: one renewal
@@ -145,7 +151,7 @@ mod tests {
 
     #[test]
     fn a_lease_that_is_too_short_for_a_report_is_refused() {
-        let config = Config::new(1);
+        let config = Config::tested(1);
         assert_eq!(config.shards.get(), 32);
         assert_eq!(config.check(Duration::from_secs(4)), Ok(()));
         assert_eq!(

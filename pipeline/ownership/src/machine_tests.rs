@@ -18,7 +18,7 @@ fn replica(name: &str) -> Replica {
 }
 
 fn config(shards: u32) -> Config {
-    Config { shards: NonZeroU32::new(shards).unwrap(), ..Config::new(1_000) }
+    Config { shards: NonZeroU32::new(shards).unwrap(), ..Config::tested(1_000) }
 }
 
 fn lease(shard: u32, epoch: u64, owner: Option<&str>) -> Lease {

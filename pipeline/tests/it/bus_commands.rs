@@ -7,7 +7,7 @@ use std::process::{Output, Stdio};
 use std::time::Duration;
 
 use loadtest::nats::NatsServer;
-use pipeline_bus::jetstream::{Config, Durable, Expect, JetStream, LEASES, LEDGER, connect};
+use pipeline_bus::jetstream::{Config, Credentials, Durable, Expect, JetStream, LEASES, LEDGER, connect};
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
 use pipeline_core::{Digest, Entity, Key, ReportKind, Shutdown, Timestamp, Version};
 use pipeline_ownership::{Presence, Replica};
@@ -40,9 +40,17 @@ async fn finished(mut command: Command) -> (Option<i32>, String, String) {
 pub(crate) async fn connected(server: &NatsServer) -> JetStream {
     let config = Config {
         urls: vec![server.url()],
+        prefix: "gitops-runtime".to_owned(),
+        replicas: 1,
+        max_bytes: 1 << 30,
+        reports_max_bytes: 256 << 20,
+        duplicate_window: Duration::from_secs(120),
         ack_wait: Duration::from_secs(10),
+        max_ack_pending: 1_000,
+        heartbeat: Duration::from_secs(4),
         timeout: SOON,
-        ..Config::default()
+        credentials: Credentials::None,
+        tls: None,
     };
     tokio::time::timeout(SOON, connect(config, &Shutdown::new())).await.unwrap().unwrap()
 }

@@ -27,6 +27,9 @@ use self::gate::Gate;
 use self::limit::{Bounds, End, Limit};
 use self::rate::CallRate;
 
+/// Certificates, time limits of a call, and the largest answer.
+pub use stages_client::Config as HttpConfig;
+
 /// How Argo CD is called.
 #[derive(Debug, Clone)]
 pub struct Config {
@@ -54,23 +57,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults for one address.
-    #[must_use]
-    pub fn new(url: impl Into<String>) -> Self {
-        Self {
-            url: url.into(),
-            root_path: String::new(),
-            token: None,
-            http: stages_client::Config::default(),
-            concurrency: 56,
-            min_concurrency: 4,
-            per_second: None,
-            tries: 3,
-            backoff: Duration::from_millis(250),
-            longest_wait: Duration::from_secs(10),
-        }
-    }
-
     /// Builds the client.
     ///
     /// # Errors

@@ -43,12 +43,14 @@ pub struct Config {
     pub look_every: Duration,
 }
 
-impl Default for Config {
-    fn default() -> Self {
+impl Config {
+    /// Caches of so many bytes.
+    #[must_use]
+    pub fn new(manifests_bytes: u64, revisions_bytes: u64, parents_bytes: u64) -> Self {
         Self {
-            manifests_bytes: 16 * 1024 * 1024,
-            revisions_bytes: 6 * 1024 * 1024,
-            parents_bytes: 4 * 1024 * 1024,
+            manifests_bytes,
+            revisions_bytes,
+            parents_bytes,
             generation_error: Duration::from_secs(60),
             look_every: Duration::from_secs(10),
         }

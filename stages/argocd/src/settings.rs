@@ -35,13 +35,15 @@ pub struct Config {
     pub every_until_known: Duration,
 }
 
-impl Default for Config {
-    fn default() -> Self {
+impl Config {
+    /// All is asked for, again after `every`.
+    #[must_use]
+    pub fn new(every: Duration) -> Self {
         Self {
             tracking_method: None,
             instance_label_key: None,
             namespace: None,
-            every: Duration::from_secs(30),
+            every,
             every_until_known: Duration::from_secs(2),
         }
     }

@@ -52,15 +52,20 @@ pub struct Config {
 }
 
 impl Config {
-    /// The defaults for one Argo CD.
+    /// With what is set; all else is as it always is.
     #[must_use]
-    pub fn new(argocd: client::Config) -> Self {
+    pub fn new(
+        argocd: client::Config,
+        fetch: fetch::Config,
+        settings: settings::Config,
+        event_timeout: Duration,
+    ) -> Self {
         Self {
             argocd,
-            fetch: fetch::Config::default(),
-            settings: settings::Config::default(),
+            fetch,
+            settings,
             content: content::Config::default(),
-            event_timeout: Duration::from_secs(120),
+            event_timeout,
             settings_wait: Duration::from_secs(5),
             parallel: 8,
             held_bytes: 8 * 1024 * 1024,

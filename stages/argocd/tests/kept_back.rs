@@ -66,10 +66,25 @@ impl Meter for Counted {
     }
 }
 
+fn calling(url: String) -> Config {
+    Config {
+        url,
+        root_path: String::new(),
+        token: None,
+        http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
+        concurrency: 56,
+        min_concurrency: 4,
+        per_second: None,
+        tries: 3,
+        backoff: Duration::from_millis(250),
+        longest_wait: Duration::from_secs(10),
+    }
+}
+
 async fn fetcher(config: Config) -> (Arc<Fetcher>, Arc<Counted>) {
     let counted = Arc::new(Counted::default());
     let argocd = Arc::new(config.build(counted.clone()).await.unwrap());
-    (Arc::new(fetch::Config::default().build(argocd, Seen::default())), counted)
+    (Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, Seen::default())), counted)
 }
 
 fn app(n: usize) -> AppRef {
@@ -89,8 +104,7 @@ fn line(host: &str, act: &str, call: Call) -> String {
 /// One slot, and a call that never gives it back.
 async fn no_slot(log: &Log) {
     let (host, mut told) = argocd().await;
-    let (fetcher, counted) =
-        fetcher(Config { concurrency: 1, ..Config::new(format!("http://{host}")) }).await;
+    let (fetcher, counted) = fetcher(Config { concurrency: 1, ..calling(format!("http://{host}")) }).await;
     let first = tokio::spawn({
         let fetcher = fetcher.clone();
         async move {
@@ -120,7 +134,7 @@ async fn no_slot(log: &Log) {
 /// One call in a second, of thirty that are wanted within two.
 async fn no_budget(log: &Log) {
     let (host, mut told) = argocd().await;
-    let config = Config { per_second: NonZeroU32::new(1), ..Config::new(format!("http://{host}")) };
+    let config = Config { per_second: NonZeroU32::new(1), ..calling(format!("http://{host}")) };
     let (fetcher, counted) = fetcher(config).await;
     let calls = Samples::default();
     let budget = CallBudget::noted(Instant::now() + Duration::from_secs(2), calls.clone());

@@ -48,15 +48,17 @@ pub struct Config {
     pub max_idle: usize,
 }
 
-impl Default for Config {
-    fn default() -> Self {
+impl Config {
+    /// Calls that may take so long, and be answered with so many bytes.
+    #[must_use]
+    pub fn new(timeout: Duration, max_body: usize) -> Self {
         Self {
             ca_file: None,
             insecure_skip_verify: false,
             look: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(10),
-            timeout: Duration::from_secs(30),
-            max_body: 64 * 1024 * 1024,
+            timeout,
+            max_body,
             max_idle: 64,
         }
     }

@@ -75,14 +75,14 @@ pub struct Config {
 }
 
 impl Config {
-    /// Of one namespace of the cluster that is found in the usual places.
+    /// What is watched; how long things take is as it always is.
     #[must_use]
-    pub fn new(namespace: &str) -> Self {
+    pub fn new(cluster: Cluster, namespace: String, namespaces: Vec<String>, page_size: u32) -> Self {
         Self {
-            cluster: Cluster::Infer,
-            namespace: namespace.to_owned(),
-            namespaces: Vec::new(),
-            page_size: 100,
+            cluster,
+            namespace,
+            namespaces,
+            page_size,
             watch_timeout: Duration::from_secs(290),
             idle_limit: Duration::from_secs(150),
             call_timeout: Duration::from_secs(60),
@@ -91,6 +91,12 @@ impl Config {
             backoff_max: Duration::from_secs(30),
             secret_every: Duration::from_secs(10),
         }
+    }
+
+    /// The namespace `argocd` alone, in the cluster that is usual.
+    #[cfg(test)]
+    pub(crate) fn tested() -> Self {
+        Self::new(Cluster::Infer, "argocd".to_owned(), Vec::new(), 100)
     }
 }
 

@@ -103,7 +103,7 @@ mod tests {
 
     #[test]
     fn the_wait_doubles_up_to_the_limit_and_is_half_to_all_of_it() {
-        let config = Config::new("home");
+        let config = Config::tested();
         let wait = |failures, dice| {
             FailureTracker { failures, said: None }.wait(&failed(500, None), &config, dice).as_millis()
         };
@@ -116,15 +116,15 @@ mod tests {
     fn the_server_may_ask_for_more() {
         let failures = FailureTracker { failures: 1, said: None };
         let asked = failed(429, Some(Duration::from_secs(45)));
-        assert_eq!(failures.wait(&asked, &Config::new("home"), 1.0), Duration::from_secs(45));
+        assert_eq!(failures.wait(&asked, &Config::tested(), 1.0), Duration::from_secs(45));
     }
 
     #[test]
     fn the_same_failure_is_said_once_until_it_is_over() {
         let mut failures = FailureTracker::default();
-        failures.add(&failed(403, None), KIND, &Config::new("home"));
+        failures.add(&failed(403, None), KIND, &Config::tested());
         assert_eq!((failures.failures, failures.said), (1, Some(Reason::Forbidden)));
-        failures.add(&failed(403, None), KIND, &Config::new("home"));
+        failures.add(&failed(403, None), KIND, &Config::tested());
         assert_eq!(failures.failures, 2);
         failures.over(KIND);
         assert_eq!((failures.failures, failures.said), (0, None));

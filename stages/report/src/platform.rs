@@ -77,29 +77,7 @@ pub struct Batch {
     pub linger: Duration,
 }
 
-impl Batch {
-    /// Batches below `path`, with all else by default.
-    #[must_use]
-    pub fn new(path: impl Into<String>) -> Self {
-        Self { path: path.into(), reports: 100, bytes: 1024 * 1024, linger: Duration::from_millis(2) }
-    }
-}
-
 impl Config {
-    /// The platform at `address` with all else by default.
-    #[must_use]
-    pub fn new(address: impl Into<String>, token: Token) -> Self {
-        Self {
-            address: address.into(),
-            path: "/2.0/api/events".to_owned(),
-            token,
-            http: stages_client::Config::default(),
-            gzip_level: 4,
-            concurrency: 16,
-            batch: None,
-        }
-    }
-
     /// Builds the sink; calls nobody.
     ///
     /// # Errors

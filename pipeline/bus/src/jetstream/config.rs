@@ -38,25 +38,6 @@ pub struct Config {
     pub tls: Option<Tls>,
 }
 
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            urls: Vec::new(),
-            prefix: "gitops-runtime".into(),
-            replicas: 1,
-            max_bytes: 1 << 30,
-            reports_max_bytes: 256 << 20,
-            duplicate_window: Duration::from_secs(120),
-            ack_wait: Duration::from_secs(30),
-            max_ack_pending: 1_000,
-            heartbeat: Duration::from_secs(4),
-            timeout: Duration::from_secs(5),
-            credentials: Credentials::None,
-            tls: None,
-        }
-    }
-}
-
 /// TLS to the server; all files are PEM, read for each connection.
 #[derive(Debug, Clone, Default)]
 pub struct Tls {
@@ -121,21 +102,29 @@ impl Config {
     }
 
     pub(super) fn servers(&self) -> Result<Vec<ServerAddr>, ConfigError> {
-        if self.urls.is_empty() {
-            return Err(ConfigError::NoServer);
-        }
-        let server = |(at, url): (usize, &String)| {
-            let address = ServerAddr::from_str(url).map_err(|_| ConfigError::Server(at + 1))?;
-            if address.username().is_some() || address.password().is_some() {
-                return Err(ConfigError::Secret(at + 1));
-            }
-            match address.scheme() {
-                "nats" | "tls" if !address.host().is_empty() => Ok(address),
-                _ => Err(ConfigError::Server(at + 1)),
-            }
-        };
-        self.urls.iter().enumerate().map(server).collect()
+        servers(&self.urls)
     }
+}
+
+/// The servers that these addresses name, at least one.
+///
+/// # Errors
+/// [`ConfigError`], the first there is.
+pub fn servers(urls: &[String]) -> Result<Vec<ServerAddr>, ConfigError> {
+    if urls.is_empty() {
+        return Err(ConfigError::NoServer);
+    }
+    let server = |(at, url): (usize, &String)| {
+        let address = ServerAddr::from_str(url).map_err(|_| ConfigError::Server(at + 1))?;
+        if address.username().is_some() || address.password().is_some() {
+            return Err(ConfigError::Secret(at + 1));
+        }
+        match address.scheme() {
+            "nats" | "tls" if !address.host().is_empty() => Ok(address),
+            _ => Err(ConfigError::Server(at + 1)),
+        }
+    };
+    urls.iter().enumerate().map(server).collect()
 }
 
 #[cfg(test)]
@@ -144,8 +133,26 @@ mod tests {
 
     use super::*;
 
+    fn usual() -> Config {
+        let urls = vec!["nats://127.0.0.1:4222".into()];
+        Config {
+            urls,
+            prefix: "gitops-runtime".to_owned(),
+            replicas: 1,
+            max_bytes: 1 << 30,
+            reports_max_bytes: 256 << 20,
+            duplicate_window: Duration::from_secs(120),
+            ack_wait: Duration::from_secs(30),
+            max_ack_pending: 1_000,
+            heartbeat: Duration::from_secs(4),
+            timeout: Duration::from_secs(5),
+            credentials: Credentials::None,
+            tls: None,
+        }
+    }
+
     fn refused(change: impl FnOnce(&mut Config)) -> String {
-        let mut config = Config { urls: vec!["nats://127.0.0.1:4222".into()], ..Config::default() };
+        let mut config = usual();
         config.check().unwrap();
         change(&mut config);
         config.check().unwrap_err().to_string()
@@ -196,7 +203,7 @@ mod tests {
             Credentials::Token(password()),
             Credentials::Nkey(password()),
         ] {
-            let printed = format!("{:?}", Config { credentials, ..Config::default() });
+            let printed = format!("{:?}", Config { credentials, ..usual() });
             assert!(!printed.contains("canary"), "{printed}");
         }
     }

@@ -67,7 +67,7 @@ use super::{EncodeError, Prefix, SubjectError};
 pub use bucket::{
     Bucket, BucketShow, Change, Entry, Expect, LEASES, LEDGER, PutError, Watch, Watched, Writing,
 };
-pub use config::{Config, ConfigError, Tls};
+pub use config::{Config, ConfigError, Tls, servers};
 pub use connect::{ConnectError, connect, connect_once};
 pub use consume::{Acker, Deliveries, Delivery, Unread};
 pub use credentials::{Credentials, Secret};

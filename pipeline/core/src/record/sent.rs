@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Entity, EntityId, Report, Uid, Version};
 
-use super::{Record, ResourceRow, Sections, Stub, Unanswered};
+use super::{Record, ResourceRow, Sections, Stub, Unacked};
 
 /// So many ends are remembered of one application, the latest, should no commit succeed for long.
 const TOLD: usize = 256;
@@ -12,8 +12,8 @@ const TOLD: usize = 256;
 /// What was acknowledged of one entity at the moment when a report of it went out. It stands for itself: from the
 /// record of an earlier moment and this alone, the record of this moment can be made again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sent {
-    /// Which life.
+pub struct SendIntent {
+    /// Which incarnation.
     pub uid: Uid,
     /// What is remembered of the application; of a first report, the state that it shows.
     pub version: Version,
@@ -21,12 +21,12 @@ pub struct Sent {
     pub entity: Entity,
     /// It reports a deletion.
     pub ends: bool,
-    /// Nothing was remembered of this life before.
+    /// Nothing was remembered of this incarnation before.
     pub first: bool,
     /// The entity's counter, of which the report's idempotency key is made.
     pub counter: u64,
     /// What went out without an acknowledgement, the report itself included.
-    pub unanswered: Unanswered,
+    pub unacked: Unacked,
     /// Of the entity's last acknowledged report.
     pub content: Digest,
     /// Of the entity's last acknowledged report; of resources alone.
@@ -37,12 +37,12 @@ pub struct Sent {
     pub fact: Digest,
     /// Ends of operations of which earlier notes say that they were told, the latest last: since the ledger's last
     /// commit, in which they go.
-    pub told: Vec<Digest>,
+    pub reported_ends: Vec<Digest>,
     /// Of a first report.
     pub stub: Option<Stub>,
 }
 
-impl Sent {
+impl SendIntent {
     /// What is to be written down, with `before` remembered, before `report` goes out; `None` when nothing is
     /// remembered of the report's life, or to be remembered.
     #[must_use]
@@ -62,11 +62,11 @@ impl Sent {
         };
         let (counter, content, decision, owed, before) = match (report.entity, same) {
             (Entity::Application, Some(record)) => {
-                (record.counter, record.content, Digest::NONE, record.owed, record.unanswered)
+                (record.counter, record.content, Digest::NONE, record.owed, record.unacked)
             }
-            _ => (row.counter, row.content, row.decision, row.owed, row.unanswered),
+            _ => (row.counter, row.content, row.decision, row.owed, row.unacked),
         };
-        let (unanswered, moves) = before.then(report.content);
+        let (unacked, moves) = before.then(report.content);
         Some(Self {
             uid: report.uid.clone(),
             version: same.map_or(report.version, |record| record.version),
@@ -74,12 +74,12 @@ impl Sent {
             ends: report.ends,
             first,
             counter: counter.saturating_add(moves),
-            unanswered,
+            unacked,
             content,
             decision,
             owed,
             fact: same.map_or(Digest::NONE, |record| record.fact),
-            told: Vec::new(),
+            reported_ends: Vec::new(),
             stub: stub.filter(|_| first).cloned(),
         })
     }
@@ -89,19 +89,20 @@ impl Sent {
         if earlier.uid != self.uid {
             return;
         }
-        let own = std::mem::take(&mut self.told);
-        let mut told: Vec<Digest> = earlier.told().filter(|end| *end != self.fact).chain(own).collect();
+        let own = std::mem::take(&mut self.reported_ends);
+        let mut told: Vec<Digest> =
+            earlier.reported_ends().filter(|end| *end != self.fact).chain(own).collect();
         told.drain(..told.len().saturating_sub(TOLD));
-        self.told = told;
+        self.reported_ends = told;
         if earlier.first {
             self.first = true;
             self.stub = earlier.stub;
         }
     }
 
-    /// What of the life's operations was told when the report went out.
-    pub fn told(&self) -> impl Iterator<Item = Digest> {
-        self.told.iter().copied().chain([self.fact]).filter(|fact| !fact.is_none())
+    /// What of the incarnation's operations was told when the report went out.
+    pub fn reported_ends(&self) -> impl Iterator<Item = Digest> {
+        self.reported_ends.iter().copied().chain([self.fact]).filter(|fact| !fact.is_none())
     }
 }
 
@@ -110,11 +111,11 @@ impl Record {
     /// not known. `stub` serves a first report, of which nothing else is remembered yet. Moves no digest; moves the
     /// entity's counter when another content than this went out last and was not answered.
     ///
-    /// A report of a later life takes the place of the former life's record, of which nothing more is sent by then;
-    /// else the later life could not be reported as deleted, were the process killed before an acknowledgement.
+    /// A report of a later incarnation takes the place of the former incarnation's record, of which nothing more is sent by then;
+    /// else the later incarnation could not be reported as deleted, were the process killed before an acknowledgement.
     #[must_use]
     pub fn sending(record: Option<Self>, report: &Report, stub: Option<&Stub>) -> Option<Self> {
-        match Sent::new(record.as_ref(), report, stub) {
+        match SendIntent::new(record.as_ref(), report, stub) {
             Some(sent) => Self::resume(record, &sent),
             None => record,
         }
@@ -125,7 +126,7 @@ impl Record {
     /// report has the idempotency key that it would have had. A counter that is ahead shows that the report was
     /// acknowledged.
     #[must_use]
-    pub fn resume(record: Option<Self>, sent: &Sent) -> Option<Self> {
+    pub fn resume(record: Option<Self>, sent: &SendIntent) -> Option<Self> {
         let mut record = match record {
             Some(record) if record.uid == sent.uid => record,
             Some(other) if !sent.first || other.version > sent.version => return Some(other),
@@ -145,8 +146,8 @@ impl Record {
         }
         match sent.entity {
             Entity::Application => {
-                record.unsure = true;
-                record.unanswered = sent.unanswered;
+                record.in_doubt = true;
+                record.unacked = sent.unacked;
                 // A settled round moves the operation, and no counter.
                 let lost = (record.content, record.fact) != (sent.content, sent.fact);
                 record.fact = sent.fact;
@@ -162,8 +163,8 @@ impl Record {
                 // Of a row that went meanwhile nothing is left that the note could be behind.
                 let behind = behind || record.resource(id).is_none();
                 let row = record.row(id);
-                row.unsure = true;
-                row.unanswered = sent.unanswered;
+                row.in_doubt = true;
+                row.unacked = sent.unacked;
                 if behind {
                     let (counter, content, decision) = (sent.counter, sent.content, sent.decision);
                     let owed = sent.owed;
@@ -176,5 +177,4 @@ impl Record {
 }
 
 #[cfg(test)]
-#[path = "sent_tests.rs"]
 mod tests;

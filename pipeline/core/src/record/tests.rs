@@ -20,8 +20,8 @@ pub(super) fn report(uid: &str, version: u64, entity: Entity, content: u64) -> R
     }
 }
 
-fn settle(uid: &str, version: u64, present: &[u64]) -> Settle {
-    Settle {
+fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
+    Checkpoint {
         uid: uid.into(),
         version: Version(version),
         sections: Sections::default(),
@@ -50,10 +50,10 @@ fn an_acknowledgement_moves_only_its_own_entity() {
 fn the_version_of_a_settled_record_moves_only_with_its_round() {
     let first = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
     assert_eq!(first.as_ref().unwrap().version, Version(5), "tells a life from an earlier one");
-    let settled = Record::settle(first, &settle("a", 5, &[]));
+    let settled = Record::checkpoint(first, &settle("a", 5, &[]));
     let begun = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
     assert_eq!(begun.version, Version(5), "the round at 8 is not acknowledged as a whole");
-    assert_eq!(Record::settle(Some(begun), &settle("a", 8, &[])).version, Version(8));
+    assert_eq!(Record::checkpoint(Some(begun), &settle("a", 8, &[])).version, Version(8));
 }
 
 #[test]
@@ -74,9 +74,9 @@ fn a_resource_that_left_is_forgotten_and_counts_on_when_it_is_back() {
     let entity = Entity::Resource(EntityId(9));
     let mut owed = report("a", 5, entity, 2);
     owed.owed = true;
-    let record = Record::settle(Record::acknowledge(None, &owed), &settle("a", 5, &[9]));
+    let record = Record::checkpoint(Record::acknowledge(None, &owed), &settle("a", 5, &[9]));
     assert!(record.is_owed());
-    let record = Record::settle(Some(record), &settle("a", 6, &[]));
+    let record = Record::checkpoint(Some(record), &settle("a", 6, &[]));
     assert!(!record.is_owed() && record.resources.is_empty());
     let again = record.counter(entity);
     assert!(again >= 1, "the key of its first report is not given to another");
@@ -122,7 +122,7 @@ fn a_record_does_not_grow_with_the_resources_that_left() {
         let answered = if round % 7 == 0 { record } else { Record::acknowledge(record, &report) };
         // Every other round nothing is left.
         let present: &[u64] = if round % 2 == 0 { &[round / 2 % 1_500] } else { &[] };
-        record = Some(Record::settle(answered, &settle("a", round, present)));
+        record = Some(Record::checkpoint(answered, &settle("a", round, present)));
         let rows = record.as_ref().map_or(0, |record| record.resources.len());
         assert!(rows <= 1, "{rows} rows after round {round}, of one resource at a time");
     }
@@ -133,7 +133,7 @@ fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
     let first = Record::acknowledge(None, &report("a", 5, Entity::Resource(EntityId(9)), 2));
     let mut round = settle("a", 6, &[9]);
     round.unsent = vec![(EntityId(9), Digest(55), true)];
-    let record = Record::settle(first, &round);
+    let record = Record::checkpoint(first, &round);
     let row = record.resource(EntityId(9)).unwrap();
     assert_eq!((row.decision, row.content, row.counter, row.owed), (Digest(55), Digest(2), 1, true));
 }
@@ -145,7 +145,7 @@ fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
     assert_eq!(record.fact, Digest(3));
     let record = Record::acknowledge(Some(record), &showing(None)).unwrap();
     assert_eq!(record.fact, Digest(3), "only a settled round forgets it");
-    assert_eq!(Record::settle(Some(record), &settle("a", 5, &[])).fact, Digest(7));
+    assert_eq!(Record::checkpoint(Some(record), &settle("a", 5, &[])).fact, Digest(7));
 }
 
 #[test]
@@ -198,15 +198,17 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
 fn between_a_report_and_its_round_no_state_counts_as_reported() {
     let first = report("a", 5, Entity::Application, 1);
     let sections = Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(4) };
-    let settled =
-        Record::settle(Record::acknowledge(None, &first), &Settle { sections, ..settle("a", 5, &[9]) });
+    let settled = Record::checkpoint(
+        Record::acknowledge(None, &first),
+        &Checkpoint { sections, ..settle("a", 5, &[9]) },
+    );
     assert_eq!(settled.sections, Some(sections));
     let cut = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
     assert_eq!(cut.sections, Some(Sections::UNSETTLED));
     assert!(!cut.is_settled());
     let cut = Record::acknowledge(Some(cut), &report("a", 8, Entity::Resource(EntityId(9)), 3)).unwrap();
     assert_eq!(
-        Record::settle(Some(cut), &Settle { sections, ..settle("a", 9, &[9]) }).sections,
+        Record::checkpoint(Some(cut), &Checkpoint { sections, ..settle("a", 9, &[9]) }).sections,
         Some(sections)
     );
 }
@@ -219,7 +221,7 @@ fn end(second: u64) -> Fact {
 fn facts_are_told_but_for_the_one_that_was_told_last() {
     let (third, second, first) = (end(3), end(2), end(1));
     let all = [first.clone(), second.clone(), third.clone()];
-    let untold = |record: Option<&Record>| Record::untold(record, &all).collect::<Vec<_>>();
+    let untold = |record: Option<&Record>| Record::unreported(record, &all).collect::<Vec<_>>();
     assert_eq!(untold(None), [&first, &second, &third]);
     let begun = Record::new("a".into());
     assert_eq!(untold(Some(&begun)), [&first, &second, &third]);
@@ -227,8 +229,8 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
     // A read may have shown the second before the watch showed the first, whatever came of the round that told it.
     let told = Record::acknowledge(Some(begun.clone()), &shows(&second)).unwrap();
     assert_eq!(untold(Some(&told)), [&first, &third]);
-    let settled = Settle { fact: second.id, ..settle("a", 5, &[]) };
-    assert_eq!(untold(Some(&Record::settle(None, &settled))), [&first, &third]);
+    let settled = Checkpoint { fact: second.id, ..settle("a", 5, &[]) };
+    assert_eq!(untold(Some(&Record::checkpoint(None, &settled))), [&first, &third]);
     let other = Record::acknowledge(Some(begun), &shows(&end(9))).unwrap();
     assert_eq!(untold(Some(&other)), [&first, &second, &third]);
 }
@@ -237,12 +239,12 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
 fn a_round_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
     let second = end(2);
     let sections = Sections { spec: Digest(1), ..Sections::default() };
-    let state = Settle { sections, fact: second.id, ..settle("a", 5, &[]) };
+    let state = Checkpoint { sections, fact: second.id, ..settle("a", 5, &[]) };
     let committed =
-        Record::settle(Record::acknowledge(None, &report("a", 2, Entity::Application, 1)), &state);
+        Record::checkpoint(Record::acknowledge(None, &report("a", 2, Entity::Application, 1)), &state);
     let told = Report { fact: Some(end(3).id), ..report("a", 8, Entity::Application, 2) };
     let cut = Record::acknowledge(Some(committed.clone()), &told).unwrap();
-    let noted = Sent::new(Some(&cut), &report("a", 8, Entity::Application, 3), None).unwrap();
+    let noted = SendIntent::new(Some(&cut), &report("a", 8, Entity::Application, 3), None).unwrap();
     let resumed = Record::resume(Some(committed), &noted).unwrap();
     assert_eq!((resumed.sections, resumed.version), (Some(Sections::UNSETTLED), Version(5)));
     assert_eq!((resumed.fact, resumed.is_settled()), (end(3).id, false));

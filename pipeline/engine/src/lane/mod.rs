@@ -45,9 +45,6 @@ use slot::{Slot, State};
 /// Room for so many keys is kept, however few are busy.
 const SPARE_KEYS: usize = 512;
 
-/// Between two tries to fetch what is owed of an application, unless set.
-pub(crate) const REFETCH: Backoff = Backoff { min: Duration::from_secs(60), max: Duration::from_secs(3600) };
-
 /// Bounds of one lane.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
@@ -75,6 +72,7 @@ pub struct Config {
     pub refetch_every: Duration,
 }
 
+#[cfg(test)]
 impl Default for Config {
     fn default() -> Self {
         Self {
@@ -84,10 +82,10 @@ impl Default for Config {
             summary_bytes: 16 << 20,
             concurrency: 16,
             reads: 16,
-            backoff: Backoff::default(),
+            backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(300) },
             parked: 10_000,
             rate_limit: None,
-            refetch: REFETCH,
+            refetch: Backoff { min: Duration::from_secs(60), max: Duration::from_secs(3600) },
             refetch_every: Duration::from_secs(1),
         }
     }

@@ -4,9 +4,8 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 use crate::circuit;
-use crate::lane::{self};
+use crate::lane;
 use crate::limit::RateLimit;
-use crate::supervise::RESTART;
 use pipeline_core::Backoff;
 use pipeline_ownership::sharding::{Owned, Sharding};
 
@@ -53,39 +52,6 @@ pub struct Config {
     pub history: usize,
     /// How often the receiver is told, in short, what was acknowledged; `None` is never.
     pub digest: Option<Duration>,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        const fn count(number: u32) -> NonZeroU32 {
-            match NonZeroU32::new(number) {
-                Some(count) => count,
-                None => NonZeroU32::MIN,
-            }
-        }
-        Self {
-            sharding: Sharding::Jump { shards: count(5) },
-            owned: Owned::All,
-            queue_events: 1000,
-            queue_events_per_key: 100,
-            queue_bytes: 32 << 20,
-            summary_bytes: 16 << 20,
-            concurrency: count(16),
-            reads: count(16),
-            reports_per_key: count(8),
-            reports: None,
-            retry: Backoff::default(),
-            circuit: circuit::Config::default(),
-            restart: RESTART,
-            grace: Duration::from_secs(20),
-            rate_limit: None,
-            refetch: lane::REFETCH,
-            parked: 10_000,
-            journal_every: Duration::from_millis(100),
-            history: 2_000,
-            digest: None,
-        }
-    }
 }
 
 impl Config {

@@ -100,7 +100,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
 /// operation, and a restart takes all of them in at once.
 fn untold(mut pending: Pending, known: Option<Record>) -> Option<Pending> {
     if let Some(known) = known {
-        pending.facts.retain(|(uid, _, end)| *uid != known.uid || !known.told_last(end));
+        pending.facts.retain(|(uid, _, end)| *uid != known.uid || !known.reported_last(end));
     }
     (!pending.facts.is_empty() || !pending.gone.is_empty()).then_some(pending)
 }

@@ -1,14 +1,14 @@
 //! One round of reports: which may be sent now, and what it all comes to.
 //!
 //! Pure. Reports of applications go strictly one after the other, then those of resources, some at a time.
-//! Each acknowledgement moves its own report's digests; what the whole round moves ([`Settle`]) moves only
+//! Each acknowledgement moves its own report's digests; what the whole round moves ([`Checkpoint`]) moves only
 //! when every report was acknowledged, so that a later try finds what is missing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Settle, Timestamp,
+    Again, Checkpoint, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Timestamp,
 };
 
 use crate::circuit::Verdict;
@@ -23,7 +23,7 @@ pub(crate) struct Round {
     resources: VecDeque<Report>,
     /// What the ledger holds, moved by each acknowledgement: numbers the next report of an entity.
     record: Option<Record>,
-    settle: Option<Settle>,
+    settle: Option<Checkpoint>,
     /// When the turn was taken up.
     now: Timestamp,
     filtered: Option<Filtered>,
@@ -45,7 +45,7 @@ pub(crate) struct Round {
 #[derive(Debug)]
 pub(crate) struct End {
     /// What moves now in the ledger.
-    pub(crate) settle: Option<Settle>,
+    pub(crate) settle: Option<Checkpoint>,
     /// How the turn ended.
     pub(crate) outcome: Outcome,
 }

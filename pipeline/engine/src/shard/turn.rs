@@ -82,8 +82,8 @@ impl<So, En, Si> Teller<'_, So, En, Si> {
 
 /// Runs one turn to its end; what happens in it is told as well, step by step and in figures.
 ///
-/// Before a report is sent its entity becomes unsure in the ledger, and an acknowledgement makes it sure again. A turn
-/// that is dropped in between, and a report that is not taken, leave it unsure. So does one that is refused for good:
+/// Before a report is sent its entity becomes in doubt in the ledger, and an acknowledgement makes it sure again. A turn
+/// that is dropped in between, and a report that is not taken, leave it in doubt. So does one that is refused for good:
 /// an earlier try of the same report may have arrived although its answer was lost, and the price is at most one
 /// report more when the state returns to what was acknowledged.
 pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
@@ -99,7 +99,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
         return Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false };
     }
-    let untold = shared.ledger.without_told(event, known.as_ref()).map(Box::new);
+    let untold = shared.ledger.without_reported(event, known.as_ref()).map(Box::new);
     let event = untold.as_deref().unwrap_or(event);
     let mut teller = Teller { shared, shard, event, moments, tally, spans };
     let turn = Turn { trying_for: start.trying_for, ..Turn::at(Timestamp::now()) };
@@ -153,7 +153,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     }
     let End { settle, outcome } = round.end();
     if let Some(settle) = settle {
-        shared.ledger.settle(&event.key, &settle, &start.event.coalesced);
+        shared.ledger.checkpoint(&event.key, &settle, &start.event.coalesced);
     }
     outcome
 }
@@ -304,5 +304,5 @@ pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
         && event.version <= known.version
         && known.is_settled()
         && !known.is_owed()
-        && !known.is_unsure()
+        && !known.is_in_doubt()
 }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use futures::FutureExt as _;
-use pipeline_core::{Fact, Key, Record, Report, Settle, Stub};
+use pipeline_core::{Checkpoint, Fact, Key, Record, Report, Stub};
 
 use pipeline_ledger::Ledger;
 use pipeline_ledger::simulated::Disk;
@@ -56,8 +56,8 @@ impl Books {
         self.moved.insert(key.clone());
     }
 
-    pub(super) fn settle(&mut self, key: &Key, settle: &Settle, told: &[Fact]) {
-        self.ledger.settle(key, settle, told);
+    pub(super) fn checkpoint(&mut self, key: &Key, checkpoint: &Checkpoint, told: &[Fact]) {
+        self.ledger.checkpoint(key, checkpoint, told);
         self.moved.insert(key.clone());
     }
 
@@ -72,8 +72,8 @@ impl Books {
         for (key, _) in self.ledger.known() {
             self.update(&key, |record| {
                 record.map(|mut record| {
-                    record.unsure = false;
-                    record.resources.iter_mut().for_each(|row| row.unsure = false);
+                    record.in_doubt = false;
+                    record.resources.iter_mut().for_each(|row| row.in_doubt = false);
                     record
                 })
             });

@@ -78,9 +78,9 @@ impl Check {
     pub(super) fn sending(&mut self, books: &Books, report: &Report) {
         let record = books.get(&report.key).filter(|record| record.uid == report.uid);
         let doubtful = record.is_none_or(|record| match report.entity {
-            Entity::Application => record.unsure,
+            Entity::Application => record.in_doubt,
             // One that comes back is reported anew.
-            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.unsure),
+            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.in_doubt),
         });
         self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
     }
@@ -199,7 +199,7 @@ impl Check {
     }
 
     /// Power was lost: of entities whose last report was taken after the last commit, nothing tells that they are
-    /// unsure. If their state returns to exactly what was acknowledged before, or if their whole life is over, the
+    /// in doubt. If their state returns to exactly what was acknowledged before, or if their whole life is over, the
     /// ledger cannot know that the receiver holds something else: the stated gap.
     pub(super) fn lost_power(&mut self, receiver: &mut Receiver) {
         for taken in &mut receiver.taken {
@@ -237,11 +237,10 @@ impl Check {
 
     /// No digest moved without an acknowledgement.
     pub(super) fn record(record: &Record, receiver: &Receiver) -> Result<(), String> {
-        let own = (Entity::Application, record.content, record.counter, u64::from(record.unanswered.skipped));
+        let own = (Entity::Application, record.content, record.counter, u64::from(record.unacked.skipped));
         let rows = record.resources.iter();
-        let rows = rows.map(|row| {
-            (Entity::Resource(row.id), row.content, row.counter, u64::from(row.unanswered.skipped))
-        });
+        let rows = rows
+            .map(|row| (Entity::Resource(row.id), row.content, row.counter, u64::from(row.unacked.skipped)));
         for (entity, content, counter, skipped) in rows.chain([own]) {
             let told = || show::record(Some(record));
             ensure!(counter >= skipped, "{entity:?} skipped more than it counts: {}", told());

@@ -1,4 +1,4 @@
-//! A small enrichment that decides as the real one does: first seen, changed, became healthy, owed, unsure, ends of
+//! A small enrichment that decides as the real one does: first seen, changed, became healthy, owed, in doubt, ends of
 //! operations, deletions watched and unwatched, another life under the same name. What it fetches may fail.
 //!
 //! Pure: what comes of the calls is drawn before, as [`Facts`].
@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Again, Cause, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report, ReportKind, Sections,
-    Settle, Stub, Version,
+    Again, Cause, Checkpoint, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report,
+    ReportKind, Sections, Stub, Version,
 };
 
 use super::world::{Operation, RESOURCES, State, end, operation_of};
@@ -127,7 +127,7 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
 
 /// Ends that are still to be told, oldest first, but for the one that the newest state shows.
 fn untold(event: &Event, known: Option<&Record>, shown: Option<Operation>) -> Vec<Operation> {
-    let ends = Record::untold(known, &event.coalesced).map(operation_of);
+    let ends = Record::unreported(known, &event.coalesced).map(operation_of);
     let mut ends: Vec<_> = ends.filter(|end| Some(*end) != shown).collect();
     ends.sort_by_key(|end| end.number);
     ends
@@ -159,8 +159,8 @@ impl Draft<'_> {
         if before != sections(&self.state) || !self.ends().is_empty() {
             return Ok((true, false));
         }
-        if known.is_unsure() {
-            return Ok((known.unsure, false));
+        if known.is_in_doubt() {
+            return Ok((known.in_doubt, false));
         }
         if self.event.cause == Cause::Owed && known.is_owed() {
             return Ok((known.owed, false));
@@ -183,7 +183,7 @@ impl Draft<'_> {
                 let content = application(&showing, commit);
                 let fact = Some(operation(Some(end)));
                 // A round that was cut off may have told it as the state that it was then.
-                let told = self.known.is_some_and(|known| known.content == content && !known.unsure);
+                let told = self.known.is_some_and(|known| known.content == content && !known.in_doubt);
                 if !told || !reports.is_empty() {
                     reports.push(Report {
                         fact,
@@ -193,7 +193,7 @@ impl Draft<'_> {
                 }
             }
             let content = if gone { digest(&[8, state.spec.into()]) } else { application(state, commit) };
-            let same = self.known.is_some_and(|known| known.content == content && !known.unsure);
+            let same = self.known.is_some_and(|known| known.content == content && !known.in_doubt);
             if gone || !same || !reports.is_empty() {
                 let report = self.report(content, lacks(commit));
                 reports.push(Report { ends: gone, body: body(state.operation), ..report });
@@ -211,7 +211,7 @@ impl Draft<'_> {
             let row = self.known.and_then(|known| known.resource(id));
             let decision = decision(state, value);
             let changed = row.is_none_or(|row| {
-                all || row.unsure || (row.owed && event.cause == Cause::Owed) || row.decision != decision
+                all || row.in_doubt || (row.owed && event.cause == Cause::Owed) || row.decision != decision
             });
             if !changed {
                 // It was not looked at, and what it lacks is still owed.
@@ -225,7 +225,7 @@ impl Draft<'_> {
             }
             missing |= lacks(commit);
             let content = resource(at, value, commit);
-            if row.is_some_and(|row| row.content == content && !row.unsure) {
+            if row.is_some_and(|row| row.content == content && !row.in_doubt) {
                 unsent.push((id, decision, lacks(commit)));
             } else {
                 let (entity, kind) = (Entity::Resource(id), ReportKind::Resource);
@@ -233,7 +233,7 @@ impl Draft<'_> {
             }
         }
         let present = state.resources.iter().enumerate().filter(|(_, value)| value.is_some());
-        let settle = Settle {
+        let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
             sections: sections(state),

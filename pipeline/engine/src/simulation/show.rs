@@ -54,10 +54,10 @@ pub(super) fn record(record: Option<&Record>) -> String {
     let mut out = format!("{} at {}, ", it.uid, it.version.0);
     let settled = if it.sections.is_some() { "settled" } else { "not settled" };
     out += &format!("{settled}, op {}, app {}#{}", short(it.fact), short(it.content), it.counter);
-    out += &[mark(it.owed, " owed"), mark(it.unsure, " unsure")].concat();
+    out += &[mark(it.owed, " owed"), mark(it.in_doubt, " unsure")].concat();
     for row in &it.resources {
         out += &format!(", r{} {}#{}", row.id.0, short(row.content), row.counter);
-        out += &[mark(row.owed, " owed"), mark(row.unsure, " unsure")].concat();
+        out += &[mark(row.owed, " owed"), mark(row.in_doubt, " unsure")].concat();
     }
     out
 }

@@ -160,7 +160,7 @@ impl Turn {
             return Stage::Over(Outcome::Retry { reason, after, blame, refused, told: Vec::new() });
         }
         let facts = if fails { Facts::draw(around.rng) } else { Facts::ALL };
-        let untold = around.books.ledger.without_told(self.event(), known.as_ref());
+        let untold = around.books.ledger.without_reported(self.event(), known.as_ref());
         let event = untold.as_ref().unwrap_or_else(|| self.event());
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);
         let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
@@ -184,7 +184,7 @@ impl Turn {
         }
         let End { settle, outcome } = sending.round.end();
         if let Some(settle) = settle {
-            around.books.settle(self.key(), &settle, &self.event().coalesced);
+            around.books.checkpoint(self.key(), &settle, &self.event().coalesced);
         }
         Stage::Over(outcome)
     }

@@ -37,7 +37,7 @@ pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> O
 
 /// Whether everything of an application was acknowledged, and it is known what the receiver holds.
 pub(super) fn is_whole(record: &Record) -> bool {
-    record.is_settled() && !record.is_unsure()
+    record.is_settled() && !record.is_in_doubt()
 }
 
 /// Reports that were acknowledged of one application since it was remembered as `before`.

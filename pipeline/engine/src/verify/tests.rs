@@ -34,7 +34,7 @@ fn a_list_and_a_record_differ_in_one_way_at_a_time() {
     };
     let drifting = listed("a", 5).map(|listed| Surveyed { may_drift: true, ..listed });
     let partly = Record { sections: None, ..record("a", 5) };
-    let unsure = Record { unsure: true, ..record("a", 5) };
+    let in_doubt = Record { in_doubt: true, ..record("a", 5) };
     for (listed, known, expected) in [
         (None, None, None),
         (listed("a", 5), None, Some(Difference::Missing)),
@@ -45,7 +45,7 @@ fn a_list_and_a_record_differ_in_one_way_at_a_time() {
         (drifting.clone(), Some(record("a", 5)), Some(Difference::MayDrift)),
         (drifting, Some(record("a", 4)), Some(Difference::Newer)),
         (listed("a", 5), Some(partly), Some(Difference::Newer)),
-        (listed("a", 5), Some(unsure), Some(Difference::Newer)),
+        (listed("a", 5), Some(in_doubt), Some(Difference::Newer)),
         (listed("b", 6), Some(record("a", 5)), Some(Difference::Recreated)),
         // A cluster that was built anew counts its versions from the start.
         (listed("b", 1), Some(record("a", 5)), Some(Difference::Recreated)),

@@ -18,7 +18,7 @@ const POST: Duration = Duration::from_millis(800);
 /// Leases that are short, so that tests are.
 pub(crate) fn config() -> Config {
     let (renew, tick) = (Duration::from_millis(500), Duration::from_millis(100));
-    let config = Config { ttl: TTL, renew, tick, answer: renew, drain: TTL, ..Config::new(0) };
+    let config = Config { tick, answer: renew, drain: TTL, ..Config::new(SHARDS, TTL, renew, 0) };
     config.check(POST).unwrap();
     config
 }

@@ -64,7 +64,7 @@ async fn a_claimed_shard_outlives_its_owner() {
     assert_eq!(second.digests(|_| Some(0)), digests);
     assert_eq!(second.digest(&a), first.digest(&a));
     let (old, new) = (first.status(), second.status());
-    assert_eq!((old.records, old.bytes, old.unsure), (new.records, new.bytes, new.unsure));
+    assert_eq!((old.records, old.bytes, old.in_doubt), (new.records, new.bytes, new.in_doubt));
     assert_eq!((old.journal, old.journal_bytes, old.parked), (new.journal, new.journal_bytes, new.parked));
 }
 
@@ -90,7 +90,7 @@ async fn two_shards_stand_side_by_side() {
     assert!(!one.sending(&foreign, &report(&foreign, 9), None).await);
     one.update(&foreign, |_| Some(counted(7)));
     one.acknowledge(&foreign, &report(&foreign, 9));
-    one.settle(&foreign, &settle(), &[]);
+    one.checkpoint(&foreign, &settle(), &[]);
     one.park(&foreign, Some(parked()));
     assert!(one.journal(&foreign, Some(pending())), "it is somebody else's to keep");
     assert_eq!((one.status().records, one.status().journal, one.status().parked), (2, 0, 0));
@@ -234,7 +234,7 @@ async fn a_shard_that_is_forgotten_is_not_written() {
     ledger.forget(1);
     flushed(&ledger).await;
     let status = ledger.status();
-    assert_eq!((status.records, status.bytes, status.unsure, status.waiting), (0, 0, 0, 0));
+    assert_eq!((status.records, status.bytes, status.in_doubt, status.waiting), (0, 0, 0, 0));
     assert!(ledger.fenced().borrow().is_empty(), "it was told to");
     assert_eq!(
         keys(&bucket(&server).await, "records.>").await,

@@ -24,10 +24,10 @@ fn filled(folder: &Path) -> Ledger {
         for n in 0..50 {
             let key = key(shard, n);
             ledger.acknowledge(&key, &report(&key, n as u64));
-            ledger.settle(&key, &settle(), &[]);
+            ledger.checkpoint(&key, &settle(), &[]);
         }
     }
-    ledger.update(&key(0, 60), |_| Some(Record { unsure: true, ..counted(5) }));
+    ledger.update(&key(0, 60), |_| Some(Record { in_doubt: true, ..counted(5) }));
     assert!(ledger.journal(&key(0, 0), Some(pending())));
     ledger
 }
@@ -55,7 +55,7 @@ async fn a_copied_ledger_goes_on_under_the_same_keys() {
         assert_eq!(next.get(&key), file.get(&key));
     }
     assert_eq!((next.journaled(), next.digests(|_| Some(0))), (file.journaled(), file.digests(|_| Some(0))));
-    assert_eq!(next.status().unsure, 1);
+    assert_eq!(next.status().in_doubt, 1);
 }
 
 #[tokio::test]

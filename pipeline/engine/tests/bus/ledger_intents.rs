@@ -25,15 +25,15 @@ async fn what_was_on_its_way_when_a_replica_was_killed_is_unsure() {
     assert!(first.sending(&a, &report(&a, 2), None).await, "it is sent, and never answered");
     assert!(first.sending(&c, &report(&c, 2), None).await, "so is a first one");
     let sent = first.get(&a).unwrap();
-    assert!(sent.unsure);
+    assert!(sent.in_doubt);
     drop(first);
 
     let second = replica(&server).await;
     let claimed = claim(&second, 1, 2).await;
     assert_eq!((claimed.new, claimed.records), (false, 3));
     assert_eq!(claimed.unfinished, [a.clone(), c.clone()]);
-    assert_eq!((second.get(&a), second.status().unsure), (Some(sent), 2));
-    assert!(!second.get(&b).unwrap().is_unsure());
+    assert_eq!((second.get(&a), second.status().in_doubt), (Some(sent), 2));
+    assert!(!second.get(&b).unwrap().is_in_doubt());
     // Killed again, before what it took over was written.
     drop(second);
     let third = replica(&server).await;
@@ -61,7 +61,7 @@ async fn acknowledgements_that_were_not_written_are_known_by_the_next_report() {
     let second = replica(&server).await;
     claim(&second, 1, 2).await;
     let record = second.get(&a).unwrap();
-    assert_eq!((record.counter, record.unsure), (3, true), "no key of the first three is used again");
+    assert_eq!((record.counter, record.in_doubt), (3, true), "no key of the first three is used again");
     assert_eq!(second.id_of(&a), id);
 }
 

@@ -1,7 +1,7 @@
 //! What was told and no row says any more: known to the next owner of its shard, to whom the bus may deliver it again.
 
 use pipeline_bus::jetstream::Expect;
-use pipeline_core::{Cause, Change, Digest, Event, Fact, Key, Report, Settle, Timestamp, Version};
+use pipeline_core::{Cause, Change, Checkpoint, Digest, Event, Fact, Key, Report, Timestamp, Version};
 use pipeline_ledger::Ledger;
 
 use crate::ledger_world::{UID, bucket, claim, flushed, key, keys, replica, report, reported, settle, until};
@@ -17,11 +17,11 @@ fn end(n: usize) -> Fact {
 
 /// Reports a state that shows the n-th operation.
 async fn operated(ledger: &Ledger, key: &Key, n: usize) {
-    let shown = Settle { fact: end(n).id, ..settle() };
+    let shown = Checkpoint { fact: end(n).id, ..settle() };
     let report = report(key, n as u64);
     assert!(soon("a note", ledger.sending(key, &report, None)).await, "it may go");
     ledger.acknowledge(key, &report);
-    ledger.settle(key, &shown, &[]);
+    ledger.checkpoint(key, &shown, &[]);
 }
 
 /// Which of the first few operations' ends are still to be told, were they delivered again.
@@ -37,7 +37,7 @@ fn untold(ledger: &Ledger, key: &Key) -> Vec<Fact> {
         coalesced: (1..=4).map(end).collect(),
         trace: 0,
     };
-    ledger.without_told(&event, None).unwrap_or(event).coalesced
+    ledger.without_reported(&event, None).unwrap_or(event).coalesced
 }
 
 #[tokio::test]

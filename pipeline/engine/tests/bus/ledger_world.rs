@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, LEDGER};
-use pipeline_core::{Digest, Entity, Key, Record, Report, ReportKind, Sections, Settle, Stub, Version};
+use pipeline_core::{Checkpoint, Digest, Entity, Key, Record, Report, ReportKind, Sections, Stub, Version};
 use pipeline_ledger::{BucketOptions, Claimed, Ledger};
 use pipeline_ownership::sharding::Sharding;
 
@@ -76,8 +76,8 @@ pub(crate) fn report(key: &Key, content: u64) -> Report {
     }
 }
 
-pub(crate) fn settle() -> Settle {
-    Settle {
+pub(crate) fn settle() -> Checkpoint {
+    Checkpoint {
         uid: UID.into(),
         version: Version(9),
         sections: Sections { spec: Digest(1), ..Sections::default() },
@@ -95,7 +95,7 @@ pub(crate) async fn reported(ledger: &Ledger, key: &Key, content: u64) {
     let report = report(key, content);
     assert!(soon("a note", ledger.sending(key, &report, None)).await, "it may go");
     ledger.acknowledge(key, &report);
-    ledger.settle(key, &settle(), &[]);
+    ledger.checkpoint(key, &settle(), &[]);
 }
 
 pub(crate) async fn flushed(ledger: &Ledger) {

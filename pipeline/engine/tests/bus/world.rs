@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_bus::jetstream::{
-    BusError, Config, Deliveries, Delivery, Durable, JetStream, Published, connect,
+    BusError, Config, Credentials, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
 use pipeline_core::{Digest, Entity, EntityId, Fact, Key, ReportKind, Shutdown, Timestamp, Version};
@@ -17,7 +17,20 @@ pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 pub(crate) const SOURCE: &str = "applications";
 
 pub(crate) fn config(server: &Server) -> Config {
-    Config { urls: vec![server.url()], timeout: DEADLINE / 2, ..Config::default() }
+    Config {
+        urls: vec![server.url()],
+        prefix: "gitops-runtime".to_owned(),
+        replicas: 1,
+        max_bytes: 1 << 30,
+        reports_max_bytes: 256 << 20,
+        duplicate_window: Duration::from_secs(120),
+        ack_wait: Duration::from_secs(30),
+        max_ack_pending: 1_000,
+        heartbeat: Duration::from_secs(4),
+        timeout: DEADLINE / 2,
+        credentials: Credentials::None,
+        tls: None,
+    }
 }
 
 pub(crate) fn durable(shard: u32) -> Durable {

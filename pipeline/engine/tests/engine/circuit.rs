@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use pipeline_core::{CircuitState, Reason, StageError};
-use pipeline_engine::run::Config;
 use tokio::time::Instant;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
@@ -20,7 +19,7 @@ fn down(down: impl Fn() -> StageError + Send + Sync + 'static) -> (Running, Arc<
     }
     let switch = is_down.clone();
     receiver.answers(move |_, _| if switch.load(Ordering::SeqCst) { Err(down()) } else { Ok(()) });
-    (start(Config::default(), cluster, Enricher::default(), receiver), is_down)
+    (start(crate::running::config(), cluster, Enricher::default(), receiver), is_down)
 }
 
 #[tokio::test(start_paused = true)]
@@ -70,7 +69,7 @@ async fn one_application_that_fails_holds_no_other_up() {
         "app-7" => Err(StageError::retry(Reason::ServerError, "status 500")),
         _ => Ok(()),
     });
-    let engine = start(Config::default(), cluster, Enricher::default(), receiver);
+    let engine = start(crate::running::config(), cluster, Enricher::default(), receiver);
     engine.until("the others are reported", |counts| counts.acked == 49).await;
     tokio::time::sleep(Duration::from_secs(3600)).await;
     let tries = engine.receiver.came().iter().filter(|came| came.key.name() == "app-7").count();

@@ -5,7 +5,6 @@ use std::sync::{Arc, Mutex, Once};
 use std::time::Duration;
 
 use pipeline_core::{CircuitState, Reason, StageError};
-use pipeline_engine::run::Config;
 use tokio::time::Instant;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
@@ -79,7 +78,7 @@ fn refused(reason: Reason) -> (Running, Arc<AtomicBool>) {
         true => Ok(()),
         false => Err(StageError::reject(reason, "status 4xx")),
     });
-    (start(Config::default(), cluster, Enricher::default(), receiver), right)
+    (start(crate::running::config(), cluster, Enricher::default(), receiver), right)
 }
 
 const SAID: &str = "the sink refuses everything: check its address and token";

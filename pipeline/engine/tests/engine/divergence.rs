@@ -99,9 +99,9 @@ async fn what_waits_or_is_unsure_accuses_nobody() {
     let count = |result: &str, count: u64| (result.to_owned(), count);
     assert_eq!(answered(3).await, [count("equal", 1), count("unsettled", 2)]);
     engine.cluster.repeat("app-6");
-    engine.until("sure", |_| !engine.ledger.get(&key("app-6")).unwrap().is_unsure()).await;
+    engine.until("sure", |_| !engine.ledger.get(&key("app-6")).unwrap().is_in_doubt()).await;
     assert_eq!(answered(4).await, [count("differs", 1), count("equal", 1), count("unsettled", 2)]);
-    // Nothing is unsure while an application waits to be read, and it may be what differs.
+    // Nothing is in doubt while an application waits to be read, and it may be what differs.
     engine.cluster.unreadable.lock().unwrap().insert(key("app-7"));
     assert!(engine.handle.replay(&key("app-7"), false).await);
     engine.until("to be read", |counts| counts.dirty == 1).await;

@@ -61,7 +61,7 @@ async fn what_waits_is_told_with_what_it_waits_for() {
     assert_eq!((standing.state, standing.events, standing.failures), ("waiting", 1, 3));
     assert_eq!(standing.blame, Some(Blame::Sink));
     assert!(standing.due.is_some_and(|due| due <= Duration::from_secs(4)), "{standing:?}");
-    assert!(explained.record.as_ref().is_some_and(|record| record.unsure && record.counter == 0));
+    assert!(explained.record.as_ref().is_some_and(|record| record.in_doubt && record.counter == 0));
     let told = steps(&explained);
     assert!(matches!(
         told[told.len() - 2..],
@@ -95,7 +95,7 @@ async fn what_was_refused_is_told_with_its_reason() {
 #[tokio::test(start_paused = true)]
 async fn an_application_of_which_nothing_is_known_has_no_history_and_one_of_another_process_no_answer() {
     let sharding = Sharding::Jump { shards: NonZeroU32::new(5).unwrap() };
-    let config = Config { sharding, owned: Owned::One(3), ..Config::default() };
+    let config = Config { sharding, owned: Owned::One(3), ..crate::running::config() };
     let engine = start(config, Cluster::new(), Enricher::default(), Receiver::new());
     let names = (0..100).map(|number| key(&format!("app-{number}")));
     let (own, others): (Vec<_>, Vec<_>) = names.partition(|name| sharding.place(name) == 3);

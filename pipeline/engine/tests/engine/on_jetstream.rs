@@ -6,7 +6,7 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use pipeline_bus::jetstream::{Config, JetStream, connect};
+use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::Shutdown;
 use pipeline_engine::run::{Bus, Joined};
 use tokio::runtime::Runtime;
@@ -87,7 +87,20 @@ pub(crate) fn before_a_repeat() {
 async fn connected(url: String) -> JetStream {
     let (heartbeat, timeout) = (Duration::from_secs(3600), Duration::from_secs(3600));
     let urls = vec![url];
-    let config = Config { urls, heartbeat, timeout, duplicate_window: WINDOW, ..Config::default() };
+    let config = Config {
+        urls,
+        prefix: "gitops-runtime".to_owned(),
+        replicas: 1,
+        max_bytes: 1 << 30,
+        reports_max_bytes: 256 << 20,
+        duplicate_window: WINDOW,
+        ack_wait: Duration::from_secs(30),
+        max_ack_pending: 1_000,
+        heartbeat,
+        timeout,
+        credentials: Credentials::None,
+        tls: None,
+    };
     connect(config, &Shutdown::new()).await.unwrap()
 }
 

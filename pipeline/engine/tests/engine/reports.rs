@@ -46,7 +46,7 @@ async fn each_applications_states_arrive_in_order_and_rounds_do_not_overlap() {
         _ => Ok(()),
     });
     let enricher = Enricher { resources: 5, ..Enricher::default() };
-    let engine = start(Config::default(), Cluster::new(), enricher, receiver);
+    let engine = start(crate::running::config(), Cluster::new(), enricher, receiver);
     engine.until("listed", |_| engine.health.listed()).await;
     let mut dice = fastrand::Rng::with_seed(9);
     let mut last = BTreeMap::new();
@@ -125,7 +125,7 @@ async fn no_more_reports_are_under_way_at_once_than_have_a_place() {
     }
     receiver.delay = std::sync::Arc::new(|| Duration::from_millis(5));
     let enricher = Enricher { resources: 10, ..Enricher::default() };
-    let config = Config { reports: NonZeroU32::new(3), ..Config::default() };
+    let config = Config { reports: NonZeroU32::new(3), ..crate::running::config() };
     let engine = start(config, cluster, enricher, receiver);
     engine.until_idle(40).await;
     assert_eq!(engine.receiver.came().len(), 40 * 11);
@@ -210,7 +210,7 @@ async fn a_process_that_owns_one_shard_takes_its_applications_alone() {
     let names: Vec<_> = (0..100).map(|number| format!("app-{number}")).collect();
     names.iter().for_each(|name| cluster.put(name, 1));
     let own = names.iter().filter(|name| sharding.place(&key(name)) == 3).count();
-    let config = Config { sharding, owned: Owned::One(3), ..Config::default() };
+    let config = Config { sharding, owned: Owned::One(3), ..crate::running::config() };
     let engine = start(config, cluster, Enricher::default(), Receiver::new());
     engine.until_idle(own as u64).await;
     assert_eq!(engine.receiver.newest().len(), own);

@@ -119,7 +119,7 @@ async fn ends_and_deletions_that_wait_for_the_sink_survive_a_kill() {
     let forgotten = |ledger: &Ledger| {
         // The last report may be in a later commit than those that it follows.
         let known = ledger.get(&key("app"));
-        ledger.journaled().is_empty() && known.is_some_and(|it| it.is_settled() && !it.is_unsure())
+        ledger.journaled().is_empty() && known.is_some_and(|it| it.is_settled() && !it.is_in_doubt())
     };
     let image = crash_when(image.path(), "forgotten", forgotten).await;
     again.end().await;

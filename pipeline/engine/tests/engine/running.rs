@@ -3,12 +3,13 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{LaneCounts, Shutdown};
+use pipeline_core::{Backoff, LaneCounts, Shutdown};
+use pipeline_engine::circuit;
 use pipeline_engine::run::{Config, Engine, EngineError, Handle, Parts};
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::{Health, HealthLimits};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
-use pipeline_ownership::sharding::Sharding;
+use pipeline_ownership::sharding::{Owned, Sharding};
 use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
@@ -32,8 +33,36 @@ pub(crate) struct Running {
     pub(crate) bus: on::Kept,
 }
 
+/// An engine of five shards, as it usually is.
+pub(crate) fn config() -> Config {
+    let count = |number| NonZeroU32::new(number).unwrap();
+    let backoff = |min, max| Backoff { min: Duration::from_secs(min), max: Duration::from_secs(max) };
+    Config {
+        sharding: Sharding::Jump { shards: count(5) },
+        owned: Owned::All,
+        queue_events: 1_000,
+        queue_events_per_key: 100,
+        queue_bytes: 32 << 20,
+        summary_bytes: 16 << 20,
+        concurrency: count(16),
+        reads: count(16),
+        reports_per_key: count(8),
+        reports: None,
+        retry: backoff(1, 300),
+        circuit: circuit::Config { failures: 5, backoff: backoff(1, 30), refused: backoff(300, 300) },
+        restart: backoff(1, 60),
+        grace: Duration::from_secs(20),
+        rate_limit: None,
+        refetch: backoff(60, 3_600),
+        parked: 10_000,
+        journal_every: Duration::from_millis(100),
+        history: 2_000,
+        digest: None,
+    }
+}
+
 pub(crate) fn one_shard() -> Config {
-    Config { sharding: Sharding::Jump { shards: NonZeroU32::MIN }, ..Config::default() }
+    Config { sharding: Sharding::Jump { shards: NonZeroU32::MIN }, ..config() }
 }
 
 pub(crate) fn start(config: Config, cluster: Cluster, enricher: Enricher, receiver: Receiver) -> Running {

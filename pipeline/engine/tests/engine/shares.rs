@@ -6,7 +6,7 @@ use std::num::NonZeroU32;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_core::{Digest, Entity, Key, Report, ReportKind, Sections, Settle, Shutdown, Stub, Version};
+use pipeline_core::{Checkpoint, Digest, Entity, Key, Report, ReportKind, Sections, Shutdown, Stub, Version};
 use pipeline_engine::run::{Bus, Joined, Leases};
 use pipeline_engine::run::{Config, Engine, EngineError, Parts};
 use pipeline_ledger::{BucketOptions, Ledger};
@@ -26,13 +26,15 @@ const POST: Duration = Duration::from_secs(3);
 const NEWER: &str = r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
 
 fn config() -> Config {
-    Config { sharding: Sharding::Jump { shards: SHARDS }, owned: Owned::All, ..Config::default() }
+    Config { sharding: Sharding::Jump { shards: SHARDS }, owned: Owned::All, ..crate::running::config() }
 }
 
 /// What was refused is soon tried again.
 fn leases() -> pipeline_ownership::Config {
     let again = Duration::from_millis(500);
-    let config = pipeline_ownership::Config { shards: SHARDS, again, ..pipeline_ownership::Config::new(0) };
+    let (ttl, renew) = (Duration::from_secs(10), Duration::from_secs(3));
+    let usual = pipeline_ownership::Config::new(SHARDS, ttl, renew, 0);
+    let config = pipeline_ownership::Config { again, ..usual };
     config.check(POST).unwrap();
     config
 }
@@ -75,7 +77,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
     };
     assert!(ledger.sending(key, &report, None).await, "it may go");
     ledger.acknowledge(key, &report);
-    let settle = Settle {
+    let settle = Checkpoint {
         uid: "gone".into(),
         version: Version(1),
         sections: Sections { spec: Digest(1), ..Sections::default() },
@@ -86,7 +88,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         present: Vec::new(),
         stub: Stub::default(),
     };
-    ledger.settle(key, &settle, &[]);
+    ledger.checkpoint(key, &settle, &[]);
 }
 
 struct Member {

@@ -89,7 +89,7 @@ async fn every_shard_tells_of_its_own_applications() {
     for number in 1..=30 {
         cluster.put(&format!("app-{number}"), number);
     }
-    let config = Config { sharding, ..Config::default() };
+    let config = Config { sharding, ..crate::running::config() };
     let engine = start(config, cluster, Enricher::default(), Receiver::new());
     engine.until_idle(30).await;
     let rankings = engine.handle.top(100).await;

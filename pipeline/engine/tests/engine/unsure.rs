@@ -39,7 +39,7 @@ async fn a_state_that_returns_while_the_answer_is_lost_is_reported_again_under_a
     let told: Vec<_> = came.iter().map(|came| (came.version, came.accepted)).collect();
     assert_eq!(told, [(1, true), (2, false), (3, true)]);
     assert_ne!(came[0].idempotency_key, came[2].idempotency_key, "the receiver would take it for the first");
-    assert!(!engine.ledger.get(&key("app")).unwrap().is_unsure());
+    assert!(!engine.ledger.get(&key("app")).unwrap().is_in_doubt());
 
     engine.cluster.repeat("app");
     let counts = engine.until_idle(4).await;
@@ -74,7 +74,7 @@ async fn a_state_that_returns_while_the_process_is_away_is_reported_again_under_
     assert_eq!(told, [(Entity::Application, 3)], "the resource was not on its way: {told:?}");
     assert_eq!((first[0].entity, first[1].entity), (Entity::Application, Entity::Resource(EntityId(1))));
     assert_ne!(first[0].idempotency_key, came[0].idempotency_key);
-    assert!(!again.ledger.get(&key("app")).unwrap().is_unsure());
+    assert!(!again.ledger.get(&key("app")).unwrap().is_in_doubt());
     again.end().await;
 }
 
@@ -104,7 +104,7 @@ async fn everything_that_was_reported_since_a_moment_is_replayed_whole() {
     for number in 0..30 {
         cluster.put(&format!("app-{number}"), number + 1);
     }
-    let engine = start(Config::default(), cluster, Enricher::default(), Receiver::new());
+    let engine = start(crate::running::config(), cluster, Enricher::default(), Receiver::new());
     engine.until_idle(30).await;
     assert_eq!(engine.handle.replay_since(u32::MAX).await, []);
     let begun = u32::try_from(pipeline_core::Timestamp::now().as_second()).unwrap() - 600;
@@ -134,7 +134,7 @@ async fn a_repeated_state_of_which_a_report_is_unsure_is_not_stale() {
     engine.end().await;
 }
 
-/// Answers that never come while a process is told to stop leave their entities unsure.
+/// Answers that never come while a process is told to stop leave their entities in doubt.
 #[tokio::test]
 async fn what_is_given_up_at_the_end_of_the_grace_period_is_sent_again() {
     let directory = tempfile::tempdir().unwrap();
@@ -149,7 +149,7 @@ async fn what_is_given_up_at_the_end_of_the_grace_period_is_sent_again() {
     engine.until("on its way", |_| engine.receiver.unanswered() == 1).await;
     engine.stop.cancel();
     engine.task.await.unwrap().unwrap();
-    assert!(engine.ledger.get(&key("app")).unwrap().unsure);
+    assert!(engine.ledger.get(&key("app")).unwrap().in_doubt);
     engine.ledger.close().await.unwrap();
 
     cluster.put_content("app", 3, A);

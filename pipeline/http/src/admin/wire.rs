@@ -240,7 +240,7 @@ impl From<&Record> for Acknowledged {
             resources: rows().count() as u64,
             healthy: record.healthy,
             owed: u64::from(record.owed) + rows().filter(|row| row.owed).count() as u64,
-            unsure: u64::from(record.unsure) + rows().filter(|row| row.unsure).count() as u64,
+            unsure: u64::from(record.in_doubt) + rows().filter(|row| row.in_doubt).count() as u64,
         }
     }
 }

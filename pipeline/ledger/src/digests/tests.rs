@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use pipeline_core::{EntityId, Report, ReportKind, Settle, Shipment, Version};
+use pipeline_core::{Checkpoint, EntityId, Report, ReportKind, Shipment, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -80,7 +80,7 @@ proptest! {
                 (report.ends, report.entity) = (true, Entity::Application);
             }
             if act == 1 {
-                // Sent, and never answered.
+                // SendIntent, and never answered.
                 ledger.update(&report.key, |record| Record::sending(record, &report, None));
                 continue;
             }
@@ -111,7 +111,7 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     ledger.acknowledge(&key, &report(1, "a", Entity::Resource(EntityId(3)), 1));
     let both = ledger.digest(&key).unwrap();
     assert_eq!((both.entities, &*both.uid), (2, "a"));
-    let settle = Settle {
+    let settle = Checkpoint {
         uid: "a".into(),
         version: Version(1),
         sections: pipeline_core::Sections::default(),
@@ -122,7 +122,7 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
         present: Vec::new(),
         stub: pipeline_core::Stub::default(),
     };
-    ledger.update(&key, |record| Some(Record::settle(record, &settle)));
+    ledger.update(&key, |record| Some(Record::checkpoint(record, &settle)));
     assert_eq!(ledger.digest(&key), Some(alone.clone()));
     let back = report(1, "a", Entity::Resource(EntityId(3)), 1);
     ledger.update(&key, |record| Record::sending(record, &back, None));

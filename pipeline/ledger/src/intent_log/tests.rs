@@ -1,6 +1,6 @@
 //! Whatever happens to the bytes of a log of intents, what can be read is what was written.
 
-use pipeline_core::{Digest, Entity, EntityId, Key, Sent, Stub, Uid, Unanswered, Version};
+use pipeline_core::{Digest, Entity, EntityId, Key, SendIntent, Stub, Uid, Unacked, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,19 +15,19 @@ pub(crate) fn owner() -> Owner {
 
 /// The intent of a first report of `app-<n>`.
 pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
-    let sent = Sent {
+    let sent = SendIntent {
         uid: format!("01234567-89ab-cdef-0123-{n:012x}").into(),
         version: Version(number.wrapping_add(1)),
         entity: Entity::Application,
         ends: false,
         first: true,
         counter: 0,
-        unanswered: Unanswered::default(),
+        unacked: Unacked::default(),
         content: Digest::NONE,
         decision: Digest::NONE,
         owed: false,
         fact: Digest::NONE,
-        told: Vec::new(),
+        reported_ends: Vec::new(),
         stub: Some(Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }),
     };
     Intent { number, key: Key::new("argocd", &format!("app-{n}")).unwrap(), sent }
@@ -42,17 +42,17 @@ pub(crate) fn log(intents: &[Intent]) -> Vec<u8> {
 prop_compose! {
     fn intent()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u64, u64, u64)>(),
               counter in prop_oneof![any::<u32>().prop_map(u64::from), any::<u64>()],
-              flags in any::<[bool; 3]>(), unanswered in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
+              flags in any::<[bool; 3]>(), unacked in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
               told in prop::collection::vec(any::<u64>(), 0..4), stub in prop::option::of(stub())) -> Intent {
         let (namespace, name, uid) = names;
         let (number, version, content, decision, operation) = numbers;
         let [ends, first, owed] = flags;
         let entity = id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
-        let sent = Sent {
+        let sent = SendIntent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
-            unanswered: Unanswered { content: Digest(unanswered.0), skipped: unanswered.1 }, content: Digest(content),
+            unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),
             decision: Digest(decision), owed, fact: Digest(operation), stub,
-            told: told.into_iter().map(Digest).collect(),
+            reported_ends: told.into_iter().map(Digest).collect(),
         };
         Intent { number, key: Key::new(&namespace, &name).unwrap(), sent }
     }

@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pipeline_core::{Entity, EntityId, Record, Report, Sections, Settle, Shipment, Stub, Version};
+use pipeline_core::{Checkpoint, Entity, EntityId, Record, Report, Sections, Shipment, Stub, Version};
 
 use super::*;
 use crate::digests::tests::report;
@@ -29,8 +29,8 @@ fn pending(ends: &[End], gone: &[(&str, u64)]) -> Option<Pending> {
     Some(Pending { facts: ends.to_vec(), gone })
 }
 
-fn settle(uid: &str, fact: Digest) -> Settle {
-    Settle {
+fn settle(uid: &str, fact: Digest) -> Checkpoint {
+    Checkpoint {
         uid: uid.into(),
         version: Version(9),
         sections: Sections { spec: Digest(1), ..Sections::default() },
@@ -52,10 +52,10 @@ fn a_settled_round_strikes_what_it_told_and_nothing_else() {
     let ledger = Ledger::memory();
     let ends = [end("a", 1), end("b", 1), end("b", 2), end("b", 3), end("b", 4)];
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])));
-    ledger.settle(&key(1), &settle("b", ends[3].2.id), &[ends[1].2.clone(), ends[2].2.clone()]);
+    ledger.checkpoint(&key(1), &settle("b", ends[3].2.id), &[ends[1].2.clone(), ends[2].2.clone()]);
     let left = pending(&[ends[0].clone(), ends[4].clone()], &[("a", 1)]).unwrap();
     assert_eq!(ledger.journaled(), [(key(1), left.clone())]);
-    let expected = Record::settle(None, &settle("b", ends[3].2.id));
+    let expected = Record::checkpoint(None, &settle("b", ends[3].2.id));
     assert_eq!(ledger.get(&key(1)), Some(expected));
 
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])), "the lane has not heard of it yet");
@@ -64,7 +64,7 @@ fn a_settled_round_strikes_what_it_told_and_nothing_else() {
     assert_eq!(ledger.journaled()[1].1.facts.len(), 2);
     assert!(ledger.journal(&key(1), pending(&ends[1..3], &[])));
     assert_eq!(ledger.journaled().len(), 1, "nothing of it is left");
-    ledger.settle(&key(2), &settle("b", Digest::NONE), &[ends[1].2.clone(), ends[2].2.clone()]);
+    ledger.checkpoint(&key(2), &settle("b", Digest::NONE), &[ends[1].2.clone(), ends[2].2.clone()]);
     assert_eq!(ledger.journaled(), []);
 }
 
@@ -169,7 +169,7 @@ fn the_latest_are_remembered_each_once_and_the_newest_of_them_stored() {
 fn what_only_the_intents_of_a_former_owner_say_is_taken_in_and_stored() {
     let mut state = State::default();
     let mut intent = an_intent(1, 1);
-    (intent.sent.told, intent.sent.fact) = (vec![Digest(4)], Digest(5));
+    (intent.sent.reported_ends, intent.sent.fact) = (vec![Digest(4)], Digest(5));
     state.begin(Tables::default(), 0, &[intent.clone(), an_intent(2, 2)]);
     for operation in [4, 5] {
         assert!(state.recent.has(0, digest(&intent.key, &intent.sent.uid, Digest(operation))));
@@ -217,7 +217,7 @@ fn a_commit_holds_records_and_journal_of_one_moment() {
                 both.wait();
                 std::thread::sleep(Duration::from_micros(150 * round));
                 for n in 0..ALL {
-                    ledger.settle(&key(n), &settle("a", operation), std::slice::from_ref(&told.2));
+                    ledger.checkpoint(&key(n), &settle("a", operation), std::slice::from_ref(&told.2));
                 }
             });
             both.wait();
@@ -281,7 +281,7 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     runtime.block_on(other.sending(&key(2), &report(2, "b", Entity::Application, 1), None));
     drop(other);
     let first = open(&killed);
-    assert!(first.get(&key(1)).is_some_and(|record| record.unsure), "its notes are gone");
+    assert!(first.get(&key(1)).is_some_and(|record| record.in_doubt), "its notes are gone");
     assert_eq!(first.known().len(), 1);
 }
 
@@ -300,12 +300,12 @@ fn what_a_settled_round_told_is_taken_out_of_an_event_that_brings_it_again() {
         coalesced: ends.to_vec(),
         trace: 5,
     };
-    assert!(ledger.without_told(&event("a", &ends), None).is_none(), "nothing was told");
-    ledger.settle(&key(1), &settle("a", ends[2].id), &ends[..1]);
-    let left = ledger.without_told(&event("a", &ends), None).unwrap();
+    assert!(ledger.without_reported(&event("a", &ends), None).is_none(), "nothing was told");
+    ledger.checkpoint(&key(1), &settle("a", ends[2].id), &ends[..1]);
+    let left = ledger.without_reported(&event("a", &ends), None).unwrap();
     assert_eq!((&left.coalesced[..], left.trace), (&[ends[1].clone(), ends[3].clone()][..], 5));
-    assert!(ledger.without_told(&event("b", &ends), None).is_none(), "they are another incarnation's");
-    assert!(ledger.without_told(&Event { key: key(2), ..event("a", &ends) }, None).is_none());
+    assert!(ledger.without_reported(&event("b", &ends), None).is_none(), "they are another incarnation's");
+    assert!(ledger.without_reported(&Event { key: key(2), ..event("a", &ends) }, None).is_none());
 }
 
 #[test]
@@ -323,11 +323,11 @@ fn a_list_that_ends_an_incarnation_that_was_told_to_be_over_ends_the_one_that_is
         trace: 5,
     };
     let known = Record::new("b".into());
-    assert!(ledger.without_told(&first, Some(&known)).is_none(), "both are over, and nobody knows");
+    assert!(ledger.without_reported(&first, Some(&known)).is_none(), "both are over, and nobody knows");
     ledger.acknowledge(&key(1), &last("a"));
-    let other = ledger.without_told(&first, Some(&known)).unwrap();
+    let other = ledger.without_reported(&first, Some(&known)).unwrap();
     assert_eq!((&*other.uid, other.version, other.coalesced.len()), ("b", Version(20), 0));
     assert!(other.is_deleted() && other.body().is_none(), "what is there of it was the first one's");
-    assert!(ledger.without_told(&first, None).is_none());
-    assert!(ledger.without_told(&Event { uid: "b".into(), ..first }, Some(&known)).is_none());
+    assert!(ledger.without_reported(&first, None).is_none());
+    assert!(ledger.without_reported(&Event { uid: "b".into(), ..first }, Some(&known)).is_none());
 }

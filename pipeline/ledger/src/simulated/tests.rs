@@ -19,7 +19,7 @@ fn a_crash_keeps_what_was_committed_and_what_was_on_its_way() {
     drop(ledger);
 
     let ledger = Ledger::simulated(&disk);
-    assert_eq!((ledger.get(&key(2)), ledger.get(&key(1)).unwrap().unsure), (None, true));
+    assert_eq!((ledger.get(&key(2)), ledger.get(&key(1)).unwrap().in_doubt), (None, true));
     ledger.acknowledge(&key(1), &first);
     assert!(ledger.commit_simulated());
     assert_eq!(ledger.get(&key(1)).unwrap().reported, 60);

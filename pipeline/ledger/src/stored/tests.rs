@@ -2,22 +2,22 @@
 
 use bytes::Bytes;
 use pipeline_core::{
-    Digest, Entity, EntityId, Fact, ParentRef, Reason, ResourceRow, Sections, Stub, Timestamp, Uid,
-    Unanswered, Version,
+    Digest, Entity, EntityId, Fact, ParentRef, Reason, ResourceRow, Sections, Stub, Timestamp, Uid, Unacked,
+    Version,
 };
 use proptest::prelude::*;
 
 use super::*;
 
-fn unanswered() -> impl Strategy<Value = Unanswered> {
-    any::<(u64, u32)>().prop_map(|(content, skipped)| Unanswered { content: Digest(content), skipped })
+fn unacked() -> impl Strategy<Value = Unacked> {
+    any::<(u64, u32)>().prop_map(|(content, skipped)| Unacked { content: Digest(content), skipped })
 }
 
 prop_compose! {
     fn row()(id in any::<u64>(), digests in any::<(u64, u64)>(), counter in any::<u64>(),
-             (owed, unsure) in any::<(bool, bool)>(), unanswered in unanswered()) -> ResourceRow {
+             (owed, in_doubt) in any::<(bool, bool)>(), unacked in unacked()) -> ResourceRow {
         let (decision, content) = (Digest(digests.0), Digest(digests.1));
-        ResourceRow { id: EntityId(id), decision, content, counter, owed, unsure, unanswered }
+        ResourceRow { id: EntityId(id), decision, content, counter, owed, in_doubt, unacked }
     }
 }
 
@@ -43,7 +43,7 @@ prop_compose! {
         sections in prop::option::of(sections()),
         bits in any::<(bool, bool, bool)>(),
         rows in prop::collection::vec(row(), 0..40),
-        (unanswered, stub) in (unanswered(), stub()),
+        (unacked, stub) in (unacked(), stub()),
     ) -> Record {
         let (version, operation, content, counter, reported, floor) = numbers;
         let mut resources = rows;
@@ -51,7 +51,7 @@ prop_compose! {
         resources.dedup_by_key(|row| row.id);
         Record {
             uid: uid.into(), version: Version(version), sections, healthy: bits.0, fact: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, unsure: bits.2, unanswered, reported, floor, resources, stub,
+            content: Digest(content), counter, owed: bits.1, in_doubt: bits.2, unacked, reported, floor, resources, stub,
         }
     }
 }

@@ -44,7 +44,7 @@ impl LedgerSeries {
         show(&self.bytes, status.bytes as u64);
         show(&self.file, status.file_bytes);
         show(&self.waiting, status.waiting as u64);
-        show(&self.unsure, status.unsure as u64);
+        show(&self.unsure, status.in_doubt as u64);
         show(&self.journal, status.journal as u64);
         say(&self.refused, status.journal_refused);
         show(&self.failing, u64::from(status.failing));

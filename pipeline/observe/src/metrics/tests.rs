@@ -287,7 +287,7 @@ fn the_ledger_and_health_are_shown() {
         commits: 5,
         errors: 1,
         file_bytes: 4096,
-        unsure: 6,
+        in_doubt: 6,
         journal: 7,
         journal_refused: 8,
         flight_errors: 9,

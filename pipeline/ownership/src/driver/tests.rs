@@ -32,7 +32,7 @@ struct Reporter {
 
 impl Reporter {
     fn start(memory: &Memory, name: &str) -> Self {
-        Self::with(memory, name, Config::new(0), Duration::from_millis(5), Duration::ZERO)
+        Self::with(memory, name, Config::tested(0), Duration::from_millis(5), Duration::ZERO)
     }
 
     fn with(memory: &Memory, name: &str, config: Config, takes: Duration, drains: Duration) -> Self {
@@ -143,7 +143,7 @@ async fn what_is_stopped_is_handed_over_at_once() {
 #[tokio::test(start_paused = true)]
 async fn what_does_not_drain_is_stopped_and_the_driver_ends_all_the_same() {
     let memory = Memory::default();
-    let config = Config { drain: SECOND * 5, shards: NonZeroU32::MIN, ..Config::new(0) };
+    let config = Config { drain: SECOND * 5, shards: NonZeroU32::MIN, ..Config::tested(0) };
     let forever = SECOND * 1_000;
     let one = Reporter::with(&memory, "one.1", config, Duration::ZERO, forever);
     sleep(SECOND * 11).await;
@@ -241,7 +241,7 @@ async fn a_flood_of_changes_holds_up_no_renewal() {
         tick: Duration::from_millis(100),
         // The machine is as busy as it can be: answers take their time.
         answer: SECOND * 20,
-        ..Config::new(0)
+        ..Config::tested(0)
     };
     let one = Reporter::with(&memory, "one.1", config, Duration::ZERO, Duration::ZERO);
     let mut status = one.status.clone();
@@ -266,7 +266,7 @@ async fn a_flood_of_changes_holds_up_no_renewal() {
 #[tokio::test(start_paused = true)]
 async fn no_more_than_thirty_two_writes_are_under_way() {
     let memory = Memory::default();
-    let config = Config { shards: NonZeroU32::new(100).unwrap(), ..Config::new(0) };
+    let config = Config { shards: NonZeroU32::new(100).unwrap(), ..Config::tested(0) };
     let one = Reporter::with(&memory, "one.1", config, Duration::from_millis(300), Duration::ZERO);
     sleep(SECOND * 20).await;
     assert_eq!(one.may_send().len(), 100);
@@ -277,7 +277,8 @@ async fn no_more_than_thirty_two_writes_are_under_way() {
 #[tokio::test(start_paused = true)]
 async fn where_nobody_takes_orders_the_driver_ends_and_leaves() {
     let memory = Memory::default();
-    let driven = drive(Config::new(0), replica("one.1"), memory.way(Duration::ZERO), POST, Shutdown::new());
+    let driven =
+        drive(Config::tested(0), replica("one.1"), memory.way(Duration::ZERO), POST, Shutdown::new());
     sleep(SECOND).await;
     assert_eq!(memory.members(), [replica("one.1")]);
     drop(driven.orders);

@@ -83,7 +83,7 @@ impl Simulation {
     fn new(seed: u64, mutant: Option<Mutant>) -> Self {
         let mut rng = Rng::with_seed(seed);
         let drain = Duration::from_secs(rng.u64(2..12));
-        let config = Config { drain, ..Config::new(1_790_000_000) };
+        let config = Config { drain, ..Config::tested(1_790_000_000) };
         config.check(POST).unwrap();
         let mut simulation = Self {
             rng,

@@ -1,8 +1,8 @@
 //! The reports of an event, and what is remembered of them.
 
 use pipeline_core::{
-    Again, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind, ResourceRow,
-    Sections, Settle, Stub, Timestamp,
+    Again, Checkpoint, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind,
+    ResourceRow, Sections, Stub, Timestamp,
 };
 use serde_json::{Map, Value, json};
 
@@ -38,7 +38,7 @@ impl FetchPlan {
                 draft.fact = Some(digest);
                 let content = draft.payload.content();
                 // A delivery that was cut off may have told it as the state that it was then.
-                let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.unsure);
+                let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.in_doubt);
                 if known.is_none_or(|known| known.content != content) {
                     reports.push(self.report(&draft, content, false));
                 }
@@ -48,7 +48,7 @@ impl FetchPlan {
             incomplete = draft.incomplete;
             // An operation's end reported just before is the predecessor then, and never equal.
             let told = reports.iter().any(|report| report.uid == self.event.uid);
-            let sure = self.known.as_ref().filter(|known| !told && !known.unsure);
+            let sure = self.known.as_ref().filter(|known| !told && !known.in_doubt);
             let known = sure.map_or(Digest::NONE, |known| known.content);
             let content = draft.payload.content();
             if gone || content != known {
@@ -76,7 +76,7 @@ impl FetchPlan {
             };
             missing |= draft.incomplete;
             let content = draft.payload.content();
-            if row.is_some_and(|row| row.content == content && !row.unsure) {
+            if row.is_some_and(|row| row.content == content && !row.in_doubt) {
                 unsent.push((entry.id, draft.decision, draft.incomplete));
             } else {
                 reports.push(self.report(&draft, content, false));
@@ -105,7 +105,7 @@ impl FetchPlan {
         if self.scope.application || same_content { Filtered::SameContent } else { Filtered::ReconciledOnly }
     }
 
-    fn settle(&self, incomplete: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Settle {
+    fn settle(&self, incomplete: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Checkpoint {
         let app = &self.app;
         // What was not looked at stays as it is remembered.
         let owed = if self.scope.application {
@@ -113,7 +113,7 @@ impl FetchPlan {
         } else {
             self.known.as_ref().is_some_and(|known| known.owed)
         };
-        Settle {
+        Checkpoint {
             uid: self.event.uid.clone(),
             version: self.event.version,
             sections: self.sections,

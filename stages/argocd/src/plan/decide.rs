@@ -40,7 +40,7 @@ impl Scope {
     pub(super) fn is_paced(self, event: &Event, known: Option<&Record>) -> bool {
         // Of something that is not sure it is not known what the receiver holds: it is reported, whether it changed
         // or not.
-        self.quiet && event.cause != Cause::Owed && !known.is_some_and(Record::is_unsure)
+        self.quiet && event.cause != Cause::Owed && !known.is_some_and(Record::is_in_doubt)
     }
 }
 
@@ -70,8 +70,8 @@ pub(super) fn decide(
         return changed(Which::Changed);
     }
     let owed = event.cause == Cause::Owed;
-    if known.is_unsure() || found.health_in_tree || found.may_drift || (owed && known.is_owed()) {
-        let application = known.unsure || (owed && known.owed);
+    if known.is_in_doubt() || found.health_in_tree || found.may_drift || (owed && known.is_owed()) {
+        let application = known.in_doubt || (owed && known.owed);
         return Ok(Scope { application, resources: Which::Changed, quiet: true });
     }
     Err(Filtered::Unchanged)

@@ -76,9 +76,9 @@ fn is_older(version: Version, than: Version) -> bool {
 }
 
 /// Ends of operations that were coalesced away and are still to be told, oldest first, with their digests: what
-/// [`Record::untold`] says, but for the one that the newest state shows.
+/// [`Record::unreported`] says, but for the one that the newest state shows.
 fn untold(event: &Event, known: Option<&Record>, shown: Option<Digest>) -> Vec<(OperationEnd, Digest)> {
-    let facts = Record::untold(known, &event.coalesced).filter(|fact| Some(fact.id) != shown);
+    let facts = Record::unreported(known, &event.coalesced).filter(|fact| Some(fact.id) != shown);
     let mut ends: Vec<_> = facts.filter_map(|fact| Some((OperationEnd::of(fact)?, fact.id))).collect();
     // Of what was folded together twice the order is lost; these times are written alike.
     ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));

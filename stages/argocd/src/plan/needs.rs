@@ -237,7 +237,7 @@ impl FetchPlan {
             Some(row) => {
                 let owed = row.owed && self.event.cause == Cause::Owed;
                 let differs = |decision| row.decision != decision;
-                owed || row.unsure || self.decision(entry, health).is_some_and(differs)
+                owed || row.in_doubt || self.decision(entry, health).is_some_and(differs)
             }
         }
     }

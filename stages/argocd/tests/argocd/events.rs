@@ -73,6 +73,11 @@ fn calls_of(server: &Server, what: &str) -> usize {
     server.asked().iter().filter(|path| path.contains(what)).count()
 }
 
+fn config(argocd: client::Config) -> Config {
+    let (kept, looking) = (crate::support::kept(), crate::support::looking());
+    Config::new(argocd, kept, looking, Duration::from_secs(120))
+}
+
 pub(crate) struct Stage {
     pub(crate) stage: ArgoCdEnrichment,
     watch: SettingsWatch,
@@ -80,7 +85,7 @@ pub(crate) struct Stage {
 
 impl Stage {
     async fn new(server: &Server, change: impl FnOnce(&mut Config)) -> Self {
-        let mut config = Config::new(server.config());
+        let mut config = config(server.config());
         config.settings_wait = Duration::from_secs(60);
         change(&mut config);
         let redactor = Redactor::new(b"key");
@@ -287,7 +292,7 @@ async fn what_is_no_application_is_rejected_and_what_has_no_identity_is_filtered
 
 #[tokio::test]
 async fn a_stage_for_no_address_is_not_built() {
-    let config = Config::new(client::Config::new("nowhere"));
+    let config = config(crate::support::calling("nowhere"));
     let built = config.build(Seen::default(), Redactor::new(b"key"), Arc::new(Samples::default())).await;
     assert_eq!(
         built.unwrap_err().to_string(),

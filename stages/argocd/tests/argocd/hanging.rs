@@ -6,7 +6,6 @@ use std::time::Duration;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::Outcome;
 use stages_argocd::client::{self, CallBudget};
-use stages_argocd::fetch;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, timeout};
 
@@ -27,10 +26,10 @@ async fn a_repository_that_does_not_answer_holds_up_no_other_application() {
     })
     .await;
     let forever = Duration::from_secs(3_600);
-    let http = stages_client::Config { timeout: forever, ..stages_client::Config::default() };
+    let http = stages_client::Config { timeout: forever, ..server.config().http };
     let config = client::Config { http, ..server.config() };
     assert_eq!(config.min_concurrency, 4);
-    let rig = Arc::new(Rig::new(config, fetch::Config::default()).await);
+    let rig = Arc::new(Rig::new(config, crate::support::kept()).await);
     let hanging: Vec<_> = (0..4)
         .map(|n| {
             let rig = rig.clone();

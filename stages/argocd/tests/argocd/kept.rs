@@ -86,21 +86,21 @@ async fn manifests_of_revisions_that_are_not_resolved_are_not_kept() {
     if let Fetch::Manifests { cache, .. } = &mut fetch {
         *cache = None;
     }
-    assert_eq!(twice(fetch::Config::default(), &server, &[fetch]).await, 2);
+    assert_eq!(twice(crate::support::kept(), &server, &[fetch]).await, 2);
 }
 
 #[tokio::test]
 async fn manifests_that_cannot_be_read_are_not_kept() {
     let server = Server::new(|_, _| r#"{"manifests":5}"#).await;
-    assert_eq!(twice(fetch::Config::default(), &server, &[manifests("uid", "v1")]).await, 2);
+    assert_eq!(twice(crate::support::kept(), &server, &[manifests("uid", "v1")]).await, 2);
 }
 
 #[tokio::test]
 async fn generation_errors_are_kept_for_a_while() {
     let broken = |_: usize, _: &str| (StatusCode::INTERNAL_SERVER_ERROR, refusal(2, "no such path"));
     let fetches = [manifests("uid", "v1")];
-    assert_eq!(twice(fetch::Config::default(), &Server::new(broken).await, &fetches).await, 1);
-    let at_once = || fetch::Config { generation_error: Duration::ZERO, ..fetch::Config::default() };
+    assert_eq!(twice(crate::support::kept(), &Server::new(broken).await, &fetches).await, 1);
+    let at_once = || fetch::Config { generation_error: Duration::ZERO, ..crate::support::kept() };
     assert_eq!(twice(at_once(), &Server::new(broken).await, &fetches).await, 2);
     // The time is theirs alone.
     assert_eq!(twice(at_once(), &Server::new(|_, _| "{}").await, &fetches).await, 1);
@@ -115,7 +115,7 @@ async fn commits_are_kept_per_repository_and_revision_for_all_applications() {
         commit("one", "https://git.example/b", "v1"),
         commit("one", "https://git.example/a", "v2"),
     ];
-    assert_eq!(twice(fetch::Config::default(), &server, &fetches).await, 3);
+    assert_eq!(twice(crate::support::kept(), &server, &fetches).await, 3);
 }
 
 #[tokio::test]
@@ -127,7 +127,7 @@ async fn what_changes_without_notice_is_never_kept() {
         Fetch::Resource { app: app("store"), resource },
         Fetch::ResourceTree { app: app("store"), paced: false },
     ];
-    assert_eq!(twice(fetch::Config::default(), &server, &fetches).await, 6);
+    assert_eq!(twice(crate::support::kept(), &server, &fetches).await, 6);
 }
 
 #[tokio::test]
@@ -187,7 +187,7 @@ async fn a_tree_of_an_unchanged_application_is_read_once_in_a_while() {
     assert_eq!(rig.fetch(&tree("other", true)).await, Response::Skipped);
     assert_eq!(server.asked().len(), 3);
 
-    let brief = fetch::Config { look_every: Duration::from_nanos(1), ..fetch::Config::default() };
+    let brief = fetch::Config { look_every: Duration::from_nanos(1), ..crate::support::kept() };
     assert_eq!(twice(brief, &Server::new(|_, _| "{}").await, &[tree("store", true)]).await, 2);
 }
 

@@ -49,32 +49,32 @@ async fn settings_are_read_and_their_defaults_follow_the_version() {
     let v3 = r#"{"Version":"v3.2.0+unknown"}"#;
     let full = r#"{"appLabelKey":"own/label","trackingMethod":"annotation+label","controllerNamespace":"gitops","x":1}"#;
     assert_eq!(
-        looked(full, v3, Config::default()).await,
+        looked(full, v3, crate::support::looking()).await,
         of(TrackingMethod::AnnotationAndLabel, "own/label", "gitops")
     );
     // Named, it needs no version.
     assert_eq!(
-        looked(r#"{"trackingMethod":"label"}"#, "", Config::default()).await,
+        looked(r#"{"trackingMethod":"label"}"#, "", crate::support::looking()).await,
         of(TrackingMethod::Label, instance, "argocd")
     );
     for settings in ["{}", r#"{"trackingMethod":""}"#] {
         assert_eq!(
-            looked(settings, v3, Config::default()).await,
+            looked(settings, v3, crate::support::looking()).await,
             of(TrackingMethod::Annotation, instance, "argocd")
         );
         assert_eq!(
-            looked(settings, r#"{"Version":"v2.12.3-fork"}"#, Config::default()).await,
+            looked(settings, r#"{"Version":"v2.12.3-fork"}"#, crate::support::looking()).await,
             of(TrackingMethod::Label, instance, "argocd")
         );
-        assert_eq!(looked(settings, "", Config::default()).await, None);
-        let method = Config { tracking_method: Some(TrackingMethod::Label), ..Config::default() };
+        assert_eq!(looked(settings, "", crate::support::looking()).await, None);
+        let method = Config { tracking_method: Some(TrackingMethod::Label), ..crate::support::looking() };
         assert_eq!(looked(settings, "", method).await, of(TrackingMethod::Label, instance, "argocd"));
     }
     let overridden = Config {
         tracking_method: Some(TrackingMethod::Label),
         instance_label_key: Some("mine".to_owned()),
         namespace: Some("here".to_owned()),
-        ..Config::default()
+        ..crate::support::looking()
     };
     assert_eq!(looked(full, v3, overridden).await, of(TrackingMethod::Label, "mine", "here"));
 }
@@ -85,7 +85,7 @@ async fn what_is_overridden_is_known_without_a_look() {
     let config = Config {
         tracking_method: Some(TrackingMethod::Label),
         instance_label_key: Some("mine".to_owned()),
-        ..Config::default()
+        ..crate::support::looking()
     };
     let (watch, current) = watch(&server, config).await;
     assert_eq!(current.borrow().as_ref().unwrap().settings().instance_label_key, "mine");
@@ -112,7 +112,7 @@ async fn an_answer_that_is_none_leaves_the_settings_unknown() {
         ("", "{}", "it answered 503", Reason::ServerError),
     ] {
         let server = server(settings, version).await;
-        let (watch, current) = watch(&server, Config::default()).await;
+        let (watch, current) = watch(&server, crate::support::looking()).await;
         let error = watch.look().await.unwrap_err();
         assert_eq!(error.to_string(), format!("cannot read the settings at {}: {message}", server.host()));
         assert_eq!(error.reason(), reason);
@@ -137,7 +137,7 @@ async fn a_change_takes_effect_and_a_failure_changes_nothing() {
         }
     })
     .await;
-    let (watch, current) = watch(&server, Config::default()).await;
+    let (watch, current) = watch(&server, crate::support::looking()).await;
     let look = async |at| {
         turn.store(at, Ordering::SeqCst);
         let result = watch.look().await;
@@ -169,7 +169,7 @@ async fn it_keeps_looking_until_it_is_stopped() {
     let rig = Rig::of(&server).await;
     let brief = Duration::from_millis(1);
     // Two times three tries fail, then the settings come, and later they change.
-    let config = Config { every: brief, every_until_known: brief, ..Config::default() };
+    let config = Config { every: brief, every_until_known: brief, ..crate::support::looking() };
     let (watch, mut current) = config.build(rig.argocd.clone());
     let stop = Shutdown::new();
     let served = tokio::spawn(watch.serve(stop.clone()));

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::StreamExt as _;
 use pipeline_core::{Key, Outcome, Reason, Seen};
 use stages_argocd::client;
-use stages_argocd::fetch;
 use stages_argocd::plan::{Fetch, ResourceRef, Response};
 use stages_client::Token;
 use tokio::sync::Barrier;
@@ -178,8 +177,8 @@ async fn the_end_of_the_event_ends_its_calls() {
 #[tokio::test]
 async fn an_answer_over_the_limit_is_too_large() {
     let server = Server::new(|_, _| format!("{{\"x\":\"{}\"}}", "x".repeat(100))).await;
-    let http = stages_client::Config { max_body: 100, ..stages_client::Config::default() };
-    let rig = Rig::new(client::Config { http, ..server.config() }, fetch::Config::default()).await;
+    let http = stages_client::Config { max_body: 100, ..server.config().http };
+    let rig = Rig::new(client::Config { http, ..server.config() }, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::TooLarge));
     assert_eq!(server.asked().len(), 1);
 }
@@ -207,7 +206,7 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
         (StatusCode::FORBIDDEN, refusal(7, "permission denied"))
     })
     .await;
-    let rig = Rig::with_seen(server.config(), fetch::Config::default(), seen).await;
+    let rig = Rig::with_seen(server.config(), crate::support::kept(), seen).await;
     assert_eq!(rig.fetch(&tree("store")).await, Response::NotFound);
     assert_eq!(server.asked().len(), 2);
 }
@@ -235,7 +234,7 @@ async fn a_token_that_is_replaced_is_used_soon() {
     let path = folder.path().join("token");
     std::fs::write(&path, "old").unwrap();
     let config = client::Config { token: Some(Token::file(&path)), ..server.config() };
-    let rig = Rig::new(config, fetch::Config::default()).await;
+    let rig = Rig::new(config, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unauthorized));
     std::fs::write(folder.path().join("next"), "new\n").unwrap();
     std::fs::rename(folder.path().join("next"), &path).unwrap();
@@ -249,7 +248,7 @@ async fn a_token_that_is_replaced_is_used_soon() {
 async fn names_are_escaped_below_the_root_path() {
     let server = Server::new(|_, _| "{}").await;
     let config = client::Config { root_path: "/argo-cd/".to_owned(), ..server.config() };
-    let rig = Rig::new(config, fetch::Config::default()).await;
+    let rig = Rig::new(config, crate::support::kept()).await;
     for fetch in [
         managed("a/b c?d&e#f%g"),
         commit("store", "https://git.example/r", "feature/ü&x=1"),
@@ -293,7 +292,7 @@ async fn no_more_calls_than_allowed_are_under_way() {
     })
     .await;
     let config = client::Config { concurrency: 2, ..server.config() };
-    let rig = Rig::new(config, fetch::Config::default()).await;
+    let rig = Rig::new(config, crate::support::kept()).await;
     let fetches: Vec<Fetch> = (0..6).map(|n| managed(&format!("app-{n}"))).collect();
     let responses = futures::future::join_all(fetches.iter().map(|fetch| rig.fetch(fetch))).await;
     assert!(responses.iter().all(|response| *response == body("{}")));
@@ -305,8 +304,8 @@ async fn an_argo_cd_that_is_not_there_is_unreachable() {
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}", taken.local_addr().unwrap());
-    let config = client::Config { backoff: Duration::from_millis(1), ..client::Config::new(address) };
-    let rig = Rig::new(config, fetch::Config::default()).await;
+    let config = client::Config { backoff: Duration::from_millis(1), ..crate::support::calling(address) };
+    let rig = Rig::new(config, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unreachable));
     assert_eq!(rig.samples.outcomes(), [Outcome::Failed(Reason::Unreachable); 3]);
 }
@@ -325,7 +324,7 @@ async fn an_address_that_is_none_is_refused() {
             "cannot address Argo CD: an empty path segment, `.` and `..` cannot be addressed",
         ),
     ] {
-        let config = client::Config { root_path: root.to_owned(), ..client::Config::new(url) };
+        let config = client::Config { root_path: root.to_owned(), ..crate::support::calling(url) };
         let error = config.build(Arc::new(pipeline_core::NoMeter)).await.unwrap_err();
         assert_eq!(error.to_string(), message);
     }

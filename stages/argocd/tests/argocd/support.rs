@@ -12,6 +12,7 @@ use pipeline_core::{Call, Digest, Key, Meter, Outcome, Sample, Seen, Version};
 use stages_argocd::client::{self, ArgoCd, CallBudget};
 use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
+use stages_argocd::settings;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -64,8 +65,34 @@ impl Server {
 
     /// A configuration that calls it and does not wait long between tries.
     pub(crate) fn config(&self) -> client::Config {
-        client::Config { backoff: Duration::from_millis(1), ..client::Config::new(&self.address) }
+        client::Config { backoff: Duration::from_millis(1), ..calling(&self.address) }
     }
+}
+
+/// Argo CD at `url`, called as it usually is.
+pub(crate) fn calling(url: impl Into<String>) -> client::Config {
+    client::Config {
+        url: url.into(),
+        root_path: String::new(),
+        token: None,
+        http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
+        concurrency: 56,
+        min_concurrency: 4,
+        per_second: None,
+        tries: 3,
+        backoff: Duration::from_millis(250),
+        longest_wait: Duration::from_secs(10),
+    }
+}
+
+/// Answers kept as they usually are.
+pub(crate) fn kept() -> fetch::Config {
+    fetch::Config::new(16 << 20, 2 << 20, 4 << 20)
+}
+
+/// Settings looked for as they usually are.
+pub(crate) fn looking() -> settings::Config {
+    settings::Config::new(Duration::from_secs(30))
 }
 
 fn path_of(request: &Request) -> String {
@@ -114,7 +141,7 @@ impl Rig {
     }
 
     pub(crate) async fn of(server: &Server) -> Self {
-        Self::new(server.config(), fetch::Config::default()).await
+        Self::new(server.config(), kept()).await
     }
 
     pub(crate) async fn fetch(&self, fetch: &Fetch) -> Response {

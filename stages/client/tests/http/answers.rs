@@ -55,7 +55,7 @@ async fn statuses_are_classified() {
         }),
     );
     let address = serve(app).await;
-    let client = client(&address, Config::default()).await;
+    let client = client(&address, crate::support::config()).await;
     for (status, reason) in [
         (400, Reason::Refused),
         (401, Reason::Unauthorized),
@@ -93,13 +93,14 @@ async fn a_whole_answer_is_given_compressed_or_not() {
         }),
     );
     let address = serve(app).await;
-    let client = client(&address, Config { max_body: 100_000, ..Config::default() }).await;
+    let client = client(&address, Config { max_body: 100_000, ..crate::support::config() }).await;
     assert_eq!(get(&client).await.unwrap().into_body().unwrap(), "whole");
     let request = || client.request("read the archive", Method::GET, &["small"]).unwrap();
     let body = client.send("read the archive", request()).await.unwrap().into_body().unwrap();
     assert_eq!(body.len(), 100_000);
 
-    let tight = crate::support::client(&address, Config { max_body: 99_999, ..Config::default() }).await;
+    let tight =
+        crate::support::client(&address, Config { max_body: 99_999, ..crate::support::config() }).await;
     let error = tight.send("read the archive", request()).await.unwrap_err();
     assert_eq!(error.reason(), Reason::TooLarge);
     let host = host(&address);
@@ -114,7 +115,7 @@ async fn a_whole_answer_is_given_compressed_or_not() {
 #[tokio::test]
 async fn an_announced_length_over_the_limit_is_not_even_read() {
     let address = raw(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n".to_vec()).await;
-    let client = client(&address, Config { max_body: 999, ..Config::default() }).await;
+    let client = client(&address, Config { max_body: 999, ..crate::support::config() }).await;
     let error = get(&client).await.unwrap_err();
     assert_eq!(error.reason(), Reason::TooLarge);
 }
@@ -133,7 +134,7 @@ async fn redirects_are_not_followed() {
         }),
     );
     let address = serve(app).await;
-    let client = client(&address, Config::default()).await;
+    let client = client(&address, crate::support::config()).await;
     let at = host(&address);
     for (path, told) in [
         ("thing", "it answered 302, a redirect to other.example:8443, which is not followed".to_owned()),
@@ -161,7 +162,7 @@ async fn a_body_that_ends_early_is_cut_short() {
         zipped,
     ] {
         let address = raw(answer).await;
-        let client = client(&address, Config::default()).await;
+        let client = client(&address, crate::support::config()).await;
         let error = get(&client).await.unwrap_err();
         assert_eq!(error.reason(), Reason::CutShort, "{:?}", chain(&error));
         let host = host(&address);
@@ -177,7 +178,7 @@ async fn a_body_that_ends_early_is_cut_short() {
 #[tokio::test]
 async fn a_body_that_is_no_gzip_is_malformed() {
     let address = raw(b"HTTP/1.1 200 OK\r\nContent-Encoding: gzip\r\nContent-Length: 30\r\n\r\nthis is no archive, not at all!".to_vec()).await;
-    let client = client(&address, Config::default()).await;
+    let client = client(&address, crate::support::config()).await;
     let error = get(&client).await.unwrap_err();
     assert_eq!(error.reason(), Reason::Malformed, "{:?}", chain(&error));
     let host = host(&address);
@@ -194,7 +195,7 @@ async fn a_connection_that_fails_is_unreachable() {
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let closed = format!("http://{}", taken.local_addr().unwrap());
     for address in [closed, raw(Vec::new()).await] {
-        let client = client(&address, Config::default()).await;
+        let client = client(&address, crate::support::config()).await;
         let error = get(&client).await.unwrap_err();
         assert_eq!(error.reason(), Reason::Unreachable, "{:?}", chain(&error));
         let host = host(&address);
@@ -210,7 +211,7 @@ async fn silence_times_out_before_and_within_the_body() {
     let silent = format!("http://{}", listener.local_addr().unwrap());
     let stalling = raw_then(b"HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nbegun".to_vec(), true).await;
     for address in [silent, stalling] {
-        let config = Config { timeout: Duration::from_millis(200), ..Config::default() };
+        let config = Config { timeout: Duration::from_millis(200), ..crate::support::config() };
         let client = client(&address, config).await;
         let error = get(&client).await.unwrap_err();
         assert_eq!(error.reason(), Reason::Timeout, "{:?}", chain(&error));
@@ -225,7 +226,7 @@ async fn retry_after_travels_with_the_answer_and_the_error() {
         "/thing",
         on_get(async || (StatusCode::TOO_MANY_REQUESTS, [(RETRY_AFTER, "7")], "peer's own text")),
     );
-    let client = client(&serve(app).await, Config::default()).await;
+    let client = client(&serve(app).await, crate::support::config()).await;
     let reply = get(&client).await.unwrap();
     assert_eq!((reply.after(), &reply.body()[..]), (Some(Duration::from_secs(7)), &b"peer's own text"[..]));
     assert_eq!(format!("{reply:?}"), "Reply { status: 429, .. }");
@@ -243,7 +244,7 @@ async fn the_token_the_agent_and_the_escaped_path_arrive() {
     let app = Router::new().fallback(async |uri: axum::http::Uri, headers: HeaderMap| {
         format!("{} {:?} {:?}", uri, headers.get("authorization"), headers.get("user-agent"))
     });
-    let client = client(&serve(app).await, Config::default()).await;
+    let client = client(&serve(app).await, crate::support::config()).await;
     let request = client.request("ask", Method::GET, &["a/b", "c d"]).unwrap();
     let request = client.authorize("ask", request, &Token::literal("secret"), "Bearer ").await.unwrap();
     let body = client.send("ask", request).await.unwrap().into_body().unwrap();

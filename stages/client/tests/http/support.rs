@@ -3,6 +3,7 @@
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Router;
 use axum::serve::Listener;
@@ -81,6 +82,11 @@ impl Listener for Tls {
 }
 
 /// A client of `address`.
+/// Calls as they usually are.
+pub(crate) fn config() -> Config {
+    Config::new(Duration::from_secs(30), 64 << 20)
+}
+
 pub(crate) async fn client(address: &str, config: Config) -> Client {
     config.build(Target::new(address, "").unwrap()).await.unwrap()
 }

@@ -16,7 +16,7 @@ fn file(pem: &str) -> (tempfile::TempDir, Config) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     std::fs::write(&path, pem).unwrap();
-    (folder, Config { ca_file: Some(path), ..Config::default() })
+    (folder, Config { ca_file: Some(path), ..crate::support::config() })
 }
 
 #[tokio::test]
@@ -82,7 +82,7 @@ async fn a_certificate_of_another_name_does_not_verify_unless_nothing_has_to() {
     let (_folder, config) = file(&authority.pem);
     let error = get(&client(&address, config.clone()).await).await.unwrap_err();
     assert_eq!(error.reason(), Reason::Tls, "{:?}", chain(&error));
-    for config in [config, Config::default()] {
+    for config in [config, crate::support::config()] {
         let careless = Config { insecure_skip_verify: true, ..config };
         assert_eq!(get(&client(&address, careless).await).await.unwrap().into_body().unwrap(), "there");
     }
@@ -133,12 +133,15 @@ fn a_machine_without_authorities_can_do_what_needs_none() {
 #[tokio::test]
 #[ignore = "runs in a process of its own"]
 async fn bare_machine() {
-    assert_eq!(get(&client(&serve(app()).await, Config::default()).await).await.unwrap().status(), 200);
+    assert_eq!(
+        get(&client(&serve(app()).await, crate::support::config()).await).await.unwrap().status(),
+        200
+    );
     let authority = Authority::new("127.0.0.1");
     let address = authority.serve(app()).await;
     let (_folder, config) = file(&authority.pem);
     assert_eq!(get(&client(&address, config).await).await.unwrap().status(), 200);
-    let error = Config::default().build(Target::new(&address, "").unwrap()).await.unwrap_err();
+    let error = crate::support::config().build(Target::new(&address, "").unwrap()).await.unwrap_err();
     assert_eq!(
         error.to_string(),
         format!(

@@ -30,7 +30,7 @@ fn kubeconfig(directory: &Path, server: &str, command: &[&str]) -> Config {
     });
     let path = directory.join("kubeconfig");
     std::fs::write(&path, text.to_string()).unwrap();
-    Config { cluster: Cluster::Kubeconfig { path: Some(path), context: None }, ..Config::new("home") }
+    Config { cluster: Cluster::Kubeconfig { path: Some(path), context: None }, ..crate::harness::usual() }
 }
 
 #[tokio::test]

@@ -51,6 +51,11 @@ impl Mapping for Widgets {
     }
 }
 
+/// The namespace `home` alone, in the cluster that is usual.
+pub(crate) fn usual() -> Config {
+    Config::new(Cluster::Infer, "home".to_owned(), Vec::new(), 100)
+}
+
 pub(crate) fn config(address: std::net::SocketAddr) -> Config {
     Config {
         cluster: Cluster::Server {
@@ -61,7 +66,7 @@ pub(crate) fn config(address: std::net::SocketAddr) -> Config {
         },
         backoff_min: Duration::from_millis(5),
         backoff_max: Duration::from_millis(20),
-        ..Config::new("home")
+        ..usual()
     }
 }
 

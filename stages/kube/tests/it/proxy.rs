@@ -100,7 +100,7 @@ fn kubeconfig(folder: &Path, server: &str, authority: &Path, proxy: Option<&str>
 fn of_file(path: &Path) -> Config {
     Config {
         cluster: Cluster::Kubeconfig { path: Some(path.to_owned()), context: None },
-        ..Config::new("home")
+        ..crate::harness::usual()
     }
 }
 

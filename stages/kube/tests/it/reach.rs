@@ -29,7 +29,7 @@ fn server(url: String, token: Option<&str>, ca_file: Option<PathBuf>) -> Cluster
 }
 
 async fn read(cluster: Cluster) -> Result<(), (Reason, String)> {
-    let (watch, _, _) = build(Config { cluster, ..Config::new("home") }).await;
+    let (watch, _, _) = build(Config { cluster, ..crate::harness::usual() }).await;
     match watch.read(&key(), Version(1)).await {
         Ok(_) => Ok(()),
         Err(error) => Err((error.reason(), error.to_string())),
@@ -69,7 +69,7 @@ async fn the_token_is_sent() {
     std::fs::write(file.path(), "s3same\n").unwrap();
     let token_file = Some(file.path().to_owned());
     let cluster = Cluster::Server { url, token: None, token_file, ca_file: None };
-    let (watch, _, _) = build(Config { cluster, ..Config::new("home") }).await;
+    let (watch, _, _) = build(Config { cluster, ..crate::harness::usual() }).await;
     assert!(watch.read(&key(), Version(1)).await.is_ok());
     std::fs::write(file.path(), "expired").unwrap();
     let refusal = watch.read(&key(), Version(1)).await.unwrap_err();
@@ -127,7 +127,7 @@ async fn a_kubeconfig_and_its_contexts_are_understood() {
     };
     assert_eq!(read(with(None)).await, Ok(()));
     assert_eq!(read(with(Some("bad"))).await.unwrap_err().0, Reason::Unauthorized);
-    let refusal = refused(Config { cluster: with(Some("none")), ..Config::new("home") }).await;
+    let refusal = refused(Config { cluster: with(Some("none")), ..crate::harness::usual() }).await;
     assert_eq!(refusal, "kubeconfig cannot be used: failed to load current context: none");
 }
 
@@ -167,7 +167,7 @@ async fn settings_out_of_range_are_named() {
 
 #[tokio::test]
 async fn what_cannot_be_reached_this_way_is_refused_before_anything_runs() {
-    let of = |cluster| refused(Config { cluster, ..Config::new("home") });
+    let of = |cluster| refused(Config { cluster, ..crate::harness::usual() });
     for url in ["", "127.0.0.1:6443", "ftp://host", "/path"] {
         assert_eq!(
             of(server(url.to_owned(), None, None)).await,
@@ -208,7 +208,7 @@ fn the_rights_are_as_wide_as_the_watch() {
         names: Vec::new(),
         scope,
     };
-    let mut config = Config::new("home");
+    let mut config = crate::harness::usual();
     assert_eq!(config.rights(Widgets::KIND), [right(Scope::Namespace("home".to_owned()))]);
     config.namespaces.push("team-*".to_owned());
     assert_eq!(config.rights(Widgets::KIND), [right(Scope::Cluster)]);
@@ -216,7 +216,7 @@ fn the_rights_are_as_wide_as_the_watch() {
 
 #[test]
 fn a_secret_is_read_by_its_name_and_no_other() {
-    let config = Config::new("own");
+    let config = Config { namespace: "own".to_owned(), ..crate::harness::usual() };
     let right = Right {
         group: "",
         resource: "secrets",
@@ -230,5 +230,5 @@ fn a_secret_is_read_by_its_name_and_no_other() {
 #[test]
 fn a_token_is_not_in_what_is_printed() {
     let cluster = server("https://host".to_owned(), Some("hunter2"), None);
-    assert!(!format!("{:?}", Config { cluster, ..Config::new("home") }).contains("hunter2"));
+    assert!(!format!("{:?}", Config { cluster, ..crate::harness::usual() }).contains("hunter2"));
 }

@@ -9,8 +9,7 @@ use axum::response::IntoResponse as _;
 use futures::future::join_all;
 use pipeline_core::{Call, Outcome, Peer, Reason, Shipment, Sink as _, StageError};
 use serde_json::json;
-use stages_client::Token;
-use stages_report::platform::{Batch, Config};
+use stages_report::platform::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 use tokio::time::timeout;
@@ -52,7 +51,7 @@ async fn each_report_of_a_batch_has_its_own_answer_and_the_wire_is_as_described(
     let receiver = Receiver::new(move |_, _, _| at_once(answer.clone().into_response())).await;
     let meter = Arc::new(Remembering::default());
     let config =
-        Config { batch: Some(Batch::new(PATH)), ..Config::new(&receiver.address, Token::literal("t")) };
+        Config { batch: Some(crate::support::batch(PATH)), ..crate::support::config(&receiver.address, "t") };
     let sink = config.build(meter.clone()).await.unwrap();
     let mut shipments = shipments(8);
     shipments[1].report.trace = 0;
@@ -253,7 +252,7 @@ async fn an_answer_that_is_cut_is_none_and_the_same_keys_come_again() {
         stream.shutdown().await.unwrap();
         let _ = stream.read_to_end(&mut rest).await;
     });
-    let batch = Some(Batch::new(PATH));
+    let batch = Some(crate::support::batch(PATH));
     let sink = platform(&address, |config| config.batch.clone_from(&batch)).await;
     let shipments = shipments(2);
     assert_eq!(said(&sink.ship(&shipments).await), ["retry cut_short None"; 2]);
@@ -298,8 +297,8 @@ async fn a_batch_that_is_refused_does_not_refuse_its_reports() {
         })
         .await;
         // One at a time, so that it is known which is the third request.
-        let mut config = Config::new(&receiver.address, Token::literal("t"));
-        config.batch = Some(Batch::new(PATH));
+        let mut config = crate::support::config(&receiver.address, "t");
+        config.batch = Some(crate::support::batch(PATH));
         config.concurrency = 1;
         let sink = config.build(Arc::new(pipeline_core::NoMeter)).await.unwrap();
         assert_eq!(said(&sink.ship(&shipments(2)).await), ["ok"; 2]);
@@ -374,8 +373,8 @@ async fn who_is_given_up_while_it_sends_for_others_holds_them_up_no_longer() {
 
 #[tokio::test]
 async fn a_path_of_batches_that_is_none_is_refused() {
-    let mut config = Config::new("https://platform.example", Token::literal("t"));
-    config.batch = Some(Batch::new("/a/../b"));
+    let mut config = crate::support::config("https://platform.example", "t");
+    config.batch = Some(crate::support::batch("/a/../b"));
     let refused = config.build(Arc::new(pipeline_core::NoMeter)).await.unwrap_err();
     assert_eq!(
         refused.to_string(),

@@ -112,7 +112,7 @@ async fn each_report_has_its_own_answer_in_its_place() {
     }
     let address = serve(Router::new().route("/2.0/api/events", post(refuse_odd))).await;
     let meter = Arc::new(Remembering::default());
-    let sink = Config::new(&address, Token::literal("t")).build(meter.clone()).await.unwrap();
+    let sink = crate::support::config(&address, "t").build(meter.clone()).await.unwrap();
     let sink = Sink::Platform(sink);
     assert_eq!(sink.name(), "platform");
     let shipments: Vec<_> = (0..9).map(|number| shipment(&number.to_string(), number)).collect();
@@ -154,7 +154,7 @@ async fn a_replaced_token_file_is_used_soon_and_from_then_on() {
 #[tokio::test]
 async fn what_cannot_be_called_is_refused_at_once() {
     let refusal = async |change: fn(&mut Config)| {
-        let mut config = Config::new("https://platform.example", Token::literal("t"));
+        let mut config = crate::support::config("https://platform.example", "t");
         change(&mut config);
         config.build(Arc::new(pipeline_core::NoMeter)).await.unwrap_err().to_string()
     };
@@ -177,7 +177,7 @@ async fn what_cannot_be_called_is_refused_at_once() {
 async fn nothing_shows_token_or_payload() {
     let sink = Sink::Platform(platform("http://127.0.0.1:1", |_| {}).await);
     assert_eq!(format!("{sink:?}"), "Platform(Platform { host: \"127.0.0.1:1\", .. })");
-    let config = Config::new("http://a.example", Token::literal("canary"));
+    let config = crate::support::config("http://a.example", "canary");
     assert!(!format!("{config:?}").contains("canary"));
 }
 

@@ -2,6 +2,7 @@
 
 use std::io::Read as _;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
 use axum::body::Bytes;
@@ -11,7 +12,7 @@ use pipeline_core::{
     Digest, Entity, Key, Meter, NoMeter, Report, ReportKind, Sample, Shipment, Sink as _, StageError, Version,
 };
 use stages_client::Token;
-use stages_report::platform::{Config, Platform};
+use stages_report::platform::{Batch, Config, Platform};
 use tokio::net::TcpListener;
 
 /// A report of `body` on its way out.
@@ -41,9 +42,27 @@ pub(crate) async fn serve(router: Router) -> String {
     format!("http://{address}")
 }
 
+/// The sink for `address`, as it usually is.
+pub(crate) fn config(address: &str, token: &str) -> Config {
+    Config {
+        address: address.to_owned(),
+        path: "/2.0/api/events".to_owned(),
+        token: Token::literal(token),
+        http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
+        gzip_level: 4,
+        concurrency: 16,
+        batch: None,
+    }
+}
+
+/// Batches as they usually are.
+pub(crate) fn batch(path: &str) -> Batch {
+    Batch { path: path.to_owned(), reports: 100, bytes: 1 << 20, linger: Duration::from_millis(2) }
+}
+
 /// The sink for `address`, changed by `change`.
 pub(crate) async fn platform(address: &str, change: impl FnOnce(&mut Config)) -> Platform {
-    let mut config = Config::new(address, Token::literal("token-of-the-runtime"));
+    let mut config = config(address, "token-of-the-runtime");
     change(&mut config);
     config.build(Arc::new(NoMeter)).await.unwrap()
 }

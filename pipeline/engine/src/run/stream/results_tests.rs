@@ -6,7 +6,7 @@ use bytes::Bytes;
 use pipeline_core::{Digest, EntityId, Key, Report, ReportKind, Timestamp, Version};
 
 use super::*;
-use pipeline_bus::jetstream::{Config, Durable, JetStream, connect};
+use pipeline_bus::jetstream::{Config, Credentials, Durable, JetStream, connect};
 use pipeline_bus::{Payload, durable};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
 
@@ -55,10 +55,17 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
     let server = server::Server::start();
     let config = Config {
         urls: vec![server.url()],
-        timeout: DEADLINE / 2,
+        prefix: "gitops-runtime".to_owned(),
+        replicas: 1,
         max_bytes: 100_000,
         reports_max_bytes: 100_000,
-        ..Config::default()
+        duplicate_window: Duration::from_secs(120),
+        ack_wait: Duration::from_secs(30),
+        max_ack_pending: 1_000,
+        heartbeat: Duration::from_secs(4),
+        timeout: DEADLINE / 2,
+        credentials: Credentials::None,
+        tls: None,
     };
     let jetstream = connect(config, &Shutdown::new()).await.unwrap();
     let slow = Durable { group: "slow".to_owned(), source: REPORTS.to_owned(), shard: None };

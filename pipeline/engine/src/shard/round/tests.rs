@@ -26,7 +26,7 @@ fn resource(number: u64) -> Report {
 }
 
 fn enriched(reports: Vec<Report>) -> Enriched {
-    let settle = Settle {
+    let settle = Checkpoint {
         uid: "uid".into(),
         version: Version(7),
         sections: Sections::default(),

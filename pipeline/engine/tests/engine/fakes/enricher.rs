@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Call, Cause, Digest, Enrich, Enriched, Entity, EntityId, Event, Fact, Filtered, Key, Meter as _,
-    Outcome, Peer, Record, Report, ReportKind, Sample, Sections, Settle, StageError, Stub, Turn,
+    Again, Call, Cause, Checkpoint, Digest, Enrich, Enriched, Entity, EntityId, Event, Fact, Filtered, Key,
+    Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Sections, StageError, Stub, Turn,
 };
 
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
@@ -54,8 +54,9 @@ impl Enrich for Enricher {
         assert!(!panics, "a bug in the enrichment");
         let known = known.filter(|known| known.uid == event.uid);
         let owed = event.cause == Cause::Owed;
-        let mut reports: Vec<_> =
-            Record::untold(known, &event.coalesced).map(|end| self.end_of_operation(event, end)).collect();
+        let mut reports: Vec<_> = Record::unreported(known, &event.coalesced)
+            .map(|end| self.end_of_operation(event, end))
+            .collect();
         if event.is_deleted() {
             return Ok(match known {
                 Some(_) => {
@@ -65,8 +66,9 @@ impl Enrich for Enricher {
                 None => Enriched::filtered(Filtered::NeverReported),
             });
         }
-        let unchanged =
-            |known: &Record| known.sections.is_some() && known.version >= event.version && !known.is_unsure();
+        let unchanged = |known: &Record| {
+            known.sections.is_some() && known.version >= event.version && !known.is_in_doubt()
+        };
         if !owed && reports.is_empty() && known.is_some_and(unchanged) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
@@ -74,9 +76,9 @@ impl Enrich for Enricher {
         let entities = first.chain((1..=self.resources).map(|id| Entity::Resource(EntityId(id))));
         let differs = |report: &Report| match (known, report.entity) {
             (None, _) => true,
-            (Some(known), Entity::Application) => known.content != report.content || known.unsure,
+            (Some(known), Entity::Application) => known.content != report.content || known.in_doubt,
             (Some(known), Entity::Resource(id)) => {
-                known.resource(id).is_none_or(|row| row.content != report.content || row.unsure)
+                known.resource(id).is_none_or(|row| row.content != report.content || row.in_doubt)
             }
         };
         // What was missing is there by now.
@@ -84,7 +86,7 @@ impl Enrich for Enricher {
         let states = entities.map(|entity| self.report(event, entity, u64::from(completed)));
         reports.extend(states.filter(differs));
         let owes = !owed && self.owes.lock().unwrap().contains(&event.key);
-        let settle = Settle {
+        let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
             sections: Sections { spec: Digest(1), ..Sections::default() },

@@ -72,7 +72,7 @@ fn what_must_be_looked_at_is_decided_in_full() {
     assert!(told(&event, Some(&known)));
     assert!(!told(&event, None), "nothing was acknowledged");
     assert!(!told(&event, Some(&Record { uid: "u0".into(), ..known.clone() })), "another life");
-    assert!(!told(&event, Some(&Record { unsure: true, ..known.clone() })), "not sure");
+    assert!(!told(&event, Some(&Record { in_doubt: true, ..known.clone() })), "not sure");
     assert!(!told(&event, Some(&Record { sections: None, ..known.clone() })), "a delivery that was cut off");
     let owed = Record { owed: true, ..known.clone() };
     assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");

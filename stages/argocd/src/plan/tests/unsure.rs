@@ -36,9 +36,9 @@ fn there_and_back(
         let seen = Shipment::new(report.clone(), "ledger", "platform", 0).idempotency_key;
         !keys.contains(&seen.to_string())
     }));
-    assert!(known.is_unsure());
+    assert!(known.is_in_doubt());
     let known = remember(Some(known), &back).unwrap();
-    assert!(!known.is_unsure());
+    assert!(!known.is_in_doubt());
     let same = run(&event(a), Some(&known), |fetch| response(fetch, a)).0;
     assert!(same.reports.is_empty(), "once it is acknowledged it is sure");
     (kinds(&away), kinds(&back))
@@ -115,7 +115,7 @@ fn a_retry_carries_the_same_key_and_only_what_is_not_sure_is_looked_at() {
     assert_eq!(keys(&first, &known), keys(&second, &again));
     // Not sure of the application alone: no resource is forced.
     let sure = known_store();
-    let application = Record { unsure: true, ..sure };
+    let application = Record { in_doubt: true, ..sure };
     assert_eq!(kinds(&run(&event, Some(&application), healthy).0), ["Application"]);
     let mut all = application;
     all.doubt();
@@ -135,7 +135,7 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
         });
         assert!(none.reports.is_empty() && none.owed.is_some(), "{response:?}");
         let known = remember(Some(known.clone()), &none).unwrap();
-        assert!(known.is_unsure(), "only an acknowledgement makes it sure");
+        assert!(known.is_in_doubt(), "only an acknowledgement makes it sure");
         let owed = Event { cause: Cause::Owed, ..event.clone() };
         assert_eq!(kinds(&run(&owed, Some(&known), healthy).0), ["Deployment"]);
     }
@@ -144,7 +144,7 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
 #[test]
 fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
     let (event, mut known) = with_unsure_deployment(&store_with_health_in_tree());
-    known.unsure = true;
+    known.in_doubt = true;
     let (enriched, _) = run(&event, Some(&known), |fetch| match fetch {
         Fetch::ResourceTree { .. } => Response::Failed(Reason::Timeout),
         fetch => healthy(fetch),
@@ -165,7 +165,7 @@ fn a_resource_whose_state_cannot_be_had_stays_unsure() {
     let enriched = result.unwrap();
     assert!(enriched.reports.is_empty() && enriched.owed.is_some());
     let known = remember(Some(known), &enriched).unwrap();
-    assert!(known.is_unsure() && known.is_owed());
+    assert!(known.is_in_doubt() && known.is_owed());
     assert_eq!(kinds(&run(&event, Some(&known), healthy).0), ["Deployment"]);
 }
 

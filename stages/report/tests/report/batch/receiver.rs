@@ -52,7 +52,7 @@ impl Receiver {
     }
 
     pub(super) async fn sink(&self, change: impl FnOnce(&mut Batch)) -> Platform {
-        let mut batch = Batch { linger: NEVER, ..Batch::new(PATH) };
+        let mut batch = Batch { linger: NEVER, ..crate::support::batch(PATH) };
         change(&mut batch);
         platform(&self.address, |config| config.batch = Some(batch)).await
     }

@@ -18,7 +18,7 @@ fn stub() -> Stub {
 fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option<Record>) {
     let (mut live, mut notes) = (committed.clone(), Vec::new());
     for (n, report) in told.iter().enumerate() {
-        notes.extend(Sent::new(live.as_ref(), report, Some(&stub())));
+        notes.extend(SendIntent::new(live.as_ref(), report, Some(&stub())));
         live = Record::sending(live, report, Some(&stub()));
         if n + 1 < told.len() {
             live = Record::acknowledge(live, report);
@@ -31,11 +31,11 @@ fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option
 fn a_report_on_its_way_makes_its_entity_unsure_until_it_is_acknowledged() {
     let first = report("a", 5, Entity::Application, 1);
     let sent = Record::sending(None, &first, Some(&stub())).unwrap();
-    assert_eq!((sent.unsure, sent.counter, sent.version, &sent.stub), (true, 0, Version(5), &stub()));
+    assert_eq!((sent.in_doubt, sent.counter, sent.version, &sent.stub), (true, 0, Version(5), &stub()));
     let sure = Record::acknowledge(Some(sent), &first).unwrap();
-    assert_eq!((sure.is_unsure(), sure.counter, &sure.stub), (false, 1, &stub()));
-    let unsure = Record::sending(Some(sure), &report("a", 5, RESOURCE, 2), None).unwrap();
-    assert!(!unsure.unsure && unsure.resource(EntityId(9)).unwrap().unsure && unsure.is_unsure());
+    assert_eq!((sure.is_in_doubt(), sure.counter, &sure.stub), (false, 1, &stub()));
+    let in_doubt = Record::sending(Some(sure), &report("a", 5, RESOURCE, 2), None).unwrap();
+    assert!(!in_doubt.in_doubt && in_doubt.resource(EntityId(9)).unwrap().in_doubt && in_doubt.is_in_doubt());
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_kill_loses_no_acknowledgement_that_a_later_report_of_the_entity_shows() {
         assert_eq!(live.unwrap().counter(entity), 2);
         let resumed = resumed.unwrap();
         assert_eq!(resumed.counter(entity), 2, "the next report has the key that it had");
-        assert!(resumed.is_unsure());
+        assert!(resumed.is_in_doubt());
         let content = match entity {
             Entity::Application => resumed.content,
             Entity::Resource(id) => resumed.resource(id).unwrap().content,
@@ -58,7 +58,7 @@ fn a_kill_loses_no_acknowledgement_that_a_later_report_of_the_entity_shows() {
 #[test]
 fn a_note_whose_report_was_acknowledged_and_committed_changes_nothing() {
     let first = report("a", 5, Entity::Application, 1);
-    let note = Sent::new(None, &first, None).unwrap();
+    let note = SendIntent::new(None, &first, None).unwrap();
     let committed = Record::acknowledge(None, &first);
     assert_eq!(Record::resume(committed.clone(), &note), committed);
 }
@@ -70,16 +70,16 @@ fn an_application_whose_only_report_was_on_its_way_can_be_reported_as_deleted() 
     assert_eq!(resumed.unwrap().stub, stub());
     let (_, resumed) = killed(None, &[report("a", 5, Entity::Application, 1), end("a", 6)]);
     let resumed = resumed.unwrap();
-    assert_eq!((resumed.unsure, resumed.counter, &resumed.stub), (true, 1, &stub()));
+    assert_eq!((resumed.in_doubt, resumed.counter, &resumed.stub), (true, 1, &stub()));
 }
 
 #[test]
 fn an_end_on_its_way_makes_an_application_unsure_and_no_record() {
     let committed = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
     let (live, resumed) = killed(committed, &[end("a", 6)]);
-    assert_eq!((live.as_ref().unwrap().unsure, resumed.clone()), (true, live));
+    assert_eq!((live.as_ref().unwrap().in_doubt, resumed.clone()), (true, live));
     assert_eq!(killed(None, &[end("a", 6)]), (None, None));
-    let gone = Sent::new(resumed.as_ref(), &end("a", 6), None).unwrap();
+    let gone = SendIntent::new(resumed.as_ref(), &end("a", 6), None).unwrap();
     assert_eq!(Record::resume(None, &gone), None, "its end was acknowledged and committed");
 }
 
@@ -102,7 +102,7 @@ fn the_newest_note_of_an_entity_stands_for_the_earlier_ones() {
     for report in
         [report("a", 5, Entity::Application, 1), report("a", 6, Entity::Application, 2), end("a", 7)]
     {
-        notes.extend(Sent::new(live.as_ref(), &report, Some(&stub())));
+        notes.extend(SendIntent::new(live.as_ref(), &report, Some(&stub())));
         live = Record::acknowledge(Record::sending(live, &report, Some(&stub())), &report);
     }
     let all = notes.iter().fold(None, Record::resume);
@@ -120,31 +120,31 @@ fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
     for operation in 1..=4 {
         let report =
             Report { fact: Some(Digest(operation)), ..report("a", 5, Entity::Application, operation) };
-        notes.extend(Sent::new(live.as_ref(), &report, None));
+        notes.extend(SendIntent::new(live.as_ref(), &report, None));
         live = Record::acknowledge(Record::sending(live, &report, None), &report);
     }
-    let told: Vec<Digest> = notes.iter().flat_map(Sent::told).collect();
+    let told: Vec<Digest> = notes.iter().flat_map(SendIntent::reported_ends).collect();
     assert_eq!(told, [1, 2, 3].map(Digest), "the fourth may not have been");
-    let both = |earlier: Sent, mut later: Sent| {
+    let both = |earlier: SendIntent, mut later: SendIntent| {
         later.follows(earlier);
         later
     };
     let newest = notes.clone().into_iter().reduce(both).unwrap();
-    assert_eq!(newest.told().collect::<Vec<_>>(), told);
+    assert_eq!(newest.reported_ends().collect::<Vec<_>>(), told);
     let again = both(newest.clone(), notes[3].clone());
-    assert_eq!(again.told().collect::<Vec<_>>(), told, "each once");
-    let other = both(newest.clone(), Sent { uid: "b".into(), ..notes[0].clone() });
-    assert_eq!(other.told().count(), 0, "they are another life's");
-    let many =
-        (0..1000).fold(newest, |sent, n| both(sent, Sent { fact: Digest(100 + n), ..notes[3].clone() }));
-    assert_eq!((many.told().count(), many.told().last()), (TOLD + 1, Some(Digest(1099))));
+    assert_eq!(again.reported_ends().collect::<Vec<_>>(), told, "each once");
+    let other = both(newest.clone(), SendIntent { uid: "b".into(), ..notes[0].clone() });
+    assert_eq!(other.reported_ends().count(), 0, "they are another life's");
+    let many = (0..1000)
+        .fold(newest, |sent, n| both(sent, SendIntent { fact: Digest(100 + n), ..notes[3].clone() }));
+    assert_eq!((many.reported_ends().count(), many.reported_ends().last()), (TOLD + 1, Some(Digest(1099))));
 }
 
 #[test]
 fn doubt_spares_nothing() {
     let mut record = Record::acknowledge(None, &report("a", 5, RESOURCE, 1)).unwrap();
     record.doubt();
-    assert!(record.unsure && record.resource(EntityId(9)).unwrap().unsure);
+    assert!(record.in_doubt && record.resource(EntityId(9)).unwrap().in_doubt);
 }
 
 /// A record of which the bus has no room for the resources, and one whose rows went after the notes were written.
@@ -152,7 +152,7 @@ fn doubt_spares_nothing() {
 fn a_note_of_a_row_that_went_moves_nothing_unless_it_is_newer() {
     let first = report("a", 5, RESOURCE, 1);
     let known = Record::acknowledge(None, &first).unwrap();
-    let note = Sent::new(Some(&known), &report("a", 6, RESOURCE, 2), None).unwrap();
+    let note = SendIntent::new(Some(&known), &report("a", 6, RESOURCE, 2), None).unwrap();
     let cut = known.clone().without_resources();
     assert_eq!(
         (cut.floor, cut.counter(RESOURCE)),
@@ -163,21 +163,21 @@ fn a_note_of_a_row_that_went_moves_nothing_unless_it_is_newer() {
 
     // It went on in memory, was acknowledged twice more, and was killed before it could be written again.
     let later = Record::acknowledge(Some(known), &report("a", 6, RESOURCE, 2));
-    let newer = Sent::new(later.as_ref(), &report("a", 7, RESOURCE, 3), None).unwrap();
+    let newer = SendIntent::new(later.as_ref(), &report("a", 7, RESOURCE, 3), None).unwrap();
     let resumed = Record::resume(Some(cut.clone()), &newer).unwrap();
     let row = resumed.resource(EntityId(9)).unwrap();
-    assert_eq!((row.counter, row.content, row.unsure), (2, Digest(2), true));
-    assert_eq!(row.unanswered, Unanswered { content: Digest(3), skipped: 0 });
+    assert_eq!((row.counter, row.content, row.in_doubt), (2, Digest(2), true));
+    assert_eq!(row.unacked, Unacked { content: Digest(3), skipped: 0 });
 
     // One that begins above the floor, and that nobody answered.
-    let anew = Sent::new(Some(&cut), &report("a", 8, RESOURCE, 4), None).unwrap();
+    let anew = SendIntent::new(Some(&cut), &report("a", 8, RESOURCE, 4), None).unwrap();
     let resumed = Record::resume(Some(cut), &anew).unwrap();
     let row = resumed.resource(EntityId(9)).unwrap();
-    assert_eq!((row.counter, row.content, row.unanswered.skipped), (2, Digest::NONE, 0));
+    assert_eq!((row.counter, row.content, row.unacked.skipped), (2, Digest::NONE, 0));
 }
 
 /// The counters that reports of these contents go out with, none of which is answered.
-fn unanswered(contents: &[u64], entity: Entity) -> (Vec<u64>, Record) {
+fn unacked(contents: &[u64], entity: Entity) -> (Vec<u64>, Record) {
     let first = report("a", 5, entity, 1);
     let mut record = Record::acknowledge(None, &first);
     let mut counters = Vec::new();
@@ -191,16 +191,16 @@ fn unanswered(contents: &[u64], entity: Entity) -> (Vec<u64>, Record) {
 #[test]
 fn a_content_that_comes_back_after_another_that_was_not_answered_has_another_key() {
     for entity in [Entity::Application, RESOURCE] {
-        assert_eq!(unanswered(&[2, 2], entity).0, [1, 1], "a retry has the key that it had");
-        let (counters, record) = unanswered(&[2, 3, 3, 2], entity);
+        assert_eq!(unacked(&[2, 2], entity).0, [1, 1], "a retry has the key that it had");
+        let (counters, record) = unacked(&[2, 3, 3, 2], entity);
         assert_eq!(counters, [1, 2, 2, 3]);
         let acked = Record::acknowledge(Some(record), &report("a", 7, entity, 2)).unwrap();
-        assert_eq!((acked.counter(entity), acked.is_unsure()), (4, false));
-        let unanswered = match entity {
-            Entity::Application => acked.unanswered,
-            Entity::Resource(id) => acked.resource(id).unwrap().unanswered,
+        assert_eq!((acked.counter(entity), acked.is_in_doubt()), (4, false));
+        let unacked = match entity {
+            Entity::Application => acked.unacked,
+            Entity::Resource(id) => acked.resource(id).unwrap().unacked,
         };
-        assert_eq!(unanswered, Unanswered::default());
+        assert_eq!(unacked, Unacked::default());
     }
 }
 
@@ -211,10 +211,10 @@ fn a_kill_keeps_what_was_not_answered() {
     let (mut live, mut notes) = (committed.clone(), Vec::new());
     for content in [2, 3] {
         let report = report("a", 6, Entity::Application, content);
-        notes.extend(Sent::new(live.as_ref(), &report, None));
+        notes.extend(SendIntent::new(live.as_ref(), &report, None));
         live = Record::sending(live, &report, None);
     }
     let resumed = notes.iter().fold(committed, Record::resume).unwrap();
-    assert_eq!((resumed.counter, resumed.unanswered), (2, Unanswered { content: Digest(3), skipped: 1 }));
+    assert_eq!((resumed.counter, resumed.unacked), (2, Unacked { content: Digest(3), skipped: 1 }));
     assert_eq!(Some(resumed), live);
 }

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_bus::jetstream::JetStream;
-use pipeline_core::{Meter, Seen, Service as _, Shutdown, StageError};
+use pipeline_core::{Meter, ObjectIndex, Service as _, Shutdown, StageError};
 use pipeline_engine::run::Bus;
 use pipeline_engine::run::{Engine, EngineError, Parts};
 use pipeline_http::admin::Answering;
@@ -150,7 +150,7 @@ impl Reporter {
 
         let places = build::places(config).await?;
         let connected = join::connected(config, stop).await?;
-        let seen = Seen::default();
+        let seen = ObjectIndex::default();
         let watch = build::watch(config);
         let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
         let (mut ledger, mut shared_key) = (None, None);

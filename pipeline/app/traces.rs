@@ -15,7 +15,7 @@ use std::time::Duration;
 use anyhow::Context as _;
 use pipeline_core::{ExposeSecret as _, Shutdown};
 use pipeline_observe::metrics::{Metrics, SpanResult, SpanSeries};
-use pipeline_observe::spans::{Tap, Taps, Told, taps};
+use pipeline_observe::spans::{SpanBatch, Tap, Taps, taps};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use stages_client::{Client, HttpError, Method, Target, Token};
 use tokio::task::JoinHandle;
@@ -147,7 +147,7 @@ impl Exporter {
         }
     }
 
-    async fn next(&mut self, closing: &Shutdown) -> Option<Told> {
+    async fn next(&mut self, closing: &Shutdown) -> Option<SpanBatch> {
         tokio::select! {
             () = closing.cancelled() => None,
             told = self.taps.next() => told,
@@ -155,7 +155,7 @@ impl Exporter {
     }
 
     /// What is told within a moment, or as much as goes into a request.
-    async fn gather(&mut self, first: Told, closing: &Shutdown) -> Vec<Told> {
+    async fn gather(&mut self, first: SpanBatch, closing: &Shutdown) -> Vec<SpanBatch> {
         let until = Instant::now() + GATHER;
         let (mut held, mut batch) = (first.len(), vec![first]);
         while held < BATCH {
@@ -167,7 +167,7 @@ impl Exporter {
     }
 
     /// What waits, or as much as goes into a request.
-    fn fill(&mut self, first: Told) -> Vec<Told> {
+    fn fill(&mut self, first: SpanBatch) -> Vec<SpanBatch> {
         let (mut held, mut batch) = (first.len(), vec![first]);
         while held < BATCH {
             let Some(told) = self.taps.try_next() else { break };
@@ -179,7 +179,7 @@ impl Exporter {
 
     /// Sends one request, several times if need be. One that is given up is counted, and the next waits; what is told
     /// meanwhile finds room, or is dropped.
-    async fn export(&mut self, batch: &[Told], closing: &Shutdown) {
+    async fn export(&mut self, batch: &[SpanBatch], closing: &Shutdown) {
         let tries = if self.failures == 0 { TRIES } else { 1 };
         for tried in 1..=tries {
             let Err(error) = self.send(batch).await else { return };
@@ -211,7 +211,7 @@ impl Exporter {
         wait.max(error.after().unwrap_or_default().min(LONGEST_WAIT * 2))
     }
 
-    async fn send(&mut self, batch: &[Told]) -> Result<(), HttpError> {
+    async fn send(&mut self, batch: &[SpanBatch]) -> Result<(), HttpError> {
         let body = self.source.request(batch);
         let request = self.client.request_escaped(ACT, Method::POST, &self.path)?;
         let mut request = request.headers(self.headers.clone()).body(body);
@@ -240,6 +240,6 @@ fn may_pass(error: &HttpError) -> bool {
     matches!(error.status(), None | Some(429 | 502 | 503 | 504))
 }
 
-fn spans(batch: &[Told]) -> usize {
-    batch.iter().map(Told::len).sum()
+fn spans(batch: &[SpanBatch]) -> usize {
+    batch.iter().map(SpanBatch::len).sum()
 }

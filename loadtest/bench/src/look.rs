@@ -18,7 +18,7 @@ const TOLD: usize = 10;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct ObjectIndex {
     /// The curve.
     pub(super) curve: Vec<Sample>,
     /// Looks at the figures of one shard.
@@ -35,7 +35,7 @@ pub(super) struct Seen {
     pub(super) peak: u64,
 }
 
-impl Seen {
+impl ObjectIndex {
     /// Takes the shards' figures of one moment.
     pub(super) fn take(&mut self, shards: &[Figures]) {
         for shard in shards {
@@ -67,7 +67,7 @@ pub(super) async fn on(
     running: &Running,
     heard: &Heard,
     every: Duration,
-    seen: &mut Seen,
+    seen: &mut ObjectIndex,
 ) -> anyhow::Result<std::convert::Infallible> {
     let began = Instant::now();
     let mut tick = interval(every.min(SAMPLE));
@@ -115,7 +115,7 @@ mod tests {
 
     #[test]
     fn one_event_that_is_not_accounted_for_is_told() {
-        let mut seen = Seen::default();
+        let mut seen = ObjectIndex::default();
         let figures = Figures { observed: 5, acked: 2, queued: 3, shard: 4, ..Figures::default() };
         seen.take(&[figures]);
         assert_eq!((seen.looks, seen.unaccounted, seen.queued), (1, 0, 3));

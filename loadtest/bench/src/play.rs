@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cold::{self, Cold};
 use super::drive::Driver;
 use super::limit::{self, Limit};
-use super::look::{self, Seen};
+use super::look::{self, ObjectIndex};
 use super::measured::Correct;
 use super::scenario::{Arrive, Measure, Scenario};
 use super::subject::Subject;
@@ -33,7 +33,7 @@ pub(super) struct Played {
     /// The windows of changes, in their order.
     pub(super) windows: Vec<Window>,
     /// What onlookers saw.
-    pub(super) seen: Seen,
+    pub(super) seen: ObjectIndex,
     /// Whether what was reported was right.
     pub(super) correct: Correct,
     /// Memory and processor time at the end.
@@ -59,7 +59,7 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
     let began = Instant::now();
     let field = Field { simulation: &simulation, running: &running, patience: scenario.patience() };
     let heard = driver.heard().clone();
-    let mut seen = Seen::default();
+    let mut seen = ObjectIndex::default();
     let mut part = {
         let looks = look::on(&simulation, &running, &heard, scenario.look.0, &mut seen);
         tokio::select! {

@@ -56,7 +56,7 @@ pub type Life = (String, String);
 
 /// Everything that was seen.
 #[derive(Debug, Default)]
-pub struct Seen {
+pub struct ObjectIndex {
     keys: HashMap<String, Taken>,
     last: HashMap<EntityName, LastSeen>,
     /// Answers that were sent lately.
@@ -111,7 +111,7 @@ pub struct Seen {
 /// Stands at the platform's door.
 #[derive(Debug, Clone, Default)]
 pub struct Witness {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObjectIndex>>,
 }
 
 impl Witness {
@@ -126,7 +126,7 @@ impl Witness {
     }
 
     /// What was seen so far.
-    pub fn lock(&self) -> MutexGuard<'_, Seen> {
+    pub fn lock(&self) -> MutexGuard<'_, ObjectIndex> {
         self.seen.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -218,7 +218,7 @@ impl Witness {
     }
 }
 
-impl Seen {
+impl ObjectIndex {
     fn happened(&mut self, name: &str, what: &str) {
         let now = Instant::now();
         let at = now.duration_since(*self.began.get_or_insert(now)).as_millis();

@@ -9,7 +9,7 @@ use super::recorded::Target;
 use loadtest_sim::recordings::{CallLine, Case, RoundLine};
 
 /// Application, group, kind, namespace and name, and the resourceVersion.
-type Seen = (String, [String; 4], String);
+type ObjectIndex = (String, [String; 4], String);
 
 /// Group, kind, namespace and name of a live state, its resourceVersion, and itself.
 type Live = ([String; 4], String, String);
@@ -17,7 +17,7 @@ type Live = ([String; 4], String, String);
 /// What an observer saw in `managed-resources`: every live state, and when.
 #[derive(Debug, Default)]
 pub(super) struct States {
-    seen: HashMap<Seen, Vec<(f64, String)>>,
+    seen: HashMap<ObjectIndex, Vec<(f64, String)>>,
 }
 
 impl States {

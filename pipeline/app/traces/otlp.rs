@@ -12,7 +12,7 @@ use opentelemetry_proto::tonic::trace::v1::span::{Link, SpanKind};
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span, Status};
 use pipeline_core::Reason;
-use pipeline_observe::spans::{self, End, EventSpan, Told, What};
+use pipeline_observe::spans::{self, End, EventSpan, SpanBatch, What};
 use prost::Message as _;
 
 use crate::app::VERSION;
@@ -53,7 +53,7 @@ impl Source {
     }
 
     /// The body of a request.
-    pub(super) fn request(&self, batch: &[Told]) -> Vec<u8> {
+    pub(super) fn request(&self, batch: &[SpanBatch]) -> Vec<u8> {
         let spans = batch.iter().flat_map(|told| {
             let event = told.event.as_ref().map(|span| event(told, span));
             event.into_iter().chain(told.spans.iter().map(|span| part(told, span)))
@@ -76,7 +76,7 @@ pub(super) fn rejected(answer: &[u8]) -> usize {
     usize::try_from(rejected).unwrap_or_default()
 }
 
-fn event(told: &Told, event: &EventSpan) -> Span {
+fn event(told: &SpanBatch, event: &EventSpan) -> Span {
     let mut attributes = vec![
         text("gitops.application.name", event.key.name()),
         text("gitops.application.namespace", event.key.namespace()),
@@ -113,7 +113,7 @@ fn event(told: &Told, event: &EventSpan) -> Span {
     }
 }
 
-fn part(told: &Told, span: &spans::Span) -> Span {
+fn part(told: &SpanBatch, span: &spans::Span) -> Span {
     let (name, kind, mut attributes) = match span.what {
         What::Queue => ("queue", SpanKind::Internal, vec![]),
         What::RateLimit => ("rate limit wait", SpanKind::Internal, vec![]),
@@ -155,7 +155,7 @@ fn part(told: &Told, span: &spans::Span) -> Span {
     }
 }
 
-fn timed(told: &Told, (from, to): (std::time::Duration, std::time::Duration)) -> Span {
+fn timed(told: &SpanBatch, (from, to): (std::time::Duration, std::time::Duration)) -> Span {
     let nanoseconds = |at| u64::try_from(told.time(at).as_nanosecond()).unwrap_or_default();
     Span {
         trace_id: told.trace.to_be_bytes().to_vec(),

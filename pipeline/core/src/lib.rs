@@ -16,14 +16,14 @@ mod fact;
 mod key;
 pub mod leases;
 mod lenient;
+mod memory_permit;
 mod meter;
 mod names;
+mod object_index;
 mod parked;
 mod pending;
 mod record;
 mod report;
-mod room;
-mod seen;
 mod stage;
 mod step;
 mod traceparent;
@@ -41,15 +41,15 @@ pub use fact::Fact;
 pub use jiff::Timestamp;
 pub use key::{Key, KeyError};
 pub use lenient::Lenient;
+pub use memory_permit::MemoryPermit;
 pub use meter::{Call, Meter, NoMeter, Outcome, Peer, Pressure, Sample, Samples, Wait};
 pub use names::{Names, Short};
+pub use object_index::ObjectIndex;
 pub use parked::{Parked, Refused};
 pub use pending::Pending;
 pub use record::{Checkpoint, ParentRef, Record, ResourceRow, Sections, SendIntent, Stub, Unacked};
 pub use report::{Entity, EntityId, Report, ReportKind};
-pub use room::Room;
 pub use secrecy::{ExposeSecret, SecretString};
-pub use seen::Seen;
 pub use stage::{
     Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Surveyed,
     Turn, idempotency_key,

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Entity, EntityId, Fact, Report, Uid, Version};
 
-pub use sent::SendIntent;
+pub use send_intent::SendIntent;
 
-mod sent;
+mod send_intent;
 
 /// Digests of the four sections of an application that are compared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]

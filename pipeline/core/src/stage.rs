@@ -12,8 +12,8 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    ApplicationDigest, Checkpoint, Compared, Digest, Entity, Event, Key, Record, Report, Room, Samples,
-    ShardDigest, Shutdown, StageError, Uid, Version,
+    ApplicationDigest, Checkpoint, Compared, Digest, Entity, Event, Key, MemoryPermit, Record, Report,
+    Samples, ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -124,14 +124,14 @@ pub struct Turn {
     /// Takes the calls made for this event, for whoever asks why it took so long.
     pub calls: Samples,
     /// Takes the memory that the reports were granted: it is given back when the turn ends.
-    pub room: Room,
+    pub room: MemoryPermit,
 }
 
 impl Turn {
     /// The first try at an event.
     #[must_use]
     pub fn at(now: Timestamp) -> Self {
-        Self { now, trying_for: Duration::ZERO, calls: Samples::default(), room: Room::default() }
+        Self { now, trying_for: Duration::ZERO, calls: Samples::default(), room: MemoryPermit::default() }
     }
 }
 
@@ -373,7 +373,7 @@ impl Emitter {
     }
 
     /// Waits, between two pages of a first list, until the next one may be read: what was not read yet takes no room.
-    pub async fn may_go_on(&self) {
+    pub async fn wait_for_capacity(&self) {
         if let Some(pace) = &self.pace {
             pace(self.emitted.load(Ordering::Relaxed)).await;
         }

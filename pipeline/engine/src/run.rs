@@ -10,9 +10,9 @@ mod handle;
 mod listing;
 mod on_stream;
 mod replicas;
+mod shard_runner;
 mod stream;
 mod table;
-mod term;
 mod watching;
 
 use std::fmt;
@@ -32,7 +32,7 @@ pub use handle::{Handle, Status};
 
 use crate::divergence;
 use crate::lane::Lane;
-use crate::shard::{Acknowledged, Breaker, Delivered, Left, Ports, Shard, Shared};
+use crate::shard::{Acknowledged, Breaker, Delivered, Ports, RecoveredWork, Shard, Shared};
 pub use crate::shard::{Explained, Moment};
 use crate::verify;
 use handle::Inner;
@@ -43,7 +43,7 @@ use pipeline_observe::metrics::Metrics;
 use pipeline_observe::spans::Tap;
 use pipeline_ownership::Fence;
 use stream::results;
-use table::{Table, Told};
+use table::{ShardHandle, Table};
 
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
@@ -240,7 +240,7 @@ impl Fixed {
         let (deliver, deliveries) = mpsc::channel(INBOX);
         let (commands_in, commands) = mpsc::channel(COMMANDS);
         let (counts, counts_out) = watch::channel(LaneCounts::default());
-        table.add(Told { number, counts: counts_out, commands: commands_in });
+        table.add(ShardHandle { number, counts: counts_out, commands: commands_in });
         let ports = Ports { inbox, deliveries, commands, counts, answers: None, fence, cut };
         Self { number, ports, inbox: inbox_in, deliver }
     }
@@ -333,9 +333,13 @@ async fn credentials<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En
 
 /// What an earlier process left to each of `shards` shards of this one. What is not watched any more stays where it is:
 /// to read it again would report it, or its end, although nobody watches it.
-fn left<So: Source, En, Si>(config: &Config, shared: &Shared<So, En, Si>, shards: usize) -> Vec<Left> {
+fn left<So: Source, En, Si>(
+    config: &Config,
+    shared: &Shared<So, En, Si>,
+    shards: usize,
+) -> Vec<RecoveredWork> {
     let ledger = &shared.ledger;
-    let mut all: Vec<Left> = (0..shards).map(|_| Left::default()).collect();
+    let mut all: Vec<RecoveredWork> = (0..shards).map(|_| RecoveredWork::default()).collect();
     let mut unwatched = 0;
     let place = |key: &Key| config.owned.lane(config.sharding, key);
     for (key, parked) in ledger.parked() {

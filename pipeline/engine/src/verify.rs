@@ -33,7 +33,7 @@ pub struct VerifyOptions {
     /// The time for listing, comparing and repairing, in seconds. What is not looked at by then is said to be unread,
     /// and what is not repaired by then goes on, unwatched.
     pub seconds: u64,
-    /// Read what is not in sync again, which asks for its states: it may have drifted further. Left out where a comparison
+    /// Read what is not in sync again, which asks for its states: it may have drifted further. RecoveredWork out where a comparison
     /// comes by itself, with each shard that moves.
     pub drift: bool,
 }

@@ -1,7 +1,7 @@
 //! What an event's life looked like in time, for whoever exports traces: one root span an event, from the watch to
 //! its end, and a child for each thing that took time.
 //!
-//! takes: the steps that shards tell, what turns note of their calls and reports - gives: a [`Told`] when an event
+//! takes: the steps that shards tell, what turns note of their calls and reports - gives: a [`SpanBatch`] when an event
 //! ends, and one for each try that failed before - calls: nothing - fails: never; what finds no room is dropped and
 //! counted
 //!
@@ -23,7 +23,7 @@ pub use turn::TurnSpans;
 
 /// Spans of one event that belong together.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Told {
+pub struct SpanBatch {
     /// W3C trace id of the event's life: the one that `explain` shows.
     pub trace: u128,
     /// The event as a whole; `None` while it goes on.
@@ -164,7 +164,7 @@ impl What {
     }
 }
 
-impl Told {
+impl SpanBatch {
     /// The wall clock's time at `at` since the engine started, reckoned back from the telling, so that a clock that is
     /// set meanwhile bends no span.
     #[must_use]

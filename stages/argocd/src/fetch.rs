@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use moka::Expiry;
 use moka::future::Cache;
-use pipeline_core::{Key, Names, Reason, Seen, Short, Uid, Version};
+use pipeline_core::{Key, Names, ObjectIndex, Reason, Short, Uid, Version};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use stages_client::{Fault, HttpError, Reply};
@@ -72,7 +72,7 @@ type Kept<K> = Cache<K, Response>;
 /// Fetches. Cheap to share, and to be shared: what it keeps is for all events.
 pub struct Fetcher {
     argocd: Arc<ArgoCd>,
-    seen: Seen,
+    seen: ObjectIndex,
     /// The revision that was asked for belongs to the name.
     manifests: Kept<(ManifestsKey, Option<String>)>,
     /// By repository and revision, in short.
@@ -86,7 +86,7 @@ pub struct Fetcher {
 impl Config {
     /// Builds the fetcher; `seen` is what the watch has seen.
     #[must_use]
-    pub fn build(self, argocd: Arc<ArgoCd>, seen: Seen) -> Fetcher {
+    pub fn build(self, argocd: Arc<ArgoCd>, seen: ObjectIndex) -> Fetcher {
         Fetcher {
             argocd,
             seen,
@@ -274,7 +274,7 @@ struct Refusal {
 const UNKNOWN: i64 = 2;
 
 /// What an answer means for a fetch; an error where another try, or somebody's act, is needed.
-fn judge(fetch: &Fetch, reply: Reply, seen: &Seen) -> Result<Response, HttpError> {
+fn judge(fetch: &Fetch, reply: Reply, seen: &ObjectIndex) -> Result<Response, HttpError> {
     let status = reply.status();
     if (200..300).contains(&status) {
         return match not_an_object(reply.body()) {
@@ -321,7 +321,7 @@ fn not_an_object(body: &[u8]) -> Option<Fault> {
 
 /// Argo CD answers 403 for what does not exist. A parent that may not be read cannot be told from one that
 /// is gone, and its child must be reported all the same.
-fn is_gone(fetch: &Fetch, seen: &Seen) -> bool {
+fn is_gone(fetch: &Fetch, seen: &ObjectIndex) -> bool {
     let Some(app) = app_of(fetch) else { return true };
     Key::new(&app.namespace, &app.name).is_ok_and(|key| seen.get(&key).is_none())
 }

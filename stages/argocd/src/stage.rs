@@ -13,8 +13,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use moka::sync::Cache;
 use pipeline_core::{
-    Cause, Change, Digest, Enrich, Enriched, Event, Meter, Reason, Record, Seen, StageError, Timestamp, Turn,
-    Uid,
+    Cause, Change, Digest, Enrich, Enriched, Event, Meter, ObjectIndex, Reason, Record, StageError,
+    Timestamp, Turn, Uid,
 };
 use pipeline_redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -79,7 +79,7 @@ impl Config {
     /// [`ConfigError`] when Argo CD's address is none, or the certificates cannot be read.
     pub async fn build(
         self,
-        seen: Seen,
+        seen: ObjectIndex,
         redactor: Redactor,
         meter: Arc<dyn Meter>,
     ) -> Result<(ArgoCdEnrichment, SettingsWatch), ConfigError> {

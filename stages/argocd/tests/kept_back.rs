@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::join_all;
-use pipeline_core::{Call, Meter, Reason, Sample, Samples, Seen};
+use pipeline_core::{Call, Meter, ObjectIndex, Reason, Sample, Samples};
 use stages_argocd::client::{CallBudget, Config};
 use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::plan::{AppRef, Fetch, Response};
@@ -84,7 +84,7 @@ fn calling(url: String) -> Config {
 async fn fetcher(config: Config) -> (Arc<Fetcher>, Arc<Counted>) {
     let counted = Arc::new(Counted::default());
     let argocd = Arc::new(config.build(counted.clone()).await.unwrap());
-    (Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, Seen::default())), counted)
+    (Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, ObjectIndex::default())), counted)
 }
 
 fn app(n: usize) -> AppRef {

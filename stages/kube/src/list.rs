@@ -90,7 +90,7 @@ impl<M: Mapping> Watch<M> {
                 break version;
             }
             if !position.listed {
-                out.may_go_on().await;
+                out.wait_for_capacity().await;
             }
         };
         self.take_vanished(out, self.era.of(object::version(&resource_version)), &listed).await?;

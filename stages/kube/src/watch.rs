@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Cause, Emitter, Event, Key, Meter, Note, Reason, Remembered, Seen, Shutdown, Source, StageError,
+    Cause, Emitter, Event, Key, Meter, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError,
     Surveyed, Timestamp, Version,
 };
 use serde::Deserialize;
@@ -42,7 +42,7 @@ const RESUMES: u32 = 3;
 #[derive(Clone)]
 pub struct Deps {
     /// Where every object that is there is noted, whoever owns its shard.
-    pub seen: Seen,
+    pub seen: ObjectIndex,
     /// Takes a sample of every request.
     pub meter: Arc<dyn Meter>,
 }
@@ -52,7 +52,7 @@ pub struct Watch<M> {
     pub(crate) config: Config,
     pub(crate) namespaces: Namespaces,
     pub(crate) api: Api,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ObjectIndex,
     pub(crate) era: Era,
     pub(crate) mapping: M,
 }
@@ -165,7 +165,12 @@ impl<M: Mapping> Source for Watch<M> {
 }
 
 impl<M: Mapping> Watch<M> {
-    pub(crate) fn new(config: Config, namespaces: Namespaces, api: Api, (seen, mapping): (Seen, M)) -> Self {
+    pub(crate) fn new(
+        config: Config,
+        namespaces: Namespaces,
+        api: Api,
+        (seen, mapping): (ObjectIndex, M),
+    ) -> Self {
         Self { config, namespaces, api, seen, era: Era::default(), mapping }
     }
 

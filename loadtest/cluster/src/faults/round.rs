@@ -132,12 +132,12 @@ impl Rounds<'_> {
     }
 
     /// How often the reporter's watch found its version too old, and how many lists it completed.
-    async fn seen(&self) -> anyhow::Result<Seen> {
+    async fn seen(&self) -> anyhow::Result<ObjectIndex> {
         let reporter = self.stage.reporter.running().await?;
         let lines = reporter.process().lines().all();
         let expired = lines.iter().filter(|line| line.contains(BROKEN) && line.contains(EXPIRED)).count();
         let lists = reporter.metrics().await?.sum(LISTS, &[]);
-        Ok(Seen { expired, lists })
+        Ok(ObjectIndex { expired, lists })
     }
 
     async fn kill(&mut self, victim: Victim) -> anyhow::Result<()> {
@@ -180,7 +180,7 @@ impl Rounds<'_> {
 }
 
 /// Figures of the reporter that tell how it lost and found its watch.
-struct Seen {
+struct ObjectIndex {
     expired: usize,
     lists: f64,
 }

@@ -47,7 +47,7 @@ pub struct Change {
 
 /// What was seen, and who is told.
 #[derive(Debug, Default)]
-struct Seen {
+struct ObjectIndex {
     /// Namespace and name of an application, and its lives, oldest first.
     lives: BTreeMap<(String, String), Vec<Life>>,
     listeners: Vec<mpsc::UnboundedSender<Change>>,
@@ -57,7 +57,7 @@ struct Seen {
 /// started before the reporter, so that it sees all that the reporter can see.
 #[derive(Debug)]
 pub struct Witness {
-    seen: Arc<Mutex<Seen>>,
+    seen: Arc<Mutex<ObjectIndex>>,
     _stop: DropGuard,
 }
 
@@ -67,7 +67,7 @@ impl Witness {
         let resource =
             ApiResource::from_gvk(&GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application"));
         let api: Api<DynamicObject> = Api::namespaced_with(kubernetes, namespace, &resource);
-        let seen = Arc::new(Mutex::new(Seen::default()));
+        let seen = Arc::new(Mutex::new(ObjectIndex::default()));
         let stop = CancellationToken::new();
         let (listed, first) = tokio::sync::oneshot::channel();
         let (of_task, stopped) = (seen.clone(), stop.clone());
@@ -106,12 +106,16 @@ impl Witness {
     }
 }
 
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
+fn lock(seen: &Mutex<ObjectIndex>) -> MutexGuard<'_, ObjectIndex> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes every event, for ever.
-async fn follow(api: Api<DynamicObject>, seen: &Mutex<Seen>, listed: tokio::sync::oneshot::Sender<()>) {
+async fn follow(
+    api: Api<DynamicObject>,
+    seen: &Mutex<ObjectIndex>,
+    listed: tokio::sync::oneshot::Sender<()>,
+) {
     let mut listed = Some(listed);
     // What a new list holds; what it lacks was deleted while nobody watched.
     let mut list: Option<BTreeSet<(String, String)>> = None;
@@ -143,7 +147,7 @@ async fn follow(api: Api<DynamicObject>, seen: &Mutex<Seen>, listed: tokio::sync
     }
 }
 
-impl Seen {
+impl ObjectIndex {
     /// Takes note of one state, and tells it unless it is known.
     fn take(&mut self, object: Value, gone: bool) -> (String, String) {
         let part = |pointer: &str| text(object.pointer(pointer));
@@ -230,7 +234,7 @@ mod tests {
 
     #[test]
     fn lives_follow_each_other_and_remember_what_they_listed() {
-        let mut seen = Seen::default();
+        let mut seen = ObjectIndex::default();
         let entry =
             |name: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": "web", "name": name});
         let child =

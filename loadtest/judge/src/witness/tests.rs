@@ -4,14 +4,14 @@ use super::*;
 use loadtest_sim::platform::{Parsed, ResourceKey};
 
 struct Door {
-    seen: Seen,
+    seen: ObjectIndex,
     began: Instant,
     taken: HashSet<String>,
 }
 
 impl Door {
     fn new() -> Self {
-        Self { seen: Seen::default(), began: Instant::now(), taken: HashSet::new() }
+        Self { seen: ObjectIndex::default(), began: Instant::now(), taken: HashSet::new() }
     }
 
     fn at(&self, ms: u64) -> Instant {

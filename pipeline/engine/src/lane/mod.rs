@@ -10,15 +10,15 @@
 //!
 //! Every event leaves by exactly one exit; see [`LaneCounts`].
 
+mod dirty_entry;
 mod input;
-mod mark;
+mod key_state;
 #[cfg(test)]
 mod mutant;
 mod owed;
 mod parked;
 mod pending;
 mod read;
-mod slot;
 mod take;
 mod turn;
 
@@ -38,11 +38,11 @@ pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 pub(crate) use mutant::Mutant;
 
 use crate::limit::{Limiter, RateLimit};
-use mark::Mark;
+use dirty_entry::DirtyEntry;
+use key_state::{KeyState, State};
 use owed::Refetches;
-use slot::{Slot, State};
 
-/// Room for so many keys is kept, however few are busy.
+/// MemoryPermit for so many keys is kept, however few are busy.
 const SPARE_KEYS: usize = 512;
 
 /// Bounds of one lane.
@@ -97,7 +97,7 @@ pub struct Lane {
     config: Config,
     /// Hashed without a seed, so that the same inputs always give the same actions. What is held of a key stands apart:
     /// a table has room for more keys than it holds, and for half of them once more while it grows.
-    keys: HashMap<Key, Box<Slot>, BuildHasherDefault<SeaHasher>>,
+    keys: HashMap<Key, Box<KeyState>, BuildHasherDefault<SeaHasher>>,
     /// Keys in line for a turn, with the ticket that orders them against `reads`.
     turns: VecDeque<(u64, Key)>,
     /// Keys in line for a read.
@@ -245,7 +245,7 @@ impl Lane {
         if slot.queue.is_empty() && slot.mark.is_none() {
             slot.retry = None;
             if slot.owed.take_paced(now) {
-                slot.look(Mark::look(now), &mut self.counts);
+                slot.look(DirtyEntry::look(now), &mut self.counts);
             } else if slot.owed.lines_up(now) {
                 self.refetches.join(key.clone());
             }

@@ -11,8 +11,8 @@ use std::time::Duration;
 use pipeline_core::{Again, Backoff, Cause, Key, LaneCounts};
 
 use super::Lane;
-use super::mark::Mark;
-use super::slot::{Slot, State};
+use super::dirty_entry::DirtyEntry;
+use super::key_state::{KeyState, State};
 
 /// A refetch is taken to make at most so many calls.
 const MOST_CALLS: u32 = 100;
@@ -156,7 +156,7 @@ impl Lane {
             if rests {
                 if slot.owed.take_refetch(now) {
                     self.refetches.begin(now, self.config.refetch_every);
-                    slot.look(Mark::new(Cause::Owed, now), &mut self.counts);
+                    slot.look(DirtyEntry::new(Cause::Owed, now), &mut self.counts);
                 }
                 self.schedule(&key, now);
             }
@@ -164,9 +164,9 @@ impl Lane {
     }
 }
 
-impl Slot {
+impl KeyState {
     /// Has the key read again.
-    pub(super) fn look(&mut self, mut mark: Mark, counts: &mut LaneCounts) {
+    pub(super) fn look(&mut self, mut mark: DirtyEntry, counts: &mut LaneCounts) {
         counts.owed -= u64::from(!self.owed.is_some());
         if let Some((uid, version)) = &self.newest {
             mark.uid = Some(uid.clone());

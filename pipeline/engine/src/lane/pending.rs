@@ -9,8 +9,8 @@ use std::time::Duration;
 use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
-use super::mark::{KEPT, Load, Mark};
-use super::slot::{Held, Slot};
+use super::dirty_entry::{DirtyEntry, KEPT, Load};
+use super::key_state::{HeldEvent, KeyState};
 use super::take::charge;
 
 impl Lane {
@@ -45,7 +45,7 @@ impl Lane {
     #[must_use]
     pub fn may_be_pending(&self, key: &Key) -> bool {
         let Some(slot) = self.keys.get(key) else { return false };
-        let tells = |held: &Held| {
+        let tells = |held: &HeldEvent| {
             let event = &held.event;
             event.fact.is_some() || !event.coalesced.is_empty() || event.is_deleted()
         };
@@ -53,11 +53,11 @@ impl Lane {
     }
 
     pub(super) fn restore(&mut self, key: &Key, pending: Pending, now: Duration) {
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
+        let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         self.counts.dirty += u64::from(!slot.is_dirty());
-        let before = slot.mark.as_deref().map_or_else(Load::default, Mark::load);
+        let before = slot.mark.as_deref().map_or_else(Load::default, DirtyEntry::load);
         let spare = self.config.summary_bytes.saturating_sub(self.counts.summary_bytes);
-        let (mut mark, mut dropped) = Mark::restored(pending, now, spare);
+        let (mut mark, mut dropped) = DirtyEntry::restored(pending, now, spare);
         if let Some(later) = slot.mark.take() {
             dropped += mark.absorb(*later);
         }
@@ -83,7 +83,7 @@ impl Gathered {
     }
 
     /// The life of a mark that is being read is over when a later one has been noted since.
-    fn succeeded(&mut self, asked: &Mark, later: &Mark) {
+    fn succeeded(&mut self, asked: &DirtyEntry, later: &DirtyEntry) {
         if let (Some(uid), Some(next)) = (&asked.uid, &later.uid)
             && uid != next
             && asked.version < later.version

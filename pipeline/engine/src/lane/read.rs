@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pipeline_core::{Event, Key, Step, Timestamp, Trace, Uid};
 
+use super::dirty_entry::{DirtyEntry, Gone, Load};
 use super::input::{Action, Blame, ReadResult};
-use super::mark::{Gone, Load, Mark};
-use super::slot::{Held, State};
+use super::key_state::{HeldEvent, State};
 use super::take::charge;
 use super::{Lane, tell};
 
@@ -57,10 +57,10 @@ impl Lane {
         let Some(asked) = slot.asked.take() else { return };
         let since = asked.since;
         let later = slot.mark.take();
-        let before = sum(asked.load(), later.as_deref().map(Mark::load).unwrap_or_default());
+        let before = sum(asked.load(), later.as_deref().map(DirtyEntry::load).unwrap_or_default());
         let mut event = Arc::unwrap_or_clone(event);
         let (deletions, rest) = asked.found(later, &mut event);
-        charge(&mut self.counts, before, rest.as_deref().map(Mark::load).unwrap_or_default());
+        charge(&mut self.counts, before, rest.as_deref().map(DirtyEntry::load).unwrap_or_default());
         slot.mark = rest;
         self.counts.dirty -= u64::from(slot.mark.is_none());
         slot.carry(&event);
@@ -82,9 +82,9 @@ impl Lane {
         let Some(asked) = slot.asked.take() else { return };
         let (since, last) = (asked.since, asked.version);
         let later = slot.mark.take();
-        let before = sum(asked.load(), later.as_deref().map(Mark::load).unwrap_or_default());
+        let before = sum(asked.load(), later.as_deref().map(DirtyEntry::load).unwrap_or_default());
         let Gone { deletions, rest, ahead } = asked.gone(key, later, uid, observed);
-        charge(&mut self.counts, before, rest.as_deref().map(Mark::load).unwrap_or_default());
+        charge(&mut self.counts, before, rest.as_deref().map(DirtyEntry::load).unwrap_or_default());
         slot.mark = rest;
         self.counts.dirty -= u64::from(slot.mark.is_none());
         slot.watched = slot.newest.as_ref().map_or(last, |(_, version)| *version);
@@ -114,7 +114,7 @@ impl Lane {
             self.counts.observed += 1;
             self.counts.queued += 1;
             out.push(tell(&event, Step::Observed));
-            let held = Held::new(Arc::new(event), since, true);
+            let held = HeldEvent::new(Arc::new(event), since, true);
             self.counts.bytes += held.size;
             slot.queue.push_back(held);
         }
@@ -128,7 +128,7 @@ impl Lane {
     }
 }
 
-impl Mark {
+impl DirtyEntry {
     pub(super) fn tell(&self, key: &Key, step: Step) -> Trace {
         Trace { key: key.clone(), version: self.version, trace: self.trace, step }
     }

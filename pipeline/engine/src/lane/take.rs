@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Event, Fact, Filtered, Folded, Key, LaneCounts, Step, Uid};
 
+use super::dirty_entry::{DirtyEntry, Load};
 use super::input::Action;
-use super::mark::{Load, Mark};
-use super::slot::{Held, Slot};
+use super::key_state::{HeldEvent, KeyState};
 use super::{Config, Lane, tell};
 
 /// What an event is, measured by what the lane already knows of its key.
@@ -29,7 +29,7 @@ impl Lane {
         out.push(tell(&event, Step::Observed));
         let key = event.key.clone();
         let parked = self.is_parked(&event);
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
+        let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         let mut event = event;
         if let Some(uid) = slot.missed(&event) {
             Arc::make_mut(&mut event).uid = uid;
@@ -81,7 +81,7 @@ impl Lane {
                     slot.saw(&event);
                     slot.shown.clone_from(&event.fact);
                     counts.queued += 1;
-                    let held = Held::new(event, now, false);
+                    let held = HeldEvent::new(event, now, false);
                     counts.bytes += held.size;
                     slot.queue.push_back(held);
                 } else {
@@ -108,9 +108,9 @@ impl Lane {
     }
 
     pub(super) fn replay(&mut self, key: &Key, uid: Option<Uid>, now: Duration) {
-        let slot = self.keys.entry(key.clone()).or_insert_with(Slot::boxed);
+        let slot = self.keys.entry(key.clone()).or_insert_with(KeyState::boxed);
         let was = slot.is_dirty();
-        let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, now)));
+        let mark = slot.mark.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, now)));
         mark.ask();
         if mark.uid.is_none() {
             mark.uid = match &slot.newest {
@@ -132,7 +132,7 @@ impl Lane {
     }
 }
 
-impl Slot {
+impl KeyState {
     /// The life whose end it is when a list lacks a name: the one that a read has shown since, before the watch did. Of
     /// the one that the watch had shown before, that read told.
     fn missed(&self, event: &Event) -> Option<Uid> {
@@ -166,7 +166,7 @@ impl Slot {
     }
 }
 
-fn has_room(slot: &Slot, event: &Event, config: &Config, counts: &LaneCounts) -> bool {
+fn has_room(slot: &KeyState, event: &Event, config: &Config, counts: &LaneCounts) -> bool {
     let events = (counts.queued + counts.waiting) as usize;
     let bytes = counts.bytes + event.size() as u64;
     events < config.queue_events
@@ -176,7 +176,7 @@ fn has_room(slot: &Slot, event: &Event, config: &Config, counts: &LaneCounts) ->
 
 /// Folds an event into the key's mark; it leaves as coalesced.
 pub(super) fn fold(
-    slot: &mut Slot,
+    slot: &mut KeyState,
     event: &Event,
     since: Duration,
     config: &Config,
@@ -184,7 +184,7 @@ pub(super) fn fold(
 ) {
     counts.coalesced += 1;
     counts.dirty += u64::from(!slot.is_dirty());
-    let mark = slot.mark.get_or_insert_with(|| Box::new(Mark::new(Cause::Read, since)));
+    let mark = slot.mark.get_or_insert_with(|| Box::new(DirtyEntry::new(Cause::Read, since)));
     mark.since = mark.since.min(since);
     let before = mark.load();
     let spare = config.summary_bytes.saturating_sub(counts.summary_bytes);

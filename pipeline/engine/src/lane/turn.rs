@@ -8,8 +8,8 @@ use pipeline_core::{
 };
 
 use super::input::{Action, Blame, Outcome, Start};
+use super::key_state::{HeldEvent, KeyState, Retry, State};
 use super::owed::Owed;
-use super::slot::{Held, Retry, Slot, State};
 use super::take::{charge, fold};
 use super::{Lane, tell};
 
@@ -148,20 +148,20 @@ impl Lane {
     }
 
     /// The event without ends of operations that were told.
-    fn without(&mut self, mut held: Held, told: &[Digest]) -> Held {
+    fn without(&mut self, mut held: HeldEvent, told: &[Digest]) -> HeldEvent {
         if told.is_empty() {
             return held;
         }
         self.counts.bytes -= held.size;
         Arc::make_mut(&mut held.event).coalesced.retain(|end| !told.contains(&end.id));
-        let held = Held::new(held.event, held.since, held.paid);
+        let held = HeldEvent::new(held.event, held.since, held.paid);
         self.counts.bytes += held.size;
         held
     }
 
     /// Puts an event that must be retried back at the head of its key, or, when the lane holds too much,
     /// lets its state go: it is shown by the next event, or is read again.
-    fn put_back(&mut self, key: &Key, mut held: Held, now: Duration, out: &mut Vec<Action>) {
+    fn put_back(&mut self, key: &Key, mut held: HeldEvent, now: Duration, out: &mut Vec<Action>) {
         let Some(slot) = self.keys.get_mut(key) else { return };
         held.paid = true;
         let held_events = (self.counts.queued + self.counts.waiting) as usize;
@@ -173,7 +173,7 @@ impl Lane {
             event.change = Change::Deleted { body: None };
             // The body would have told of it.
             event.coalesced.extend(event.fact.take());
-            held = Held::new(held.event, held.since, true);
+            held = HeldEvent::new(held.event, held.since, true);
             self.counts.bytes += held.size;
         } else if full && (heir || slot.queue.is_empty()) {
             self.counts.bytes -= held.size;
@@ -212,7 +212,7 @@ impl Lane {
     }
 }
 
-impl Slot {
+impl KeyState {
     pub(super) fn failures(&self) -> u32 {
         self.retry.as_ref().map_or(0, |retry| retry.failures)
     }
@@ -226,7 +226,7 @@ impl Slot {
 }
 
 /// Folds `former` into the event that comes after it in the same life: it leaves as coalesced by `next`.
-fn inherit(next: &mut Held, former: &Held) {
+fn inherit(next: &mut HeldEvent, former: &HeldEvent) {
     let event = Arc::make_mut(&mut next.event);
     let shown = event.fact.clone();
     let known = |end: &Fact| shown.as_ref().is_some_and(|shown| shown.is_same(end));
@@ -235,12 +235,12 @@ fn inherit(next: &mut Held, former: &Held) {
     ends.append(&mut event.coalesced);
     ends.dedup_by(|a, b| a.is_same(b));
     event.coalesced = ends;
-    *next = Held::new(next.event.clone(), former.since, true);
+    *next = HeldEvent::new(next.event.clone(), former.since, true);
 }
 
 /// Notes what a turn brought of what is owed. Returns in how long it is looked at again.
 fn owes(
-    slot: &mut Slot,
+    slot: &mut KeyState,
     counts: &mut LaneCounts,
     now: Duration,
     note: impl FnOnce(&mut Owed),

@@ -8,7 +8,7 @@ use pipeline_core::{CircuitState, Key, LaneCounts, Parked, Trace};
 use tokio::sync::{broadcast, oneshot, watch};
 use tokio::time::Instant;
 
-use super::table::{Table, Told};
+use super::table::{ShardHandle, Table};
 use crate::shard::{Command, Explained};
 use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
 use pipeline_ledger::Ledger;
@@ -162,7 +162,7 @@ impl Handle {
         self.shard(key).is_some()
     }
 
-    fn shard(&self, key: &Key) -> Option<Arc<Told>> {
+    fn shard(&self, key: &Key) -> Option<Arc<ShardHandle>> {
         self.inner.table.of(key)
     }
 }

@@ -39,7 +39,7 @@ impl Listing {
     }
 
     /// Waits until the shards hold few applications, of `emitted` events and of what else they have to do.
-    pub(super) async fn may_go_on(&self, emitted: u64) {
+    pub(super) async fn wait_for_capacity(&self, emitted: u64) {
         let (mut done, mut since) = (0, Instant::now());
         loop {
             let counts = self.table.counts();
@@ -80,13 +80,13 @@ mod tests {
     use tokio::sync::{mpsc, watch};
 
     use super::*;
-    use crate::run::table::Told;
+    use crate::run::table::ShardHandle;
     use pipeline_ownership::sharding::Sharding;
 
     fn table(counts: LaneCounts) -> (Arc<Table>, watch::Sender<LaneCounts>) {
         let table = Table::new(Sharding::Jump { shards: NonZeroU32::MIN });
         let (tell, counts) = watch::channel(counts);
-        table.add(Told { number: 0, counts, commands: mpsc::channel(1).0 });
+        table.add(ShardHandle { number: 0, counts, commands: mpsc::channel(1).0 });
         (Arc::new(table), tell)
     }
 
@@ -107,7 +107,7 @@ mod tests {
         tokio::select! {
             biased;
             () = work => unreachable!("it goes on for ever"),
-            () = listing.may_go_on(emitted) => began.elapsed(),
+            () = listing.wait_for_capacity(emitted) => began.elapsed(),
         }
     }
 

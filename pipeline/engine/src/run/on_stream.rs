@@ -9,9 +9,9 @@ use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
 
 use super::bus::Joined;
-use super::stream::{Stream, answers, outlet::Outlet, results};
+use super::shard_runner::{Ends, ShardRunner};
+use super::stream::{Stream, answers, publisher::Publisher, results};
 use super::table::Table;
-use super::term::{Ends, Term};
 use super::{Config, EngineError, Fixed, Handle, SOURCE_END, replicas, spawn, watching};
 use crate::shard::{Acknowledged, Answers, Shared};
 use pipeline_observe::health::Link;
@@ -58,10 +58,10 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
             results.map(|results| spawn(results::publish(stream.clone(), sharding, results, ended.clone())));
 
         let (watches, watched) = watch::channel(false);
-        let outlet = Outlet::new(shared.clone(), stream.clone(), sharding);
+        let outlet = Publisher::new(shared.clone(), stream.clone(), sharding);
         let watching = watching::Published { config, shared: shared.clone(), leased: leases.is_some() };
         let watching = spawn(watching.run(outlet, stream.watch(), watched, ended.clone()));
-        let term = Term {
+        let term = ShardRunner {
             config,
             shared: shared.clone(),
             table,
@@ -105,7 +105,7 @@ async fn link<So, En, Si>(stream: Arc<Stream>, shared: Arc<Shared<So, En, Si>>) 
 /// Works on the shards that the settings name until `stop`. It watches when all of them are claimed: the first list finds
 /// what is gone of those that the ledger knows by then.
 async fn for_good<So: Source, En: Enrich, Si: Sink>(
-    term: Term<So, En, Si>,
+    term: ShardRunner<So, En, Si>,
     shards: Vec<Fixed>,
     stop: &Shutdown,
 ) -> Result<(), EngineError> {

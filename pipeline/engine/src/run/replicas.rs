@@ -11,7 +11,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 
 use super::bus::Leases;
-use super::term::{Ends, Term};
+use super::shard_runner::{Ends, ShardRunner};
 use super::{EngineError, Handle};
 use crate::verify::{VerifyError, VerifyOptions};
 use pipeline_ownership::{Driven, Order, Standing, StopHow};
@@ -25,7 +25,7 @@ const SETTLE_AGAIN: Duration = Duration::from_secs(45);
 
 /// Works on the shards that the leases give until `stop`, and then until they are given back.
 pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
-    term: Term<So, En, Si>,
+    term: ShardRunner<So, En, Si>,
     leases: Leases,
     handle: Handle,
     stop: Shutdown,
@@ -142,7 +142,7 @@ async fn compare(
 /// Tells health whether somebody watches, and whether it is known who owns what.
 async fn tell<So: Source, En: Enrich, Si: Sink>(
     mut status: watch::Receiver<Standing>,
-    term: Term<So, En, Si>,
+    term: ShardRunner<So, En, Si>,
 ) {
     loop {
         let Standing { zero, watched, listed, .. } = status.borrow_and_update().clone();

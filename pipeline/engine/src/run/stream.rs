@@ -8,7 +8,7 @@
 pub(super) mod answers;
 mod dirty;
 pub(super) mod feed;
-pub(super) mod outlet;
+pub(super) mod publisher;
 pub(super) mod results;
 
 use std::num::NonZeroU32;

@@ -11,7 +11,7 @@ use pipeline_ownership::sharding::Sharding;
 
 /// One shard that is worked on, as others see it.
 #[derive(Debug)]
-pub(super) struct Told {
+pub(super) struct ShardHandle {
     pub(super) number: u32,
     pub(super) counts: watch::Receiver<LaneCounts>,
     pub(super) commands: mpsc::Sender<Command>,
@@ -22,7 +22,7 @@ pub(super) struct Told {
 #[derive(Debug)]
 pub(super) struct Table {
     sharding: Sharding,
-    running: RwLock<BTreeMap<u32, Arc<Told>>>,
+    running: RwLock<BTreeMap<u32, Arc<ShardHandle>>>,
 }
 
 impl Table {
@@ -30,7 +30,7 @@ impl Table {
         Self { sharding, running: RwLock::default() }
     }
 
-    pub(super) fn add(&self, told: Told) {
+    pub(super) fn add(&self, told: ShardHandle) {
         let mut running = self.running.write().unwrap_or_else(PoisonError::into_inner);
         running.insert(told.number, Arc::new(told));
     }
@@ -40,7 +40,7 @@ impl Table {
     }
 
     /// The shard of an application, if it is worked on here.
-    pub(super) fn of(&self, key: &Key) -> Option<Arc<Told>> {
+    pub(super) fn of(&self, key: &Key) -> Option<Arc<ShardHandle>> {
         let shard = self.sharding.place(key);
         self.running.read().unwrap_or_else(PoisonError::into_inner).get(&shard).cloned()
     }
@@ -52,7 +52,7 @@ impl Table {
     }
 
     /// All of them, in order.
-    pub(super) fn all(&self) -> Vec<Arc<Told>> {
+    pub(super) fn all(&self) -> Vec<Arc<ShardHandle>> {
         self.running.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
     }
 }

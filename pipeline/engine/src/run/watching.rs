@@ -8,7 +8,7 @@ use pipeline_core::{Emitter, Enrich, Event, Key, Note, Remembered, Shutdown, Sin
 use tokio::sync::{mpsc, watch};
 
 use super::listing::Listing;
-use super::stream::outlet::Outlet;
+use super::stream::publisher::Publisher;
 use super::table::Table;
 use super::{Config, INBOX, spawn};
 use crate::shard::Shared;
@@ -54,7 +54,7 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
             let listing = Arc::new(Listing::new(table.clone()));
             emitter = emitter.paced(move |emitted| {
                 let listing = listing.clone();
-                async move { listing.may_go_on(emitted).await }
+                async move { listing.wait_for_capacity(emitted).await }
             });
         }
         shared.source.run(emitter, stop.clone())
@@ -91,7 +91,7 @@ impl<So: Source, En: Enrich, Si: Sink> Published<So, En, Si> {
     /// Watches whenever it is to (`watches`), from the start each time the stream was made anew (`made`), until `stop`.
     pub(super) async fn run(
         self,
-        outlet: Outlet<So, En, Si>,
+        outlet: Publisher<So, En, Si>,
         mut made: watch::Receiver<u64>,
         mut watches: watch::Receiver<bool>,
         stop: Shutdown,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pipeline_core::{Enrich, Key, Pending, Record, Sink, Source};
 
 use super::journal::Journal;
-use super::{Left, Shard};
+use super::{RecoveredWork, Shard};
 use crate::lane::{Input, Lane};
 use pipeline_ledger::Ledger;
 
@@ -59,7 +59,7 @@ impl Keeping<'_> {
 
 impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     /// Goes on with what an earlier process left.
-    pub(super) fn restore(&mut self, left: Left) {
+    pub(super) fn restore(&mut self, left: RecoveredWork) {
         for (key, parked) in left.parked {
             self.journal.parked(&key, true, false);
             self.step(Input::Park { key, parked });

@@ -7,12 +7,12 @@
 mod breaker;
 mod command;
 mod deliver;
+pub(crate) mod delivery;
 mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
 mod ports;
 mod receipts;
-pub(crate) mod round;
 mod shared;
 mod slim;
 mod tell;
@@ -31,7 +31,7 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
-pub(crate) use ports::{Answers, BusAnswer, Delivered, Left, Ports, Taken};
+pub(crate) use ports::{Answers, BusAnswer, Delivered, Ports, RecoveredWork, Taken};
 pub(crate) use shared::{Acknowledged, Shared};
 
 use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
@@ -110,7 +110,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     }
 
     /// Goes on with what is `left`, works until `stop`, then lets what is in flight finish within the grace period.
-    pub(crate) async fn run(mut self, left: Left, stop: Shutdown) {
+    pub(crate) async fn run(mut self, left: RecoveredWork, stop: Shutdown) {
         self.restore(left);
         self.shared.health.shard(self.number, true, std::time::Instant::now());
         let mut circuit = self.shared.breaker.watch();

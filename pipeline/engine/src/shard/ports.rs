@@ -63,7 +63,7 @@ pub(crate) enum BusAnswer {
 
 /// What an earlier process left to a shard.
 #[derive(Debug, Default)]
-pub(crate) struct Left {
+pub(crate) struct RecoveredWork {
     /// What was refused for good.
     pub(crate) parked: Vec<(Key, Parked)>,
     /// What was not reported and cannot be read again.

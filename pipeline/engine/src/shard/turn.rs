@@ -12,8 +12,8 @@ use pipeline_core::{
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
 
+use super::delivery::{Delivery, End};
 use super::history::Moments;
-use super::round::{End, Round};
 use super::{Moment, Shared};
 use crate::circuit::{Answer, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Start};
@@ -115,7 +115,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
     };
     teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
     let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
-    let mut round = Round::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
+    let mut round = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
     let mut flying = FuturesUnordered::new();
     loop {
         while let Some((report, counter)) = round.next() {

@@ -14,7 +14,7 @@ use super::receiver::Receiver;
 use super::show;
 use crate::circuit::{Answer, Circuit, Verdict};
 use crate::lane::{Blame, Outcome, Start};
-use crate::shard::round::{End, Round};
+use crate::shard::delivery::{Delivery, End};
 use crate::shard::turn::{is_stale, is_told};
 
 /// Everything that a turn touches.
@@ -50,7 +50,7 @@ enum Stage {
 }
 
 struct Sending {
-    round: Round,
+    round: Delivery,
     stub: Option<Stub>,
     flying: Vec<Flight>,
 }
@@ -164,7 +164,8 @@ impl Turn {
         let event = untold.as_ref().unwrap_or_else(|| self.event());
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);
         let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
-        let round = Round::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
+        let round =
+            Delivery::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
         self.fill(Box::new(Sending { round, stub, flying: Vec::new() }), around)
     }
 

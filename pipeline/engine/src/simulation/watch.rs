@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Cause, Change, Event, Key, Seen, Timestamp, Uid, Version};
+use pipeline_core::{Cause, Change, Event, Key, ObjectIndex, Timestamp, Uid, Version};
 
 use super::world::World;
 use pipeline_ledger::Ledger;
@@ -27,7 +27,7 @@ enum Phase {
 pub(super) struct Watch {
     phase: Phase,
     /// What was there when it was last heard of.
-    seen: Seen,
+    seen: ObjectIndex,
     listed: bool,
     /// The newest version that it was given.
     served: u64,
@@ -40,7 +40,13 @@ const KEPT: Duration = Duration::from_secs(300);
 
 impl Watch {
     pub(super) fn new() -> Self {
-        Self { phase: Phase::Away, seen: Seen::default(), listed: false, served: 0, at: Duration::ZERO }
+        Self {
+            phase: Phase::Away,
+            seen: ObjectIndex::default(),
+            listed: false,
+            served: 0,
+            at: Duration::ZERO,
+        }
     }
 
     /// Whether everything that is so has been delivered.

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use pipeline_core::{LaneCounts, Note, Reason, Seen, Uid, Version};
+use pipeline_core::{LaneCounts, Note, ObjectIndex, Reason, Uid, Version};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpStream;
@@ -32,7 +32,7 @@ struct Running {
     address: SocketAddr,
     stop: Shutdown,
     served: Served,
-    seen: Seen,
+    seen: ObjectIndex,
     task: JoinHandle<Result<(), StageError>>,
 }
 
@@ -40,7 +40,7 @@ fn config() -> ServeConfig {
     ServeConfig::new("127.0.0.1:0", "serve.listen")
 }
 
-fn served(seen: &Seen) -> Served {
+fn served(seen: &ObjectIndex) -> Served {
     let keys = seen.clone();
     working(Arc::new(move || keys.keys()))
 }
@@ -61,7 +61,7 @@ fn starting() -> Served {
 }
 
 async fn run(config: ServeConfig) -> Running {
-    let seen = Seen::default();
+    let seen = ObjectIndex::default();
     let served = served(&seen);
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
@@ -123,7 +123,7 @@ async fn an_address_for_metrics_alone_serves_nothing_else() {
 
 #[tokio::test]
 async fn a_process_that_does_not_work_yet_says_why() {
-    let seen = Seen::default();
+    let seen = ObjectIndex::default();
     let served = starting();
     let server = config().build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
@@ -493,7 +493,7 @@ async fn an_idle_connection_is_gone_before_another_one_has_its_place() {
 
 #[tokio::test]
 async fn an_answer_that_takes_too_long_is_given_up() {
-    let seen = Seen::default();
+    let seen = ObjectIndex::default();
     let (started, wait) = std::sync::mpsc::channel::<()>();
     let wait = std::sync::Mutex::new(wait);
     let keys = Arc::new(move || {
@@ -525,5 +525,5 @@ async fn stopping_closes_idle_connections_and_frees_the_address() {
     assert!(began.elapsed() < Duration::from_secs(4), "an idle connection held the process up");
     assert!(keeping.get(&url).send().await.is_err());
     let again = ServeConfig::new(address.to_string(), "serve.listen");
-    assert!(again.build(served(&Seen::default())).await.is_ok());
+    assert!(again.build(served(&ObjectIndex::default())).await.is_ok());
 }

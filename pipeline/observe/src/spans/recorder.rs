@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{Event, Key, Reason, Step, Timestamp, Trace, Uid, Version};
 
-use super::{End, EventSpan, Span, Tap, Told, TurnSpans, What, root, span_id};
+use super::{End, EventSpan, Span, SpanBatch, Tap, TurnSpans, What, root, span_id};
 
 /// Events of one shard that are followed at a time; as many as its queue, what waits and what runs, and some more.
 const OPEN: usize = 4096;
@@ -215,7 +215,7 @@ impl Recorder {
     }
 
     fn tell(&self, trace: u128, event: Option<EventSpan>, spans: Vec<Span>, at: Instants) {
-        self.tap.tell(Told { trace, event, spans, now: at });
+        self.tap.tell(SpanBatch { trace, event, spans, now: at });
     }
 }
 

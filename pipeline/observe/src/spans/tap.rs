@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tokio::sync::mpsc;
 
-use super::Told;
+use super::SpanBatch;
 
 /// Takes what shards tell; cloning shares.
 #[derive(Clone)]
 pub struct Tap {
-    out: mpsc::UnboundedSender<Told>,
+    out: mpsc::UnboundedSender<SpanBatch>,
     held: Arc<AtomicUsize>,
     most: usize,
     /// The lowest 56 bits of a trace id that is exported are below this.
@@ -21,14 +21,14 @@ pub struct Tap {
 /// Gives what was told.
 #[derive(Debug)]
 pub struct Taps {
-    told: mpsc::UnboundedReceiver<Told>,
+    told: mpsc::UnboundedReceiver<SpanBatch>,
     held: Arc<AtomicUsize>,
 }
 
 /// Bits of a trace id that decide; what the W3C calls its random part.
 const RANDOM_BITS: u32 = 56;
 
-/// Room for `most` spans, of a share of `ratio` (0 to 1) of all events; which, their trace ids decide. `lost` is told
+/// MemoryPermit for `most` spans, of a share of `ratio` (0 to 1) of all events; which, their trace ids decide. `lost` is told
 /// how many spans found no room.
 #[must_use]
 pub fn taps(most: usize, ratio: f64, lost: impl Fn(usize) + Send + Sync + 'static) -> (Tap, Taps) {
@@ -55,7 +55,7 @@ impl Tap {
     }
 
     /// Hands spans over, if there is room for them.
-    pub fn tell(&self, told: Told) {
+    pub fn tell(&self, told: SpanBatch) {
         let more = told.len();
         if more == 0 {
             return;
@@ -84,13 +84,13 @@ impl std::fmt::Debug for Tap {
 
 impl Taps {
     /// What was told next; `None` when nobody can tell anything any more.
-    pub async fn next(&mut self) -> Option<Told> {
+    pub async fn next(&mut self) -> Option<SpanBatch> {
         let told = self.told.recv().await?;
         Some(self.taken(told))
     }
 
     /// What was told next, if it was.
-    pub fn try_next(&mut self) -> Option<Told> {
+    pub fn try_next(&mut self) -> Option<SpanBatch> {
         let told = self.told.try_recv().ok()?;
         Some(self.taken(told))
     }
@@ -101,7 +101,7 @@ impl Taps {
         self.held.load(Ordering::Relaxed)
     }
 
-    fn taken(&self, told: Told) -> Told {
+    fn taken(&self, told: SpanBatch) -> SpanBatch {
         self.held.fetch_sub(told.len(), Ordering::Relaxed);
         told
     }

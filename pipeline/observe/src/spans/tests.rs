@@ -42,11 +42,11 @@ impl World {
         self.recorder.told(&trace, now(second));
     }
 
-    fn all(&mut self) -> Vec<Told> {
+    fn all(&mut self) -> Vec<SpanBatch> {
         std::iter::from_fn(|| self.taps.try_next()).collect()
     }
 
-    fn one(&mut self) -> Told {
+    fn one(&mut self) -> SpanBatch {
         let mut all = self.all();
         assert_eq!(all.len(), 1, "{all:#?}");
         all.remove(0)
@@ -90,7 +90,7 @@ fn call(outcome: Outcome, milliseconds: u64) -> Sample {
 }
 
 /// What each span was, with the seconds from and to.
-fn shown(told: &Told) -> Vec<(What, u64, u64)> {
+fn shown(told: &SpanBatch) -> Vec<(What, u64, u64)> {
     told.spans.iter().map(|span| (span.what, span.from.as_secs(), span.to.as_secs())).collect()
 }
 

@@ -8,8 +8,8 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::{
-    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, Outcome, Peer, Reason, ReportKind, Seen,
-    StageError, Timestamp, Turn, Version,
+    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Peer, Reason,
+    ReportKind, StageError, Timestamp, Turn, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -90,7 +90,7 @@ impl Stage {
         change(&mut config);
         let redactor = Redactor::new(b"key");
         let meter = Arc::new(Samples::default());
-        let (stage, watch) = config.build(Seen::default(), redactor, meter).await.unwrap();
+        let (stage, watch) = config.build(ObjectIndex::default(), redactor, meter).await.unwrap();
         Self { stage, watch }
     }
 
@@ -244,7 +244,7 @@ async fn events_wait_for_room() {
         })
     })
     .await;
-    // Room for one application of which nothing is known.
+    // MemoryPermit for one application of which nothing is known.
     let stage = Stage::looked(&server, |config| config.held_bytes = 256 * 1024).await;
     let events: Vec<Event> = ["one", "two", "three", "four"].map(event).into();
     let enrich_all = async || {
@@ -293,7 +293,8 @@ async fn what_is_no_application_is_rejected_and_what_has_no_identity_is_filtered
 #[tokio::test]
 async fn a_stage_for_no_address_is_not_built() {
     let config = config(crate::support::calling("nowhere"));
-    let built = config.build(Seen::default(), Redactor::new(b"key"), Arc::new(Samples::default())).await;
+    let built =
+        config.build(ObjectIndex::default(), Redactor::new(b"key"), Arc::new(Samples::default())).await;
     assert_eq!(
         built.unwrap_err().to_string(),
         "cannot address Argo CD: the address is not a URL such as `https://argocd.example`"

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use axum::http::header::{AUTHORIZATION, LOCATION, RETRY_AFTER};
 use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::StreamExt as _;
-use pipeline_core::{Key, Outcome, Reason, Seen};
+use pipeline_core::{Key, ObjectIndex, Outcome, Reason};
 use stages_argocd::client;
 use stages_argocd::plan::{Fetch, ResourceRef, Response};
 use stages_client::Token;
@@ -196,7 +196,7 @@ async fn missing_rights_are_told_from_an_application_that_is_gone() {
     assert!(!rig.argocd.is_news(Reason::Forbidden, "default"), "it was said");
     assert!(rig.argocd.is_news(Reason::Forbidden, "other"), "of no other project");
     // Gone while it is being asked for.
-    let seen = Seen::default();
+    let seen = ObjectIndex::default();
     see(&seen, "apps", "store", 1);
     let forgetting = seen.clone();
     let server = Server::new(move |n, _| {

@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::BoxFuture;
-use pipeline_core::{Call, Digest, Key, Meter, Outcome, Sample, Seen, Version};
+use pipeline_core::{Call, Digest, Key, Meter, ObjectIndex, Outcome, Sample, Version};
 use stages_argocd::client::{self, ArgoCd, CallBudget};
 use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
@@ -124,16 +124,16 @@ impl Meter for Samples {
 pub(crate) struct Rig {
     pub(crate) fetcher: Fetcher,
     pub(crate) argocd: Arc<ArgoCd>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ObjectIndex,
     pub(crate) samples: Arc<Samples>,
 }
 
 impl Rig {
     pub(crate) async fn new(config: client::Config, kept: fetch::Config) -> Self {
-        Self::with_seen(config, kept, Seen::default()).await
+        Self::with_seen(config, kept, ObjectIndex::default()).await
     }
 
-    pub(crate) async fn with_seen(config: client::Config, kept: fetch::Config, seen: Seen) -> Self {
+    pub(crate) async fn with_seen(config: client::Config, kept: fetch::Config, seen: ObjectIndex) -> Self {
         let samples = Arc::new(Samples::default());
         let argocd = Arc::new(config.build(samples.clone()).await.unwrap());
         let fetcher = kept.build(argocd.clone(), seen.clone());
@@ -189,7 +189,7 @@ pub(crate) fn parent(namespace: &str, name: &str) -> Fetch {
     Fetch::Parent { namespace: namespace.to_owned(), name: name.to_owned() }
 }
 
-pub(crate) fn see(seen: &Seen, namespace: &str, name: &str, version: u64) {
+pub(crate) fn see(seen: &ObjectIndex, namespace: &str, name: &str, version: u64) {
     seen.note(&Key::new(namespace, name).unwrap(), &"uid".into(), Version(version));
 }
 

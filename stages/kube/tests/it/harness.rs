@@ -4,7 +4,8 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    Emitter, Event, Key, Meter, Note, Remembered, Sample, Seen, Shutdown, Source as _, StageError, Version,
+    Emitter, Event, Key, Meter, Note, ObjectIndex, Remembered, Sample, Shutdown, Source as _, StageError,
+    Version,
 };
 use serde::Deserialize;
 use stages_kube::{Cluster, Config, Deps, Kind, Mapping, Watch};
@@ -70,16 +71,16 @@ pub(crate) fn config(address: std::net::SocketAddr) -> Config {
     }
 }
 
-pub(crate) async fn build(config: Config) -> (Watch<Widgets>, Seen, Samples) {
+pub(crate) async fn build(config: Config) -> (Watch<Widgets>, ObjectIndex, Samples) {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let (seen, samples) = (Seen::default(), Samples::default());
+    let (seen, samples) = (ObjectIndex::default(), Samples::default());
     let deps = Deps { seen: seen.clone(), meter: Arc::new(samples.clone()) };
     (config.build(Widgets, deps).await.unwrap(), seen, samples)
 }
 
 pub(crate) struct Run {
     pub(crate) watch: Arc<Watch<Widgets>>,
-    pub(crate) seen: Seen,
+    pub(crate) seen: ObjectIndex,
     pub(crate) samples: Samples,
     /// How many events had been emitted each time a list asked whether it may go on.
     pub(crate) paced: Arc<Mutex<Vec<u64>>>,

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Key, NoMeter, Reason, SecretString, Seen, Source as _, Version};
+use pipeline_core::{Key, NoMeter, ObjectIndex, Reason, SecretString, Source as _, Version};
 use stages_kube::{Cluster, Config, Deps, Mapping as _, Right, Scope};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
@@ -133,7 +133,7 @@ async fn a_kubeconfig_and_its_contexts_are_understood() {
 
 pub(crate) async fn refused(config: Config) -> String {
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let deps = Deps { seen: Seen::default(), meter: Arc::new(NoMeter) };
+    let deps = Deps { seen: ObjectIndex::default(), meter: Arc::new(NoMeter) };
     let error = config.build(Widgets, deps).await.expect_err("it is refused");
     match std::error::Error::source(&error) {
         Some(source) => format!("{error}: {source}"),

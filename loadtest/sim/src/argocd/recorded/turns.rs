@@ -43,7 +43,7 @@ pub(super) struct Turn {
 
 /// One watch event.
 #[derive(Debug, Clone, Copy)]
-struct Seen {
+struct ObjectIndex {
     t: f64,
     version: u64,
     deleted: bool,
@@ -83,7 +83,7 @@ struct Now {
 impl Turns {
     /// Finds the turns of the reporter that was recorded in `cases`.
     pub(super) fn of(cases: &[Case]) -> Self {
-        let mut seen: HashMap<String, Vec<Seen>> = HashMap::new();
+        let mut seen: HashMap<String, Vec<ObjectIndex>> = HashMap::new();
         let mut spans: HashMap<String, Vec<Span>> = HashMap::new();
         let mut replies: HashMap<String, HashMap<Ask, Vec<Reply>>> = HashMap::new();
         let mut posts: HashMap<String, Posts> = HashMap::new();
@@ -92,7 +92,7 @@ impl Turns {
             for line in &case.watch {
                 let (name, version) = super::head_of(line.object.get());
                 let deleted = line.kind == "DELETED";
-                seen.entry(name).or_default().push(Seen { t: line.t, version, deleted });
+                seen.entry(name).or_default().push(ObjectIndex { t: line.t, version, deleted });
             }
             for (call, application, ask) in calls(case) {
                 let Some(body) = case.answer(call) else { continue };
@@ -112,7 +112,7 @@ impl Turns {
         for replies in replies.values_mut().flat_map(HashMap::values_mut) {
             replies.sort_by(|left, right| left.t.total_cmp(&right.t));
         }
-        let turns = |(name, seen): (String, Vec<Seen>)| {
+        let turns = |(name, seen): (String, Vec<ObjectIndex>)| {
             let mut spans = spans.remove(&name).unwrap_or_default();
             spans.sort_by(|left, right| left.0.total_cmp(&right.0));
             let mut posts = posts.remove(&name).unwrap_or_default();
@@ -225,7 +225,7 @@ fn note(posts: &mut Posts, t: f64, report: &Parsed) {
 }
 
 /// The turns of one application; everything is in order of time.
-fn turns(seen: &[Seen], calls: &[Span], posts: &Posts) -> Vec<Turn> {
+fn turns(seen: &[ObjectIndex], calls: &[Span], posts: &Posts) -> Vec<Turn> {
     let mut turns: Vec<Turn> = Vec::new();
     let mut reported_before = f64::NEG_INFINITY;
     for event in seen {

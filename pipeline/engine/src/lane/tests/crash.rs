@@ -2,7 +2,7 @@
 
 use super::model::World;
 use super::*;
-use crate::lane::mark::KEPT;
+use crate::lane::dirty_entry::KEPT;
 
 impl World {
     /// Writes down what must outlive the process of one key: whatever was delivered and is not yet told.

@@ -20,7 +20,7 @@ use pipeline_core::{
     Again, Cause, Change, Event, Fact, Filtered, Key, Pending, Reason, Refused, Timestamp, Uid, Version,
 };
 
-use super::slot::WATCH_LAG;
+use super::key_state::WATCH_LAG;
 use super::*;
 
 const ACKED: Outcome = Outcome::Acked { owed: None };

@@ -317,7 +317,7 @@ impl World {
         let held =
             counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.owed + counts.bytes;
         assert_eq!(held, 0, "came to rest: {counts:?}");
-        let kept = |slot: &Slot| slot.state == State::Idle && slot.is_ahead();
+        let kept = |slot: &KeyState| slot.state == State::Idle && slot.is_ahead();
         assert!(self.bench.lane.keys.values().all(|slot| kept(slot)), "{:?}", self.bench.lane.keys);
         for (number, object) in self.objects.iter().enumerate() {
             let fate = &self.fates[&format!("k{number}")];

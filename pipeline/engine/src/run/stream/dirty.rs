@@ -31,7 +31,7 @@ pub(super) struct Dirty {
 
 /// What to do for one application.
 #[derive(Debug)]
-pub(super) enum Again {
+pub(super) enum Republish {
     /// Publish this.
     Publish(Event),
     /// Read it, and offer what is found with [`Dirty::read`].
@@ -76,14 +76,14 @@ impl Dirty {
     }
 
     /// What to do next for at most `most` applications.
-    pub(super) fn next(&mut self, most: usize) -> Vec<Again> {
+    pub(super) fn next(&mut self, most: usize) -> Vec<Republish> {
         let mut work = Vec::new();
         let mut rest = Vec::new();
         for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.reading).take(most) {
-            work.extend(entry.deleted.drain(..).map(Again::Publish));
+            work.extend(entry.deleted.drain(..).map(Republish::Publish));
             if entry.read {
                 entry.reading = true;
-                work.push(Again::Read(key.clone()));
+                work.push(Republish::Read(key.clone()));
             } else {
                 rest.push(key.clone());
             }
@@ -161,7 +161,7 @@ mod tests {
         let mut dirty = Dirty::default();
         dirty.mark(event(1, Some(1)));
         dirty.mark(event(2, Some(2)));
-        assert!(matches!(&dirty.next(8)[..], [Again::Read(of)] if *of == key()));
+        assert!(matches!(&dirty.next(8)[..], [Republish::Read(of)] if *of == key()));
         assert!(dirty.next(8).is_empty(), "it is being read");
         dirty.not_read(&key());
         assert_eq!(dirty.next(8).len(), 1);
@@ -199,12 +199,12 @@ mod tests {
         assert_eq!(dirty.overtaken(gone(4)).len(), 1, "one of a life is enough");
         dirty.mark(gone(2));
         let work = dirty.next(8);
-        assert!(matches!(&work[..], [Again::Publish(event)] if event.is_deleted()), "{work:?}");
+        assert!(matches!(&work[..], [Republish::Publish(event)] if event.is_deleted()), "{work:?}");
         assert_eq!(dirty.len(), 0);
         dirty.mark(gone(2));
         dirty.mark(next);
         let work = dirty.next(8);
-        assert!(matches!(&work[..], [Again::Publish(_), Again::Read(_)]), "{work:?}");
+        assert!(matches!(&work[..], [Republish::Publish(_), Republish::Read(_)]), "{work:?}");
         assert_eq!(dirty.read(&key(), None), None);
         assert_eq!(dirty.len(), 0, "the watch tells of the end");
     }

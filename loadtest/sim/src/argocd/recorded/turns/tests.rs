@@ -171,7 +171,8 @@ fn a_parent_is_answered_as_the_turn_of_its_child_knew_it() {
 
 #[test]
 fn an_event_that_was_not_reported_begins_when_it_was_seen_but_not_before_the_report_of_the_one_before() {
-    let seen = [(10.0, 1), (10.5, 2), (20.0, 3)].map(|(t, version)| Seen { t, version, deleted: false });
+    let seen =
+        [(10.0, 1), (10.5, 2), (20.0, 3)].map(|(t, version)| ObjectIndex { t, version, deleted: false });
     let mut posts = Posts { all: vec![11.0, 11.2], ..Posts::default() };
     posts.first.insert(1, 11.0);
     let begin: Vec<f64> = turns(&seen, &[(10.1, 10.2)], &posts).iter().map(|turn| turn.begin).collect();

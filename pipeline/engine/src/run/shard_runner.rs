@@ -12,7 +12,7 @@ use super::stream::{Stream, feed};
 use super::table::Table;
 use super::{Config, Fixed};
 use crate::lane::Lane;
-use crate::shard::{Answers, Left, Shard, Shared};
+use crate::shard::{Answers, RecoveredWork, Shard, Shared};
 use pipeline_ledger::{Claimed, LedgerError};
 use pipeline_observe::health::Refused;
 use pipeline_ownership::{Fence, Refusal};
@@ -21,7 +21,7 @@ use pipeline_ownership::{Fence, Refusal};
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// What a shard's term needs.
-pub(super) struct Term<So, En, Si> {
+pub(super) struct ShardRunner<So, En, Si> {
     pub(super) config: Config,
     pub(super) shared: Arc<Shared<So, En, Si>>,
     pub(super) table: Arc<Table>,
@@ -37,7 +37,7 @@ pub(super) struct Term<So, En, Si> {
     pub(super) watches: watch::Sender<bool>,
 }
 
-impl<So, En, Si> Clone for Term<So, En, Si> {
+impl<So, En, Si> Clone for ShardRunner<So, En, Si> {
     fn clone(&self) -> Self {
         Self {
             config: self.config,
@@ -60,7 +60,7 @@ pub(super) struct Ends {
     pub(super) cut: Shutdown,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
+impl<So: Source, En: Enrich, Si: Sink> ShardRunner<So, En, Si> {
     /// Works on `shard` under a lease until it is told to stop. Returns when nothing of it is under way, or why nothing of it
     /// could be begun.
     pub(super) async fn leased(self, number: u32, fence: Fence, ends: Ends) -> Result<(), Refusal> {
@@ -220,7 +220,7 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
     }
 
     /// What an earlier owner, or process, left.
-    fn left(&self, shard: u32, unfinished: Vec<Key>) -> Left {
+    fn left(&self, shard: u32, unfinished: Vec<Key>) -> RecoveredWork {
         let (ledger, source) = (&self.shared.ledger, &self.shared.source);
         let ours = |key: &Key| self.config.sharding.place(key) == shard;
         let watched = |key: &Key| ours(key) && source.watches(key);
@@ -229,7 +229,7 @@ impl<So: Source, En: Enrich, Si: Sink> Term<So, En, Si> {
         let again = unfinished.into_iter().filter(|key| watched(key) && !refused.contains(key));
         let unfinished = again.filter_map(|key| ledger.get(&key).map(|record| (key, record.uid))).collect();
         let pending = ledger.journaled().into_iter().filter(|(key, _)| watched(key)).collect();
-        Left { parked, pending, unfinished }
+        RecoveredWork { parked, pending, unfinished }
     }
 }
 

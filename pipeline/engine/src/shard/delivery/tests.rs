@@ -50,7 +50,7 @@ fn none() -> Refused {
 }
 
 /// Runs a round to its end; returns what was sent, in order.
-fn run(mut round: Round, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec<Report>, End) {
+fn run(mut round: Delivery, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec<Report>, End) {
     let (mut sent, mut flying) = (Vec::new(), VecDeque::new());
     loop {
         while let Some((report, _)) = round.next() {
@@ -66,7 +66,7 @@ fn run(mut round: Round, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (Vec
 
 #[test]
 fn the_application_goes_alone_then_resources_up_to_the_limit() {
-    let mut round = Round::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
+    let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
     let (application, _) = round.next().unwrap();
     assert_eq!(application.entity, Entity::Application);
     assert_eq!(round.next(), None, "resources wait for the application's answer");
@@ -82,7 +82,7 @@ fn the_application_goes_alone_then_resources_up_to_the_limit() {
 fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_rise() {
     let known = Record { counter: 5, ..Record::new("uid".into()) };
     let reports = vec![report(Entity::Application, 1), report(Entity::Application, 2), resource(3)];
-    let mut round = Round::new(enriched(reports), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
+    let mut round = Delivery::new(enriched(reports), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
     for counter in [5, 6] {
         let (report, at) = round.next().unwrap();
         assert_eq!((report.entity, at), (Entity::Application, counter));
@@ -95,14 +95,14 @@ fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_
 #[test]
 fn another_lifes_counter_is_not_taken() {
     let known = Record { counter: 5, ..Record::new("earlier".into()) };
-    let mut round = Round::new(eleven(), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
+    let mut round = Delivery::new(eleven(), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
     assert_eq!(round.next().unwrap().1, 0);
 }
 
 #[test]
 fn all_acknowledged_settles() {
     let enriched = Enriched { owed: Some(pipeline_core::Again::Incomplete), ..eleven() };
-    let (sent, end) = run(Round::new(enriched, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
+    let (sent, end) = run(Delivery::new(enriched, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent.len(), 11);
@@ -113,7 +113,7 @@ fn all_acknowledged_settles() {
 #[test]
 fn nothing_to_send_is_filtered_and_still_settles() {
     let same = Enriched { filtered: Some(Filtered::SameContent), ..enriched(Vec::new()) };
-    let (_, end) = run(Round::new(same, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
+    let (_, end) = run(Delivery::new(same, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_some());
     assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, owed: None, settled: true });
 }
@@ -121,7 +121,7 @@ fn nothing_to_send_is_filtered_and_still_settles() {
 #[test]
 fn what_is_told_at_a_glance_settles_nothing() {
     let glance = Enriched::filtered(Filtered::ReconciledOnly);
-    let (_, end) = run(Round::new(glance, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
+    let (_, end) = run(Delivery::new(glance, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_none());
     let filtered = Outcome::Filtered { why: Filtered::ReconciledOnly, owed: None, settled: false };
     assert_eq!(end.outcome, filtered);
@@ -133,7 +133,7 @@ fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
         Entity::Resource(EntityId(1 | 4 | 9)) => (Verdict::Retry, Reason::ServerError),
         _ => (Verdict::Acked, Reason::Refused),
     };
-    let (sent, end) = run(Round::new(eleven(), None, &none(), 2, Timestamp::UNIX_EPOCH), fails);
+    let (sent, end) = run(Delivery::new(eleven(), None, &none(), 2, Timestamp::UNIX_EPOCH), fails);
     assert_eq!(sent.len(), 11);
     assert!(end.settle.is_none());
     let retry = Outcome::Retry {
@@ -154,14 +154,14 @@ fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
         Digest(3) => (Verdict::Retry, Reason::Unreachable),
         _ => (Verdict::Acked, Reason::Refused),
     };
-    let (_, end) = run(Round::new(enriched(reports), None, &none(), 4, Timestamp::UNIX_EPOCH), fails);
+    let (_, end) = run(Delivery::new(enriched(reports), None, &none(), 4, Timestamp::UNIX_EPOCH), fails);
     let Outcome::Retry { told, .. } = end.outcome else { panic!("not a retry") };
     assert_eq!(told, [Digest(1), Digest(2)]);
 }
 
 #[test]
 fn an_application_that_failed_holds_its_resources_up() {
-    let (sent, end) = run(Round::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
+    let (sent, end) = run(Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Retry, Reason::Unreachable)
     });
     assert_eq!(sent.len(), 1);
@@ -171,7 +171,7 @@ fn an_application_that_failed_holds_its_resources_up() {
 #[test]
 fn the_longest_retry_after_counts() {
     let mut round =
-        Round::new(enriched((1..=3).map(resource).collect()), None, &none(), 4, Timestamp::UNIX_EPOCH);
+        Delivery::new(enriched((1..=3).map(resource).collect()), None, &none(), 4, Timestamp::UNIX_EPOCH);
     let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
     for ((report, _), after) in flying.iter().zip([Some(5), Some(9), None]) {
         round.settled(report, Verdict::Retry, Reason::RateLimited, after.map(Duration::from_secs));
@@ -186,7 +186,7 @@ fn a_refused_resource_parks_and_the_others_go_on() {
         Entity::Resource(EntityId(1)) => (Verdict::Reject, Reason::TooLarge),
         _ => (Verdict::Acked, Reason::Refused),
     };
-    let (sent, end) = run(Round::new(eleven(), None, &none(), 1, Timestamp::UNIX_EPOCH), refuses);
+    let (sent, end) = run(Delivery::new(eleven(), None, &none(), 1, Timestamp::UNIX_EPOCH), refuses);
     assert_eq!(sent.len(), 11);
     assert!(end.settle.is_none(), "the application's decision does not move");
     assert!(
@@ -202,16 +202,16 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
         _ => (Verdict::Acked, Reason::Refused),
     };
     let two = || enriched(vec![resource(1), resource(2)]);
-    let (_, end) = run(Round::new(two(), None, &none(), 4, Timestamp::UNIX_EPOCH), verdicts);
+    let (_, end) = run(Delivery::new(two(), None, &none(), 4, Timestamp::UNIX_EPOCH), verdicts);
     let Outcome::Retry { refused, .. } = end.outcome else { panic!("not a retry") };
     assert_eq!(*refused, [(Entity::Resource(EntityId(1)), Digest(1), Reason::TooLarge)]);
 
-    let (sent, end) = run(Round::new(two(), None, &refused, 4, Timestamp::UNIX_EPOCH), verdicts);
+    let (sent, end) = run(Delivery::new(two(), None, &refused, 4, Timestamp::UNIX_EPOCH), verdicts);
     assert_eq!(sent, [resource(2)]);
     let Outcome::Retry { refused, .. } = end.outcome else { panic!("not a retry") };
     assert_eq!(refused.len(), 1, "the refusal is remembered from try to try");
 
-    let (sent, end) = run(Round::new(two(), None, &refused, 4, Timestamp::UNIX_EPOCH), |_| {
+    let (sent, end) = run(Delivery::new(two(), None, &refused, 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent, [resource(2)]);
@@ -220,7 +220,7 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
     );
 
     let changed = enriched(vec![report(Entity::Resource(EntityId(1)), 99)]);
-    let (sent, end) = run(Round::new(changed, None, &refused, 4, Timestamp::UNIX_EPOCH), |_| {
+    let (sent, end) = run(Delivery::new(changed, None, &refused, 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent.len(), 1, "another content is another report");
@@ -229,7 +229,7 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
 
 #[test]
 fn an_open_circuit_halts_the_round() {
-    let mut round = Round::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
+    let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
     let (application, _) = round.next().unwrap();
     round.settled(&application, Verdict::Acked, Reason::Refused, None);
     round.next().unwrap();

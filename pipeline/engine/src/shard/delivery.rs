@@ -16,7 +16,7 @@ use crate::lane::{Blame, Outcome};
 
 /// A round under way.
 #[derive(Debug)]
-pub(crate) struct Round {
+pub(crate) struct Delivery {
     /// Reports of applications not sent yet, in order.
     applications: VecDeque<Report>,
     /// Reports of resources not sent yet.
@@ -50,7 +50,7 @@ pub(crate) struct End {
     pub(crate) outcome: Outcome,
 }
 
-impl Round {
+impl Delivery {
     /// Begins a round. What `refused` lists is not sent again.
     pub(crate) fn new(
         enriched: Enriched,
@@ -115,7 +115,7 @@ impl Round {
         Some((report, counter))
     }
 
-    /// Notes the verdict on a report that [`Round::next`] gave.
+    /// Notes the verdict on a report that [`Delivery::next`] gave.
     pub(crate) fn settled(
         &mut self,
         report: &Report,

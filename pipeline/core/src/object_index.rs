@@ -8,7 +8,7 @@ use crate::{Key, Uid, Version, uid};
 /// Shared between the watch, which writes it, and enrichment, which asks it about parents. Bounded by the
 /// number of applications; holds no object. Cloning shares.
 #[derive(Debug, Clone, Default)]
-pub struct Seen {
+pub struct ObjectIndex {
     lives: Arc<RwLock<Lives>>,
 }
 
@@ -75,7 +75,7 @@ impl Newest {
     }
 }
 
-impl Seen {
+impl ObjectIndex {
     /// Notes that the watch showed `key`. An older version than the one known of the same uid changes nothing.
     pub fn note(&self, key: &Key, uid: &Uid, version: Version) {
         let mut lives = self.write();
@@ -177,7 +177,7 @@ mod tests {
 
     #[test]
     fn what_is_remembered_of_an_application_shares_one_copy_of_its_name() {
-        let (seen, key) = (Seen::default(), || Key::new("ns", "app").unwrap());
+        let (seen, key) = (ObjectIndex::default(), || Key::new("ns", "app").unwrap());
         let place = |key: &Key| key.as_str().as_ptr();
         for uid in [uid::of_uuid([1; 16]), "one".into()] {
             seen.note(&key(), &uid, Version(1));
@@ -205,9 +205,9 @@ mod tests {
         assert!(seen.is_empty() && seen.forget(&key).is_none());
     }
 
-    fn lives() -> (Seen, Key, [Uid; 3]) {
+    fn lives() -> (ObjectIndex, Key, [Uid; 3]) {
         let key = Key::new("argocd", "store").unwrap();
-        (Seen::default(), key, ["a", "b", "c"].map(Uid::from))
+        (ObjectIndex::default(), key, ["a", "b", "c"].map(Uid::from))
     }
 
     #[test]

@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Event, Fact, Refused, Uid, Version};
 
+use super::dirty_entry::{DirtyEntry, KEPT};
 use super::input::{Blame, Standing};
-use super::mark::{KEPT, Mark};
 use super::owed::Owed;
 
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
@@ -35,7 +35,7 @@ pub(super) enum State {
 
 /// One event that is held.
 #[derive(Debug, Clone)]
-pub(super) struct Held {
+pub(super) struct HeldEvent {
     pub(super) event: Arc<Event>,
     /// Since when what it shows is unreported.
     pub(super) since: Duration,
@@ -45,7 +45,7 @@ pub(super) struct Held {
     pub(super) paid: bool,
 }
 
-impl Held {
+impl HeldEvent {
     pub(super) fn new(event: Arc<Event>, since: Duration, paid: bool) -> Self {
         let size = event.size() as u64;
         Self { event, since, size, paid }
@@ -66,19 +66,19 @@ pub(super) struct Retry {
 
 /// One key. Exists while there is something to do for it, or while the watch lags behind a read of it.
 #[derive(Debug)]
-pub(super) struct Slot {
+pub(super) struct KeyState {
     pub(super) state: State,
     /// In order; empty while `mark` is being read.
-    pub(super) queue: VecDeque<Held>,
+    pub(super) queue: VecDeque<HeldEvent>,
     /// The head of `queue` is counted as waiting.
     pub(super) head_waits: bool,
-    pub(super) running: Option<Held>,
+    pub(super) running: Option<HeldEvent>,
     /// When the running turn, or the read that led to it, began.
     pub(super) begun: Duration,
     /// To be read after everything in `queue`.
-    pub(super) mark: Option<Box<Mark>>,
+    pub(super) mark: Option<Box<DirtyEntry>>,
     /// Being read; what comes in the meantime goes into `mark`.
-    pub(super) asked: Option<Box<Mark>>,
+    pub(super) asked: Option<Box<DirtyEntry>>,
     /// When to look again though nothing says that it changed.
     pub(super) owed: Owed,
     pub(super) timer: Option<Duration>,
@@ -101,7 +101,7 @@ pub(super) struct Slot {
     pub(super) probe: bool,
 }
 
-impl Slot {
+impl KeyState {
     pub(super) fn boxed() -> Box<Self> {
         Box::new(Self {
             state: State::Idle,

@@ -14,7 +14,7 @@ pub(super) const KEPT: usize = 8;
 
 /// Why a key is dirty, and what is known of what was folded into it.
 #[derive(Debug, Clone)]
-pub(super) struct Mark {
+pub(super) struct DirtyEntry {
     /// [`Cause::Owed`] while nothing but that is noted, else [`Cause::Read`].
     pub(super) cause: Cause,
     /// The time of what is owed has come, or somebody asks, whatever else was noted since.
@@ -57,7 +57,7 @@ pub(super) struct Gone {
     /// Of every life that was known.
     pub(super) deletions: Vec<Event>,
     /// What the read cannot cover.
-    pub(super) rest: Option<Box<Mark>>,
+    pub(super) rest: Option<Box<DirtyEntry>>,
     /// The newest of these lives, if the watch has yet to show that it is over, and may show states of it before.
     pub(super) ahead: Option<Uid>,
 }
@@ -69,7 +69,7 @@ pub(super) struct Load {
     pub(super) bytes: u64,
 }
 
-impl Mark {
+impl DirtyEntry {
     pub(super) fn new(cause: Cause, since: Duration) -> Self {
         let none = Version(0);
         Self {

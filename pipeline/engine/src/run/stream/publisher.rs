@@ -16,7 +16,7 @@ use pipeline_core::{Change, Digest, Enrich, Event, Key, Shutdown, Sink, Source, 
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
-use super::dirty::{Again, Dirty};
+use super::dirty::{Dirty, Republish};
 use super::{Stream, is_gone};
 use crate::shard::Shared;
 use pipeline_bus::jetstream::{BusError, Published};
@@ -37,7 +37,7 @@ type Flown = (Event, Result<Published, BusError>, u64);
 /// What became of one read.
 type Looked = (Key, Result<Option<Event>, StageError>);
 
-pub(in crate::run) struct Outlet<So, En, Si> {
+pub(in crate::run) struct Publisher<So, En, Si> {
     shared: Arc<Shared<So, En, Si>>,
     stream: Arc<Stream>,
     sharding: Sharding,
@@ -49,7 +49,7 @@ pub(in crate::run) struct Outlet<So, En, Si> {
     away: bool,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Outlet<So, En, Si> {
+impl<So: Source, En: Enrich, Si: Sink> Publisher<So, En, Si> {
     pub(in crate::run) fn new(
         shared: Arc<Shared<So, En, Si>>,
         stream: Arc<Stream>,
@@ -123,8 +123,8 @@ impl<So: Source, En: Enrich, Si: Sink> Outlet<So, En, Si> {
         let most = READS.saturating_sub(self.reading.len());
         for again in self.dirty.next(most) {
             match again {
-                Again::Publish(event) => self.publish(event).await,
-                Again::Read(key) => {
+                Republish::Publish(event) => self.publish(event).await,
+                Republish::Read(key) => {
                     let shared = self.shared.clone();
                     self.reading.push(Box::pin(async move {
                         let found = shared.source.read(&key, Version(0)).await;

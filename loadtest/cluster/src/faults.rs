@@ -16,7 +16,6 @@ mod plan;
 mod reports;
 mod round;
 
-use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::Duration;
 
@@ -28,7 +27,7 @@ use tokio_util::sync::CancellationToken;
 use super::oracle;
 use super::progress::Progress;
 use super::run::{Setup, Stage};
-use super::temporary_directory;
+use super::{Ground, temporary_directory};
 use driver::Driver;
 use known::Known;
 use loadtest_judge::interrupt;
@@ -67,15 +66,9 @@ pub struct Args {
     /// What is killed when, and what is changed
     #[arg(long, value_name = "S", default_value_t = 1)]
     pub seed: u64,
-    /// The folder of the cluster's programs; without it they are built
-    #[arg(long, value_name = "DIR")]
-    pub binaries: Option<PathBuf>,
-    /// Run this program and build nothing
-    #[arg(long, value_name = "FILE")]
-    pub program: Option<PathBuf>,
-    /// Keep the folder with all logs also when every round holds
-    #[arg(long)]
-    pub keep: bool,
+    /// Programs, and what stays.
+    #[command(flatten)]
+    pub ground: Ground,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -85,10 +78,10 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 /// Carries all rounds out; whether all is well.
 async fn all(args: &Args) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let program = process::program(args.program.as_deref()).await?;
+    let program = process::program(args.ground.program.as_deref()).await?;
     let folder = temporary_directory()?;
     let setup = Setup {
-        binaries: args.binaries.as_deref(),
+        binaries: args.ground.binaries.as_deref(),
         program: &program,
         directory: folder.path(),
         scenarios: &[],
@@ -96,9 +89,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     };
     let rounds = plan::rounds(args.seed, usize::from(args.rounds));
     let carried = Box::pin(carry_out(&setup, &rounds, args.seed)).await;
-    if args.keep || !matches!(carried, Ok((_, true))) {
-        say(&format!("logs: {}", folder.keep().display()));
-    }
+    args.ground.leave(folder, matches!(carried, Ok((_, true))));
     let (failed, good) = carried?;
     say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
     say(&judged(&last_line(rounds.len(), failed), good));

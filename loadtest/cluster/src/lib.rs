@@ -31,6 +31,7 @@ use argocd::ArgoCd;
 use binaries::Binaries;
 use control::Control;
 use git::Git;
+use loadtest_judge::screen::say;
 use progress::Progress;
 
 /// `loadtest cluster`.
@@ -52,6 +53,29 @@ enum Command {
     Restore(restore::Args),
     /// Plays recordings of such runs by the simulators, and compares every last report with the recorded one
     Replay(again::Args),
+}
+
+/// What every command takes that has the real binary report from a real cluster.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Ground {
+    /// The folder of the cluster's programs; without it they are built
+    #[arg(long, value_name = "DIR")]
+    pub binaries: Option<PathBuf>,
+    /// Run this program and build nothing
+    #[arg(long, value_name = "FILE")]
+    pub program: Option<PathBuf>,
+    /// Keep the folder with all logs also when all is well
+    #[arg(long)]
+    pub keep: bool,
+}
+
+impl Ground {
+    /// Removes the folder, or says where it is.
+    fn leave(&self, folder: tempfile::TempDir, is_well: bool) {
+        if self.keep || !is_well {
+            say(&format!("logs: {}", folder.keep().display()));
+        }
+    }
 }
 
 /// What a cluster is made of.

@@ -19,7 +19,7 @@ use super::binaries::Binaries;
 use super::control::Control;
 use super::objects::{Objects, Propagation, Reference};
 use super::progress::Progress;
-use super::temporary_directory;
+use super::{Ground, temporary_directory};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say};
 use loadtest_sim::platform::Keep;
@@ -57,15 +57,9 @@ spec:
 /// Arguments of `loadtest cluster restore`.
 #[derive(Debug, Clone, clap::Args)]
 pub struct Args {
-    /// The folder of the cluster's programs; without it they are built
-    #[arg(long, value_name = "DIR")]
-    pub binaries: Option<PathBuf>,
-    /// Run this program and build nothing
-    #[arg(long, value_name = "FILE")]
-    pub program: Option<PathBuf>,
-    /// Keep the folder with all logs also when all is well
-    #[arg(long)]
-    pub keep: bool,
+    /// Programs, and what stays.
+    #[command(flatten)]
+    pub ground: Ground,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -74,14 +68,12 @@ pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 async fn all(args: &Args) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let program = process::program(args.program.as_deref()).await?;
-    let binaries = Binaries::find(args.binaries.as_deref()).await?;
+    let program = process::program(args.ground.program.as_deref()).await?;
+    let binaries = Binaries::find(args.ground.binaries.as_deref()).await?;
     let folder = temporary_directory()?;
     let result = Box::pin(played(&program, &binaries, folder.path())).await;
     let good = result.as_ref().is_ok_and(Vec::is_empty);
-    if args.keep || !good {
-        say(&format!("logs: {}", folder.keep().display()));
-    }
+    args.ground.leave(folder, good);
     for line in result? {
         say(&judged(&format!("  {line}"), false));
     }

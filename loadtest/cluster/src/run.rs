@@ -11,7 +11,7 @@ mod stage;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -19,7 +19,7 @@ use anyhow::bail;
 use futures::stream::{self, StreamExt as _};
 
 use super::scenario::{self, Scenario};
-use super::temporary_directory;
+use super::{Ground, temporary_directory};
 use loadtest_judge::interrupt;
 use loadtest_judge::screen::{judged, say, table};
 use loadtest_sim::process;
@@ -54,22 +54,16 @@ pub struct Args {
     /// Record each scenario into a folder of this one
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
-    /// Keep the folder with all logs also when everything passes
-    #[arg(long)]
-    pub keep: bool,
     /// How many seconds the right reports may be waited for; a fact that could not be had is asked for again after a
     /// minute
     #[arg(long, value_name = "SECONDS", default_value_t = 180)]
     pub patience: u64,
-    /// The folder of the cluster's programs; without it they are built
-    #[arg(long, value_name = "DIR")]
-    pub binaries: Option<PathBuf>,
     /// The folder of the scenarios
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"), hide_default_value = true)]
     pub scenarios: PathBuf,
-    /// Run this program and build nothing
-    #[arg(long, value_name = "FILE")]
-    pub program: Option<PathBuf>,
+    /// Programs, and what stays.
+    #[command(flatten)]
+    pub ground: Ground,
 }
 
 /// How a scenario ended.
@@ -123,10 +117,10 @@ fn listed(scenarios: &[Scenario]) -> String {
 /// Plays the scenarios; whether all is well.
 async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
     let began = Instant::now();
-    let program = process::program(args.program.as_deref()).await?;
+    let program = process::program(args.ground.program.as_deref()).await?;
     let folder = temporary_directory()?;
     let setup = Setup {
-        binaries: args.binaries.as_deref(),
+        binaries: args.ground.binaries.as_deref(),
         program: &program,
         directory: folder.path(),
         scenarios,
@@ -135,7 +129,7 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
     let stage = match Stage::start(&setup).await {
         Ok(stage) => stage,
         Err(error) => {
-            say(&format!("logs: {}", folder.keep().display()));
+            args.ground.leave(folder, false);
             return Err(error);
         }
     };
@@ -168,7 +162,7 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
     // What no single scenario is about may be the fault of any.
     let failed = if wrong.is_empty() { failed } else { outcomes.len() };
     let good = failed == 0;
-    keep(folder, args.keep || !good);
+    args.ground.leave(folder, good);
     say(&format!("{:.0} s in all", began.elapsed().as_secs_f64()));
     say(&judged(&last_line(outcomes.len(), failed), good));
     Ok(good)
@@ -193,12 +187,4 @@ fn shown(outcome: Outcome) -> Outcome {
 
 fn last_line(scenarios: usize, failed: usize) -> String {
     format!("cluster: {scenarios} scenarios, {} passed, {failed} failed", scenarios - failed)
-}
-
-/// Removes the folder, or says where it is.
-fn keep(folder: tempfile::TempDir, stays: bool) {
-    if stays {
-        let path: &Path = &folder.keep();
-        say(&format!("logs: {}", path.display()));
-    }
 }

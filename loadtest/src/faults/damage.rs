@@ -1,4 +1,4 @@
-//! The files of the ledger are damaged while the process is down: truncated, a bit flipped, the flight file cut.
+//! The files of the ledger are damaged while the process is down: truncated, a bit flipped, the file of send intents cut.
 //!
 //! takes: a good state, damaged anew each time: 12 times, 150 in the long form - gives: how often the ledger was whole, and how often set aside -
 //! fails: when the binary does not start, panics, resends without a word, says so and does not resend, or loses
@@ -32,7 +32,7 @@ enum Damage {
     Truncated(u64),
     /// This bit of this byte of the ledger is another.
     Flipped(u64, u8),
-    /// The flight file ends here.
+    /// The file of send intents ends here.
     Cut(u64),
 }
 
@@ -45,12 +45,12 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let good = world.simulation.directory().join("good-state");
     copy(&state, &good).await?;
     let (ledger, flight) = files(&state)?;
-    let flight_length = match &flight {
+    let intents_length = match &flight {
         Some(flight) => tokio::fs::metadata(flight).await?.len(),
         None => 0,
     };
     let length = tokio::fs::metadata(&ledger).await.context("look at the ledger file")?.len();
-    let damages = damages(setting, length, flight_length);
+    let damages = damages(setting, length, intents_length);
     let progress = bar(damages.len() as u64, "damage");
     let (mut whole, mut aside) = (0, 0);
     for damage in &damages {
@@ -72,7 +72,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     }
     progress.finish_and_clear();
     outcome.notes.push(format!(
-        "{} damages to a ledger of {length} bytes and a flight file of {flight_length}: {whole} times it was whole, \
+        "{} damages to a ledger of {length} bytes and a file of send intents of {intents_length}: {whole} times it was whole, \
          {aside} times it was set aside and everything was reported again",
         damages.len()
     ));
@@ -113,7 +113,7 @@ fn damages(setting: &Setting, length: u64, flight: u64) -> Vec<Damage> {
 async fn apply(damage: Damage, ledger: &Path, flight: Option<&Path>) -> anyhow::Result<()> {
     match damage {
         Damage::Truncated(length) => cut(ledger, length).await,
-        Damage::Cut(length) => cut(flight.context("there is no flight file")?, length).await,
+        Damage::Cut(length) => cut(flight.context("there is no file of send intents")?, length).await,
         Damage::Flipped(at, bit) => {
             let mut bytes = tokio::fs::read(ledger).await.context("read the ledger file")?;
             let byte = bytes.get_mut(usize::try_from(at)?).context("the ledger is shorter than it was")?;
@@ -154,7 +154,7 @@ async fn survive(world: &mut World) -> anyhow::Result<bool> {
     Ok(aside)
 }
 
-/// The ledger and the flight file beside it, if there is one.
+/// The ledger and the file of send intents beside it, if there is one.
 fn files(state: &Path) -> anyhow::Result<(PathBuf, Option<PathBuf>)> {
     let mut all: Vec<PathBuf> = Vec::new();
     for entry in state.read_dir().context("read the state directory")? {

@@ -98,7 +98,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
             probes: HashMap::new(),
             circuit: CircuitState::Closed,
             history: History::new(history),
-            top: Top::new(),
+            top: Top::default(),
             journal: Journal::new(journal_every),
             refused: None,
             receipts: Receipts::new(ports.answers.as_ref().map_or(LONG, |answers| answers.every)),

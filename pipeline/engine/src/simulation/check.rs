@@ -102,7 +102,7 @@ impl Check {
                     // Counted again from where the ledger was, a report may meet the key of one that nobody remembers.
                     self.excused.insert(entity.clone());
                 }
-                let once = report.ends || matches!(report.fact, Some(_));
+                let once = report.ends || report.fact.is_some();
                 // A list that lacks a name ends whatever life of it is known, in the name of the one that it had shown.
                 let former = report.ends && self.lives.get(&report.key) > Some(&World::life(&report.uid));
                 let journaled = once && (self.restored.contains(&report.uid) || former);
@@ -144,7 +144,7 @@ impl Check {
         // life are then told again before it, and arrive after it.
         let mut over = receiver.of_life(&report.uid).filter(|taken| taken.report.ends);
         let unheard = over.all(|taken| !taken.acked);
-        let told_again = unheard && matches!(report.fact, Some(_));
+        let told_again = unheard && report.fact.is_some();
         ensure!(
             !self.gone_told.contains(&report.uid) || told_again,
             "after the end of its life: {}",
@@ -173,7 +173,7 @@ impl Check {
             );
             let (was, is) = (before.version.0, report.version.0);
             // What happens once is told with the state at which it was noted: a list, or the journal, may be behind.
-            let once = report.ends || matches!(report.fact, Some(_));
+            let once = report.ends || report.fact.is_some();
             ensure!(once || is >= was, "state {is} after {was}: {}", show::report(report));
         }
         match report.entity {

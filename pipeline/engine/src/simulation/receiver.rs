@@ -131,7 +131,7 @@ impl Receiver {
         let key = &shipment.idempotency_key;
         if let Some(at) = self.by_key.get(key) {
             self.repeated += 1;
-            if matches!(shipment.report.fact, Some(_)) {
+            if shipment.report.fact.is_some() {
                 let Report { uid, content, .. } = &shipment.report;
                 self.retold.insert((uid.clone(), counter, *content));
             }

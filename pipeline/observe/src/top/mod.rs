@@ -170,10 +170,9 @@ struct Lists {
     latency: [u64; BUCKETS],
 }
 
-impl Top {
+impl Default for Top {
     /// Of nothing so far.
-    #[must_use]
-    pub fn new() -> Self {
+    fn default() -> Self {
         Self {
             span: 0,
             now: Lists::new(),
@@ -181,7 +180,9 @@ impl Top {
             examples: std::array::from_fn(|_| Vec::new()),
         }
     }
+}
 
+impl Top {
     /// Takes in a step that a lane told at `at`; `now` is the time since the engine started.
     pub fn step(&mut self, told: &Trace, now: Duration, at: Timestamp) {
         self.turn_over(now);

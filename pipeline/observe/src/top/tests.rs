@@ -30,7 +30,7 @@ fn names<D>(ranked: &[Ranked<D>]) -> Vec<(&str, u64)> {
 
 #[test]
 fn each_list_has_its_own_order() {
-    let mut top = Top::new();
+    let mut top = Top::default();
     for (name, events) in [("busy", 5), ("calm", 2), ("quiet", 1)] {
         (0..events).for_each(|_| step(&mut top, name, 1, Step::Observed));
     }
@@ -92,7 +92,7 @@ fn each_list_has_its_own_order() {
 
 #[test]
 fn each_bucket_has_its_last_events_as_examples() {
-    let mut top = Top::new();
+    let mut top = Top::default();
     for second in 0..10 {
         step(&mut top, "app", second, acked(25));
     }
@@ -117,7 +117,7 @@ fn each_bucket_has_its_last_events_as_examples() {
 
 #[test]
 fn what_is_older_than_two_spans_is_told_no_more() {
-    let mut top = Top::new();
+    let mut top = Top::default();
     step(&mut top, "old", 10, Step::Observed);
     step(&mut top, "old", 10, acked(10));
     step(&mut top, "both", 100, Step::Observed);
@@ -144,7 +144,7 @@ fn what_is_older_than_two_spans_is_told_no_more() {
 
 #[test]
 fn its_size_does_not_depend_on_the_number_of_applications() {
-    let mut top = Top::new();
+    let mut top = Top::default();
     let mut tally = Tally::new(1);
     let call = Sample { peer: Peer::ArgoCd, call: Call::Resource, outcome: Outcome::Ok, took: SPAN };
     tally.call(&call);

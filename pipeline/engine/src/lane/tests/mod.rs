@@ -178,7 +178,7 @@ impl Bench {
     /// The ends that the running turn of `name` carries from coalesced events.
     fn carried(&self, name: &str) -> Vec<String> {
         let start = self.starts.iter().find(|start| start.event.key.name() == name).expect("is running");
-        start.event.coalesced.iter().map(|end| text_of(end)).collect()
+        start.event.coalesced.iter().map(text_of).collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! An engine whose watch and shards are connected by NATS JetStream instead of memory.
 //!
-//! The watch, where this process runs it, goes into the [`outlet`]; each shard that this process owns is [`fed`](feed) by a
+//! The watch, where this process runs it, goes into the [`publisher`]; each shard that this process owns is [`fed`](feed) by a
 //! durable of its own; its [`answers`] go back to the server once the ledger is written; what the receiver acknowledged is
 //! [published](results) for other readers. A server that lost its storage is made anew ([`Stream::remake`]), and whoever
 //! watches lists and publishes everything again.

@@ -53,7 +53,7 @@ pub struct Settings {
     pub tracking_method: TrackingMethod,
     /// `application.instanceLabelKey`; `app.kubernetes.io/instance` unless set.
     pub instance_label_key: String,
-    /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::Round::learned).
+    /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::FetchPlan::learned).
     pub raw_manifests: RawManifests,
 }
 

@@ -93,10 +93,10 @@ impl Config {
         }
     }
 
-    /// The namespace `argocd` alone, in the cluster that is usual.
+    /// The namespace `home` alone, in the cluster that is usual.
     #[cfg(test)]
     pub(crate) fn tested() -> Self {
-        Self::new(Cluster::Infer, "argocd".to_owned(), Vec::new(), 100)
+        Self::new(Cluster::Infer, "home".to_owned(), Vec::new(), 100)
     }
 }
 

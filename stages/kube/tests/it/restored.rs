@@ -152,7 +152,7 @@ async fn a_survey_notices_a_restored_store_and_has_the_watch_list_again() {
 /// Of another shard, or of what nobody of this process has seen.
 #[tokio::test]
 async fn a_survey_notices_a_restored_store_by_what_the_ledger_remembers() {
-    for known in [("argocd/elsewhere", "u9", 41), ("argocd/a", "u1", 21)] {
+    for known in [("home/elsewhere", "u9", 41), ("home/a", "u1", 21)] {
         let (log, _guard) = Log::start();
         let (fake, restored, _watches) = server().await;
         restored.store(true, Ordering::Relaxed);
@@ -173,10 +173,10 @@ async fn a_survey_that_is_told_of_a_later_era_has_the_watch_list_again_in_it() {
     assert_eq!((run.listed().await, run.waiting().len()), (2, 2));
     let _watch = watches.recv().await.unwrap();
     let at = |number| Version(number).in_era(1).0;
-    let there = run.watch.survey(vec![remembered(("argocd/elsewhere", "u9", at(20)))]).await.unwrap();
+    let there = run.watch.survey(vec![remembered(("home/elsewhere", "u9", at(20)))]).await.unwrap();
     assert!(there.iter().all(|found| found.version.era() == 1), "{there:?}");
     run.until(|note| matches!(note, Note::Listed { objects: 2 })).await;
-    assert_eq!(run.waiting(), [format!("argocd/a u1 {}", at(50)), format!("argocd/b u2 {}", at(60))]);
+    assert_eq!(run.waiting(), [format!("home/a u1 {}", at(50)), format!("home/b u2 {}", at(60))]);
     assert_eq!(log.text().matches(SAID).count(), 0, "whoever began the era said so: {}", log.text());
     run.finish().await.unwrap();
 }

@@ -16,7 +16,7 @@ use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
 
 /// A test fails when something does not happen within this time of the machine.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(300);
 
 /// An engine that runs.
 pub(crate) struct Running {

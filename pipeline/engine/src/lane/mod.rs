@@ -42,7 +42,7 @@ use dirty_entry::DirtyEntry;
 use key_state::{KeyState, State};
 use owed::Refetches;
 
-/// MemoryPermit for so many keys is kept, however few are busy.
+/// Room for so many keys is kept, however few are busy.
 const SPARE_KEYS: usize = 512;
 
 /// Bounds of one lane.

@@ -16,7 +16,7 @@ const KEPT: usize = 24;
 /// Of these, calls that succeeded and resources that were reported: of one large round they would take the place of
 /// all other steps.
 const DETAILS: usize = 5;
-/// MemoryPermit is made for so many steps at a time: most applications take few.
+/// Room is made for so many steps at a time: most applications take few.
 const GROWTH: usize = 4;
 
 /// The last steps of one application, oldest first.

@@ -18,7 +18,7 @@ use pipeline_core::{Key, Pending};
 const AGAIN: Duration = Duration::from_secs(1);
 /// and so far apart, however much it is.
 const APART: Duration = Duration::from_millis(4);
-/// MemoryPermit for so many keys is kept, however few are busy.
+/// Room for so many keys is kept, however few are busy.
 const SPARE: usize = 128;
 
 /// Knows what was written, and what has to be looked at.

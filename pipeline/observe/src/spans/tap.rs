@@ -28,7 +28,7 @@ pub struct Taps {
 /// Bits of a trace id that decide; what the W3C calls its random part.
 const RANDOM_BITS: u32 = 56;
 
-/// MemoryPermit for `most` spans, of a share of `ratio` (0 to 1) of all events; which, their trace ids decide. `lost` is told
+/// Room for `most` spans, of a share of `ratio` (0 to 1) of all events; which, their trace ids decide. `lost` is told
 /// how many spans found no room.
 #[must_use]
 pub fn taps(most: usize, ratio: f64, lost: impl Fn(usize) + Send + Sync + 'static) -> (Tap, Taps) {

@@ -244,7 +244,7 @@ async fn events_wait_for_room() {
         })
     })
     .await;
-    // MemoryPermit for one application of which nothing is known.
+    // Room for one application of which nothing is known.
     let stage = Stage::looked(&server, |config| config.held_bytes = 256 * 1024).await;
     let events: Vec<Event> = ["one", "two", "three", "four"].map(event).into();
     let enrich_all = async || {

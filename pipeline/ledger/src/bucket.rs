@@ -10,7 +10,7 @@
 //! ```text
 //! claim.<sink>.<shard>                        who may write the shard: epoch of its owner, ledger id (JSON)
 //! records.<sink>.<shard>.<namespace>.<name>   a record; likewise `journal.` and `parked.`
-//! intents.<sink>.<shard>                      send intents, as in a ledger's file of them
+//! intents.<sink>.<shard>                      send intents that no row covers yet
 //! recent.<sink>.<shard>                       what was reported recently and no row says any more
 //! ```
 //! Rows stand under the application's name and not its uid, so that one that is made again replaces its row in one write,

@@ -26,8 +26,9 @@ use redb::{
 use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
 use super::head::{Head, covered_of, head, id_of};
-use super::intent_file::{Left, path_of};
+use super::intent_file::{left, path_of};
 use super::intent_log::Owner;
+use super::intents::Intent;
 use super::state::new_id;
 use super::tables::{Bytes, Row, Table, Tables};
 use super::{Origin, compact, stored};
@@ -49,8 +50,10 @@ pub(super) type Opener = Box<dyn Fn() -> Result<Database, DatabaseError> + Send>
 pub(super) struct Loaded {
     pub(super) id: String,
     pub(super) tables: Tables,
-    /// What stands in the file of send intents; the number of the last commit is the ledger file's own.
-    pub(super) left: Left,
+    /// The number of the last commit.
+    pub(super) covered: u64,
+    /// What stands in the file of send intents.
+    pub(super) intents: Vec<Intent>,
     pub(super) origin: Origin,
 }
 
@@ -83,14 +86,16 @@ impl LedgerFile {
             guarded(|| {
                 let (database, head) = attempt(path, sink, &opener, None)?;
                 let owner = Owner { id: head.id.clone(), sink: sink.to_owned() };
-                let left = Left::read(&path_of(path, sink), &owner);
+                let left = left(&path_of(path, sink), &owner);
                 head.not_before(left.covered, path)?;
                 let database = compact::compact(database, path);
                 let read = load(&database, sink).map_err(|error| unreadable(path, error))?;
                 let tables = read.ok_or(Unusable::Corrupt)?;
-                let left = Left { covered: head.covered, ..left };
                 let origin = if head.new { Origin::New } else { Origin::Existing };
-                Ok((database, Loaded { id: head.id, tables, left, origin }))
+                Ok((
+                    database,
+                    Loaded { id: head.id, tables, covered: head.covered, intents: left.intents, origin },
+                ))
             })
         };
         let (database, loaded) = match whole() {
@@ -107,7 +112,7 @@ impl LedgerFile {
                 (database, Loaded { origin: Origin::SetAside(aside), ..loaded })
             }
         };
-        let (id, covered) = (loaded.id.clone(), loaded.left.covered);
+        let (id, covered) = (loaded.id.clone(), loaded.covered);
         let (path, sink) = (path.to_owned(), sink.to_owned());
         Ok((Self { path, sink, id, covered, opener, database: Some(database), anew: false }, loaded))
     }

@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::Digest;
 
-use super::intent_log::Owner;
+use super::intent_log::{Found, Owner};
 use super::intents::{Intent, Intents};
 
 /// A file that is longer is written anew.
@@ -31,15 +31,6 @@ const COMPACT: u64 = 1 << 20;
 const PAUSE: Duration = Duration::from_secs(1);
 /// A longer name of a sink might be too long for that of a file.
 const LONGEST_NAME: usize = 100;
-
-/// What a former process left in the file.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Left {
-    /// In order of their numbers.
-    pub(super) intents: Vec<Intent>,
-    /// The last commit that is known to be durable; 0 when that is not said.
-    pub(super) covered: u64,
-}
 
 /// The file.
 pub(super) struct IntentFile {
@@ -71,39 +62,36 @@ pub(super) fn path_of(ledger: &Path, sink: &str) -> PathBuf {
     name.into()
 }
 
-impl Left {
-    /// Reads the file. One that is not there is an empty one; one that cannot be read is said once.
-    pub(super) fn read(path: &Path, owner: &Owner) -> Self {
-        let bytes = match std::fs::read(path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Self::default(),
-            Err(error) => {
-                tracing::warn!(
-                    file = %path.display(), %error,
-                    "cannot read the file of send intents: a report that was on its way may not be reported again"
-                );
-                return Self::default();
-            }
-        };
-        let found = owner.read(&bytes);
-        if found.foreign {
-            tracing::info!(file = %path.display(), "the file of send intents is another ledger's: it is replaced");
-        }
-        if found.damaged {
+/// What a former process left in the file. One that is not there is an empty one; one that cannot be read is said once.
+pub(super) fn left(path: &Path, owner: &Owner) -> Found {
+    let bytes = match std::fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Found::default(),
+        Err(error) => {
             tracing::warn!(
-                file = %path.display(), intents = found.intents.len(),
-                "the file of send intents is damaged: a report that was on its way may not be reported again"
+                file = %path.display(), %error,
+                "cannot read the file of send intents: a report that was on its way may not be reported again"
             );
+            return Found::default();
         }
-        Self { intents: found.intents, covered: found.covered }
+    };
+    let found = owner.read(&bytes);
+    if found.foreign {
+        tracing::info!(file = %path.display(), "the file of send intents is another ledger's: it is replaced");
     }
+    if found.damaged {
+        tracing::warn!(
+            file = %path.display(), intents = found.intents.len(),
+            "the file of send intents is damaged: a report that was on its way may not be reported again"
+        );
+    }
+    found
 }
 
 impl IntentFile {
-    /// Goes on with what is left.
-    pub(super) fn open(path: PathBuf, owner: Owner, left: Left) -> Self {
-        let Left { intents, covered } = left;
-        let needed = intents.into_iter().collect();
+    /// Goes on with what is left, after the last commit that is durable.
+    pub(super) fn open(path: PathBuf, owner: Owner, covered: u64, left: Vec<Intent>) -> Self {
+        let needed = left.into_iter().collect();
         let (compact, open) = (COMPACT, None);
         let mut state =
             State { path, owner, needed, covered, open, compact, failed: None, errors: 0, closed: false };

@@ -1,4 +1,4 @@
-//! The bytes of a log of send intents, in a file beside the ledger's or in a bucket: one frame after the other.
+//! The bytes of the file of send intents: one frame after the other.
 //!
 //! ```text
 //! frame:  mark 4 | length u32 | checksum u64 | that many bytes

@@ -110,8 +110,9 @@ impl Ledger {
         let (file, loaded) = file::LedgerFile::open(path, &options.sink, opener)?;
         let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
         let mut state = State::default();
-        state.begin(loaded.tables, loaded.left.covered, &loaded.left.intents);
-        let intents = IntentFile::open(intent_file::path_of(path, &options.sink), owner, loaded.left);
+        state.begin(loaded.tables, loaded.covered, &loaded.intents);
+        let beside = intent_file::path_of(path, &options.sink);
+        let intents = IntentFile::open(beside, owner, loaded.covered, loaded.intents);
         let shared = Arc::new(Shared::new(loaded.id, options.sink, state, Some(options.group_size)));
         let store = Arc::new(FileStore::new(shared.clone(), path, file, intents));
         let work = GroupCommit::new(shared.clone(), store.clone(), options.group_time, options.retry);

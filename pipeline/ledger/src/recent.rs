@@ -47,10 +47,9 @@ fn digest(key: &Key, uid: &Uid, operation: Digest) -> u64 {
 }
 
 impl RecentlyReported {
-    /// Begins a shard with what a former owner left; what cannot be read says nothing.
-    pub(super) fn begin(&mut self, shard: u32, stored: Option<&[u8]>) {
-        let digests = stored.and_then(|bytes| stored::decode(bytes).ok()).unwrap_or_default();
-        self.by_shard.insert(shard, Page { digests, changed: false });
+    /// Begins a shard with what a former owner left.
+    pub(super) fn begin(&mut self, shard: u32, left: Vec<u64>) {
+        self.by_shard.insert(shard, Page { digests: left.into(), changed: false });
     }
 
     pub(super) fn forget(&mut self, shard: u32) {

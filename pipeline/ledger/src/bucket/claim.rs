@@ -5,12 +5,12 @@ use std::time::Duration;
 use futures::future::ready;
 use futures::stream::{self, StreamExt as _, TryStreamExt as _};
 use pipeline_core::Key;
+use serde::de::DeserializeOwned;
 
 use super::super::error::LedgerError;
-use super::super::intent_log::Owner;
 use super::super::intents::Intent;
 use super::super::state::{is_unfinished, new_id};
-use super::super::stored::{self, unseal};
+use super::super::stored;
 use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
 use super::shards::Held;
@@ -30,8 +30,8 @@ const ATTEMPTS: usize = 8;
 #[derive(Default)]
 struct Found {
     tables: Tables,
-    intents: Option<bytes::Bytes>,
-    recent: Option<bytes::Bytes>,
+    intents: Vec<Intent>,
+    recent: Vec<u64>,
     /// All keys but the claim's.
     keys: Vec<String>,
     /// A record cannot be read: one that is left out would give old idempotency keys to new reports.
@@ -149,8 +149,15 @@ impl BucketStore {
         for Entry { key, value, .. } in entries {
             match self.names.parse(&key) {
                 Some((_, Place::Claim)) => continue,
-                Some((_, Place::Intents)) => found.intents = Some(value),
-                Some((_, Place::Recent)) => found.recent = Some(value),
+                Some((_, Place::Intents)) => match open(&key, &value) {
+                    Some(intents) => found.intents = intents,
+                    None => tracing::warn!(
+                        shard,
+                        "the send intents are damaged: a report that was on its way may not be reported again"
+                    ),
+                },
+                // What cannot be read says nothing.
+                Some((_, Place::Recent)) => found.recent = open(&key, &value).unwrap_or_default(),
                 Some((_, Place::Row(slot))) if self.options.sharding.place(&slot.1) == shard => {
                     match row::unseal(&slot, &value) {
                         Some(bytes) => drop(found.tables.of_mut(slot.0).insert(slot.1, bytes)),
@@ -200,18 +207,14 @@ impl BucketStore {
 
     /// Takes the shard into memory.
     fn install(&self, shard: u32, id: String, sequence: u64, found: Found, new: bool) -> Claimed {
-        let owner = Owner { id: id.clone(), sink: self.options.sink.clone() };
-        let intents = found.intents.map_or(Vec::new(), |bytes| left(shard, &owner, &bytes));
-        let recent =
-            found.recent.as_deref().and_then(|sealed| unseal(&self.names.recent(shard), sealed).ok());
         let mut state = self.shared.lock();
         state.forget(shard);
         if let Some(shards) = &mut state.shards {
             shards.held.insert(shard, Held { id: id.into(), sequence });
         }
-        state.recent.begin(shard, recent);
-        let moved = state.take_in(found.tables, 0, &intents);
-        self.intents.begin(shard, owner, sequence, intents);
+        state.recent.begin(shard, found.recent);
+        let moved = state.take_in(found.tables, 0, &found.intents);
+        self.intents.begin(shard, sequence, found.intents);
         let mut records = 0;
         let mut unfinished = Vec::new();
         for (key, bytes) in state.tables.records.iter().filter(|(key, _)| state.shard(key) == shard) {
@@ -227,14 +230,6 @@ impl BucketStore {
     }
 }
 
-fn left(shard: u32, owner: &Owner, bytes: &[u8]) -> Vec<Intent> {
-    let found = owner.read(bytes);
-    if found.damaged || (!found.whole && !found.foreign) {
-        tracing::warn!(
-            shard,
-            intents = found.intents.len(),
-            "the send intents are damaged: such a report may not be reported again"
-        );
-    }
-    found.intents
+fn open<T: DeserializeOwned>(key: &str, sealed: &[u8]) -> Option<T> {
+    stored::decode(stored::unseal(key, sealed).ok()?).ok()
 }

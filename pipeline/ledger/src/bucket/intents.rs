@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use tokio::sync::{Notify, oneshot};
 
-use super::super::intent_log::Owner;
 use super::super::intents::{Intent, Intents};
+use super::super::stored;
 use super::BucketStore;
 use pipeline_bus::jetstream::{Expect, PutError};
 
@@ -44,7 +44,6 @@ struct Pages {
 
 /// The intents of one shard.
 struct Page {
-    owner: Owner,
     /// Of the shard's claim.
     sequence: u64,
     intents: Intents,
@@ -67,10 +66,10 @@ struct Leaf {
 
 impl IntentPages {
     /// Begins a shard with what a former owner left.
-    pub(super) fn begin(&self, shard: u32, owner: Owner, sequence: u64, left: Vec<Intent>) {
+    pub(super) fn begin(&self, shard: u32, sequence: u64, left: Vec<Intent>) {
         let intents: Intents = left.into_iter().collect();
         let written = !intents.is_empty();
-        let page = Page { owner, sequence, intents, tell: Vec::new(), written, due: None };
+        let page = Page { sequence, intents, tell: Vec::new(), written, due: None };
         self.lock().by_shard.insert(shard, page);
     }
 
@@ -175,7 +174,7 @@ impl IntentPages {
                 continue;
             }
             page.written = !page.intents.is_empty();
-            let value = page.written.then(|| page.owner.log(0, &page.intents));
+            let value = page.written.then(|| stored::encode(&page.intents.in_order()));
             leaves.push(Leaf { shard: *shard, sequence: page.sequence, value, tell });
         }
         leaves
@@ -252,7 +251,7 @@ impl BucketStore {
         let (key, claim) = (self.names.intents(leaf.shard), self.names.claim(leaf.shard));
         let expect = Expect::Other { key: &claim, sequence: leaf.sequence };
         let writing = match &leaf.value {
-            Some(value) => self.bucket.send(&key, value.clone().into(), expect).await?,
+            Some(value) => self.bucket.send(&key, stored::seal(&key, value).into(), expect).await?,
             None => self.bucket.send_remove(&key, expect).await?,
         };
         writing.answer().await.map(drop)

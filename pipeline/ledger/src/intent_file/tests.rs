@@ -7,7 +7,7 @@ use crate::intent_log::tests::{an_intent, log, owner};
 
 /// Beside a ledger that is new.
 fn open(path: &Path) -> IntentFile {
-    IntentFile::open(path.to_owned(), owner(), Left::default())
+    IntentFile::open(path.to_owned(), owner(), 0, Vec::new())
 }
 
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -24,18 +24,18 @@ fn an_intent_stands_in_the_file_when_its_writer_is_told() {
     let folder = tempfile::tempdir().unwrap();
     let path = path_of(&folder.path().join("ledger.redb"), "platform");
     assert_eq!(path.file_name().unwrap(), "ledger.redb.platform.sending");
-    assert_eq!(Left::read(&path, &owner()), Left::default());
+    assert_eq!(left(&path, &owner()), Found::default());
     let file = open(&path);
     for n in 0..20 {
         file.write(an_intent(n as u64 + 1, n));
-        assert_eq!(Left::read(&path, &owner()).intents.len(), n + 1);
+        assert_eq!(left(&path, &owner()).intents.len(), n + 1);
     }
     assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     file.covered(19);
     file.sync();
     file.write(an_intent(21, 20));
     file.write(an_intent(19, 18));
-    let found = Left::read(&path, &owner());
+    let found = left(&path, &owner());
     assert_eq!(
         found.intents.len(),
         21,
@@ -55,9 +55,9 @@ fn a_torn_end_is_cut_off_and_what_was_left_is_kept() {
     let path = folder.path().join("x.sending");
     let whole = log(&[an_intent(0, 0), an_intent(1, 1)]);
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
-    let found = Left::read(&path, &owner());
+    let found = left(&path, &owner());
     assert_eq!(found.intents.len(), 1);
-    let file = IntentFile::open(path.clone(), owner(), found);
+    let file = IntentFile::open(path.clone(), owner(), found.covered, found.intents);
     file.write(an_intent(2, 2));
     assert_eq!(fs::read(&path).unwrap(), log(&[an_intent(0, 0), an_intent(2, 2)]));
 }
@@ -79,7 +79,7 @@ fn a_long_file_is_written_anew_with_what_is_needed() {
     file.write(an_intent(u64::MAX, 9));
     assert!(longest <= COMPACT, "{longest}");
     assert!(longest > COMPACT / 2, "the file was never long: {longest}");
-    let found = Left::read(&path, &owner());
+    let found = left(&path, &owner());
     assert!(found.intents.iter().any(|intent| intent.key.name() == "app-8"));
     assert_eq!(found.intents.last().unwrap().number, u64::MAX);
 }
@@ -95,7 +95,7 @@ fn a_full_disk_is_counted_and_stops_nobody() {
     assert_eq!(file.errors(), 2);
     until("another try", || {
         file.write(an_intent(3, 2));
-        Left::read(&path, &owner()).intents.len() == 3
+        left(&path, &owner()).intents.len() == 3
     });
     let counted = file.errors();
     file.write(an_intent(4, 3));
@@ -107,7 +107,7 @@ fn a_place_that_cannot_be_written_is_counted_and_tried_again() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("x.sending");
     fs::create_dir_all(path.join("in the way")).unwrap();
-    assert_eq!(Left::read(&path, &owner()), Left::default());
+    assert_eq!(left(&path, &owner()), Found::default());
     let file = open(&path);
     file.write(an_intent(1, 0));
     assert!(file.errors() > 0);

@@ -27,8 +27,8 @@ use super::aside::{Unusable, make_private, set_aside, unreadable, unusable};
 use super::error::{Failure, LedgerError};
 use super::head::{Head, covered_of, head, id_of};
 use super::intent_file::{left, path_of};
+use super::intent_log::Found;
 use super::intent_log::Owner;
-use super::intents::Intent;
 use super::state::new_id;
 use super::tables::{Bytes, Row, Table, Tables};
 use super::{Origin, compact, stored};
@@ -53,7 +53,7 @@ pub(super) struct Loaded {
     /// The number of the last commit.
     pub(super) covered: u64,
     /// What stands in the file of send intents.
-    pub(super) intents: Vec<Intent>,
+    pub(super) left: Found,
     pub(super) origin: Origin,
 }
 
@@ -92,10 +92,7 @@ impl LedgerFile {
                 let read = load(&database, sink).map_err(|error| unreadable(path, error))?;
                 let tables = read.ok_or(Unusable::Corrupt)?;
                 let origin = if head.new { Origin::New } else { Origin::Existing };
-                Ok((
-                    database,
-                    Loaded { id: head.id, tables, covered: head.covered, intents: left.intents, origin },
-                ))
+                Ok((database, Loaded { id: head.id, tables, covered: head.covered, left, origin }))
             })
         };
         let (database, loaded) = match whole() {

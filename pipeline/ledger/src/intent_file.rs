@@ -89,13 +89,13 @@ pub(super) fn left(path: &Path, owner: &Owner) -> Found {
 }
 
 impl IntentFile {
-    /// Goes on with what is left, after the last commit that is durable.
-    pub(super) fn open(path: PathBuf, owner: Owner, covered: u64, left: Vec<Intent>) -> Self {
-        let needed = left.into_iter().collect();
+    /// Goes on with what is left, after the last commit that is durable: in the file that is there, if it is whole.
+    pub(super) fn open(path: PathBuf, owner: Owner, covered: u64, left: Found) -> Self {
+        let needed = left.intents.into_iter().collect();
         let (compact, open) = (COMPACT, None);
         let mut state =
             State { path, owner, needed, covered, open, compact, failed: None, errors: 0, closed: false };
-        let result = state.anew();
+        let result = if left.whole { state.go_on() } else { state.anew() };
         state.judge(result);
         Self { state: Mutex::new(state) }
     }
@@ -188,6 +188,15 @@ impl State {
         file.write_all_at(bytes, *length)?;
         *length += bytes.len() as u64;
         Ok(())
+    }
+
+    /// Takes up the file that is there.
+    fn go_on(&mut self) -> std::io::Result<()> {
+        let file = OpenOptions::new().write(true).open(&self.path)?;
+        let length = file.metadata()?.len();
+        self.compact = COMPACT.max(2 * length);
+        self.open = Some((file, length));
+        self.shorten()
     }
 
     /// Writes all that is needed beside the file, and puts that into its place.

@@ -110,9 +110,9 @@ impl Ledger {
         let (file, loaded) = file::LedgerFile::open(path, &options.sink, opener)?;
         let owner = Owner { id: loaded.id.clone(), sink: options.sink.clone() };
         let mut state = State::default();
-        state.begin(loaded.tables, loaded.covered, &loaded.intents);
+        state.begin(loaded.tables, loaded.covered, &loaded.left.intents);
         let beside = intent_file::path_of(path, &options.sink);
-        let intents = IntentFile::open(beside, owner, loaded.covered, loaded.intents);
+        let intents = IntentFile::open(beside, owner, loaded.covered, loaded.left);
         let shared = Arc::new(Shared::new(loaded.id, options.sink, state, Some(options.group_size)));
         let store = Arc::new(FileStore::new(shared.clone(), path, file, intents));
         let work = GroupCommit::new(shared.clone(), store.clone(), options.group_time, options.retry);

@@ -7,7 +7,7 @@ use crate::intent_log::tests::{an_intent, log, owner};
 
 /// Beside a ledger that is new.
 fn open(path: &Path) -> IntentFile {
-    IntentFile::open(path.to_owned(), owner(), 0, Vec::new())
+    IntentFile::open(path.to_owned(), owner(), 0, Found::default())
 }
 
 fn until(what: &str, holds: impl Fn() -> bool) {
@@ -57,9 +57,23 @@ fn a_torn_end_is_cut_off_and_what_was_left_is_kept() {
     fs::write(&path, &whole[..whole.len() - 3]).unwrap();
     let found = left(&path, &owner());
     assert_eq!(found.intents.len(), 1);
-    let file = IntentFile::open(path.clone(), owner(), found.covered, found.intents);
+    let file = IntentFile::open(path.clone(), owner(), found.covered, found);
     file.write(an_intent(2, 2));
     assert_eq!(fs::read(&path).unwrap(), log(&[an_intent(0, 0), an_intent(2, 2)]));
+}
+
+#[test]
+fn a_file_that_is_whole_is_gone_on_with_as_it_is() {
+    use std::os::unix::fs::MetadataExt as _;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("x.sending");
+    fs::write(&path, log(&[an_intent(0, 0), an_intent(1, 1)])).unwrap();
+    let before = fs::metadata(&path).unwrap().ino();
+    let found = left(&path, &owner());
+    let file = IntentFile::open(path.clone(), owner(), found.covered, found);
+    file.write(an_intent(2, 2));
+    assert_eq!(fs::read(&path).unwrap(), log(&[an_intent(0, 0), an_intent(1, 1), an_intent(2, 2)]));
+    assert_eq!((fs::metadata(&path).unwrap().ino(), file.errors()), (before, 0));
 }
 
 #[test]

@@ -254,8 +254,12 @@ impl Store for BucketStore {
         async { written.await.unwrap_or(false) }.boxed()
     }
 
-    fn close(&self) -> BoxFuture<'_, ()> {
+    fn stop(&self) {
         self.intents.close();
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.stop();
         let task = self.task().take();
         async {
             if let Some(task) = task {

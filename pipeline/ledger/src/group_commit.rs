@@ -91,14 +91,17 @@ impl Drop for Writer {
     }
 }
 
-/// Says that nothing is written any more, so that nobody waits for it.
+/// Says that nothing is written any more, so that nobody waits for it; and that nothing may be sent of which a store would
+/// have to know.
 struct Closed {
     shared: Arc<Shared>,
+    store: Arc<dyn Store>,
     _tell: watch::Sender<()>,
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
+        self.store.stop();
         self.shared.lock().close(std::thread::panicking());
     }
 }
@@ -116,7 +119,7 @@ impl GroupCommit {
     /// Writes until the ledger is closed, and then what waits, once.
     async fn run(mut self, tell: watch::Sender<()>) {
         // Dropped last, whatever happens.
-        let _closed = Closed { shared: self.shared.clone(), _tell: tell };
+        let _closed = Closed { shared: self.shared.clone(), store: self.store.clone(), _tell: tell };
         loop {
             let group = self.next().await;
             self.commit(&group).await;
@@ -273,3 +276,6 @@ impl State {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -24,6 +24,9 @@ pub(super) trait Store: Send + Sync {
     /// the ledger's lock: a group that covers the intent comes later.
     fn intend(&self, intent: Intent) -> BoxFuture<'_, bool>;
 
+    /// Nothing is written any more, for whatever reason.
+    fn stop(&self) {}
+
     /// Lets go of everything, after the last group.
     fn close(&self) -> BoxFuture<'_, ()> {
         ready(()).boxed()

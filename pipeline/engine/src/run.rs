@@ -266,8 +266,15 @@ async fn on_memory<So: Source, En: Enrich, Si: Sink>(
         tasks.spawn(shard.run(left, shard_stop.clone()));
     }
     let place = move |key: &Key| config.owned.lane(config.sharding, key);
-    let source =
-        watching::watch(config, shared.clone(), inboxes.into(), place, Some(table), source_stop.clone());
+    let source = watching::watch(
+        config,
+        shared.clone(),
+        inboxes.into(),
+        place,
+        Some(table),
+        false,
+        source_stop.clone(),
+    );
     let source = spawn(source);
     let mut result = Ok(());
     while let Some(ended) = tasks.join_next().await {

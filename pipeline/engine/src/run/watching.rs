@@ -19,13 +19,15 @@ use pipeline_ledger::Ledger;
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others. A first
-/// list waits for the shards of `table`, where they are fed from memory.
+/// list waits for the shards of `table`, where they are fed from memory. Where it is `for_all`, what this process does not
+/// hold counts too.
 pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
     config: Config,
     shared: Arc<Shared<So, En, Si>>,
     inboxes: Arc<[mpsc::Sender<Event>]>,
     place: impl Fn(&Key) -> Option<usize> + Copy + Send + Sync + 'static,
     table: Option<Arc<Table>>,
+    for_all: bool,
     stop: Shutdown,
 ) {
     let note = |shared: &Shared<So, En, Si>, note: &Note| {
@@ -42,8 +44,8 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
                 let mut known: HashMap<_, _> = journaled
                     .filter_map(|(key, pending)| Some((key, (pending.latest()?.clone(), Version(0)))))
                     .collect();
-                let remembered = remembered(&ledger).await.into_iter();
-                known.extend(remembered.map(|(key, uid, version)| (key, (uid, version))));
+                let remembered = if for_all { remembered_by_all(&ledger).await } else { ledger.remembered() };
+                known.extend(remembered.into_iter().map(|(key, uid, version)| (key, (uid, version))));
                 let known = known.into_iter().filter(|(key, _)| place(key).is_some());
                 known.map(|(key, (uid, version))| (key, uid, version)).collect()
             }
@@ -64,15 +66,18 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
 
 /// What all shards remember, trying until the bus answers: measured by less, a list might not show that the cluster's
 /// versions went back.
-async fn remembered(ledger: &Ledger) -> Vec<Remembered> {
+async fn remembered_by_all(ledger: &Ledger) -> Vec<Remembered> {
+    let mut said = false;
     loop {
         match ledger.remembered_by_all().await {
             Ok(remembered) => return remembered,
             Err(error) => {
-                tracing::debug!(
-                    error = &error as &dyn std::error::Error,
-                    "cannot read what other shards remember yet"
-                );
+                if !std::mem::replace(&mut said, true) {
+                    tracing::warn!(
+                        error = &error as &dyn std::error::Error,
+                        "cannot read what other shards remember: the watch begins once that is read"
+                    );
+                }
                 tokio::time::sleep(AGAIN).await;
             }
         }
@@ -107,7 +112,8 @@ impl<So: Source, En: Enrich, Si: Sink> Published<So, En, Si> {
                 let place = move |key: &Key| {
                     (leased || config.owned.lane(config.sharding, key).is_some()).then_some(0)
                 };
-                let watching = watch(config, shared.clone(), inboxes.clone(), place, None, ends.clone());
+                let watching =
+                    watch(config, shared.clone(), inboxes.clone(), place, None, leased, ends.clone());
                 let mut watching = std::pin::pin!(watching);
                 tokio::select! {
                     () = &mut watching => continue,

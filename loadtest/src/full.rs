@@ -11,13 +11,12 @@ use anyhow::{Context as _, bail};
 
 use loadtest_judge::screen::{judged, say, table};
 
-/// The suites by name, each with its command; `{recordings}` and `{seed}` are filled in.
+/// The suites by name, each with its command; `{seed}` is filled in.
 const SUITES: &[(&str, &[&str])] = &[
     ("bench", &["bench"]),
     ("faults", &["faults", "--long", "--seed", "{seed}"]),
     ("replicas", &["replicas", "--long", "--seed", "{seed}"]),
-    ("scenarios", &["cluster", "run", "--all", "--record", "{recordings}"]),
-    ("replay", &["cluster", "replay", "{recordings}"]),
+    ("scenarios", &["cluster", "run", "--all"]),
     ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
 ];
 
@@ -29,7 +28,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, scenarios, replay (of what scenarios recorded), fault-rounds
+    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -39,19 +38,13 @@ pub struct Args {
 /// Runs the suites.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let chosen = chosen(&args.suites)?;
-    let folder = tempfile::tempdir().context("make a folder for the recordings")?;
-    let recordings = folder.path().to_str().context("the name of a temporary folder")?;
     let seed = args.seed.to_string();
     let program = std::env::current_exe().context("find this program")?;
     let mut rows = Vec::new();
     let mut failed = 0;
     for (name, command) in &chosen {
         say(&format!("== {name}"));
-        let filled = command.iter().map(|part| match *part {
-            "{recordings}" => recordings,
-            "{seed}" => &seed,
-            other => other,
-        });
+        let filled = command.iter().map(|part| if *part == "{seed}" { &seed } else { *part });
         let begun = Instant::now();
         let ended = Command::new(&program)
             .args(filled)
@@ -76,9 +69,6 @@ fn chosen(names: &[String]) -> anyhow::Result<Vec<Suite>> {
         bail!("there is no suite {unknown:?}; there are {}", known.join(", "));
     }
     let wanted = |name: &str| names.is_empty() || names.iter().any(|given| given == name);
-    if wanted("replay") && !wanted("scenarios") {
-        bail!("the suite replay needs what the suite scenarios records; name both");
-    }
     Ok(SUITES.iter().copied().filter(|(name, _)| wanted(name)).collect())
 }
 
@@ -97,23 +87,16 @@ mod tests {
 
     #[test]
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
-        assert_eq!(
-            names(&[]).unwrap(),
-            ["bench", "faults", "replicas", "scenarios", "replay", "fault-rounds"]
-        );
+        assert_eq!(names(&[]).unwrap(), ["bench", "faults", "replicas", "scenarios", "fault-rounds"]);
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
 
     #[test]
-    fn unknown_and_useless_choices_are_refused() {
+    fn an_unknown_suite_is_refused() {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, replay, fault-rounds"
-        );
-        assert_eq!(
-            refused(&["replay"]),
-            "the suite replay needs what the suite scenarios records; name both"
+            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds"
         );
     }
 }

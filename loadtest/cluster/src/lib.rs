@@ -1,7 +1,6 @@
 //! A real cluster for tests: a Kubernetes API server, its controllers and Argo CD on loopback, Git repositories, the
 //! scenarios that are played on them, and the oracle that judges what was reported.
 
-pub mod again;
 pub mod argo;
 pub mod argocd;
 pub mod audit;
@@ -14,7 +13,6 @@ pub mod objects;
 pub mod oracle;
 pub mod play;
 pub mod progress;
-pub mod record;
 pub mod restore;
 pub mod run;
 pub mod scenario;
@@ -51,8 +49,6 @@ enum Command {
     Faults(faults::Args),
     /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
     Restore(restore::Args),
-    /// Plays recordings of such runs by the simulators, and compares every last report with the recorded one
-    Replay(again::Args),
 }
 
 /// What every command takes that has the real binary report from a real cluster.
@@ -214,6 +210,5 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Faults(args) => faults::run(args),
         Command::Restore(args) => restore::run(args),
-        Command::Replay(args) => again::run(args),
     }
 }

@@ -52,7 +52,7 @@ use anyhow::Context as _;
 use loadtest_sim::platform::PlatformSim;
 use told::Told;
 use truth::Reader;
-pub use witness::{Change, Witness};
+pub use witness::Witness;
 
 /// Between two looks.
 const AGAIN: Duration = Duration::from_millis(300);

@@ -1,7 +1,7 @@
 //! `loadtest cluster run`: plays scenarios on a real cluster with the real binary, and judges every report.
 //!
 //! takes: names of scenarios, or all - gives: a row for each as it ends, what the rights were used for, and one last
-//! line; recordings, where they are wanted
+//! line
 //! calls: the cluster, which it starts and ends; the binary, which it builds first - fails: exit code 1 when a
 //! scenario failed, a report is wrong, or the rights are not exactly those that are needed; then the folder with all
 //! logs stays
@@ -30,8 +30,8 @@ const EXAMPLES: &str = "\
 Examples:
   What there is to play:
     loadtest cluster run --list
-  Two scenarios, and their recording:
-    loadtest cluster run hooks waves --record recordings
+  Two scenarios:
+    loadtest cluster run hooks waves
   Everything; with all scenarios, rights that were granted and never used are a failure:
     loadtest cluster run --all";
 
@@ -51,9 +51,6 @@ pub struct Args {
     /// Scenarios that are played at once
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u8).range(1..=16))]
     pub parallel: u8,
-    /// Record each scenario into a folder of this one
-    #[arg(long, value_name = "DIR")]
-    pub record: Option<PathBuf>,
     /// How many seconds the right reports may be waited for; a fact that could not be had is asked for again after a
     /// minute
     #[arg(long, value_name = "SECONDS", default_value_t = 180)]
@@ -124,7 +121,6 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
         program: &program,
         directory: folder.path(),
         scenarios,
-        record: args.record.as_deref(),
     };
     let stage = match Stage::start(&setup).await {
         Ok(stage) => stage,

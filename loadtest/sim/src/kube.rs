@@ -239,32 +239,16 @@ impl KubeSim {
 
     /// Replays one recorded watch event of an application with its own resourceVersion.
     pub fn replay(&self, kind: &str, object: &str) -> anyhow::Result<Key> {
-        self.replay_at(kind, object, |key, version, newest| {
-            if version <= newest {
-                bail!("replay {key} at resourceVersion {version}: the cluster is at {newest}");
-            }
-            Ok(version)
-        })
-    }
-
-    /// The same when events of other applications have overtaken it: it is as old as it says, and is sent after them.
-    pub fn replay_late(&self, kind: &str, object: &str) -> anyhow::Result<Key> {
-        self.replay_at(kind, object, |_, version, newest| Ok(version.max(newest + 1)))
-    }
-
-    fn replay_at(
-        &self,
-        kind: &str,
-        object: &str,
-        place_in_time: impl FnOnce(&Key, u64, u64) -> anyhow::Result<u64>,
-    ) -> anyhow::Result<Key> {
         let head: Head<'_> = serde_json::from_str(object).context("read the recorded object")?;
         let key = Key::new(head.metadata.namespace, head.metadata.name)?;
         let version: u64 = head.metadata.resource_version.parse().context("read the resourceVersion")?;
         let place = (Collection::Applications, key.clone());
         let text = Object::Text(Bytes::copy_from_slice(object.as_bytes()));
         let mut store = self.shared.store();
-        let version = place_in_time(&key, version, store.version())?;
+        let newest = store.version();
+        if version <= newest {
+            bail!("replay {key} at resourceVersion {version}: the cluster is at {newest}");
+        }
         if kind == "DELETED" {
             store.delete(place, version, text);
         } else {

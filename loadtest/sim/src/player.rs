@@ -1,7 +1,5 @@
-//! Replays the watch of recordings into the simulated API server, in the order of resourceVersions, or in that in
-//! which a recorded reporter took the events up.
+//! Replays the watch of recordings into the simulated API server, in the order of resourceVersions.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,39 +16,23 @@ pub struct Player {
     lines: Vec<WatchLine>,
     next: usize,
     recorded: Arc<Recorded>,
-    in_turns: bool,
 }
 
 impl Player {
     /// Prepares cases that were recorded in one cluster.
     pub fn new(cases: &[Case]) -> anyhow::Result<Self> {
-        Self::with(cases, Recorded::new(cases), false)
-    }
-
-    /// Prepares cases in which the product's own reporter was recorded: Argo CD answers as it answered that, and
-    /// events come in the order in which it took them up. (An application's own are always in order.)
-    pub fn of_reporter(cases: &[Case]) -> anyhow::Result<Self> {
-        Self::with(cases, Recorded::of_reporter(cases), true)
-    }
-
-    fn with(cases: &[Case], recorded: Recorded, in_turns: bool) -> anyhow::Result<Self> {
         let mut lines = Vec::new();
-        let mut events: HashMap<String, usize> = HashMap::new();
         for case in cases {
             for (at, line) in case.watch.iter().enumerate() {
                 let version = version_of(line).with_context(|| {
                     format!("read the resourceVersion of event {at} of case {}", case.name)
                 })?;
-                let name = name_of(line)?;
-                let event = events.entry(name.clone()).or_default();
-                let taken_up = recorded.taken_up(&name, *event);
-                *event += 1;
-                lines.push((taken_up.unwrap_or_default(), version, line.clone()));
+                lines.push((version, line.clone()));
             }
         }
-        lines.sort_by(|left, right| left.0.total_cmp(&right.0).then(left.1.cmp(&right.1)));
-        let lines = lines.into_iter().map(|(_, _, line)| line).collect();
-        Ok(Self { lines, next: 0, recorded: Arc::new(recorded), in_turns })
+        lines.sort_by_key(|(version, _)| *version);
+        let lines = lines.into_iter().map(|(_, line)| line).collect();
+        Ok(Self { lines, next: 0, recorded: Arc::new(Recorded::new(cases)) })
     }
 
     /// The answers that move along.
@@ -73,24 +55,13 @@ impl Player {
         Some(before.map_or(Duration::ZERO, |before| Duration::from_secs_f64((line.t - before.t).max(0.0))))
     }
 
-    /// Name of the application whose event is next; `None` at the end.
-    pub fn whose(&self) -> anyhow::Result<Option<String>> {
-        self.lines.get(self.next).map(name_of).transpose()
-    }
-
     /// Plays the next event; gives whose it was, `None` at the end.
     pub fn step(&mut self, kube: &KubeSim) -> anyhow::Result<Option<Key>> {
         let Some(line) = self.lines.get(self.next) else { return Ok(None) };
         self.next += 1;
         let name = name_of(line)?;
         self.recorded.advance(&name);
-        let object = line.object.get();
-        let key = if self.in_turns {
-            kube.replay_late(&line.kind, object)
-        } else {
-            kube.replay(&line.kind, object)
-        };
-        key.map(Some)
+        kube.replay(&line.kind, line.object.get()).map(Some)
     }
 
     /// Plays all that is left, `speed` times as fast as it was recorded but with pauses of at most `longest`;
@@ -127,6 +98,3 @@ fn name_of(line: &WatchLine) -> anyhow::Result<String> {
     let head: Head = serde_json::from_str(line.object.get())?;
     Ok(head.metadata.name)
 }
-
-#[cfg(test)]
-mod tests;

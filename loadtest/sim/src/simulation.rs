@@ -23,8 +23,6 @@ use crate::reporter::merge;
 pub enum Load {
     /// Cases of one cluster, replayed by [`Simulation::player`].
     Recording(Vec<Case>),
-    /// The same, where the product's own reporter was recorded: Argo CD answers as it answered that.
-    Reported(Vec<Case>),
     /// Generated applications, put into the cluster by [`Simulation::populate`].
     Generated(Shape),
     /// Nothing but what a test puts in.
@@ -108,7 +106,6 @@ impl Simulation {
         let (mut player, mut fleet) = (None, None);
         let content = match setup.load {
             Load::Recording(cases) => play(Player::new(&cases)?, &mut player),
-            Load::Reported(cases) => play(Player::of_reporter(&cases)?, &mut player),
             Load::Generated(shape) => {
                 let own = Arc::new(Fleet::new(shape)?);
                 fleet = Some(own.clone());

@@ -10,7 +10,6 @@ use kube::api::{Api, DynamicObject};
 use kube::core::{ApiResource, GroupVersionKind};
 use kube::runtime::watcher::{self, Event, watcher};
 use serde_json::Value;
-use tokio::sync::mpsc;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::truth::text;
@@ -34,30 +33,15 @@ pub struct Life {
     pub resources: BTreeSet<ResourceKey>,
 }
 
-/// One state of an application that was watched.
-#[derive(Debug, Clone)]
-pub struct Change {
-    /// The application's name.
-    pub application: String,
-    /// `ADDED`, `MODIFIED` or `DELETED`.
-    pub kind: &'static str,
-    /// The Application.
-    pub object: Value,
-}
-
-/// What was seen, and who is told.
+/// Namespace and name of an application, and its lives, oldest first.
 #[derive(Debug, Default)]
-struct ObjectIndex {
-    /// Namespace and name of an application, and its lives, oldest first.
-    lives: BTreeMap<(String, String), Vec<Life>>,
-    listeners: Vec<mpsc::UnboundedSender<Change>>,
-}
+struct Lives(BTreeMap<(String, String), Vec<Life>>);
 
 /// Looks on from the start, with an administrator's rights: every application that there is, and what it lists. To be
 /// started before the reporter, so that it sees all that the reporter can see.
 #[derive(Debug)]
 pub struct Witness {
-    seen: Arc<Mutex<ObjectIndex>>,
+    seen: Arc<Mutex<Lives>>,
     _stop: DropGuard,
 }
 
@@ -67,7 +51,7 @@ impl Witness {
         let resource =
             ApiResource::from_gvk(&GroupVersionKind::gvk("argoproj.io", "v1alpha1", "Application"));
         let api: Api<DynamicObject> = Api::namespaced_with(kubernetes, namespace, &resource);
-        let seen = Arc::new(Mutex::new(ObjectIndex::default()));
+        let seen = Arc::new(Mutex::new(Lives::default()));
         let stop = CancellationToken::new();
         let (listed, first) = tokio::sync::oneshot::channel();
         let (of_task, stopped) = (seen.clone(), stop.clone());
@@ -86,36 +70,16 @@ impl Witness {
     /// The lives of an application, oldest first; empty if there never was one.
     #[must_use]
     pub fn lives(&self, namespace: &str, name: &str) -> Vec<Life> {
-        lock(&self.seen).lives.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
-    }
-
-    /// Every state from now on, those that are there first.
-    #[must_use]
-    pub fn changes(&self) -> mpsc::UnboundedReceiver<Change> {
-        let (tell, changes) = mpsc::unbounded_channel();
-        let mut seen = lock(&self.seen);
-        for ((_, name), lives) in &seen.lives {
-            if let Some(life) = lives.last().filter(|life| !life.gone) {
-                let (application, object) = (name.clone(), life.object.clone());
-                // The receiver is here.
-                let _ = tell.send(Change { application, kind: "ADDED", object });
-            }
-        }
-        seen.listeners.push(tell);
-        changes
+        lock(&self.seen).0.get(&(namespace.to_owned(), name.to_owned())).cloned().unwrap_or_default()
     }
 }
 
-fn lock(seen: &Mutex<ObjectIndex>) -> MutexGuard<'_, ObjectIndex> {
+fn lock(seen: &Mutex<Lives>) -> MutexGuard<'_, Lives> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Takes every event, for ever.
-async fn follow(
-    api: Api<DynamicObject>,
-    seen: &Mutex<ObjectIndex>,
-    listed: tokio::sync::oneshot::Sender<()>,
-) {
+async fn follow(api: Api<DynamicObject>, seen: &Mutex<Lives>, listed: tokio::sync::oneshot::Sender<()>) {
     let mut listed = Some(listed);
     // What a new list holds; what it lacks was deleted while nobody watched.
     let mut list: Option<BTreeSet<(String, String)>> = None;
@@ -147,48 +111,33 @@ async fn follow(
     }
 }
 
-impl ObjectIndex {
-    /// Takes note of one state, and tells it unless it is known.
+impl Lives {
+    /// Takes note of one state; gives the application's namespace and name.
     fn take(&mut self, object: Value, gone: bool) -> (String, String) {
         let part = |pointer: &str| text(object.pointer(pointer));
         let key = (part("/metadata/namespace"), part("/metadata/name"));
         let uid = part("/metadata/uid");
-        let all = self.lives.entry(key.clone()).or_default();
-        let is_new = all.last().is_none_or(|life| life.uid != uid);
-        if is_new {
+        let all = self.0.entry(key.clone()).or_default();
+        if all.last().is_none_or(|life| life.uid != uid) {
             if let Some(before) = all.last_mut() {
                 before.gone = true;
             }
             all.push(Life { uid, object: Value::Null, gone: false, resources: BTreeSet::new() });
         }
         if let Some(life) = all.last_mut() {
-            let is_known = !gone && life.object == object;
             life.resources.extend(listed(&object));
-            life.object = object.clone();
+            life.object = object;
             life.gone |= gone;
-            if !is_known {
-                let kind = if gone { "DELETED" } else { ["MODIFIED", "ADDED"][usize::from(is_new)] };
-                self.tell(&Change { application: key.1.clone(), kind, object });
-            }
         }
         key
     }
 
     /// Ends the lives of those that a whole list lacks.
     fn end(&mut self, there: &BTreeSet<(String, String)>) {
-        let mut ended = Vec::new();
-        for ((_, name), all) in self.lives.iter_mut().filter(|(key, _)| !there.contains(key)) {
-            if let Some(life) = all.last_mut().filter(|life| !life.gone) {
-                life.gone = true;
-                let (application, object) = (name.clone(), life.object.clone());
-                ended.push(Change { application, kind: "DELETED", object });
-            }
+        let lacking = self.0.iter_mut().filter(|(key, _)| !there.contains(key));
+        for life in lacking.filter_map(|(_, all)| all.last_mut()) {
+            life.gone = true;
         }
-        ended.iter().for_each(|change| self.tell(change));
-    }
-
-    fn tell(&mut self, change: &Change) {
-        self.listeners.retain(|listener| listener.send(change.clone()).is_ok());
     }
 }
 
@@ -234,7 +183,7 @@ mod tests {
 
     #[test]
     fn lives_follow_each_other_and_remember_what_they_listed() {
-        let mut seen = ObjectIndex::default();
+        let mut seen = Lives::default();
         let entry =
             |name: &str| json!({"version": "v1", "kind": "ConfigMap", "namespace": "web", "name": name});
         let child =
@@ -242,17 +191,17 @@ mod tests {
         let key_of_app = seen.take(app("u1", &json!([entry("a"), child])), false);
         seen.take(app("u1", &json!([entry("b")])), true);
         seen.take(app("u2", &json!([entry("c")])), false);
-        let all = seen.lives[&key_of_app].clone();
+        let all = seen.0[&key_of_app].clone();
         let shown: Vec<_> = all.iter().map(|life| (life.uid.as_str(), life.gone)).collect();
         assert_eq!(shown, [("u1", true), ("u2", false)]);
         assert_eq!(all[0].resources, BTreeSet::from([key("ConfigMap", "a"), key("ConfigMap", "b")]));
         assert_eq!(all[1].resources, BTreeSet::from([key("ConfigMap", "c")]));
         // A new life whose predecessor's end nobody saw ends it.
         seen.take(app("u3", &json!([])), false);
-        assert!(seen.lives[&key_of_app][1].gone);
+        assert!(seen.0[&key_of_app][1].gone);
         seen.end(&BTreeSet::from([key_of_app.clone()]));
-        assert!(!seen.lives[&key_of_app][2].gone);
+        assert!(!seen.0[&key_of_app][2].gone);
         seen.end(&BTreeSet::new());
-        assert!(seen.lives[&key_of_app][2].gone);
+        assert!(seen.0[&key_of_app][2].gone);
     }
 }

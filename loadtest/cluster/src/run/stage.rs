@@ -14,7 +14,6 @@ use crate::audit;
 use crate::objects::Objects;
 use crate::oracle::{self, Judge, Witness};
 use crate::play::Player;
-use crate::record::{self, Recorder};
 use crate::scenario::{Controller, Lifecycle, Scenario};
 use crate::{Cluster, Options};
 use loadtest_sim::platform::{self, Keep, PlatformSim};
@@ -43,8 +42,6 @@ pub struct Setup<'a> {
     pub directory: &'a Path,
     /// What will be played.
     pub scenarios: &'a [Scenario],
-    /// Where it is recorded, if it is.
-    pub record: Option<&'a Path>,
 }
 
 /// All of it, running.
@@ -58,7 +55,6 @@ pub struct Stage {
     pub witness: Witness,
     /// The reporter.
     pub reporter: Restart,
-    recorder: Option<Recorder>,
     /// What the reporter may do, as it was applied.
     rights: String,
     /// The tokens and the key that the reporter has, which must be in nothing that it says.
@@ -95,17 +91,9 @@ impl Stage {
         let witness = Witness::start(kubernetes.clone(), ArgoCd::NAMESPACE).await?;
         let rights = rights(setup.program).await?;
         Objects::new(kubernetes.clone()).apply(&rights, ArgoCd::NAMESPACE).await?;
-        let recorder = match setup.record {
-            None => None,
-            Some(directory) => {
-                let config = recording(setup, &cluster, directory).await?;
-                Some(Recorder::start(config, &platform, &witness).await?)
-            }
-        };
-        let argocd = recorder.as_ref().map_or_else(|| cluster.argocd.url().to_owned(), Recorder::url);
-        let (launch, secrets) = prepare(setup, &cluster, &platform, &argocd).await?;
+        let (launch, secrets) = prepare(setup, &cluster, &platform).await?;
         let reporter = launch.begin().await?;
-        Ok(Self { cluster, platform, witness, reporter, recorder, rights, secrets })
+        Ok(Self { cluster, platform, witness, reporter, rights, secrets })
     }
 
     /// Who plays scenarios.
@@ -162,17 +150,13 @@ impl Stage {
             bail!("the reports are wrong:\n{}", differences.join("\n"))
         };
         self.player().play(scenario, &check, async |step| self.reporter.change(step).await).await?;
-        check(&scenario.applications).await.context("at the end")?;
-        if let Some(recorder) = &self.recorder {
-            recorder.settle(&scenario.applications).await;
-        }
-        Ok(())
+        check(&scenario.applications).await.context("at the end")
     }
 
     /// Judges what no single scenario is about, and ends everything; `complete` says that every right must have been
     /// used.
     pub async fn end(self, complete: bool) -> anyhow::Result<End> {
-        let Self { cluster, platform, witness, reporter, recorder, rights, secrets } = self;
+        let Self { cluster, platform, witness, reporter, rights, secrets } = self;
         let mut end = End::default();
         let log = reporter.directory().join("reporter.log");
         // It is wanted most when something fails below.
@@ -190,10 +174,6 @@ impl Stage {
         let mut judge = judge(&cluster, &platform, &witness)?;
         judge.canaries.extend(secrets);
         end.wrong.extend(oracle::judge_rest(&judge, &[&log]).await?);
-        if let Some(recorder) = recorder {
-            let folders = recorder.finish(&platform).await?;
-            end.said.push(format!("recorded {} cases", folders.len()));
-        }
         let log = tokio::fs::read_to_string(cluster.control.audit_log()).await;
         let log = log.context("read the audit log")?;
         let verdict = audit::verdict(&log, &audit::user(&rights)?, &audit::granted(&rights)?)?;
@@ -230,7 +210,6 @@ async fn prepare(
     setup: &Setup<'_>,
     cluster: &Cluster,
     platform: &PlatformSim,
-    argocd: &str,
 ) -> anyhow::Result<(Launch, Vec<String>)> {
     let directory = setup.directory.join("reporter");
     let state = directory.join("state");
@@ -250,7 +229,7 @@ async fn prepare(
     let settings = json!({
         "kubernetes": {"kubeconfig": path("kubeconfig"), "namespace": ArgoCd::NAMESPACE},
         // Settings of Argo CD change while scenarios are played.
-        "argocd": {"url": argocd, "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
+        "argocd": {"url": cluster.argocd.url(), "tokenFile": path("argocd-token"), "settingsInterval": "1s"},
         "platform": {"url": platform.url(), "tokenFile": path("platform-token")},
         "state": {"directory": state.display().to_string()},
         "redaction": {"keyFile": path("redaction-key")},
@@ -282,29 +261,6 @@ async fn rights(program: &Path) -> anyhow::Result<String> {
         bail!("ask the reporter for the rights it needs: {}", said.trim());
     }
     String::from_utf8(printed.stdout).context("read the rights that the reporter needs")
-}
-
-async fn recording(setup: &Setup<'_>, cluster: &Cluster, directory: &Path) -> anyhow::Result<record::Config> {
-    tokio::fs::create_dir_all(directory)
-        .await
-        .with_context(|| format!("make folder {}", directory.display()))?;
-    let cases = setup.scenarios.iter().map(|own| (own.name.clone(), own.applications.clone())).collect();
-    let token = cluster.argocd.token(ArgoCd::ADMIN)?;
-    let whole = cluster.directory.parent().unwrap_or(&cluster.directory).display().to_string();
-    let hidden = vec![
-        (whole, "/cluster".to_owned()),
-        (setup.directory.display().to_string(), "/cluster".to_owned()),
-        (token.clone(), "TOKEN".to_owned()),
-        (cluster.argocd.token(ArgoCd::REPORTER)?, "TOKEN".to_owned()),
-    ];
-    Ok(record::Config {
-        directory: directory.to_path_buf(),
-        cases,
-        argocd: cluster.argocd.url().to_owned(),
-        token,
-        namespace: ArgoCd::NAMESPACE.to_owned(),
-        hidden,
-    })
 }
 
 async fn write(path: &Path, text: &str) -> anyhow::Result<()> {

@@ -5,11 +5,6 @@
 //! first one later; the last one earlier. So the answers at the end are the last recorded ones, which is what
 //! an oracle compares with. Of an application whose newest event is a deletion only answers recorded since
 //! then count; without one it is not found.
-//!
-//! Where the product's own reporter was recorded, what it was answered itself comes before all of that: see [`Turns`].
-
-mod told;
-mod turns;
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -22,7 +17,6 @@ use super::ask::{Ask, Asked, ResourceName};
 use super::{denied, not_found, refused};
 use crate::fault::Answer;
 use crate::recordings::{Case, CaseMeta};
-use turns::Turns;
 
 #[derive(Debug, Clone)]
 struct Reply {
@@ -52,7 +46,6 @@ pub struct Recorded {
     revisions: HashMap<(String, String), Reply>,
     positions: Mutex<HashMap<String, usize>>,
     meta: Option<CaseMeta>,
-    turns: Option<Turns>,
 }
 
 impl Recorded {
@@ -84,21 +77,7 @@ impl Recorded {
             }
         }
         let meta = cases.first().map(|case| case.meta.clone());
-        Self { apps, revisions, positions: Mutex::default(), meta, turns: None }
-    }
-
-    /// The same for cases in which the product's own reporter was recorded: a call is answered as that reporter
-    /// was in its turn of the replayed event. The settings are those that most of the last reports tell, of each entity
-    /// one: a scenario that gives the settings back may be over before the last of all is told.
-    #[must_use]
-    pub fn of_reporter(cases: &[Case]) -> Self {
-        let mut recorded = Self { turns: Some(Turns::of(cases)), ..Self::new(cases) };
-        if let (Some(meta), Some((method, key))) =
-            (&mut recorded.meta, told::by_most(cases.iter().flat_map(|case| &case.reports)))
-        {
-            (meta.tracking_method, meta.instance_label_key) = (method, key);
-        }
-        recorded
+        Self { apps, revisions, positions: Mutex::default(), meta }
     }
 
     /// Settings in force when it was recorded.
@@ -109,9 +88,6 @@ impl Recorded {
 
     /// Moves an application to its next watch event; to be called before that event is sent.
     pub fn advance(&self, application: &str) {
-        if let Some(turns) = &self.turns {
-            turns.advance(application);
-        }
         *self.positions().entry(application.to_owned()).or_default() += 1;
     }
 
@@ -129,20 +105,6 @@ impl Recorded {
         (!moment.deleted).then(|| moment.object.clone())
     }
 
-    /// Whether the recorded reporter read an application's tree more often, for the event that is replayed, than was
-    /// asked for now: it had been read just before, and will be again.
-    #[must_use]
-    pub fn lacks_tree(&self, application: &str) -> bool {
-        self.turns.as_ref().is_some_and(|turns| turns.lacks_tree(application, self.position(application)))
-    }
-
-    /// When the recorded reporter took up an event of an application, in Unix seconds; `None` where that does not
-    /// matter. Only what a parent was then is seen in the reports of its children, so that an event of a parent counts
-    /// from when it came, and one of its children from when its turn came.
-    pub(crate) fn taken_up(&self, application: &str, event: usize) -> Option<f64> {
-        self.turns.as_ref()?.taken_up(application, event)
-    }
-
     /// Names of all recorded applications.
     pub fn applications(&self) -> impl Iterator<Item = &str> {
         self.apps.keys().map(String::as_str)
@@ -156,12 +118,6 @@ impl Recorded {
     }
 
     fn find(&self, application: &str, ask: &Ask) -> Answer {
-        let own = self.turns.as_ref();
-        if let Some(reply) =
-            own.and_then(|turns| turns.answer(application, ask, |application| self.position(application)))
-        {
-            return Answer::new(reply.status, reply.body.clone());
-        }
         let Some(app) = self.apps.get(application) else { return gone(application, ask) };
         let position = self.position(application);
         if let Some(reply) = app.reply(ask, position) {
@@ -177,8 +133,6 @@ impl Recorded {
                 let any = app.replies.keys().filter(|ask| matches!(ask, Ask::Manifests { .. }));
                 match any.filter_map(|ask| app.reply(ask, position)).max_by(|a, b| a.t.total_cmp(&b.t)) {
                     Some(reply) => Answer::new(reply.status, reply.body.clone()),
-                    // A reporter that asked once, in another case, knows what Argo CD's answers look like.
-                    None if self.turns.is_some() => Answer::ok(r#"{"manifests":["{}"]}"#),
                     None => Answer::ok(r#"{"manifests":[]}"#),
                 }
             }
@@ -234,23 +188,16 @@ impl App {
 
 /// The name in an Application's text; empty when there is none.
 fn name_of(object: &str) -> String {
-    head_of(object).0
-}
-
-/// Name and resourceVersion in an Application's text; empty and 0 when there is none.
-fn head_of(object: &str) -> (String, u64) {
     #[derive(Default, serde::Deserialize)]
     struct Head {
         metadata: Named,
     }
     #[derive(Default, serde::Deserialize)]
-    #[serde(rename_all = "camelCase", default)]
+    #[serde(default)]
     struct Named {
         name: String,
-        resource_version: String,
     }
-    let Head { metadata } = serde_json::from_str(object).unwrap_or_default();
-    (metadata.name, metadata.resource_version.parse().unwrap_or_default())
+    serde_json::from_str::<Head>(object).unwrap_or_default().metadata.name
 }
 
 fn live_state(managed: &[u8], wanted: &ResourceName) -> Option<String> {

@@ -9,7 +9,6 @@ pub mod file;
 mod lines;
 pub mod platform;
 pub mod stdout;
-mod zip;
 
 pub use envelope::traceparent;
 use pipeline_core::{ApplicationDigest, Compared, Key, ShardDigest, Shipment, StageError};

@@ -23,12 +23,14 @@ mod batch;
 mod compare;
 
 use std::fmt;
-use std::io;
+use std::io::{self, Write as _};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use pipeline_core::{
     ApplicationDigest, Call, Compared, Key, Meter, Outcome, Peer, Reason, Sample, ShardDigest, Shipment,
@@ -39,7 +41,6 @@ use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, Target
 
 use self::batch::Batching;
 use crate::envelope;
-use crate::zip::Zip;
 
 const ACT: &str = "send a report";
 /// A body from this many bytes on is compressed on a thread that may block.
@@ -96,7 +97,7 @@ impl Config {
             client,
             path: self.path,
             token: self.token,
-            zip: Arc::new(Zip::new(self.gzip_level)),
+            compression: Compression::new(self.gzip_level),
             concurrency: self.concurrency.max(1),
             succeeded: AtomicBool::new(false),
             batching: self.batch.map(|batch| Box::new(Batching::new(batch))),
@@ -130,7 +131,7 @@ pub struct Platform {
     client: Client,
     path: String,
     token: Token,
-    zip: Arc<Zip>,
+    compression: Compression,
     concurrency: usize,
     succeeded: AtomicBool,
     batching: Option<Box<Batching>>,
@@ -223,17 +224,24 @@ impl Platform {
     }
 
     async fn encode(&self, parts: Vec<Bytes>) -> Result<Bytes, StageError> {
-        let zip = self.zip.clone();
+        let compression = self.compression;
         let encoded = if parts.iter().map(Bytes::len).sum::<usize>() < LARGE {
-            zip.gzipped(&parts)
+            gzipped(&parts, compression)
         } else {
-            match tokio::task::spawn_blocking(move || zip.gzipped(&parts)).await {
+            match tokio::task::spawn_blocking(move || gzipped(&parts, compression)).await {
                 Ok(encoded) => encoded,
                 Err(_) => return Err(StageError::retry(Reason::Stopping, EncodeError::Stopping)),
             }
         };
         encoded.map(Bytes::from).map_err(|error| StageError::retry(Reason::Io, EncodeError::Gzip(error)))
     }
+}
+
+/// What the parts make together, gzipped.
+fn gzipped(parts: &[Bytes], compression: Compression) -> io::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), compression);
+    parts.iter().try_for_each(|part| encoder.write_all(part))?;
+    encoder.finish()
 }
 
 #[derive(Debug, thiserror::Error)]

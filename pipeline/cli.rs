@@ -12,7 +12,7 @@ use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
-pub(crate) use self::arguments::bus::{BusCommand, LedgerCommand, OnBus, Tapping};
+pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \

@@ -1,10 +1,9 @@
-//! The commands of the bus: `bus check`, `bus show`, `tap` and `ledger copy`.
+//! The commands of the bus: `bus check`, `bus show` and `tap`.
 //!
 //! takes: the command line, and the settings that the reporter is started with - gives: text for people, or JSON
 //! calls: the servers of the bus - fails: when none answers or it refuses, or there is no bus: each says what to do next
 
 mod check;
-mod copy;
 mod show;
 mod tap;
 
@@ -19,7 +18,7 @@ use serde::Serialize;
 
 use crate::app;
 use crate::cli::ask::{is_broken_pipe, say};
-use crate::cli::{BusCommand, LedgerCommand, OnBus};
+use crate::cli::{BusCommand, OnBus};
 use crate::config::{Bus, Config, Given, LogLevel, Variables};
 
 /// Runs one of the commands.
@@ -49,9 +48,6 @@ async fn answer(command: &OnBus, variables: &Variables) -> anyhow::Result<ExitCo
         }
         OnBus::Tap(tapping) => {
             tap::run(&Reached::at(&tapping.place.given(), variables).await?, tapping).await
-        }
-        OnBus::Ledger(LedgerCommand::Copy { from, json, given }) => {
-            copy::run(&Reached::at(&given.given(), variables).await?, from, *json).await
         }
     }
 }

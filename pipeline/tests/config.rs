@@ -313,8 +313,6 @@ fn help_shows_how_each_command_is_used() {
         &["bus", "check", "--help"],
         &["bus", "show", "--help"],
         &["tap", "--help"],
-        &["ledger", "--help"],
-        &["ledger", "copy", "--help"],
     ] {
         let output = run(command, &[("GITOPS_RUNTIME_PLATFORM__TOKEN", CANARY)]);
         let text = stdout(&output);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand};
 
 use super::ask::app;
-use crate::cli::{Settings, assignment};
+use crate::cli::assignment;
 use crate::config::Given;
 use pipeline_bus::{APPLICATIONS, REPORTS};
 
@@ -30,16 +30,6 @@ Examples:
 A line has the time, the source, the shard, what it is, the application, its resourceVersion, the bytes and the trace id
 that `explain` shows. No message is shown, held back or acknowledged: listening changes nothing.";
 
-const LEDGER: &str = "\
-Examples:
-  One process becomes several: what it remembers goes into the bucket of the bus, its redaction key as well, and nothing is
-  reported twice:
-    gitops-runtime ledger copy --from /var/lib/gitops-runtime/reporter-ledger.redb --bus nats://nats:4222
-  With the settings that the replicas will run with:
-    gitops-runtime ledger copy --from reporter-ledger.redb --config settings.yaml
-
-The process that wrote the file must have ended, and no replica have begun. The file stays as it is.";
-
 /// What is done on the bus itself.
 #[derive(Subcommand)]
 pub(crate) enum OnBus {
@@ -49,9 +39,6 @@ pub(crate) enum OnBus {
     /// Follow what is published on the bus, without the messages themselves.
     #[command(after_help = TAP)]
     Tap(Box<Tapping>),
-    /// Move the ledger.
-    #[command(subcommand, after_help = LEDGER)]
-    Ledger(LedgerCommand),
 }
 
 /// What is asked of the bus.
@@ -88,23 +75,6 @@ pub(crate) struct Tapping {
     pub(crate) count: Option<u64>,
     #[command(flatten)]
     pub(crate) place: BusPlace,
-}
-
-/// What is done with ledgers.
-#[derive(Subcommand)]
-pub(crate) enum LedgerCommand {
-    /// Copy the ledger of a file into the bucket of the bus.
-    #[command(after_help = LEDGER)]
-    Copy {
-        /// The file
-        #[arg(long, value_name = "FILE")]
-        from: PathBuf,
-        /// Print JSON, for tools
-        #[arg(long)]
-        json: bool,
-        #[command(flatten)]
-        given: Box<Settings>,
-    },
 }
 
 /// Where the bus is, and how the answer is shown.

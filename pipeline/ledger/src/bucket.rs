@@ -27,7 +27,6 @@
 
 mod check;
 mod claim;
-mod copy;
 mod intents;
 mod row;
 mod shards;
@@ -98,19 +97,6 @@ pub struct Claimed {
     /// Those of them whose reports are not all acknowledged, or may have been received without being acknowledged, or
     /// lacked a fact: they are to be read again. In order.
     pub unfinished: Vec<Key>,
-}
-
-/// What was copied into a bucket.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Copied {
-    /// Shards, each with its claim.
-    pub shards: u32,
-    /// Records.
-    pub records: usize,
-    /// Journal entries.
-    pub journal: usize,
-    /// Parked entries.
-    pub parked: usize,
 }
 
 /// The bucket, as the tasks that write it share it.

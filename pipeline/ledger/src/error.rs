@@ -107,15 +107,6 @@ pub enum LedgerError {
         /// What is known.
         known: u32,
     },
-    /// A ledger cannot be copied over another one.
-    #[error(
-        "the bucket holds a ledger already: shard {shard} was claimed by a running replica; remove the bucket, or leave \
-         the file's ledger behind"
-    )]
-    Taken {
-        /// The first shard that has a claim.
-        shard: u32,
-    },
     /// The ledger is closed while records were not written.
     #[error("the ledger was closed with {waiting} records that are not written")]
     Closed {

@@ -44,7 +44,7 @@ use pipeline_core::{
 };
 use tokio::sync::oneshot;
 
-pub use bucket::{BucketOptions, Claimed, Copied, refusing_claims};
+pub use bucket::{BucketOptions, Claimed, refusing_claims};
 pub use error::{Failure, LedgerError};
 use file_store::FileStore;
 use group_commit::{GroupCommit, Writer};

@@ -1,6 +1,5 @@
 //! The commands of the bus, as child processes of their own, on a real `nats-server`.
 
-mod copy;
 mod tap;
 
 use std::process::{Output, Stdio};

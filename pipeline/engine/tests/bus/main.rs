@@ -9,7 +9,6 @@ mod lease_world;
 mod leases;
 mod ledger;
 mod ledger_bucket;
-mod ledger_copy;
 mod ledger_intents;
 mod ledger_lost;
 mod ledger_recent;

@@ -78,12 +78,6 @@ impl Names {
         rows.into_iter().chain([self.claim(shard), self.intents(shard), self.recent(shard)]).collect()
     }
 
-    /// What matches everything of all shards.
-    pub(super) fn all(&self) -> Vec<String> {
-        let kinds = Table::ALL.map(kind).into_iter().chain(["claim", "intents", "recent"]);
-        kinds.map(|kind| format!("{kind}.{}.>", self.sink)).collect()
-    }
-
     /// The shard of a key, and what stands under it; `None` when nobody of us wrote it.
     pub(super) fn parse(&self, key: &str) -> Option<(u32, Place)> {
         let mut parts = key.split('.');

@@ -39,7 +39,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
     ("loadtest-judge", &["loadtest-sim"]),
     ("loadtest-sim", &["pipeline-core"]),
-    ("pipeline-bus", &["pipeline-core"]),
+    ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),
     ("pipeline-core", &[]),
     (
         "pipeline-engine",

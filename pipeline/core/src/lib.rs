@@ -14,7 +14,6 @@ mod error;
 mod event;
 mod fact;
 mod key;
-pub mod leases;
 mod lenient;
 mod memory_permit;
 mod meter;

@@ -21,6 +21,7 @@
 //! that the connection was lost ([`Shown::Unwatched`]) before it writes over the next one.
 
 mod driver;
+mod leases;
 mod machine;
 mod mine;
 mod placement;
@@ -36,7 +37,7 @@ mod simulation;
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-pub use pipeline_core::leases::{
+pub use self::leases::{
     Answer, Lease, LeaseError, Presence, RECORD_BYTES, REFUSED, Replica, ReplicaError, Shown, Store,
 };
 

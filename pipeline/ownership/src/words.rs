@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pipeline_core::leases::{Answer, Replica, Shown};
+use crate::{Answer, Replica, Shown};
 #[cfg(doc)]
-use pipeline_core::leases::{Lease, Presence, Store};
+use crate::{Lease, Presence, Store};
 
 /// Numbers the writes of one [`super::Ownership`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_core::leases::{Answer, Lease, Presence, Replica, Shown, Store};
+use pipeline_ownership::{Answer, Lease, Presence, Replica, Shown, Store};
 use tokio::sync::mpsc;
 
 use super::bucket::{Bucket, Change, Entry, Expect, LEASES, PutError, Watched};

@@ -6,7 +6,7 @@
 //! {"version": 1, "replica": "event-reporter-1.9f31c0", "until": "2026-11-22T04:00:10Z", "refused": [7]}
 //! ```
 
-use jiff::Timestamp;
+use pipeline_core::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 

@@ -1,7 +1,7 @@
 //! Leases: which replica owns which shard, as a store holds it that writes by compare-and-set.
 //!
 //! What is here is what every such store ([`Store`]) has in common: its records, and what it is asked and shows. Who claims
-//! what, and when, is decided by the engine; where the records are, by the store.
+//! what, and when, is decided by [`crate::Ownership`]; where the records are, by the store.
 
 mod record;
 mod replica;

@@ -58,12 +58,7 @@ impl Store for FileStore {
     }
 
     fn intend(&self, intent: Intent) -> BoxFuture<'_, bool> {
-        // When it is awaited, and nobody waits for the ledger's lock.
-        async move {
-            self.intents.write(intent);
-            true
-        }
-        .boxed()
+        self.intents.write(intent).map(|_| true).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {

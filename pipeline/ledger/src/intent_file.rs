@@ -2,14 +2,14 @@
 //! killed process.
 //!
 //! takes: send intents, and which of them the ledger's file covers - gives: the word that an intent is written
-//! calls: write(2) of one file, in the task that is about to send, as a log line is written: it takes microseconds -
-//! fails: said once, counted, and tried again at most once a second with all that is needed; the reports go out
-//! nevertheless
+//! calls: write(2) of one file, on a thread of its own that writes together what came meanwhile: of a disk that hangs
+//! only those wait who are about to send - fails: said once, counted, and tried again at most once a second with all that
+//! is needed; the reports go out nevertheless
 //!
 //! Nothing here is synchronised with the disk while commits work: a commit makes what it covers durable by itself.
 //! A power loss therefore loses the intents since the last commit, as it loses the acknowledgements since then: of a
 //! report of the last group (50 ms or 256 changes) it is then not known that it may have been received. While commits
-//! fail, the file is synchronised at each try.
+//! fail, the file is synchronised at each try, and so is one that is written anew before it replaces the other.
 //!
 //! The number of each commit is written here once it is durable, and before the intents that it covers go. After a kill
 //! or a power loss it is that of the ledger's last commit or of an earlier one, never of a later one: a ledger file
@@ -18,10 +18,12 @@
 use std::fs::{File, OpenOptions};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
 use pipeline_core::Digest;
+use tokio::sync::oneshot;
 
 use super::intent_log::{Found, Owner};
 use super::intents::{Intent, Intents};
@@ -32,9 +34,14 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// A longer name of a sink might be too long for that of a file.
 const LONGEST_NAME: usize = 100;
 
+/// An intent that is to be written, and whoever waits for that.
+type Waiting = (Intent, oneshot::Sender<()>);
+
 /// The file.
 pub(super) struct IntentFile {
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
+    queue: mpsc::Sender<Waiting>,
+    errors: Arc<AtomicU64>,
 }
 
 struct State {
@@ -48,7 +55,8 @@ struct State {
     open: Option<(File, u64)>,
     compact: u64,
     failed: Option<Instant>,
-    errors: u64,
+    /// Read by whoever must not wait for the disk.
+    errors: Arc<AtomicU64>,
     closed: bool,
 }
 
@@ -90,35 +98,38 @@ pub(super) fn left(path: &Path, owner: &Owner) -> Found {
 
 impl IntentFile {
     /// Goes on with what is left, after the last commit that is durable: in the file that is there, if it is whole.
-    pub(super) fn open(path: PathBuf, owner: Owner, covered: u64, left: Found) -> Self {
+    ///
+    /// # Errors
+    /// When there can be no thread more.
+    pub(super) fn open(path: PathBuf, owner: Owner, covered: u64, left: Found) -> std::io::Result<Self> {
         let needed = left.intents.into_iter().collect();
-        let (compact, open) = (COMPACT, None);
-        let mut state =
-            State { path, owner, needed, covered, open, compact, failed: None, errors: 0, closed: false };
+        let (compact, open, errors) = (COMPACT, None, Arc::<AtomicU64>::default());
+        let mut state = State {
+            path,
+            owner,
+            needed,
+            covered,
+            open,
+            compact,
+            failed: None,
+            errors: errors.clone(),
+            closed: false,
+        };
         let result = if left.whole { state.go_on() } else { state.anew() };
         state.judge(result);
-        Self { state: Mutex::new(state) }
+        let state = Arc::new(Mutex::new(state));
+        let (queue, waiting) = mpsc::channel();
+        let shared = state.clone();
+        std::thread::Builder::new().name("intents".to_owned()).spawn(move || write(&shared, &waiting))?;
+        Ok(Self { state, queue, errors })
     }
 
-    /// Writes an intent; returns when it stands in the file or could not be written. At once after [`IntentFile::close`].
-    pub(super) fn write(&self, intent: Intent) {
-        let mut state = self.lock();
-        // The ledger's file may say it by now.
-        if state.closed || intent.number <= state.covered {
-            return;
-        }
-        let mut bytes = Vec::new();
-        state.owner.write(&intent, &mut bytes);
-        state.needed.add(intent);
-        let result = match &state.open {
-            Some((_, length)) if length + bytes.len() as u64 <= state.compact => state.append(&bytes),
-            None if state.pauses() => {
-                state.errors += 1;
-                return;
-            }
-            _ => state.anew(),
-        };
-        state.judge(result);
+    /// Writes an intent; what is returned is told when it stands in the file, could not be written, or the file was closed.
+    pub(super) fn write(&self, intent: Intent) -> oneshot::Receiver<()> {
+        let (tell, written) = oneshot::channel();
+        // Without the thread, which a panic would have to end, the sender is dropped, and so nobody waits.
+        let _ = self.queue.send((intent, tell));
+        written
     }
 
     /// The ledger's file durably holds commit `number`, and so what the intents up to it say.
@@ -145,7 +156,7 @@ impl IntentFile {
 
     /// Intents that could not be written, and failed synchronisations.
     pub(super) fn errors(&self) -> u64 {
-        self.lock().errors
+        self.errors.load(Ordering::Relaxed)
     }
 
     /// Lets go of the file.
@@ -155,11 +166,52 @@ impl IntentFile {
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
+    }
+}
+
+fn lock(state: &Mutex<State>) -> MutexGuard<'_, State> {
+    state.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Writes what comes, until nobody can send anything more.
+fn write(state: &Mutex<State>, queue: &mpsc::Receiver<Waiting>) {
+    while let Ok(first) = queue.recv() {
+        let (intents, waiting): (Vec<Intent>, Vec<_>) =
+            std::iter::once(first).chain(queue.try_iter()).unzip();
+        lock(state).write(intents);
+        for tell in waiting {
+            // Whoever gave up does not wait.
+            let _ = oneshot::Sender::send(tell, ());
+        }
     }
 }
 
 impl State {
+    /// Writes intents together.
+    fn write(&mut self, intents: Vec<Intent>) {
+        let mut bytes = Vec::new();
+        let mut number = 0;
+        // The ledger's file may say some by now.
+        for intent in intents.into_iter().filter(|intent| !self.closed && intent.number > self.covered) {
+            self.owner.write(&intent, &mut bytes);
+            self.needed.add(intent);
+            number += 1;
+        }
+        if number == 0 {
+            return;
+        }
+        let result = match &self.open {
+            Some((_, length)) if length + bytes.len() as u64 <= self.compact => self.append(&bytes),
+            None if self.pauses() => {
+                self.errors.fetch_add(number, Ordering::Relaxed);
+                return;
+            }
+            _ => self.anew(),
+        };
+        self.judge(result);
+    }
+
     /// Writes the number of the last commit, and takes away what it covers when that is everything: in this order, so
     /// that the number stands there whenever an intent that it covers does not.
     fn shorten(&mut self) -> std::io::Result<()> {
@@ -213,7 +265,11 @@ impl State {
         }
         let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&beside)?;
         file.write_all_at(&bytes, 0)?;
+        file.sync_data()?;
         std::fs::rename(&beside, &self.path)?;
+        if let Some(folder) = self.path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            File::open(folder)?.sync_all()?;
+        }
         let length = bytes.len() as u64;
         self.compact = COMPACT.max(2 * length);
         self.open = Some((file, length));
@@ -230,7 +286,7 @@ impl State {
             }
             Err(error) => {
                 self.open = None;
-                self.errors += 1;
+                self.errors.fetch_add(1, Ordering::Relaxed);
                 if self.failed.replace(Instant::now()).is_none() {
                     tracing::warn!(
                         file = %self.path.display(), %error,

@@ -112,15 +112,16 @@ impl Ledger {
         let mut state = State::default();
         state.begin(loaded.tables, loaded.covered, &loaded.left.intents);
         let beside = intent_file::path_of(path, &options.sink);
-        let intents = IntentFile::open(beside, owner, loaded.covered, loaded.left);
-        let shared = Arc::new(Shared::new(loaded.id, options.sink, state, Some(options.group_size)));
-        let store = Arc::new(FileStore::new(shared.clone(), path, file, intents));
-        let work = GroupCommit::new(shared.clone(), store.clone(), options.group_time, options.retry);
-        let writer = Writer::thread(work).map_err(|source| LedgerError::Io {
+        let failed = |source| LedgerError::Io {
             act: "start writing",
             path: path.to_owned(),
             source: Box::new(redb::Error::Io(source)),
-        })?;
+        };
+        let intents = IntentFile::open(beside, owner, loaded.covered, loaded.left).map_err(failed)?;
+        let shared = Arc::new(Shared::new(loaded.id, options.sink, state, Some(options.group_size)));
+        let store = Arc::new(FileStore::new(shared.clone(), path, file, intents));
+        let work = GroupCommit::new(shared.clone(), store.clone(), options.group_time, options.retry);
+        let writer = Writer::thread(work).map_err(failed)?;
         Ok(Self::over(shared, loaded.origin, store, Some(writer)))
     }
 

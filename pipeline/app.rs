@@ -26,8 +26,7 @@ use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use stages_argocd::stage::ArgoCdEnrichment;
-use stages_kube::{Mapping as _, Watch};
-use stages_report::Sink;
+use stages_kube::Mapping as _;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::JoinSet;
 
@@ -101,7 +100,7 @@ async fn report(config: Config) -> anyhow::Result<()> {
 
 /// A reporter that has not begun.
 struct Reporter {
-    engine: Engine<Watch<Applications>, ArgoCdEnrichment, Sink>,
+    engine: Engine,
     services: JoinSet<Result<(), StageError>>,
     ledger: Ledger,
     traces: Option<traces::Traces>,
@@ -145,7 +144,7 @@ impl Reporter {
         }
         // Before anything is waited for: what keeps a process from working is asked of it.
         for server in listen(config, served).await? {
-            services.spawn(server.serve(stop.clone()));
+            services.spawn(Box::new(server).serve(stop.clone()));
         }
 
         let places = build::places(config).await?;
@@ -181,8 +180,8 @@ impl Reporter {
             None => Bus::Memory,
         };
         let parts = Parts {
-            source,
-            enrich: enrich.clone(),
+            source: Arc::new(source),
+            enrich: Arc::new(enrich.clone()),
             sink,
             ledger: ledger.clone(),
             metrics: metrics.clone(),
@@ -192,7 +191,7 @@ impl Reporter {
         let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
         let engine = Engine::traced(engine_config, parts, tap);
 
-        services.spawn(settings.serve(stop.clone()));
+        services.spawn(Box::new(settings).serve(stop.clone()));
         if let Some(following) = following {
             services.spawn(async {
                 following.await;
@@ -212,7 +211,7 @@ impl Reporter {
             },
         };
         for server in admin::listen(config, &places, answering).await? {
-            services.spawn(server.serve(stop.clone()));
+            services.spawn(Box::new(server).serve(stop.clone()));
         }
         let (keys, engine_status) = (Arc::new(move || seen.keys()), Arc::new(move || handle.status()));
         // Nobody else sets it.

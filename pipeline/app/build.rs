@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_core::{Backoff, ExposeSecret as _, Hasher, Meter, Shutdown};
+use pipeline_core::{Backoff, ExposeSecret as _, Hasher, Meter, Shutdown, Sink};
 use pipeline_engine::circuit;
 use pipeline_engine::limit::RateLimit;
 use pipeline_engine::run;
@@ -14,7 +14,6 @@ use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_argocd::plan::TrackingMethod;
-use stages_report::Sink;
 use url::Url;
 
 use crate::config::{self, Algorithm, Config, Places, SinkKind, Token};
@@ -198,7 +197,11 @@ pub(super) async fn enrichment(
 }
 
 /// The sink.
-pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown) -> anyhow::Result<Sink> {
+pub(super) async fn sink(
+    config: &Config,
+    meter: Arc<dyn Meter>,
+    stop: &Shutdown,
+) -> anyhow::Result<Arc<dyn Sink>> {
     let settings = &config.reporter.sink;
     match settings.kind {
         SinkKind::Platform => {
@@ -226,21 +229,20 @@ pub(super) async fn sink(config: &Config, meter: Arc<dyn Meter>, stop: &Shutdown
                     linger: *batch.linger,
                 }),
             };
-            Ok(Sink::Platform(
-                sink.build(meter).await.context("reach the platform (settings under `platform`)")?,
-            ))
+            let sink = sink.build(meter).await.context("reach the platform (settings under `platform`)")?;
+            Ok(Arc::new(sink))
         }
         SinkKind::Stdout => {
             let sink =
                 stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
-            Ok(Sink::Stdout(sink))
+            Ok(Arc::new(sink))
         }
         SinkKind::File => {
             let path = settings.file.path.clone().context("reporter.sink.file.path is not set")?;
             let file = stages_report::file::Config { path, fsync: stages_report::file::Fsync::Batch };
             let file =
                 tokio::task::spawn_blocking(move || file.build()).await.context("open the report file")??;
-            Ok(Sink::File(file))
+            Ok(Arc::new(file))
         }
     }
 }

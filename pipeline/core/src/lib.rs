@@ -28,6 +28,7 @@ mod step;
 mod traceparent;
 pub mod uid;
 
+pub use async_trait::async_trait;
 pub use backoff::Backoff;
 pub use circuit::CircuitState;
 pub use counts::LaneCounts;
@@ -50,8 +51,8 @@ pub use record::{Checkpoint, ParentRef, Record, ResourceRow, Sections, SendInten
 pub use report::{Entity, EntityId, Report, ReportKind};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use stage::{
-    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Surveyed,
-    Turn, idempotency_key,
+    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Survey,
+    Surveyed, Turn, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

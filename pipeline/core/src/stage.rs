@@ -8,6 +8,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::mpsc;
 
@@ -17,33 +18,36 @@ use crate::{
 };
 
 /// Where events come from.
+#[async_trait]
 pub trait Source: Send + Sync + 'static {
-    /// The name in logs, metrics and configuration.
-    const NAME: &'static str;
+    /// The name in logs and on the bus.
+    fn name(&self) -> &'static str;
 
     /// Watches until `stop`, emitting every change. Returns only on `stop`, or when it can never work.
-    fn run(&self, out: Emitter, stop: Shutdown) -> impl Future<Output = Result<(), StageError>> + Send;
+    async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError>;
 
     /// Reads one object again, not older than `not_older_than`. `None` means that it is gone; its event is
     /// then a deletion of `uid`.
-    fn read(
-        &self,
-        key: &Key,
-        not_older_than: Version,
-    ) -> impl Future<Output = Result<Option<Event>, StageError>> + Send;
+    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError>;
 
     /// Another process watches for this one too: `event`, which its watch showed, was delivered here.
     fn delivered(&self, _event: &Event) {}
 
+    /// The same, where it can list all that is there: only then is what was reported compared with it.
+    fn as_survey(&self) -> Option<&dyn Survey> {
+        None
+    }
+}
+
+/// A source of which everything can be listed.
+#[async_trait]
+pub trait Survey: Source {
     /// Whether `key` is watched by the settings of now. Of anything else no list and no deletion says anything, so
     /// that what an earlier process knew of it is left alone.
     fn watches(&self, key: &Key) -> bool;
 
     /// Everything that is there now, from one complete list; `known` was remembered before it is asked for.
-    fn survey(
-        &self,
-        known: Vec<Remembered>,
-    ) -> impl Future<Output = Result<Vec<Surveyed>, StageError>> + Send;
+    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError>;
 }
 
 /// What a ledger remembers of one application: which life of it, and the version of the state that was acknowledged last;
@@ -64,54 +68,51 @@ pub struct Surveyed {
 }
 
 /// Turns an event and what is known into reports.
+#[async_trait]
 pub trait Enrich: Send + Sync + 'static {
-    /// The name in logs, metrics and configuration.
-    const NAME: &'static str;
-
     /// Decides what to report of `event`, fetches what that needs, and builds the reports.
-    fn enrich(
+    async fn enrich(
         &self,
         event: &Event,
         known: Option<&Record>,
         turn: &Turn,
-    ) -> impl Future<Output = Result<Enriched, StageError>> + Send;
+    ) -> Result<Enriched, StageError>;
 }
 
 /// Where reports go. One answer per shipment, in their order.
+#[async_trait]
 pub trait Sink: Send + Sync + 'static {
     /// Ships reports; each answer stands for itself.
-    fn ship(&self, shipments: &[Shipment]) -> impl Future<Output = Vec<Result<(), StageError>>> + Send;
+    async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>>;
 
     /// The name in idempotency keys, logs and metrics, e.g. `platform`.
     fn name(&self) -> &'static str;
 
     /// Returns when what it authenticates itself with has changed since the call; never, where that cannot change.
-    fn credentials_changed(&self) -> impl Future<Output = ()> + Send {
-        std::future::pending()
+    async fn credentials_changed(&self) {
+        std::future::pending().await
     }
 
     /// Hands over what was acknowledged of one shard, in short. A receiver that does not compare answers
     /// [`Compared::Unknown`].
-    fn digest(&self, _digest: &ShardDigest) -> impl Future<Output = Result<Compared, StageError>> + Send {
-        std::future::ready(Ok(Compared::Unknown))
+    async fn digest(&self, _digest: &ShardDigest) -> Result<Compared, StageError> {
+        Ok(Compared::Unknown)
     }
 
     /// Of these applications, those of which the receiver holds something else; `None` when it does not compare.
-    fn differing(
-        &self,
-        _applications: &[ApplicationDigest],
-    ) -> impl Future<Output = Result<Option<Vec<Key>>, StageError>> + Send {
-        std::future::ready(Ok(None))
+    async fn differing(&self, _applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        Ok(None)
     }
 }
 
 /// Something that serves until it is told to stop.
+#[async_trait]
 pub trait Service: Send + 'static {
-    /// The name in logs, metrics and configuration.
-    const NAME: &'static str;
+    /// The name in logs and metrics.
+    fn name(&self) -> &'static str;
 
     /// Serves until `stop`.
-    fn serve(self, stop: Shutdown) -> impl Future<Output = Result<(), StageError>> + Send;
+    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError>;
 }
 
 /// The circumstances of one try at one event.

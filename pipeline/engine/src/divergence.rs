@@ -16,8 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    CircuitState, Compared, DigestOutcome, Enrich, Key, ShardDigest, Shutdown, Sink, Source, StageError,
-    Timestamp,
+    CircuitState, Compared, DigestOutcome, Key, ShardDigest, Shutdown, StageError, Timestamp,
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at, timeout};
 
@@ -56,8 +55,8 @@ impl Opinion {
 }
 
 /// Asks about every owned shard each `every`, until `stop`.
-pub(crate) async fn watch<So: Source, En: Enrich, Si: Sink>(
-    shared: Arc<Shared<So, En, Si>>,
+pub(crate) async fn watch(
+    shared: Arc<Shared>,
     config: Config,
     handle: Handle,
     every: Duration,
@@ -85,8 +84,8 @@ pub(crate) async fn watch<So: Source, En: Enrich, Si: Sink>(
 
 /// Asks about every owned shard once; gives whether the receiver was away. When it is away for one, the others are
 /// left for the next time.
-async fn round<So: Source, En: Enrich, Si: Sink>(
-    shared: &Shared<So, En, Si>,
+async fn round(
+    shared: &Shared,
     config: &Config,
     handle: &Handle,
     opinions: &mut BTreeMap<u32, Opinion>,
@@ -122,8 +121,8 @@ async fn round<So: Source, En: Enrich, Si: Sink>(
 }
 
 /// Asks about one shard. An error of nothing is a time-out.
-async fn ask<So: Source, En: Enrich, Si: Sink>(
-    shared: &Shared<So, En, Si>,
+async fn ask(
+    shared: &Shared,
     config: &Config,
     handle: &Handle,
     shard: u32,
@@ -155,7 +154,7 @@ async fn ask<So: Source, En: Enrich, Si: Sink>(
 }
 
 /// Whether of anything in the shard it is not known what the receiver holds.
-async fn is_in_doubt<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> bool {
+async fn is_in_doubt(shared: &Shared, config: &Config, shard: u32) -> bool {
     let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
     if ledger.status().in_doubt == 0 {
         return false;
@@ -169,7 +168,7 @@ async fn is_in_doubt<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, s
     tokio::task::spawn_blocking(look).await.unwrap_or(true)
 }
 
-async fn acknowledged<So, En, Si>(shared: &Shared<So, En, Si>, config: &Config, shard: u32) -> Acknowledged {
+async fn acknowledged(shared: &Shared, config: &Config, shard: u32) -> Acknowledged {
     let (ledger, Config { sharding, .. }) = (shared.ledger.clone(), *config);
     let place = move |key: &Key| (sharding.place(key) == shard).then_some(shard);
     // The first time it digests every entity.

@@ -57,13 +57,13 @@ const SOURCE_END: Duration = Duration::from_secs(1);
 const FIGURES: Duration = Duration::from_secs(1);
 
 /// What an engine is made of.
-pub struct Parts<So, En, Si> {
+pub struct Parts {
     /// Where events come from.
-    pub source: So,
+    pub source: Arc<dyn Source>,
     /// What makes reports of them.
-    pub enrich: En,
+    pub enrich: Arc<dyn Enrich>,
     /// Where reports go.
-    pub sink: Si,
+    pub sink: Arc<dyn Sink>,
     /// What was acknowledged.
     pub ledger: Ledger,
     /// Where to count.
@@ -95,9 +95,9 @@ pub enum EngineError {
 }
 
 /// An engine that has not begun.
-pub struct Engine<So, En, Si> {
+pub struct Engine {
     config: Config,
-    shared: Arc<Shared<So, En, Si>>,
+    shared: Arc<Shared>,
     table: Arc<Table>,
     work: Work,
     handle: Handle,
@@ -112,16 +112,16 @@ enum Work {
     Stream { joined: Joined, shards: Vec<Fixed>, results: Option<mpsc::Receiver<Acknowledged>> },
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
+impl Engine {
     /// Puts an engine together.
     #[must_use]
-    pub fn new(config: Config, parts: Parts<So, En, Si>) -> Self {
+    pub fn new(config: Config, parts: Parts) -> Self {
         Self::traced(config, parts, None)
     }
 
     /// Puts an engine together that tells `tap`, if there is one, how long everything takes.
     #[must_use]
-    pub fn traced(config: Config, parts: Parts<So, En, Si>, tap: Option<Tap>) -> Self {
+    pub fn traced(config: Config, parts: Parts, tap: Option<Tap>) -> Self {
         let Parts { source, enrich, sink, ledger, metrics, health, bus } = parts;
         let breaker = Breaker::new(config.circuit, sink.name());
         ledger.sent_as(sink.name());
@@ -167,7 +167,7 @@ impl<So: Source, En: Enrich, Si: Sink> Engine<So, En, Si> {
                 circuit: shared.breaker.watch(),
                 traces: shared.traces.clone(),
                 verify,
-                watches: Box::new(move |key| watching.source.watches(key)),
+                watches: Box::new(move |key| watching.watches(key)),
             }),
         };
         Self { config, shared, table, work, handle, desk }
@@ -246,9 +246,9 @@ impl Fixed {
     }
 }
 
-async fn on_memory<So: Source, En: Enrich, Si: Sink>(
+async fn on_memory(
     config: Config,
-    shared: &Arc<Shared<So, En, Si>>,
+    shared: &Arc<Shared>,
     (shards, table): (Vec<Fixed>, Arc<Table>),
     stop: &Shutdown,
 ) -> Result<(), EngineError> {
@@ -292,7 +292,7 @@ async fn on_memory<So: Source, En: Enrich, Si: Sink>(
     result
 }
 
-impl<So, En, Si> fmt::Debug for Engine<So, En, Si> {
+impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine").field("config", &self.config).finish_non_exhaustive()
     }
@@ -304,7 +304,7 @@ fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<(
 }
 
 /// Passes on what changes by itself: the ledger's figures and the circuit.
-async fn figures<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En, Si>>, stop: Shutdown) {
+async fn figures(shared: Arc<Shared>, stop: Shutdown) {
     let mut circuit = shared.breaker.watch();
     let mut tick = interval(FIGURES);
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -326,7 +326,7 @@ async fn figures<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En, Si
 }
 
 /// Tries an open circuit at once when the sink's token has changed.
-async fn credentials<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En, Si>>, stop: Shutdown) {
+async fn credentials(shared: Arc<Shared>, stop: Shutdown) {
     loop {
         tokio::select! {
             () = stop.cancelled() => return,
@@ -340,11 +340,7 @@ async fn credentials<So: Source, En: Enrich, Si: Sink>(shared: Arc<Shared<So, En
 
 /// What an earlier process left to each of `shards` shards of this one. What is not watched any more stays where it is:
 /// to read it again would report it, or its end, although nobody watches it.
-fn left<So: Source, En, Si>(
-    config: &Config,
-    shared: &Shared<So, En, Si>,
-    shards: usize,
-) -> Vec<RecoveredWork> {
+fn left(config: &Config, shared: &Shared, shards: usize) -> Vec<RecoveredWork> {
     let ledger = &shared.ledger;
     let mut all: Vec<RecoveredWork> = (0..shards).map(|_| RecoveredWork::default()).collect();
     let mut unwatched = 0;
@@ -356,7 +352,7 @@ fn left<So: Source, En, Si>(
     }
     for (key, pending) in ledger.journaled() {
         match place(&key).and_then(|index| all.get_mut(index)) {
-            Some(left) if shared.source.watches(&key) => left.pending.push((key, pending)),
+            Some(left) if shared.watches(&key) => left.pending.push((key, pending)),
             Some(_) => unwatched += 1,
             None => {}
         }

@@ -13,7 +13,7 @@ mod tests;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Shutdown, Sink, Source, StageError};
+use pipeline_core::{Key, Shutdown, StageError};
 use serde::{Deserialize, Serialize};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot, watch};
 
@@ -133,6 +133,9 @@ pub enum VerifyError {
     /// The engine is stopping, or has not begun.
     #[error("the engine is stopping")]
     Stopped,
+    /// What the source shows can only be watched.
+    #[error("what is watched cannot be listed, and so not be compared")]
+    Unlisted,
     /// Without a complete list nothing can be said.
     #[error("cannot list what is in the cluster")]
     Survey(#[source] StageError),
@@ -183,12 +186,7 @@ impl Caller {
 }
 
 /// Verifies, one at a time, until `stop`. A verification ends early when nobody waits for its result any more.
-pub(crate) async fn serve<So: Source, En: Enrich, Si: Sink>(
-    shared: Arc<Shared<So, En, Si>>,
-    handle: Handle,
-    mut desk: Desk,
-    stop: Shutdown,
-) {
+pub(crate) async fn serve(shared: Arc<Shared>, handle: Handle, mut desk: Desk, stop: Shutdown) {
     loop {
         let request = tokio::select! {
             () = stop.cancelled() => return,

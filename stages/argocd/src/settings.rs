@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Call, Service, Shutdown, StageError};
+use pipeline_core::{Call, Service, Shutdown, StageError, async_trait};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::{Fault, HttpError, Reply};
@@ -145,10 +145,13 @@ impl Known {
     }
 }
 
+#[async_trait]
 impl Service for SettingsWatch {
-    const NAME: &'static str = "argocd-settings";
+    fn name(&self) -> &'static str {
+        "argocd-settings"
+    }
 
-    async fn serve(self, stop: Shutdown) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
         loop {
             let look = async {
                 let wait = match self.look().await {

@@ -14,7 +14,7 @@ use futures::StreamExt as _;
 use moka::sync::Cache;
 use pipeline_core::{
     Cause, Change, Digest, Enrich, Enriched, Event, Meter, ObjectIndex, Reason, Record, StageError,
-    Timestamp, Turn, Uid,
+    Timestamp, Turn, Uid, async_trait,
 };
 use pipeline_redact::Redactor;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -175,9 +175,8 @@ impl ArgoCdEnrichment {
     }
 }
 
+#[async_trait]
 impl Enrich for ArgoCdEnrichment {
-    const NAME: &'static str = "argocd";
-
     async fn enrich(
         &self,
         event: &Event,

@@ -16,7 +16,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_core::{
     Cause, Emitter, Event, Key, Meter, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError,
-    Surveyed, Timestamp, Version,
+    Survey, Surveyed, Timestamp, Version, async_trait,
 };
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -112,8 +112,11 @@ struct Status {
     code: u16,
 }
 
+#[async_trait]
 impl<M: Mapping> Source for Watch<M> {
-    const NAME: &'static str = M::KIND.plural;
+    fn name(&self) -> &'static str {
+        M::KIND.plural
+    }
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
         // Wherever it waits it may be dropped: what was not handed over is listed again at the next start.
@@ -126,16 +129,8 @@ impl<M: Mapping> Source for Watch<M> {
         self.seen.shown(&event.key, &event.uid, event.version, event.is_deleted());
     }
 
-    fn watches(&self, key: &Key) -> bool {
-        self.namespaces.contains(key.namespace())
-    }
-
-    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
-        self.there(known).await.map_err(|failure| match failure.is_gone() {
-            // A list that takes longer than the server keeps its history may be faster another time.
-            true => StageError::retry(failure.reason(), failure),
-            false => failure.into(),
-        })
+    fn as_survey(&self) -> Option<&dyn Survey> {
+        Some(self)
     }
 
     async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
@@ -161,6 +156,21 @@ impl<M: Mapping> Source for Watch<M> {
             Ok(_) => Err(StageError::reject(Reason::Malformed, malformed("the answer is another object"))),
             Err(_) => Err(StageError::reject(Reason::Malformed, malformed("the object has no identity"))),
         }
+    }
+}
+
+#[async_trait]
+impl<M: Mapping> Survey for Watch<M> {
+    fn watches(&self, key: &Key) -> bool {
+        self.namespaces.contains(key.namespace())
+    }
+
+    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
+        self.there(known).await.map_err(|failure| match failure.is_gone() {
+            // A list that takes longer than the server keeps its history may be faster another time.
+            true => StageError::retry(failure.reason(), failure),
+            false => failure.into(),
+        })
     }
 }
 

@@ -101,6 +101,7 @@ impl File {
     }
 }
 
+#[pipeline_core::async_trait]
 impl pipeline_core::Sink for File {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         self.lines.ship(shipments).await

@@ -144,6 +144,7 @@ impl fmt::Debug for Platform {
     }
 }
 
+#[pipeline_core::async_trait]
 impl pipeline_core::Sink for Platform {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         match self.batching.as_deref().filter(|batching| batching.is_taken()) {

@@ -40,6 +40,7 @@ pub struct Stdout {
     lines: Lines,
 }
 
+#[pipeline_core::async_trait]
 impl pipeline_core::Sink for Stdout {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         self.lines.ship(shipments).await

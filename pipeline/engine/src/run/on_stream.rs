@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Shutdown, Sink, Source};
+use pipeline_core::Shutdown;
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{MissedTickBehavior, interval};
@@ -22,14 +22,14 @@ const LAST: Duration = Duration::from_secs(5);
 const LOOK: Duration = Duration::from_millis(500);
 
 /// An engine's part in the work on a stream.
-pub(super) struct Shares<So, En, Si> {
+pub(super) struct Shares {
     pub(super) config: Config,
-    pub(super) shared: Arc<Shared<So, En, Si>>,
+    pub(super) shared: Arc<Shared>,
     pub(super) table: Arc<Table>,
     pub(super) handle: Handle,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
+impl Shares {
     /// Works until `stop`.
     pub(super) async fn run(
         self,
@@ -92,7 +92,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shares<So, En, Si> {
 }
 
 /// Tells health how the bus is connected with.
-async fn link<So, En, Si>(stream: Arc<Stream>, shared: Arc<Shared<So, En, Si>>) {
+async fn link(stream: Arc<Stream>, shared: Arc<Shared>) {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);
     loop {
@@ -104,11 +104,7 @@ async fn link<So, En, Si>(stream: Arc<Stream>, shared: Arc<Shared<So, En, Si>>) 
 
 /// Works on the shards that the settings name until `stop`. It watches when all of them are claimed: the first list finds
 /// what is gone of those that the ledger knows by then.
-async fn for_good<So: Source, En: Enrich, Si: Sink>(
-    term: ShardRunner<So, En, Si>,
-    shards: Vec<Fixed>,
-    stop: &Shutdown,
-) -> Result<(), EngineError> {
+async fn for_good(term: ShardRunner, shards: Vec<Fixed>, stop: &Shutdown) -> Result<(), EngineError> {
     let mut terms = JoinSet::new();
     let ends = Ends { stop: stop.child_token(), cut: Shutdown::new() };
     let (mut claims, watches) = (term.claims.subscribe(), term.watches.clone());

@@ -6,7 +6,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Shutdown, Sink, Source};
+use pipeline_core::Shutdown;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -24,8 +24,8 @@ const SETTLE: Duration = Duration::from_secs(5);
 const SETTLE_AGAIN: Duration = Duration::from_secs(45);
 
 /// Works on the shards that the leases give until `stop`, and then until they are given back.
-pub(super) async fn run<So: Source, En: Enrich, Si: Sink>(
-    term: ShardRunner<So, En, Si>,
+pub(super) async fn run(
+    term: ShardRunner,
     leases: Leases,
     handle: Handle,
     stop: Shutdown,
@@ -126,7 +126,7 @@ async fn compare(
                     Ok(_) => compared = Some(cause.clone()),
                     // Somebody asked for the same, or the cluster cannot be listed now.
                     Err(VerifyError::Busy | VerifyError::Survey(_)) => {}
-                    Err(VerifyError::Stopped) => return,
+                    Err(VerifyError::Stopped | VerifyError::Unlisted) => return,
                 }
             }
             continue;
@@ -140,10 +140,7 @@ async fn compare(
 }
 
 /// Tells health whether somebody watches, and whether it is known who owns what.
-async fn tell<So: Source, En: Enrich, Si: Sink>(
-    mut status: watch::Receiver<Standing>,
-    term: ShardRunner<So, En, Si>,
-) {
+async fn tell(mut status: watch::Receiver<Standing>, term: ShardRunner) {
     loop {
         let Standing { zero, watched, listed, .. } = status.borrow_and_update().clone();
         if let Some((_, epoch)) = zero {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Shutdown, Sink, Source};
+use pipeline_core::{Key, Shutdown};
 use tokio::sync::watch;
 
 use super::replicas::WATCHER;
@@ -21,9 +21,10 @@ use pipeline_ownership::{Fence, Refusal};
 const AGAIN: Duration = Duration::from_millis(500);
 
 /// What a shard's term needs.
-pub(super) struct ShardRunner<So, En, Si> {
+#[derive(Clone)]
+pub(super) struct ShardRunner {
     pub(super) config: Config,
-    pub(super) shared: Arc<Shared<So, En, Si>>,
+    pub(super) shared: Arc<Shared>,
     pub(super) table: Arc<Table>,
     pub(super) stream: Arc<Stream>,
     pub(super) answers: Answers,
@@ -37,22 +38,6 @@ pub(super) struct ShardRunner<So, En, Si> {
     pub(super) watches: watch::Sender<bool>,
 }
 
-impl<So, En, Si> Clone for ShardRunner<So, En, Si> {
-    fn clone(&self) -> Self {
-        Self {
-            config: self.config,
-            shared: self.shared.clone(),
-            table: self.table.clone(),
-            stream: self.stream.clone(),
-            answers: self.answers.clone(),
-            lanes: self.lanes,
-            post_timeout: self.post_timeout,
-            claims: self.claims.clone(),
-            watches: self.watches.clone(),
-        }
-    }
-}
-
 /// How a term ends: `stop` lets what is in flight finish, and `cut` no longer than until its time-out.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Ends {
@@ -60,7 +45,7 @@ pub(super) struct Ends {
     pub(super) cut: Shutdown,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> ShardRunner<So, En, Si> {
+impl ShardRunner {
     /// Works on `shard` under a lease until it is told to stop. Returns when nothing of it is under way, or why nothing of it
     /// could be begun.
     pub(super) async fn leased(self, number: u32, fence: Fence, ends: Ends) -> Result<(), Refusal> {
@@ -221,9 +206,9 @@ impl<So: Source, En: Enrich, Si: Sink> ShardRunner<So, En, Si> {
 
     /// What an earlier owner, or process, left.
     fn left(&self, shard: u32, unfinished: Vec<Key>) -> RecoveredWork {
-        let (ledger, source) = (&self.shared.ledger, &self.shared.source);
+        let ledger = &self.shared.ledger;
         let ours = |key: &Key| self.config.sharding.place(key) == shard;
-        let watched = |key: &Key| ours(key) && source.watches(key);
+        let watched = |key: &Key| ours(key) && self.shared.watches(key);
         let parked: Vec<_> = ledger.parked().into_iter().filter(|(key, _)| ours(key)).collect();
         let refused: HashSet<&Key> = parked.iter().map(|(key, _)| key).collect();
         let again = unfinished.into_iter().filter(|key| watched(key) && !refused.contains(key));

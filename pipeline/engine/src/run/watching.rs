@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Enrich, Event, Key, Note, Remembered, Shutdown, Sink, Source, Version};
+use pipeline_core::{Emitter, Event, Key, Note, Remembered, Shutdown, Version};
 use tokio::sync::{mpsc, watch};
 
 use super::listing::Listing;
@@ -21,16 +21,16 @@ const AGAIN: Duration = Duration::from_millis(500);
 /// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others. A first
 /// list waits for the shards of `table`, where they are fed from memory. Where it is `for_all`, what this process does not
 /// hold counts too.
-pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
+pub(super) async fn watch(
     config: Config,
-    shared: Arc<Shared<So, En, Si>>,
+    shared: Arc<Shared>,
     inboxes: Arc<[mpsc::Sender<Event>]>,
     place: impl Fn(&Key) -> Option<usize> + Copy + Send + Sync + 'static,
     table: Option<Arc<Table>>,
     for_all: bool,
     stop: Shutdown,
 ) {
-    let note = |shared: &Shared<So, En, Si>, note: &Note| {
+    let note = |shared: &Shared, note: &Note| {
         shared.metrics.note(note);
         shared.health.note(note, std::time::Instant::now());
     };
@@ -61,7 +61,7 @@ pub(super) async fn watch<So: Source, En: Enrich, Si: Sink>(
         }
         shared.source.run(emitter, stop.clone())
     };
-    supervise(So::NAME, config.restart, &stop, broken, start).await;
+    supervise(shared.source.name(), config.restart, &stop, broken, start).await;
 }
 
 /// What all shards remember, trying until the bus answers: measured by less, a list might not show that the cluster's
@@ -85,18 +85,18 @@ async fn remembered_by_all(ledger: &Ledger) -> Vec<Remembered> {
 }
 
 /// A watch whose events are published.
-pub(super) struct Published<So, En, Si> {
+pub(super) struct Published {
     pub(super) config: Config,
-    pub(super) shared: Arc<Shared<So, En, Si>>,
+    pub(super) shared: Arc<Shared>,
     /// Shards come and go: this process watches for all, while it does.
     pub(super) leased: bool,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Published<So, En, Si> {
+impl Published {
     /// Watches whenever it is to (`watches`), from the start each time the stream was made anew (`made`), until `stop`.
     pub(super) async fn run(
         self,
-        outlet: Publisher<So, En, Si>,
+        outlet: Publisher,
         mut made: watch::Receiver<u64>,
         mut watches: watch::Receiver<bool>,
         stop: Shutdown,

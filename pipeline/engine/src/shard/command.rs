@@ -1,6 +1,6 @@
 //! What a person asks of a shard.
 
-use pipeline_core::{Enrich, Key, Parked, Record, Sink, Source, Step, Timestamp, Version};
+use pipeline_core::{Key, Parked, Record, Step, Timestamp, Version};
 use tokio::sync::oneshot;
 
 use super::Shard;
@@ -49,7 +49,7 @@ pub struct Moment {
     pub step: Step,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+impl Shard {
     /// Does what a person asks. Whoever asked may be gone by the time of the answer.
     pub(super) fn command(&mut self, command: Command) {
         match command {

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use pipeline_core::{Enrich, Key, Report, Sink, Source, Timestamp};
+use pipeline_core::{Key, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
 use super::{Acknowledged, BATCH, BusAnswer, Delivered, Shard, Shared, Taken};
 use crate::lane::Input;
 use pipeline_bus::jetstream::Acker;
 
-impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+impl Shard {
     /// Takes a delivery in, and those that are there.
     pub(super) fn deliver(&mut self, delivered: Delivered) {
         self.delivered(delivered);
@@ -63,7 +63,7 @@ impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
     }
 }
 
-impl<So, En, Si> Shared<So, En, Si> {
+impl Shared {
     /// Hands a report that was acknowledged to whoever publishes it. That is for other readers of the bus: nobody waits
     /// for it here, and what finds no room is counted.
     pub(super) fn acknowledged(&self, report: &Report) {

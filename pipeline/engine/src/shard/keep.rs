@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Pending, Record, Sink, Source};
+use pipeline_core::{Key, Pending, Record};
 
 use super::journal::Journal;
 use super::{RecoveredWork, Shard};
@@ -57,7 +57,7 @@ impl Keeping<'_> {
     }
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+impl Shard {
     /// Goes on with what an earlier process left.
     pub(super) fn restore(&mut self, left: RecoveredWork) {
         for (key, parked) in left.parked {

@@ -22,9 +22,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{
-    CircuitState, Enrich, Event, Key, Reason, Shutdown, Sink, Source, Timestamp, Uid, Version,
-};
+use pipeline_core::{CircuitState, Event, Key, Reason, Shutdown, Timestamp, Uid, Version};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -56,9 +54,9 @@ enum Done {
 }
 
 /// One shard.
-pub(crate) struct Shard<So, En, Si> {
+pub(crate) struct Shard {
     number: u32,
-    shared: Arc<Shared<So, En, Si>>,
+    shared: Arc<Shared>,
     lane: Lane,
     ports: Ports,
     tasks: JoinSet<Done>,
@@ -77,12 +75,12 @@ pub(crate) struct Shard<So, En, Si> {
     changed: bool,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+impl Shard {
     /// `journal_every` after something happened to a key, what must outlive the process is written; `history`
     /// applications are remembered with what happened to them.
     pub(crate) fn new(
         number: u32,
-        shared: Arc<Shared<So, En, Si>>,
+        shared: Arc<Shared>,
         lane: Lane,
         ports: Ports,
         journal_every: Duration,

@@ -1,8 +1,9 @@
 //! What all shards of a process share.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Report, Timestamp, Trace};
+use pipeline_core::{Enrich, Key, Report, Sink, Source, Timestamp, Trace};
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
@@ -13,10 +14,10 @@ use pipeline_observe::metrics::Metrics;
 use pipeline_observe::spans::Tap;
 
 /// What all shards of a process share.
-pub(crate) struct Shared<So, En, Si> {
-    pub(crate) source: So,
-    pub(crate) enrich: En,
-    pub(crate) sink: Si,
+pub(crate) struct Shared {
+    pub(crate) source: Arc<dyn Source>,
+    pub(crate) enrich: Arc<dyn Enrich>,
+    pub(crate) sink: Arc<dyn Sink>,
     pub(crate) ledger: Ledger,
     pub(crate) metrics: Metrics,
     pub(crate) health: Health,
@@ -39,10 +40,15 @@ pub(crate) struct Acknowledged {
     pub(crate) at: Timestamp,
 }
 
-impl<So, En, Si> Shared<So, En, Si> {
+impl Shared {
     /// Time since the engine started: what lanes and the circuit call "now".
     pub(crate) fn now(&self) -> Duration {
         self.started.elapsed()
+    }
+
+    /// Whether an object is watched by the settings of now. What cannot be listed is watched as long as it is shown.
+    pub(crate) fn watches(&self, key: &Key) -> bool {
+        self.source.as_survey().is_none_or(|survey| survey.watches(key))
     }
 
     /// Tells whoever listens; nobody is waited for.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Sink, Source, Step, Timestamp, Trace};
+use pipeline_core::{Step, Timestamp, Trace};
 use tokio::time::Instant;
 
 use super::{Moment, Shard};
@@ -11,7 +11,7 @@ use pipeline_observe::metrics::{ErrorType, EventType};
 /// Counters are published at most this often, and at least this long after they changed.
 pub(super) const PUBLISH: Duration = Duration::from_millis(100);
 
-impl<So: Source, En: Enrich, Si: Sink> Shard<So, En, Si> {
+impl Shard {
     /// Counts and remembers a step, and tells it to whoever listens.
     pub(super) fn told(&mut self, trace: Trace) {
         let (metrics, shard) = (&self.shared.metrics, self.number);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
-    Cause, Enrich, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report,
-    Sample, Shipment, Sink, Source, StageError, Step, Stub, Timestamp, Trace, Turn, Version, traced,
+    Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report, Sample,
+    Shipment, StageError, Step, Stub, Timestamp, Trace, Turn, Version, traced,
 };
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -24,8 +24,8 @@ use pipeline_observe::top::Tally;
 use pipeline_ownership::Fence;
 
 /// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
-struct Teller<'a, So, En, Si> {
-    shared: &'a Shared<So, En, Si>,
+struct Teller<'a> {
+    shared: &'a Shared,
     shard: u32,
     event: &'a Event,
     moments: &'a mut Moments,
@@ -33,7 +33,7 @@ struct Teller<'a, So, En, Si> {
     spans: &'a mut Option<Box<TurnSpans>>,
 }
 
-impl<So, En, Si> Teller<'_, So, En, Si> {
+impl Teller<'_> {
     fn tell(&mut self, step: Step) {
         let Event { key, version, trace, .. } = self.event;
         let moment = Moment { at: Timestamp::now(), version: *version, trace: *trace, step };
@@ -86,8 +86,8 @@ impl<So, En, Si> Teller<'_, So, En, Si> {
 /// that is dropped in between, and a report that is not taken, leave it in doubt. So does one that is refused for good:
 /// an earlier try of the same report may have arrived although its answer was lost, and the price is at most one
 /// report more when the state returns to what was acknowledged.
-pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
-    shared: &Shared<So, En, Si>,
+pub(super) async fn turn(
+    shared: &Shared,
     shard: u32,
     fence: Option<&Fence>,
     start: &Start,
@@ -159,11 +159,7 @@ pub(super) async fn turn<So: Source, En: Enrich, Si: Sink>(
 }
 
 /// Reads one object again.
-pub(super) async fn read<So: Source, En: Enrich, Si: Sink>(
-    shared: &Shared<So, En, Si>,
-    key: &Key,
-    not_older_than: Version,
-) -> ReadResult {
+pub(super) async fn read(shared: &Shared, key: &Key, not_older_than: Version) -> ReadResult {
     match shared.source.read(key, not_older_than).await {
         Ok(Some(event)) => ReadResult::Found(event.into()),
         Ok(None) => {
@@ -208,8 +204,8 @@ struct Unsent(Report, Reason);
 
 /// Sends one report, when there is a place for it. The sink answers once for each; one that does not is taken to have
 /// failed.
-async fn ship<'a, So, En, Si: Sink>(
-    shared: &'a Shared<So, En, Si>,
+async fn ship<'a>(
+    shared: &'a Shared,
     (key, fence, stub): (&Key, Option<&Fence>, Option<&Stub>),
     probe: Option<u64>,
     shipment: Shipment,

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use futures::future::join_all;
-use pipeline_core::{Enrich, Key, Reason, Record, Sink, Source, StageError, Surveyed, Version};
+use pipeline_core::{Key, Reason, Record, StageError, Survey, Surveyed, Version};
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
@@ -32,8 +32,8 @@ const BATCH: usize = 256;
 type Listed = BTreeMap<Key, Surveyed>;
 
 /// One verification.
-pub(super) struct Check<'a, So, En, Si> {
-    shared: &'a Shared<So, En, Si>,
+pub(super) struct Check<'a> {
+    shared: &'a Shared,
     handle: &'a Handle,
     options: VerifyOptions,
     progress: &'a watch::Sender<Option<Progress>>,
@@ -90,9 +90,9 @@ struct Receiver {
     failed: Option<&'static str>,
 }
 
-impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
+impl<'a> Check<'a> {
     pub(super) fn new(
-        shared: &'a Shared<So, En, Si>,
+        shared: &'a Shared,
         handle: &'a Handle,
         options: VerifyOptions,
         progress: &'a watch::Sender<Option<Progress>>,
@@ -102,11 +102,12 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
 
     pub(super) async fn run(self) -> Answer {
         self.say("listing", 0, 0);
+        let source = self.shared.source.as_survey().ok_or(VerifyError::Unlisted)?;
         let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");
-        let listed = timeout_at(self.time.deadline, self.survey()).await;
+        let listed = timeout_at(self.time.deadline, self.survey(source)).await;
         let listed = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
         // Of what is not watched no list says anything.
-        let ours = |key: &Key| self.handle.owns(key) && self.shared.source.watches(key);
+        let ours = |key: &Key| self.handle.owns(key) && self.shared.watches(key);
         let owned = listed.into_iter().filter(|listed| ours(&listed.key));
         let listed: Listed = owned.map(|listed| (listed.key.clone(), listed)).collect();
         let known = self.shared.ledger.known().into_iter().map(|(key, _)| key);
@@ -151,14 +152,14 @@ impl<'a, So: Source, En: Enrich, Si: Sink> Check<'a, So, En, Si> {
 
     /// A list, and beside it what the ledger remembered before: of all shards, where the bus answers, and of this process's
     /// own at least, since these are what is compared.
-    async fn survey(&self) -> Result<Vec<Surveyed>, StageError> {
+    async fn survey(&self, source: &dyn Survey) -> Result<Vec<Surveyed>, StageError> {
         let ledger = &self.shared.ledger;
         let known = ledger.remembered_by_all().await.unwrap_or_else(|error| {
             let error: &dyn std::error::Error = &error;
             tracing::debug!(error, "cannot read what other shards remember");
             ledger.remembered()
         });
-        self.shared.source.survey(known).await
+        source.survey(known).await
     }
 
     /// Lays the list beside the ledger; what seems to differ is judged once nothing of it is under way any more.

@@ -1,6 +1,7 @@
 //! An engine that runs, and what tests ask of it.
 
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Backoff, LaneCounts, Shutdown};
@@ -81,9 +82,9 @@ pub(crate) fn start_on(
     let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
     let (bus, kept) = on::bus();
     let parts = Parts {
-        source: cluster.clone(),
-        enrich: enricher.clone(),
-        sink: receiver.clone(),
+        source: Arc::new(cluster.clone()),
+        enrich: Arc::new(enricher.clone()),
+        sink: Arc::new(receiver.clone()),
         ledger: ledger.clone(),
         metrics: metrics.clone(),
         health: health.clone(),

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeSet;
 use std::num::NonZeroU32;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
@@ -112,9 +113,9 @@ impl Member {
             Leases { driven: drive(config, me, store, POST, stop.clone()), post_timeout: POST }
         });
         let parts = Parts {
-            source: cluster.clone(),
-            enrich: Enricher::default(),
-            sink: receiver.clone(),
+            source: Arc::new(cluster.clone()),
+            enrich: Arc::new(Enricher::default()),
+            sink: Arc::new(receiver.clone()),
             ledger: ledger(&bus, sink),
             metrics: Metrics::new(&MetricsConfig {
                 shards: SHARDS.get(),

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use pipeline_core::{Service, Shutdown, StageError};
+use pipeline_core::{Service, Shutdown, StageError, async_trait};
 use tokio::net::TcpListener;
 
 pub use self::guard::Secret;
@@ -142,11 +142,14 @@ impl std::fmt::Debug for Admin {
     }
 }
 
+#[async_trait]
 impl Service for Admin {
-    const NAME: &'static str = "admin";
+    fn name(&self) -> &'static str {
+        "admin"
+    }
 
-    async fn serve(self, stop: Shutdown) -> Result<(), StageError> {
-        let Self { on, pages, closing } = self;
+    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
+        let Self { on, pages, closing } = *self;
         let ending = async {
             stop.cancelled().await;
             // Streams without end end here.

@@ -227,6 +227,7 @@ async fn verify(
             let status = match error {
                 VerifyError::Busy => StatusCode::CONFLICT,
                 VerifyError::Stopped => StatusCode::SERVICE_UNAVAILABLE,
+                VerifyError::Unlisted => StatusCode::NOT_IMPLEMENTED,
                 VerifyError::Survey(_) => StatusCode::BAD_GATEWAY,
             };
             let source = std::error::Error::source(&error).map(|source| format!(": {source}"));

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
-use pipeline_core::{Key, Service, Shutdown, StageError};
+use pipeline_core::{Key, Service, Shutdown, StageError, async_trait};
 use tokio::net::TcpListener;
 
 use self::connections::Bounds;
@@ -185,11 +185,14 @@ impl std::fmt::Debug for Server {
     }
 }
 
+#[async_trait]
 impl Service for Server {
-    const NAME: &'static str = "serve";
+    fn name(&self) -> &'static str {
+        "serve"
+    }
 
-    async fn serve(self, stop: Shutdown) -> Result<(), StageError> {
-        let Self { listener, pages, config, .. } = self;
+    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
+        let Self { listener, pages, config, .. } = *self;
         let bounds = Bounds {
             head_timeout: config.head_timeout,
             connection_age: config.connection_age,

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::{Note, Source as _, Surveyed, Version};
+use pipeline_core::{Note, Source as _, Survey as _, Surveyed, Version};
 
 use crate::fake::{Answer, Asked, Fake, Feed, app, list, stream};
 use crate::harness::{Run, build, config, remembered};

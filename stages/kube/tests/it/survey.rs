@@ -1,6 +1,6 @@
 //! What is there, asked for once, beside the watch.
 
-use pipeline_core::{Reason, Source as _, StageError, Surveyed};
+use pipeline_core::{Reason, StageError, Survey as _, Surveyed};
 use stages_kube::Namespaces;
 
 use crate::fake::{ALL, Answer, Fake, HOME, app, cut, list, page, paged};

@@ -12,7 +12,7 @@ use pipeline_core::{
 };
 use serde_json::{Value, json};
 use stages_client::Token;
-use stages_report::{Sink, file, stdout};
+use stages_report::{file, stdout};
 
 use crate::support::{host, platform, serve, ship, shipment};
 
@@ -65,7 +65,7 @@ fn shown(error: &StageError) -> (bool, Reason, String) {
 #[tokio::test]
 async fn a_shard_is_compared_below_the_path_of_events() {
     let (address, asked) = answering(|_, _| text(200, r#"{"equal": true, "more": 1}"#)).await;
-    let sink = Sink::Platform(platform(&address, |_| {}).await);
+    let sink = platform(&address, |_| {}).await;
     assert_eq!(sink.digest(&shard()).await.unwrap(), Compared::Equal);
     let (path, headers, body) = asked.lock().unwrap().remove(0);
     assert_eq!(path, "/2.0/api/events/digest");
@@ -174,7 +174,7 @@ async fn applications_are_compared_a_thousand_at_once() {
         axum::Json(json!({"differing": differing})).into_response()
     })
     .await;
-    let sink = Sink::Platform(platform(&address, |_| {}).await);
+    let sink = platform(&address, |_| {}).await;
     let applications: Vec<_> = (0..2_001).map(application).collect();
     let differing = sink.differing(&applications).await.unwrap().unwrap();
     assert_eq!(differing.len(), 200);
@@ -211,7 +211,7 @@ async fn a_refused_token_that_is_replaced_is_noticed() {
     let address = serve(router).await;
     let inner = platform(&address, |config| config.token = Token::file(&path)).await;
     assert_eq!(ship(&inner).await.unwrap_err().reason(), Reason::Unauthorized);
-    let sink = Sink::Platform(inner);
+    let sink = inner;
     // Written again as it was: still refused.
     std::fs::write(&path, "old").unwrap();
     tokio::time::timeout(Duration::from_millis(1_500), sink.credentials_changed()).await.unwrap_err();
@@ -227,7 +227,7 @@ async fn a_file_takes_digests_between_reports_and_answers_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
     let sink = file::Config { path: path.clone(), fsync: file::Fsync::Batch }.build().unwrap();
-    let sink = Sink::File(sink);
+    let sink = sink;
     assert!(sink.ship(&[shipment("1", 0)]).await.remove(0).is_ok());
     assert_eq!(sink.digest(&shard()).await.unwrap(), Compared::Unknown);
     assert!(sink.ship(&[shipment("2", 0)]).await.remove(0).is_ok());
@@ -257,7 +257,7 @@ async fn a_digest_that_cannot_be_written_is_an_error() {
 #[tokio::test]
 async fn standard_output_takes_no_digest() {
     let (reader, writer) = std::io::pipe().unwrap();
-    let sink = Sink::Stdout(stdout::Config.build_onto(writer, Shutdown::new()).unwrap());
+    let sink = stdout::Config.build_onto(writer, Shutdown::new()).unwrap();
     assert_eq!(sink.digest(&shard()).await.unwrap(), Compared::Unknown);
     drop(sink);
     assert_eq!(std::io::read_to_string(reader).unwrap(), "");

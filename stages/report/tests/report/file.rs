@@ -5,7 +5,6 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 
 use pipeline_core::{Reason, Sink as _, StageError};
-use stages_report::Sink;
 use stages_report::file::{Config, File, Fsync};
 
 use crate::support::shipment;
@@ -31,7 +30,7 @@ fn data(path: &Path) -> Vec<String> {
 async fn a_line_holds_key_trace_and_payload() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("reports.jsonl");
-    let sink = Sink::File(sink(&path));
+    let sink = sink(&path);
     assert_eq!(sink.name(), "file");
     let shipment = shipment("{ \"b\":1,\n\"a\":\"\\n\" }", 0);
     assert!(matches!(sink.ship(std::slice::from_ref(&shipment)).await[..], [Ok(())]));

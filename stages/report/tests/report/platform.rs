@@ -11,7 +11,7 @@ use axum::routing::post;
 use pipeline_core::{Call, Outcome, Peer, Reason, Sink as _};
 use stages_client::Token;
 use stages_report::platform::Config;
-use stages_report::{Sink, traceparent};
+use stages_report::traceparent;
 
 use crate::support::{Remembering, Requests, platform, serve, ship, shipment, unzipped};
 
@@ -113,7 +113,7 @@ async fn each_report_has_its_own_answer_in_its_place() {
     let address = serve(Router::new().route("/2.0/api/events", post(refuse_odd))).await;
     let meter = Arc::new(Remembering::default());
     let sink = crate::support::config(&address, "t").build(meter.clone()).await.unwrap();
-    let sink = Sink::Platform(sink);
+    let sink = sink;
     assert_eq!(sink.name(), "platform");
     let shipments: Vec<_> = (0..9).map(|number| shipment(&number.to_string(), number)).collect();
     let answers = sink.ship(&shipments).await;
@@ -175,7 +175,7 @@ async fn what_cannot_be_called_is_refused_at_once() {
 
 #[tokio::test]
 async fn nothing_shows_token_or_payload() {
-    let sink = Sink::Platform(platform("http://127.0.0.1:1", |_| {}).await);
+    let sink = platform("http://127.0.0.1:1", |_| {}).await;
     assert_eq!(format!("{sink:?}"), "Platform(Platform { host: \"127.0.0.1:1\", .. })");
     let config = crate::support::config("http://a.example", "canary");
     assert!(!format!("{config:?}").contains("canary"));

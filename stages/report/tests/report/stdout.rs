@@ -3,7 +3,6 @@
 use std::io::{self, BufRead as _, BufReader, Write};
 
 use pipeline_core::{Reason, Shutdown, Sink as _};
-use stages_report::Sink;
 use stages_report::stdout::Config;
 
 use crate::support::shipment;
@@ -11,7 +10,7 @@ use crate::support::shipment;
 #[tokio::test]
 async fn lines_are_flushed_before_the_answer() {
     let (reader, writer) = io::pipe().unwrap();
-    let sink = Sink::Stdout(Config.build_onto(io::BufWriter::new(writer), Shutdown::new()).unwrap());
+    let sink = Config.build_onto(io::BufWriter::new(writer), Shutdown::new()).unwrap();
     assert_eq!(sink.name(), "stdout");
     assert!(sink.ship(&[shipment("1", 0), shipment("2", 1)]).await.iter().all(Result::is_ok));
     let mut lines = BufReader::new(reader).lines();

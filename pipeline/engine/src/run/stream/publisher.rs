@@ -12,7 +12,7 @@ use std::time::Duration;
 use futures::StreamExt as _;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
-use pipeline_core::{Change, Digest, Enrich, Event, Key, Shutdown, Sink, Source, StageError, Uid, Version};
+use pipeline_core::{Change, Digest, Event, Key, Shutdown, StageError, Uid, Version};
 use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
@@ -37,8 +37,8 @@ type Flown = (Event, Result<Published, BusError>, u64);
 /// What became of one read.
 type Looked = (Key, Result<Option<Event>, StageError>);
 
-pub(in crate::run) struct Publisher<So, En, Si> {
-    shared: Arc<Shared<So, En, Si>>,
+pub(in crate::run) struct Publisher {
+    shared: Arc<Shared>,
     stream: Arc<Stream>,
     sharding: Sharding,
     /// The end of an operation that was published last of each life: later states show it as well, and coalesce.
@@ -49,12 +49,8 @@ pub(in crate::run) struct Publisher<So, En, Si> {
     away: bool,
 }
 
-impl<So: Source, En: Enrich, Si: Sink> Publisher<So, En, Si> {
-    pub(in crate::run) fn new(
-        shared: Arc<Shared<So, En, Si>>,
-        stream: Arc<Stream>,
-        sharding: Sharding,
-    ) -> Self {
+impl Publisher {
+    pub(in crate::run) fn new(shared: Arc<Shared>, stream: Arc<Stream>, sharding: Sharding) -> Self {
         Self {
             shared,
             stream,

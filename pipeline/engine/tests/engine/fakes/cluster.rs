@@ -8,8 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError,
-    Surveyed, Timestamp, Uid, Version,
+    Cause, Change, Emitter, Event, Fact, Key, Note, Reason, Remembered, Shutdown, Source, StageError, Survey,
+    Surveyed, Timestamp, Uid, Version, async_trait,
 };
 use tokio::sync::broadcast;
 
@@ -178,8 +178,11 @@ fn event(key: &Key, object: &Object) -> Event {
     }
 }
 
+#[async_trait]
 impl Source for Cluster {
-    const NAME: &'static str = "cluster";
+    fn name(&self) -> &'static str {
+        "cluster"
+    }
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
         self.runs.fetch_add(1, Ordering::SeqCst);
@@ -216,6 +219,27 @@ impl Source for Cluster {
         }
     }
 
+    fn as_survey(&self) -> Option<&dyn Survey> {
+        Some(self)
+    }
+
+    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
+        self.reads.fetch_add(1, Ordering::SeqCst);
+        let reading = self.reading.fetch_add(1, Ordering::SeqCst) + 1;
+        self.most_reading.fetch_max(reading, Ordering::SeqCst);
+        tokio::time::sleep(Duration::from_millis(2)).await;
+        self.reading.fetch_sub(1, Ordering::SeqCst);
+        if self.unreadable.lock().unwrap().contains(key) {
+            return Err(StageError::retry(Reason::Forbidden, "no right to read it"));
+        }
+        let object = self.objects.lock().unwrap().get(key).cloned();
+        assert!(object.as_ref().is_none_or(|object| object.version >= not_older_than.0));
+        Ok(object.map(|object| event(key, &object)))
+    }
+}
+
+#[async_trait]
+impl Survey for Cluster {
     fn watches(&self, key: &Key) -> bool {
         !self.unwatched.lock().unwrap().contains(key)
     }
@@ -232,19 +256,5 @@ impl Source for Cluster {
             Surveyed { key, uid, version: Version(object.version), may_drift: false }
         };
         Ok(objects.into_iter().map(seen).collect())
-    }
-
-    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
-        self.reads.fetch_add(1, Ordering::SeqCst);
-        let reading = self.reading.fetch_add(1, Ordering::SeqCst) + 1;
-        self.most_reading.fetch_max(reading, Ordering::SeqCst);
-        tokio::time::sleep(Duration::from_millis(2)).await;
-        self.reading.fetch_sub(1, Ordering::SeqCst);
-        if self.unreadable.lock().unwrap().contains(key) {
-            return Err(StageError::retry(Reason::Forbidden, "no right to read it"));
-        }
-        let object = self.objects.lock().unwrap().get(key).cloned();
-        assert!(object.as_ref().is_none_or(|object| object.version >= not_older_than.0));
-        Ok(object.map(|object| event(key, &object)))
     }
 }

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use pipeline_core::{
     Again, Call, Cause, Checkpoint, Digest, Enrich, Enriched, Entity, EntityId, Event, Fact, Filtered, Key,
     Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Sections, StageError, Stub, Turn,
+    async_trait,
 };
 
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
@@ -23,9 +24,8 @@ pub(crate) struct Enricher {
     pub(crate) tries: Arc<Mutex<Vec<(Key, Cause, Duration)>>>,
 }
 
+#[async_trait]
 impl Enrich for Enricher {
-    const NAME: &'static str = "enricher";
-
     async fn enrich(
         &self,
         event: &Event,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    ApplicationDigest, Compared, Entity, Key, Report, ShardDigest, Shipment, Sink, StageError,
+    ApplicationDigest, Compared, Entity, Key, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -89,6 +89,7 @@ impl Receiver {
     }
 }
 
+#[async_trait]
 impl Sink for Receiver {
     async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
         let mut answers = Vec::new();

@@ -14,7 +14,6 @@ use tokio_util::task::AbortOnDropHandle;
 use super::credentials::{digests, follow};
 use super::events::Said;
 use super::publish::{IN_FLIGHT, ROOM_KIB};
-use super::replaced::Numbers;
 use super::{Config, ConfigError, Credentials, Inner, JetStream};
 use crate::Prefix;
 
@@ -125,7 +124,6 @@ fn open(client: Client, config: Config, prefix: Prefix, Files(files, held): File
             prefix,
             config,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
-            numbers: Arc::new(Numbers::default()),
             epoch: AtomicU64::new(0),
             _following: following,
         }),

@@ -8,7 +8,6 @@ use bytes::Bytes;
 use futures::StreamExt as _;
 use pipeline_core::{Key, Shutdown, Uid, Version};
 
-use super::replaced::Replaced;
 use super::{BusError, Durable, JetStream, ensure, headers};
 use crate::{DecodeError, Message, Subject, decode};
 
@@ -32,7 +31,6 @@ pub struct Deliveries {
     open: Option<pull::Stream>,
     failed: bool,
     ended: bool,
-    replaced: Replaced,
 }
 
 /// One message, delivered.
@@ -50,8 +48,6 @@ pub struct Delivery {
     pub epoch: u64,
     /// Whether it was delivered before, to this consumer or another.
     pub redelivered: bool,
-    /// States of the same source and shard that newer ones replaced since the delivery before this one.
-    pub replaced: u64,
     /// What is left of a message that is none: its bytes, and whose it is by its headers.
     pub unread: Option<Unread>,
     /// Answers the server.
@@ -125,7 +121,6 @@ impl JetStream {
             open: None,
             failed: false,
             ended: false,
-            replaced: Replaced::default(),
         })
     }
 }
@@ -206,15 +201,11 @@ impl Deliveries {
             .map_err(|error| BusError::server("consuming from the bus")(error.into()))
     }
 
-    fn delivery(&mut self, raw: Raw) -> Delivery {
+    fn delivery(&self, raw: Raw) -> Delivery {
         let (sequence, redelivered) =
             raw.info().map_or((0, false), |info| (info.stream_sequence, info.delivered > 1));
         let (raw, inner) = raw.split();
         let subject = Subject::parse(&self.bus.inner.prefix, raw.subject.as_str()).ok();
-        let replaced = match &subject {
-            Some(subject) if !redelivered => self.replaced.news(subject, raw.headers.as_ref()),
-            _ => 0,
-        };
         let message = decode(&raw.payload);
         let unread = message.is_err().then(|| Unread {
             bytes: raw.payload.clone(),
@@ -222,6 +213,6 @@ impl Deliveries {
         });
         let epoch = raw.headers.as_ref().map_or(0, headers::epoch);
         let acker = Acker { inner, timeout: self.bus.inner.config.timeout };
-        Delivery { message, subject, sequence, size: raw.length, epoch, redelivered, replaced, unread, acker }
+        Delivery { message, subject, sequence, size: raw.length, epoch, redelivered, unread, acker }
     }
 }

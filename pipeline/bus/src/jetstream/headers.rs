@@ -3,7 +3,6 @@
 use async_nats::HeaderMap;
 use pipeline_core::{Entity, Key, Uid, Version};
 
-use super::replaced::ORDINAL;
 use crate::{Kind, Message, subject};
 
 /// The header of the publisher's epoch.
@@ -13,7 +12,7 @@ const EPOCH: &str = "epoch";
 /// at three times what a message allows, and figures.
 pub(super) const BYTES: usize = 8 * 1024;
 
-pub(super) fn of(message: &Message, whole: bool, ordinal: &str, epoch: u64) -> HeaderMap {
+pub(super) fn of(message: &Message, whole: bool, epoch: u64) -> HeaderMap {
     let kind = if whole { message.kind() } else { message.without_body().kind() };
     let mut headers = HeaderMap::new();
     headers.insert("kind", kind.as_str());
@@ -25,7 +24,6 @@ pub(super) fn of(message: &Message, whole: bool, ordinal: &str, epoch: u64) -> H
         let span = (message.trace as u64).max(1);
         headers.insert("traceparent", format!("00-{:032x}-{span:016x}-01", message.trace));
     }
-    headers.insert(ORDINAL, ordinal);
     if epoch != 0 {
         headers.insert(EPOCH, epoch.to_string());
     }

@@ -49,7 +49,6 @@ mod events;
 mod headers;
 mod leases;
 mod publish;
-mod replaced;
 mod shape;
 mod show;
 mod tap;
@@ -91,7 +90,6 @@ struct Inner {
     prefix: Prefix,
     /// Kibibytes of what is sent and not answered.
     room: Arc<Semaphore>,
-    numbers: Arc<replaced::Numbers>,
     /// In which this process publishes; 0 is none.
     epoch: AtomicU64,
     /// Follows the files that say who asks; ends with this.

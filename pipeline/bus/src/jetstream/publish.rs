@@ -7,7 +7,6 @@ use async_nats::jetstream::context::{PublishAckFuture, PublishError, PublishErro
 use async_nats::jetstream::{self, ErrorCode, message::PublishMessage};
 use tokio::sync::OwnedSemaphorePermit;
 
-use super::replaced::Numbered;
 use super::{BusError, JetStream, headers};
 use crate::{Message, Subject};
 
@@ -75,7 +74,6 @@ pub struct Sent {
     answer: PublishAckFuture,
     whole: bool,
     stream: String,
-    numbered: Numbered,
     _room: OwnedSemaphorePermit,
 }
 
@@ -98,21 +96,15 @@ impl JetStream {
         let permit =
             Arc::clone(&inner.room).acquire_many_owned(kib).await.map_err(|_closed| BusError::Away)?;
         self.connected()?;
-        let numbered = Numbered::next(&inner.numbers, &to.source, to.shard);
-        let headers = headers::of(message, encoded.whole, &numbered.text(), self.epoch());
+        let headers = headers::of(message, encoded.whole, self.epoch());
         let publish = PublishMessage::build().payload(encoded.bytes).headers(headers);
         let answer = match inner.context.send_publish(subject, publish).await {
             Ok(answer) => answer,
-            Err(error) => {
-                numbered.void();
-                return Err(match error.kind() {
-                    PublishErrorKind::TimedOut => BusError::Away,
-                    _ => BusError::server("publishing to the bus")(error.into()),
-                });
-            }
+            Err(error) if error.kind() == PublishErrorKind::TimedOut => return Err(BusError::Away),
+            Err(error) => return Err(BusError::server("publishing to the bus")(error.into())),
         };
         let stream = inner.prefix.stream_of(&to.source);
-        Ok(Sent { answer, whole: encoded.whole, stream, numbered, _room: permit })
+        Ok(Sent { answer, whole: encoded.whole, stream, _room: permit })
     }
 
     /// Sends a message and waits for the answer.
@@ -132,20 +124,14 @@ impl Sent {
     /// (its storage was lost, or a server that just started has not read it yet); [`BusError::Server`] else.
     pub async fn answer(self) -> Result<Published, BusError> {
         match self.answer.await {
-            Ok(ack) if ack.duplicate => {
-                self.numbered.void();
-                Ok(Published::Duplicate)
-            }
+            Ok(ack) if ack.duplicate => Ok(Published::Duplicate),
             Ok(ack) => Ok(Published::Stored { sequence: ack.sequence, whole: self.whole }),
             Err(error)
                 if matches!(error.kind(), PublishErrorKind::TimedOut | PublishErrorKind::BrokenPipe) =>
             {
                 Err(BusError::NoAnswer)
             }
-            Err(error) => {
-                self.numbered.void();
-                refused(error, &self.stream)
-            }
+            Err(error) => refused(error, &self.stream),
         }
     }
 }

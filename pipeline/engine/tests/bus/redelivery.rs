@@ -29,7 +29,6 @@ async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {
     while again.len() < 2 {
         let delivery = delivered(&mut deliveries).await;
         assert!(delivery.redelivered, "both were on their way to the one that was killed");
-        assert_eq!(delivery.replaced, 0);
         delivery.acker.ack().await.unwrap();
         again.insert(delivery.message.unwrap().uid.to_string());
     }

@@ -42,7 +42,6 @@ struct Series {
     refused: IntCounter,
     dirty: IntGauge,
     delivered: IntCounter,
-    replaced: IntCounter,
     acknowledged: IntCounter,
     unreadable: [IntCounter; 2],
     results_dropped: IntCounter,
@@ -64,8 +63,6 @@ impl BusSeries {
                 ),
                 dirty: make.gauge("bus_dirty_keys", "Applications that are to be read and published again."),
                 delivered: make.counter("bus_delivered_total", "Messages taken from the bus."),
-                replaced: make
-                    .counter("bus_replaced_total", "States that newer ones replaced before they were taken."),
                 acknowledged: make.counter("bus_acknowledged_total", "Messages that are done with."),
                 unreadable: Unreadable::ALL.map(|why| unreadable.with_label_values(&[why.as_str()])),
                 results_dropped: make.counter(
@@ -98,10 +95,9 @@ impl BusSeries {
         show(&self.series.dirty, keys as u64);
     }
 
-    /// A message came, and so many before it were replaced unseen.
-    pub fn delivered(&self, replaced: u64) {
+    /// A message came.
+    pub fn delivered(&self) {
         self.series.delivered.inc();
-        self.series.replaced.inc_by(replaced);
     }
 
     /// So many messages were acknowledged.

@@ -70,8 +70,8 @@ async fn pass_on(
 
 /// What a delivery says; nothing, where it says nothing that can be read.
 async fn read(stream: &Stream, delivery: Delivery) -> Option<Delivered> {
-    let Delivery { message, sequence, epoch, redelivered, replaced, unread, acker, .. } = delivery;
-    stream.metrics.delivered(replaced);
+    let Delivery { message, sequence, epoch, redelivered, unread, acker, .. } = delivery;
+    stream.metrics.delivered();
     let acker = Arc::new(acker);
     let message = match message {
         Ok(message) => message,

@@ -90,7 +90,7 @@ pub trait Sink: Send + Sync + 'static {
 
     /// Returns when what it authenticates itself with has changed since the call; never, where that cannot change.
     async fn credentials_changed(&self) {
-        std::future::pending().await;
+        std::future::pending::<()>().await;
     }
 
     /// Hands over what was acknowledged of one shard, in short. A receiver that does not compare answers

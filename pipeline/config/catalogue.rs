@@ -18,6 +18,12 @@ use super::units::Unit;
 /// The embedded defaults.
 pub(crate) const DEFAULT: &str = include_str!("../../config/default.yaml");
 
+/// Settings that there were, and what to do instead.
+const REMOVED: [(&str, &str); 1] = [(
+    "bus.leases.store",
+    "; it was removed: leases are kept on the bus, so leave it out, and take back the rights to Lease objects",
+)];
+
 /// One setting.
 #[derive(Debug)]
 pub(crate) struct Setting {
@@ -71,9 +77,12 @@ impl Catalogue {
         names
     }
 
-    /// What to say of the unknown `name` in the group at `path`: the nearest sibling, else a setting elsewhere
-    /// that is called so.
+    /// What to say of the unknown `name` in the group at `path`: what replaced it, else the nearest sibling, else a
+    /// setting elsewhere that is called so.
     pub(crate) fn nearest(&self, path: &str, name: &str) -> String {
+        if let Some((_, instead)) = REMOVED.iter().find(|(at, _)| *at == format!("{path}.{name}")) {
+            return (*instead).to_owned();
+        }
         let near = did_you_mean(name, self.names_in(path));
         if !near.is_empty() {
             return near;
@@ -182,6 +191,11 @@ impl Setting {
         let format = self.schema.get("format").and_then(Value::as_str);
         format.is_some_and(|format| [Option::<SecretString>::FORMAT, Headers::FORMAT].contains(&format))
     }
+}
+
+/// What to say of the unknown variable `name` if it set something that was removed.
+pub(crate) fn removed(name: &str) -> Option<&'static str> {
+    REMOVED.iter().find(|(path, _)| variable(path) == name).map(|(_, instead)| *instead)
 }
 
 /// The variable of the setting at `path`: `GITOPS_RUNTIME_REPORTER__RATE_LIMIT__BUCKET`.

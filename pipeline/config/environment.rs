@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::catalogue::Catalogue;
+use super::catalogue::{Catalogue, removed};
 use super::layers::Layers;
 use super::problem::{Origin, did_you_mean};
 
@@ -142,7 +142,8 @@ pub(crate) fn own(layers: &mut Layers, variables: &Variables) {
             let known = settings.iter().map(|setting| setting.variable.as_str()).chain([FILE]).map(rest);
             let near = did_you_mean(name.strip_prefix(PREFIX).unwrap_or(name), known);
             let near = near.replacen('\'', &format!("'{PREFIX}"), 1);
-            layers.problems.add(name, format!("unknown variable{near}"));
+            let instead = removed(name).unwrap_or(&near);
+            layers.problems.add(name, format!("unknown variable{instead}"));
         }
     }
 }

@@ -159,6 +159,8 @@ fn our_own_variables_stand_above_the_incumbents_and_unknown_ones_are_refused() {
     let first = |name: &str| laid(&[(name, "1")]).problems.to_string().lines().next().map(str::to_owned);
     let unlike = "config: GITOPS_RUNTIME_BANANAS: unknown variable";
     assert_eq!(first("GITOPS_RUNTIME_BANANAS"), Some(unlike.to_owned()));
+    let removed = first("GITOPS_RUNTIME_BUS__LEASES__STORE").unwrap();
+    assert!(removed.contains(": unknown variable; it was removed: leases are kept on the bus"), "{removed}");
     let file = "config: GITOPS_RUNTIME_CONFIGS: unknown variable; did you mean 'GITOPS_RUNTIME_CONFIG'?";
     assert_eq!(first("GITOPS_RUNTIME_CONFIGS"), Some(file.to_owned()));
     assert!(laid(&[(FILE, "/etc/gitops-runtime.yaml")]).problems.is_empty());

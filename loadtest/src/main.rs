@@ -17,8 +17,6 @@ enum Command {
     Demo(loadtest::demo::Args),
     /// Measures the real binary, or any reporter, under generated load
     Bench(loadtest_bench::Args),
-    /// Compares two files of results of `bench --json`
-    Compare(loadtest_bench::compare::Args),
     /// Breaks the real binary and its peers, and judges what the platform was told
     Faults(loadtest::faults::Args),
     /// Breaks replicas of the real binary and the NATS server between them, and judges what the platform was told
@@ -37,7 +35,6 @@ fn main() -> anyhow::Result<ExitCode> {
     match Cli::parse().command {
         Command::Demo(args) => loadtest::demo::run(&args),
         Command::Bench(args) => loadtest_bench::run(&args),
-        Command::Compare(args) => loadtest_bench::compare::run(&args),
         Command::Faults(args) => loadtest::faults::run(&args),
         Command::Replicas(args) => loadtest::replicas::run(&args),
         Command::Full(args) => loadtest::full::run(&args),

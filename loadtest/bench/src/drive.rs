@@ -35,11 +35,6 @@ impl Heard {
     pub(super) fn pending(&self) -> u64 {
         self.tracker().pending()
     }
-
-    /// The 99th percentile of the timed changes since the last call.
-    pub(super) fn take_recent(&self) -> Option<f64> {
-        self.tracker().take_recent()
-    }
 }
 
 /// The one who makes changes.

@@ -53,7 +53,6 @@ impl Outcome {
                 figures: Vec::new(),
                 correct: played.correct,
                 latencies: timed(&played.windows).map(latencies).unwrap_or_default(),
-                curve: played.seen.curve,
             },
             scenario: scenario.clone(),
             shown: Vec::new(),

@@ -1,20 +1,18 @@
 //! `loadtest bench`: reporters under generated load, measured beside each other.
 //!
 //! takes: scenarios, and who is measured - gives: changes per second, calls per change, latencies, memory, and beside
-//! each what was lost, repeated, out of order or wrong; as a table, as JSON, and as a page
+//! each what was lost, repeated, out of order or wrong; as a table and as JSON
 //! calls: the reporters, of which it builds this product's own first; the simulators, in this process: they share the
 //! machine's cores - fails: exit code 1 when anything was lost, repeated, out of order or wrong, when a figure is
 //! missing, or misses what it must be
 
 mod cold;
-pub mod compare;
 mod drive;
 mod figures;
 mod limit;
 mod look;
-pub mod measured;
+mod measured;
 mod number;
-mod page;
 mod play;
 mod result;
 mod scenario;
@@ -47,8 +45,8 @@ Examples:
     loadtest bench my.yaml
     loadtest bench --list
     loadtest bench --print rough > my.yaml
-  For tools, and for a browser:
-    loadtest bench steady --json results.json --html results.html";
+  For tools:
+    loadtest bench steady --json results.json";
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -58,10 +56,10 @@ pub struct Args {
     #[arg(value_name = "NAME|FILE")]
     scenarios: Vec<String>,
     /// List the scenarios
-    #[arg(long, conflicts_with_all = ["short", "json", "html"])]
+    #[arg(long, conflicts_with_all = ["short", "json"])]
     list: bool,
     /// Print the file of a scenario, to make one of your own from; rough explains every key
-    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "short", "json", "html"])]
+    #[arg(long, value_name = "NAME", conflicts_with_all = ["list", "short", "json"])]
     print: Option<String>,
     /// The same scenarios in small; speeds are not judged
     #[arg(long)]
@@ -78,9 +76,6 @@ pub struct Args {
     /// Write the results as JSON; - or nothing is standard output, and then the table is left out
     #[arg(long, value_name = "FILE|-", num_args = 0..=1, default_missing_value = "-")]
     json: Option<PathBuf>,
-    /// Write the results as a page with charts
-    #[arg(long, value_name = "FILE")]
-    html: Option<PathBuf>,
     /// Run this program and build nothing
     #[arg(long, value_name = "FILE")]
     program: Option<PathBuf>,
@@ -147,20 +142,13 @@ async fn bench(args: &Args, scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode
         if is_quiet {
             say(&json);
         } else {
-            write(file, &format!("{json}\n"))?;
+            std::fs::write(file, format!("{json}\n")).with_context(|| format!("write {}", file.display()))?;
         }
-    }
-    if let Some(file) = &args.html {
-        write(file, &page::html(&results)?)?;
     }
     if !is_quiet {
         say(&format!("\n{text}"));
     }
     Ok(ExitCode::from(u8::from(failed)))
-}
-
-fn write(file: &Path, text: &str) -> anyhow::Result<()> {
-    std::fs::write(file, text).with_context(|| format!("write {}", file.display()))
 }
 
 fn list() -> anyhow::Result<String> {

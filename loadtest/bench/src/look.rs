@@ -1,26 +1,20 @@
-//! Looks on while a scenario runs: a sample of its curve each second, and whether the reporter accounts for every event.
+//! Looks on while a scenario runs: whether the reporter accounts for every event, and how much memory it takes.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::time::{MissedTickBehavior, interval};
 
-use super::drive::Heard;
-use super::measured::Sample;
 use super::subject::Running;
-use super::track::Counts;
-use loadtest_sim::Simulation;
-use loadtest_sim::reporter::{Figures, Usage};
+use loadtest_sim::reporter::Figures;
 
-/// Between two samples of the curve.
-const SAMPLE: Duration = Duration::from_secs(1);
+/// Between two looks at the memory.
+const OFTEN: Duration = Duration::from_secs(1);
 /// Violations that are told in full.
 const TOLD: usize = 10;
 
 /// What was seen.
 #[derive(Debug, Default)]
-pub(super) struct ObjectIndex {
-    /// The curve.
-    pub(super) curve: Vec<Sample>,
+pub(super) struct Looks {
     /// Looks at the figures of one shard.
     pub(super) looks: u64,
     /// Of those, the ones with an event missing or counted twice.
@@ -35,7 +29,7 @@ pub(super) struct ObjectIndex {
     pub(super) peak: u64,
 }
 
-impl ObjectIndex {
+impl Looks {
     /// Takes the shards' figures of one moment.
     pub(super) fn take(&mut self, shards: &[Figures]) {
         for shard in shards {
@@ -53,59 +47,20 @@ impl ObjectIndex {
     }
 }
 
-/// The counters at the sample before.
-struct Before {
-    at: Instant,
-    counts: Counts,
-    calls: u64,
-    usage: Usage,
-}
-
 /// Looks until it is dropped.
 pub(super) async fn on(
-    simulation: &Simulation,
     running: &Running,
-    heard: &Heard,
     every: Duration,
-    seen: &mut ObjectIndex,
+    seen: &mut Looks,
 ) -> anyhow::Result<std::convert::Infallible> {
-    let began = Instant::now();
-    let mut tick = interval(every.min(SAMPLE));
+    let mut tick = interval(every.min(OFTEN));
     tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let now = || -> anyhow::Result<Before> {
-        Ok(Before {
-            at: Instant::now(),
-            counts: heard.counts(),
-            calls: simulation.argocd.calls(),
-            usage: running.usage()?,
-        })
-    };
-    let mut before = now()?;
     loop {
         tick.tick().await;
-        let told = running.told().await?;
-        if let Some(told) = &told {
+        if let Some(told) = running.told().await? {
             seen.take(&told.shards);
         }
-        if before.at.elapsed() < SAMPLE.mul_f64(0.95) {
-            continue;
-        }
-        let own = now()?;
-        let seconds = (own.at - before.at).as_secs_f64();
-        let known = own.counts.known() - before.counts.known();
-        let whole = own.counts.whole - before.counts.whole;
-        let moved = known + whole;
-        seen.peak = seen.peak.max(own.usage.resident);
-        seen.curve.push(Sample {
-            seconds: (own.at - began).as_secs_f64(),
-            changes: moved as f64 / seconds,
-            queue: told.map(|told| told.held()),
-            resident: own.usage.resident,
-            cores: (own.usage.cpu - before.usage.cpu).max(0.0) / seconds,
-            calls: (moved > 0).then(|| (own.calls - before.calls) as f64 / moved as f64),
-            p99: heard.take_recent(),
-        });
-        before = own;
+        seen.peak = seen.peak.max(running.usage()?.resident);
     }
 }
 
@@ -115,7 +70,7 @@ mod tests {
 
     #[test]
     fn one_event_that_is_not_accounted_for_is_told() {
-        let mut seen = ObjectIndex::default();
+        let mut seen = Looks::default();
         let figures = Figures { observed: 5, acked: 2, queued: 3, shard: 4, ..Figures::default() };
         seen.take(&[figures]);
         assert_eq!((seen.looks, seen.unaccounted, seen.queued), (1, 0, 3));

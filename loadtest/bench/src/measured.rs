@@ -1,78 +1,76 @@
-//! What was measured, as data: what a benchmark writes as JSON, and what its page and a comparison are made of.
+//! What was measured, as data: what a benchmark writes as JSON and tells in its table.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use jiff::Timestamp;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 
 use crate::number::number;
 
-/// The form of a file of results; a file of another form is refused.
-pub const FORMAT: u32 = 1;
+/// The form of a file of results.
+pub(super) const FORMAT: u32 = 1;
 
 /// Everything that one command measured.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Results {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Results {
     /// [`FORMAT`].
-    pub format: u32,
+    pub(super) format: u32,
     /// When the first run began.
-    pub when: Timestamp,
+    pub(super) when: Timestamp,
     /// Processor cores that reporter, simulators and driver shared.
-    pub cores: u32,
+    pub(super) cores: u32,
     /// One reporter in one scenario each, in the order they were run.
-    pub runs: Vec<Run>,
+    pub(super) runs: Vec<Run>,
 }
 
 /// One reporter in one scenario.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Run {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Run {
     /// The scenario's name.
-    pub scenario: String,
+    pub(super) scenario: String,
     /// What it is about, a sentence.
-    pub about: String,
+    pub(super) about: String,
     /// Who was measured: this product and its version, or the command line that was given.
-    pub reporter: String,
+    pub(super) reporter: String,
     /// The setting, as words: applications, resources, rate, latencies, and so on.
-    pub conditions: BTreeMap<String, String>,
+    pub(super) conditions: BTreeMap<String, String>,
     /// What it came to.
-    pub figures: Vec<Figure>,
+    pub(super) figures: Vec<Figure>,
     /// Whether what was reported was right.
-    pub correct: Correct,
+    pub(super) correct: Correct,
     /// From the moment a change was due to the acknowledgement of its last report, at rising quantiles.
-    pub latencies: Vec<Latency>,
-    /// How it went, about one sample a second.
-    pub curve: Vec<Sample>,
+    pub(super) latencies: Vec<Latency>,
 }
 
 /// One figure, beside what it is measured against.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Figure {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Figure {
     /// What it is, e.g. `changes a second`.
-    pub what: String,
+    pub(super) what: String,
     /// Its unit; empty for a plain number.
-    pub unit: String,
+    pub(super) unit: String,
     /// What was measured.
-    pub value: f64,
+    pub(super) value: f64,
     /// The incumbent's, or another setting's in the same run.
-    pub beside: Option<Beside>,
+    pub(super) beside: Option<Beside>,
     /// What it must be.
-    pub bound: Option<Bound>,
+    pub(super) bound: Option<Bound>,
 }
 
 /// What a figure stands beside.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Beside {
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub(super) struct Beside {
     /// Whose figure it is, e.g. `incumbent, measured`.
-    pub whose: String,
+    pub(super) whose: String,
     /// The figure, in the same unit.
-    pub value: f64,
+    pub(super) value: f64,
 }
 
 /// What a figure must be.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Bound {
+pub(super) enum Bound {
     /// This much or more.
     AtLeast(f64),
     /// This much or less.
@@ -82,7 +80,7 @@ pub enum Bound {
 impl Bound {
     /// Whether a value keeps to it.
     #[must_use]
-    pub fn holds(self, value: f64) -> bool {
+    pub(super) fn holds(self, value: f64) -> bool {
         match self {
             Self::AtLeast(least) => value >= least,
             Self::AtMost(most) => value <= most,
@@ -91,22 +89,22 @@ impl Bound {
 }
 
 /// What was wrong with the reports; all of it must be 0.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Correct {
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(super) struct Correct {
     /// Changes and applications that were never reported.
-    pub lost: u64,
+    pub(super) lost: u64,
     /// Reports that came twice, under the same key or another.
-    pub duplicated: u64,
+    pub(super) duplicated: u64,
     /// Reports of an older state after a newer one.
-    pub out_of_order: u64,
+    pub(super) out_of_order: u64,
     /// Entities whose last report is not their last state.
-    pub wrong: u64,
+    pub(super) wrong: u64,
 }
 
 impl Correct {
     /// Whether nothing was wrong.
     #[must_use]
-    pub fn holds(self) -> bool {
+    pub(super) fn holds(self) -> bool {
         self == Self::default()
     }
 }
@@ -125,29 +123,10 @@ impl fmt::Display for Correct {
 }
 
 /// One point of the distribution of latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub struct Latency {
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub(super) struct Latency {
     /// From 0 to 1.
-    pub quantile: f64,
+    pub(super) quantile: f64,
     /// At most so long.
-    pub milliseconds: f64,
-}
-
-/// One moment of a run; what a reporter does not tell of itself is `None`.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
-pub struct Sample {
-    /// Seconds since the run began.
-    pub seconds: f64,
-    /// Changes acknowledged a second, since the sample before.
-    pub changes: f64,
-    /// Events queued, waiting and in flight.
-    pub queue: Option<u64>,
-    /// Resident memory in bytes.
-    pub resident: u64,
-    /// Processor cores used, since the sample before.
-    pub cores: f64,
-    /// Calls to Argo CD for each change, since the sample before.
-    pub calls: Option<f64>,
-    /// The 99th percentile of the changes acknowledged since the sample before, in milliseconds.
-    pub p99: Option<f64>,
+    pub(super) milliseconds: f64,
 }

@@ -12,7 +12,7 @@ use serde_json::json;
 use super::cold::{self, Cold};
 use super::drive::Driver;
 use super::limit::{self, Limit};
-use super::look::{self, ObjectIndex};
+use super::look::{self, Looks};
 use super::measured::Correct;
 use super::scenario::{Arrive, Measure, Scenario};
 use super::subject::Subject;
@@ -33,7 +33,7 @@ pub(super) struct Played {
     /// The windows of changes, in their order.
     pub(super) windows: Vec<Window>,
     /// What onlookers saw.
-    pub(super) seen: ObjectIndex,
+    pub(super) seen: Looks,
     /// Whether what was reported was right.
     pub(super) correct: Correct,
     /// Memory and processor time at the end.
@@ -58,10 +58,9 @@ pub(super) async fn play(scenario: &Scenario, subject: &Subject) -> anyhow::Resu
     let running = subject.start(&simulation, scenario).await?;
     let began = Instant::now();
     let field = Field { simulation: &simulation, running: &running, patience: scenario.patience() };
-    let heard = driver.heard().clone();
-    let mut seen = ObjectIndex::default();
+    let mut seen = Looks::default();
     let mut part = {
-        let looks = look::on(&simulation, &running, &heard, scenario.look.0, &mut seen);
+        let looks = look::on(&running, scenario.look.0, &mut seen);
         tokio::select! {
             part = Box::pin(measure(&field, &mut driver, scenario, began)) => part?,
             ended = Box::pin(looks) => {

@@ -91,8 +91,8 @@ pub(super) struct Scenario {
     #[serde(default = "form::a_second")]
     pub(super) look: Time,
     /// What has not moved for so long is given up.
-    #[serde(default = "form::half_a_minute")]
-    pub(super) patience: Time,
+    #[serde(default)]
+    patience: Option<Time>,
     /// The figures that it is about.
     pub(super) figures: Vec<Wanted>,
     /// What is different in the short form.
@@ -268,8 +268,11 @@ impl Scenario {
         self.figures.iter().filter_map(|wanted| wanted.of.as_deref())
     }
 
+    /// What has not moved for so long is given up. In the short form, which is played beside other work, a machine that
+    /// is busy must not look like a reporter that stands still.
     pub(super) fn patience(&self) -> Duration {
-        self.patience.0
+        let usual = Duration::from_secs(if self.is_short { 300 } else { 30 });
+        self.patience.map_or(usual, |time| time.0)
     }
 }
 

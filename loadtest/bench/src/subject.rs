@@ -138,11 +138,6 @@ impl Told {
     pub(super) fn observed(&self) -> u64 {
         self.shards.iter().map(|shard| shard.observed).sum()
     }
-
-    /// Events that wait or are worked on.
-    pub(super) fn held(&self) -> u64 {
-        self.shards.iter().map(|shard| shard.queued + shard.waiting + shard.in_flight).sum()
-    }
 }
 
 impl Running {

@@ -124,14 +124,12 @@ pub(super) struct Tracker {
     apps: Vec<App>,
     pub(super) counts: Counts,
     latencies: Histogram<u64>,
-    recent: Histogram<u64>,
 }
 
 impl Tracker {
     /// No application yet.
     pub(super) fn new() -> anyhow::Result<Self> {
-        let (latencies, recent) = (histogram()?, histogram()?);
-        Ok(Self { apps: Vec::new(), counts: Counts::default(), latencies, recent })
+        Ok(Self { apps: Vec::new(), counts: Counts::default(), latencies: histogram()? })
     }
 
     /// The next application arrived, with these resources.
@@ -231,13 +229,12 @@ impl Tracker {
         }
         *told = version.max(*told);
         let before = app.pending.len();
-        let (counts, latencies, recent) = (&mut self.counts, &mut self.latencies, &mut self.recent);
+        let (counts, latencies) = (&mut self.counts, &mut self.latencies);
         let mut time = |pending: &Pending| {
             let took = u64::try_from(now.saturating_duration_since(pending.due).as_micros());
             let took = took.unwrap_or(LONGEST).max(1);
             if pending.timed {
                 latencies.saturating_record(took);
-                recent.saturating_record(took);
             }
         };
         app.pending.retain_mut(|pending| {
@@ -261,13 +258,6 @@ impl Tracker {
     /// The latencies kept since the last call.
     pub(super) fn take_latencies(&mut self) -> anyhow::Result<Histogram<u64>> {
         Ok(std::mem::replace(&mut self.latencies, histogram()?))
-    }
-
-    /// The 99th percentile of the latencies kept since the last call, in milliseconds; `None` without any.
-    pub(super) fn take_recent(&mut self) -> Option<f64> {
-        let p99 = (!self.recent.is_empty()).then(|| milliseconds(&self.recent, 0.99));
-        self.recent.reset();
-        p99
     }
 
     /// Gives up what is under way; how many changes that were.

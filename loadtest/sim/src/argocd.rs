@@ -19,7 +19,6 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::capacity::{Capacity, Worked, Workers};
 use super::fault::{Answer, Faults, authorized, spoil};
 use super::generate::{Fleet, Line};
 use super::server::{Listen, Server};
@@ -94,7 +93,6 @@ struct Shared {
     told: RwLock<HashMap<(Kind, String), (u16, Bytes)>>,
     told_count: AtomicUsize,
     faults: Faults,
-    workers: Workers,
     counts: [AtomicU64; Kind::ALL.len()],
     unauthorized: AtomicU64,
     traffic: Traffic,
@@ -121,7 +119,6 @@ impl ArgoCdSim {
             told: RwLock::default(),
             told_count: AtomicUsize::new(0),
             faults: Faults::default(),
-            workers: Workers::default(),
             counts: Default::default(),
             unauthorized: AtomicU64::new(0),
             traffic: Traffic::default(),
@@ -142,17 +139,6 @@ impl ArgoCdSim {
     #[must_use]
     pub fn faults(&self) -> &Faults {
         &self.shared.faults
-    }
-
-    /// How much it can do from now on; `None` for anything at once.
-    pub fn set_capacity(&self, capacity: Option<Capacity>) {
-        self.shared.workers.set(capacity);
-    }
-
-    /// What it had to do within its capacity, since this was last asked.
-    #[must_use]
-    pub fn worked(&self) -> Worked {
-        self.shared.workers.worked()
     }
 
     /// How often calls of a kind were made, spoilt ones too.
@@ -238,7 +224,6 @@ async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, head
     shared.counts[kind as usize].fetch_add(1, Ordering::Relaxed);
     let _open = shared.traffic.enter(&uri);
     shared.faults.latency().await;
-    shared.workers.work().await;
     let answer = if method == Method::GET { shared.answer(&asked) } else { refused(501, "Not Implemented") };
     match shared.faults.meet(kind.as_str(), asked.application()) {
         None => answer.response(),

@@ -4,7 +4,6 @@
 //! Each serves a recording or generated load, and misbehaves as its [`fault::Faults`] say, at any moment.
 
 pub mod argocd;
-mod capacity;
 pub mod certificate;
 pub mod child;
 pub mod fault;
@@ -22,7 +21,6 @@ pub mod server;
 mod simulation;
 mod traffic;
 
-pub use capacity::{Capacity, Worked};
 pub use player::Player;
 pub use server::Listen;
 pub use simulation::{Load, Setup, Simulation};

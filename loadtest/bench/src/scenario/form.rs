@@ -67,10 +67,6 @@ pub(super) fn a_second() -> Time {
     Time(Duration::from_secs(1))
 }
 
-pub(super) fn half_a_minute() -> Time {
-    Time(Duration::from_secs(30))
-}
-
 /// Reads a scenario; an error names the place.
 pub(super) fn parse(value: &Value) -> anyhow::Result<Scenario> {
     serde_path_to_error::deserialize(value).map_err(|error| {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use pipeline_core::{Entity, Key, Record, Report};
+use pipeline_core::{EntityId, Key, Record, Report};
 use serde_json::{Map, Value};
 use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response};
 
@@ -238,21 +238,20 @@ fn compare(
 ) {
     let version = event.event.version.0;
     let mut exception = |what: String| check.exceptions.push(format!("event {version}: {what}"));
-    let of_application = reports.iter().filter(|report| report.entity == Entity::Application).count();
+    let of_application = reports.iter().filter(|report| report.entity == EntityId::OBJECT).count();
     if of_application != usize::from(expected.application) {
         exception(format!(
             "{of_application} application reports instead of {}",
             usize::from(expected.application)
         ));
     }
-    let mut left: Vec<&Report> =
-        reports.iter().filter(|report| report.entity != Entity::Application).collect();
+    let mut left: Vec<&Report> = reports.iter().filter(|report| report.entity != EntityId::OBJECT).collect();
     let mut counts = (of_application, left.len(), 0);
     for (entry, health) in &expected.entries {
         let [group, kind, namespace, name] = place(entry);
         let id =
             ResourceRef { group, version: text(entry, "version").to_owned(), kind, namespace, name }.id();
-        let Some(at) = left.iter().position(|report| report.entity == Entity::Resource(id)) else {
+        let Some(at) = left.iter().position(|report| report.entity == id) else {
             if is_unsent(id) {
                 counts.2 += 1;
             } else {

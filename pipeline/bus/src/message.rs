@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Cause, Change, Digest, Entity, Event, Fact, Key, Report, ReportKind, Timestamp, Uid, Version,
+    Cause, Change, Digest, EntityId, Event, Fact, Key, Report, ReportKind, Timestamp, Uid, Version,
 };
 
 pub use super::wire::decode;
@@ -57,7 +57,7 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct About {
     /// The application, or one resource of it.
-    pub entity: Entity,
+    pub entity: EntityId,
     /// The report's kind.
     pub report: ReportKind,
     /// The report's content digest.

@@ -4,13 +4,13 @@
 //! - `.once.<resourceVersion>`: stays until it is consumed; `.once.<resourceVersion>.deleted` for a deletion, which may
 //!   be noticed at the very version that was seen last.
 //!
-//! Reports end in one more token, `application` or the resource's id in hex: neither a change nor the report of another
-//! resource takes their place.
+//! Reports end in one more token, the entity's id in hex, 0 for the object itself: neither a change nor the report of
+//! another entity takes their place.
 //! What is no plain token (letters, digits, `-`, `_`) is escaped as `=` and two hex digits a byte; nothing is `=` alone.
 
 use std::fmt;
 
-use pipeline_core::{Digest, Entity, EntityId, Uid, Version};
+use pipeline_core::{Digest, EntityId, Uid, Version};
 
 use super::REPORTS;
 use super::message::{Kind, Message};
@@ -129,7 +129,7 @@ pub struct Subject {
     /// Which place.
     pub slot: Slot,
     /// What a report is about; `None` for a change.
-    pub about: Option<Entity>,
+    pub about: Option<EntityId>,
 }
 
 /// A subject that cannot be written, or is none of ours.
@@ -169,10 +169,8 @@ impl Subject {
         let Self { shard, slot, .. } = self;
         let (source, uid) = (token(&self.source)?, token(&self.uid)?);
         let mut text = format!("{}.{source}.{shard}.{uid}.{slot}", prefix.0);
-        match self.about {
-            None => {}
-            Some(Entity::Application) => text.push_str(".application"),
-            Some(Entity::Resource(id)) => text.push_str(&format!(".{:016x}", id.0)),
+        if let Some(EntityId(id)) = self.about {
+            text.push_str(&format!(".{id:016x}"));
         }
         Ok(text)
     }
@@ -202,8 +200,7 @@ impl Subject {
         };
         let about = match rest {
             [] => None,
-            ["application"] => Some(Entity::Application),
-            [id] => Some(Entity::Resource(EntityId(u64::from_str_radix(id, 16).ok()?))),
+            [id] => Some(EntityId(u64::from_str_radix(id, 16).ok()?)),
             _ => return None,
         };
         let (source, uid) = (plain(source)?, plain(uid)?);

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use pipeline_core::{Digest, Entity, EntityId, Fact, Key, ReportKind, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Fact, Key, ReportKind, Timestamp, Version};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -136,10 +136,7 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, EncodeError> {
         trace: message.trace,
         fact: message.fact.as_ref().map(WireFact::of),
         coalesced: Facts(message.coalesced.iter().map(WireFact::of).collect()),
-        entity: about.and_then(|about| match about.entity {
-            Entity::Application => None,
-            Entity::Resource(id) => Some(id.0),
-        }),
+        entity: about.map(|about| about.entity.0).filter(|id| *id > 0),
         report: about.map(|about| about.report.as_str()),
         content: about.map(|about| about.content.0),
         body: message.body().map(|body| Body(body)),
@@ -219,6 +216,6 @@ fn about(wire: &Wire<'_>) -> Result<Option<About>, DecodeError> {
         .into_iter()
         .find(|kind| kind.as_str() == report)
         .ok_or(DecodeError::Garbage("its kind of report is not known"))?;
-    let entity = wire.entity.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
+    let entity = EntityId(wire.entity.unwrap_or_default());
     Ok(Some(About { entity, report, content: Digest(content) }))
 }

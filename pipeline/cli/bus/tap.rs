@@ -133,7 +133,7 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pipeline_bus::{About, DecodeError, Keep, Payload, Subject};
-    use pipeline_core::{Digest, Entity, Key, ReportKind, Version};
+    use pipeline_core::{Digest, EntityId, Key, ReportKind, Version};
 
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
                 r#"{{"at":"{AT}","source":"applications","shard":7,"kind":"change","app":"argocd/shop","resourceVersion":42,"trace":"{trace}","bytes":321}}"#
             )
         );
-        let about = About { entity: Entity::Application, report: ReportKind::App, content: Digest(1) };
+        let about = About { entity: EntityId::OBJECT, report: ReportKind::App, content: Digest(1) };
         let (text, json) = of(&tapped(message("shop", Payload::Result { about, body: body() })));
         assert!(text.contains("  result app  ") && json.contains(r#""report":"app""#), "{text}{json}");
     }

@@ -47,8 +47,8 @@ pub use names::{Names, Short};
 pub use object_index::ObjectIndex;
 pub use parked::{Parked, Refused};
 pub use pending::Pending;
-pub use record::{Checkpoint, ParentRef, Record, ResourceRow, Sections, SendIntent, Stub, Unacked};
-pub use report::{Entity, EntityId, Report, ReportKind};
+pub use record::{Checkpoint, EntityRow, Record, SendIntent, Settled, Unacked};
+pub use report::{EntityId, Report, ReportKind};
 pub use secrecy::{ExposeSecret, SecretString};
 pub use stage::{
     Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Survey,

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, Entity, Reason, Timestamp, Uid, Version};
+use crate::{Digest, EntityId, Reason, Timestamp, Uid, Version};
 
 /// Entities and contents that the sink refused for good, and why.
-pub type Refused = Arc<[(Entity, Digest, Reason)]>;
+pub type Refused = Arc<[(EntityId, Digest, Reason)]>;
 
 /// One key that was refused for good. No body is kept: replaying it reads the object again.
 ///

@@ -1,53 +1,28 @@
-//! What the ledger remembers of one application: enough for every decision, and no object.
+//! What the ledger remembers of one object: enough for every decision, and no object.
 //!
 //! Only acknowledgements change a record, through [`Record::acknowledge`] and [`Record::checkpoint`]; both are
 //! pure, so that the engine, the replay and the simulation move records in the same way.
 
+use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::{Digest, Entity, EntityId, Fact, Report, Uid, Version};
+use crate::{Digest, EntityId, Fact, Report, Uid, Version};
 
 pub use send_intent::SendIntent;
 
 mod send_intent;
 
-/// Digests of the four sections of an application that are compared.
+/// Whether a delivery was acknowledged as a whole, and nothing came after it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Sections {
-    /// `spec`, without what does not count.
-    pub spec: Digest,
-    /// `status`, without what does not count.
-    pub status: Digest,
-    /// `operation`.
-    pub operation: Digest,
-    /// `metadata`, without what does not count.
-    pub metadata: Digest,
-}
-
-impl Sections {
-    /// Of a round that is not settled, of which the application's report was acknowledged. Equals no state's.
-    pub const UNSETTLED: Self =
-        Self { spec: Digest::NONE, status: Digest::NONE, operation: Digest::NONE, metadata: Digest::NONE };
-}
-
-/// The application that tracks this one.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ParentRef {
-    /// Namespace, empty when the tracking value names none.
-    pub namespace: String,
-    /// Name.
-    pub name: String,
-}
-
-/// What a deletion that nobody watched can still be reported with.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Stub {
-    /// The report's `repoURL`.
-    pub repo_url: String,
-    /// `spec.destination.server`.
-    pub server: String,
-    /// The parent, for a child application.
-    pub parent: Option<ParentRef>,
+pub enum Settled {
+    /// No delivery was acknowledged as a whole yet: [`Record::state`] is at most that of one under way.
+    #[default]
+    Never,
+    /// One was, and a report of the object itself came after it: the receiver holds a state of which
+    /// [`Record::state`] says nothing, so that whatever comes next is looked at, also a return to what was settled.
+    Before,
+    /// [`Record::state`] is that of the last delivery, which was acknowledged as a whole.
+    Now,
 }
 
 /// What of an entity was sent and not answered for certain.
@@ -70,17 +45,17 @@ impl Unacked {
     }
 }
 
-/// What is remembered of one resource.
+/// What is remembered of one entity.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ResourceRow {
-    /// Which resource.
+pub struct EntityRow {
+    /// Which entity.
     pub id: EntityId,
-    /// Of the latest revision, the normalised entry of `status.resources[]`, and the tree's health.
+    /// Of what was acknowledged last: is it worth a report.
     pub decision: Digest,
     /// Of the last acknowledged report.
     pub content: Digest,
     /// How many reports of it were acknowledged, above [`Record::floor`] as it was when the row began; never restarts
-    /// while the application lives.
+    /// while the object lives.
     pub counter: u64,
     /// A fact was missing from the last report: it is to be built again.
     pub owed: bool,
@@ -91,77 +66,60 @@ pub struct ResourceRow {
     pub unacked: Unacked,
 }
 
-impl ResourceRow {
+impl EntityRow {
     /// A row that begins where the counters of others ended.
     fn above(id: EntityId, floor: u64) -> Self {
         Self { id, counter: floor, ..Self::default() }
     }
 }
 
-/// What the ledger remembers of one application.
+/// What the ledger remembers of one object.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// The incarnation that was reported.
     pub uid: Uid,
-    /// Acknowledged resourceVersion; until a first round has been acknowledged as a whole, the newest one
+    /// Acknowledged resourceVersion; until a first delivery has been acknowledged as a whole, the newest one
     /// that any report carried.
     pub version: Version,
-    /// Acknowledged section digests; `None` until a first round has been acknowledged as a whole, and
-    /// [`Sections::UNSETTLED`] between the acknowledgement of the application's report and that of its round.
-    pub sections: Option<Sections>,
-    /// Last acknowledged health was `Healthy`; moves together with `sections`.
-    pub healthy: bool,
+    /// What is known of [`Record::state`].
+    pub settled: Settled,
+    /// What the stage that builds the reports remembers of the object: it alone knows what it says.
+    pub state: Bytes,
     /// The fact that was acknowledged last.
     pub fact: Digest,
-    /// Of the last acknowledged report of the application itself.
-    pub content: Digest,
-    /// How many reports of the application itself were acknowledged, above [`Record::first`].
-    pub counter: u64,
-    /// A fact was missing from the application's last report.
-    pub owed: bool,
-    /// As [`ResourceRow::in_doubt`], for the application's own report.
-    pub in_doubt: bool,
-    /// As [`ResourceRow::unacked`].
-    pub unacked: Unacked,
     /// When the last report was acknowledged, in seconds since 1970; 0 means unknown.
     pub reported: u32,
-    /// Where the counter of a resource begins that has no row: above that of every row that went.
+    /// Where the counter of an entity begins that has no row: above that of every row that went.
     ///
-    /// A row goes as soon as its resource has left `status.resources`: generated names (of Jobs, of Workflows) never come
-    /// back, and a record would grow by each of them. No counter restarts for it: of a resource that does come back all
-    /// former keys had counters below this, so that it repeats none. One number of each application keeps that promise,
-    /// where a tombstone of each resource would have to be dropped some day and could then not keep it; no clock and no
+    /// A row goes as soon as the object does not list its entity any more: generated names never come
+    /// back, and a record would grow by each of them. No counter restarts for it: of an entity that does come back all
+    /// former keys had counters below this, so that it repeats none. One number of each object keeps that promise,
+    /// where a tombstone of each entity would have to be dropped some day and could then not keep it; no clock and no
     /// count says when. It grows by two each time that a row began above it and went: 48 bits, all that there are below the
-    /// next era's counters ([`Record::first`]), would take 140 trillion rounds.
+    /// next era's counters ([`Record::first`]), would take 140 trillion deliveries.
     pub floor: u64,
-    /// Its resources that `status.resources` lists, or listed before a round that is not settled; sorted by id.
-    pub resources: Vec<ResourceRow>,
-    /// For a deletion that nobody watched.
-    pub stub: Stub,
+    /// The object itself, and the entities that it lists, or listed before a delivery that is not settled; sorted by id.
+    pub entities: Vec<EntityRow>,
 }
 
-/// What moves when every report of a round is acknowledged; the application's decision moves last.
+/// What moves when every report of a delivery is acknowledged; the object's decision moves last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Checkpoint {
     /// The incarnation.
     pub uid: Uid,
     /// The state.
     pub version: Version,
-    /// Section digests.
-    pub sections: Sections,
-    /// Whether health was `Healthy`.
-    pub healthy: bool,
+    /// What the stage remembers: see [`Record::state`].
+    pub state: Bytes,
     /// The fact that the state shows.
     pub fact: Digest,
-    /// Whether the application's own report lacked a fact.
+    /// Whether the object's own report lacked a fact.
     pub owed: bool,
-    /// Decisions of resources whose report would have equalled its predecessor and was not sent, with
+    /// Decisions of entities whose report would have equalled its predecessor and was not sent, with
     /// whether a fact was missing.
     pub unsent: Vec<(EntityId, Digest, bool)>,
-    /// Every resource that `status.resources` lists now; others are gone.
+    /// Every entity beside the object itself that it lists now; others are gone.
     pub present: Vec<EntityId>,
-    /// The stub.
-    pub stub: Stub,
 }
 
 /// Bits of a counter below the era in which it began.
@@ -171,29 +129,26 @@ impl Record {
     /// A record of which nothing is acknowledged yet.
     #[must_use]
     pub fn new(uid: Uid) -> Self {
-        Self {
-            uid,
-            version: Version(0),
-            sections: None,
-            healthy: false,
-            fact: Digest::NONE,
-            content: Digest::NONE,
-            counter: 0,
-            owed: false,
-            in_doubt: false,
-            unacked: Unacked::default(),
-            reported: 0,
-            floor: 0,
-            resources: Vec::new(),
-            stub: Stub::default(),
-        }
+        Self::above(uid, 0)
     }
 
     /// A record that begins with a state of this version.
     #[must_use]
     pub fn begun(uid: Uid, version: Version) -> Self {
-        let first = Self::first(version);
-        Self { counter: first, floor: first, ..Self::new(uid) }
+        Self::above(uid, Self::first(version))
+    }
+
+    fn above(uid: Uid, floor: u64) -> Self {
+        Self {
+            uid,
+            version: Version(0),
+            settled: Settled::Never,
+            state: Bytes::new(),
+            fact: Digest::NONE,
+            reported: 0,
+            floor,
+            entities: vec![EntityRow::above(EntityId::OBJECT, floor)],
+        }
     }
 
     /// Where counters begin: what was gone may be there again in a restored store, under its uid and in its very state,
@@ -209,46 +164,59 @@ impl Record {
         counter & ((1 << ERA) - 1)
     }
 
-    /// What is remembered of one resource.
+    /// What is remembered of one entity.
     #[must_use]
-    pub fn resource(&self, id: EntityId) -> Option<&ResourceRow> {
-        let at = self.resources.binary_search_by_key(&id, |row| row.id).ok()?;
-        self.resources.get(at)
+    pub fn entity(&self, id: EntityId) -> Option<&EntityRow> {
+        let at = self.entities.binary_search_by_key(&id, |row| row.id).ok()?;
+        self.entities.get(at)
+    }
+
+    /// What is remembered of the object itself.
+    #[must_use]
+    pub fn object(&self) -> EntityRow {
+        self.entity(EntityId::OBJECT)
+            .copied()
+            .unwrap_or_else(|| EntityRow::above(EntityId::OBJECT, self.floor))
+    }
+
+    /// What is remembered of the object itself, to be changed.
+    pub fn object_mut(&mut self) -> &mut EntityRow {
+        self.row(EntityId::OBJECT)
+    }
+
+    /// What is remembered of the entities that the object lists.
+    pub fn listed(&self) -> impl Iterator<Item = &EntityRow> {
+        self.entities.iter().filter(|row| !row.id.is_object())
     }
 
     /// The acknowledged-report counter of an entity, for its next idempotency key.
     #[must_use]
-    pub fn counter(&self, entity: Entity) -> u64 {
-        match entity {
-            Entity::Application => self.counter,
-            Entity::Resource(id) => self.resource(id).map_or(self.floor, |row| row.counter),
-        }
+    pub fn counter(&self, entity: EntityId) -> u64 {
+        self.entity(entity).map_or(self.floor, |row| row.counter)
     }
 
-    /// Whether any entity of the application is owed.
+    /// Whether any entity is owed.
     #[must_use]
     pub fn is_owed(&self) -> bool {
-        self.owed || self.resources.iter().any(|row| row.owed)
+        self.entities.iter().any(|row| row.owed)
     }
 
-    /// Whether a round was acknowledged as a whole, and no report of the application came after it.
+    /// Whether a delivery was acknowledged as a whole, and no report of the object came after it.
     #[must_use]
     pub fn is_settled(&self) -> bool {
-        self.sections.is_some_and(|sections| sections != Sections::UNSETTLED)
+        self.settled == Settled::Now
     }
 
     /// Whether of any entity it is not known what the receiver holds.
     #[must_use]
     pub fn is_in_doubt(&self) -> bool {
-        self.in_doubt || self.resources.iter().any(|row| row.in_doubt)
+        self.entities.iter().any(|row| row.in_doubt)
     }
 
     /// Doubts everything: each entity's next state is reported even if it equals the acknowledged one.
     pub fn doubt(&mut self) {
-        self.in_doubt = true;
-        for row in &mut self.resources {
-            row.in_doubt = true;
-        }
+        self.object_mut();
+        self.entities.iter_mut().for_each(|row| row.in_doubt = true);
     }
 
     /// Moves a record by one acknowledged report: only that report's entity. `None` in means that nothing
@@ -262,39 +230,26 @@ impl Record {
             Some(record) if record.uid == report.uid => record,
             _ => Self::begun(report.uid.clone(), report.version),
         };
-        if record.sections.is_none() {
-            // Of two incarnations the later one is told by its version, also before a first round is settled.
+        if record.settled == Settled::Never {
+            // Of two incarnations the later one is told by its version, also before a first delivery is settled.
             record.version = record.version.max(report.version);
         }
-        match report.entity {
-            Entity::Application => {
-                record.content = report.content;
-                record.counter = record.counter.saturating_add(1);
-                record.owed = report.owed;
-                // A fact that no state shows any more is not what the receiver should hold last.
-                record.in_doubt = report.fact.is_some();
-                record.unacked = Unacked::default();
-                // Until the round is settled the receiver holds a state whose sections are not known: whatever
-                // comes next is looked at, also a return to what was settled before.
-                record.sections = record.sections.map(|_| Sections::UNSETTLED);
-                if let Some(fact) = report.fact {
-                    record.fact = fact;
-                }
-            }
-            Entity::Resource(id) => {
-                let row = record.row(id);
-                row.decision = report.decision;
-                row.content = report.content;
-                row.counter = row.counter.saturating_add(1);
-                row.owed = report.owed;
-                row.in_doubt = false;
-                row.unacked = Unacked::default();
-            }
+        let row = record.row(report.entity);
+        row.decision = report.decision;
+        row.content = report.content;
+        row.counter = row.counter.saturating_add(1);
+        row.owed = report.owed;
+        // A fact that no state shows any more is not what the receiver should hold last.
+        row.in_doubt = report.fact.is_some();
+        row.unacked = Unacked::default();
+        if report.entity.is_object() {
+            record.unsettle();
+            record.fact = report.fact.unwrap_or(record.fact);
         }
         Some(record)
     }
 
-    /// Moves a record by a round whose reports were all acknowledged (there may have been none).
+    /// Moves a record by a delivery whose reports were all acknowledged (there may have been none).
     #[must_use]
     pub fn checkpoint(record: Option<Self>, checkpoint: &Checkpoint) -> Self {
         let mut record = match record {
@@ -302,11 +257,10 @@ impl Record {
             _ => Self::new(checkpoint.uid.clone()),
         };
         record.version = record.version.max(checkpoint.version);
-        record.sections = Some(checkpoint.sections);
-        record.healthy = checkpoint.healthy;
+        record.settled = Settled::Now;
+        record.state = checkpoint.state.clone();
         record.fact = checkpoint.fact;
-        record.owed = checkpoint.owed;
-        record.stub = checkpoint.stub.clone();
+        record.object_mut().owed = checkpoint.owed;
         for &(id, decision, owed) in &checkpoint.unsent {
             let row = record.row(id);
             row.decision = decision;
@@ -318,11 +272,18 @@ impl Record {
         record
     }
 
-    /// Forgets rows, and raises [`Record::floor`] above every counter under which a report of them may have gone out.
-    pub fn forget(&mut self, goes: impl Fn(&ResourceRow) -> bool) {
+    /// The receiver holds a state of which the record says nothing.
+    fn unsettle(&mut self) {
+        if self.settled == Settled::Now {
+            self.settled = Settled::Before;
+        }
+    }
+
+    /// Forgets rows of listed entities, and raises [`Record::floor`] above every counter under which a report of them may have gone out.
+    pub fn forget(&mut self, goes: impl Fn(&EntityRow) -> bool) {
         let floor = &mut self.floor;
-        self.resources.retain(|row| {
-            let goes = goes(row);
+        self.entities.retain(|row| {
+            let goes = !row.id.is_object() && goes(row);
             if goes {
                 *floor = (*floor).max(row.counter.saturating_add(1));
             }
@@ -330,12 +291,12 @@ impl Record {
         });
     }
 
-    /// What of it fits where the whole does not: it knows no resource, and that none of them is known. Whoever goes on with
+    /// What of it fits where the whole does not: it knows no listed entity, and that none of them is known. Whoever goes on with
     /// it reports them all again, under keys that no report had.
     #[must_use]
-    pub fn without_resources(mut self) -> Self {
+    pub fn without_listed(mut self) -> Self {
         self.forget(|_| true);
-        self.sections = self.sections.map(|_| Sections::UNSETTLED);
+        self.unsettle();
         self
     }
 
@@ -357,15 +318,15 @@ impl Record {
         !self.fact.is_none() && fact.id == self.fact
     }
 
-    fn row(&mut self, id: EntityId) -> &mut ResourceRow {
-        let at = match self.resources.binary_search_by_key(&id, |row| row.id) {
+    fn row(&mut self, id: EntityId) -> &mut EntityRow {
+        let at = match self.entities.binary_search_by_key(&id, |row| row.id) {
             Ok(at) => at,
             Err(at) => {
-                self.resources.insert(at, ResourceRow::above(id, self.floor));
+                self.entities.insert(at, EntityRow::above(id, self.floor));
                 at
             }
         };
-        &mut self.resources[at]
+        &mut self.entities[at]
     }
 }
 

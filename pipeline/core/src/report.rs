@@ -7,17 +7,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Digest, Key, Uid, Version};
 
-/// Identifies one resource of an application: a digest of (group, version, kind, namespace, name).
+/// What a report is about: the object itself, or one of the entities that it lists.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct EntityId(pub u64);
 
-/// What a report is about.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
-pub enum Entity {
-    /// The application itself.
-    Application,
-    /// One resource of it.
-    Resource(EntityId),
+impl EntityId {
+    /// The object itself: its report goes before those of the entities that it lists.
+    pub const OBJECT: Self = Self(0);
+
+    /// Whether it is the object itself.
+    #[must_use]
+    pub const fn is_object(self) -> bool {
+        self.0 == Self::OBJECT.0
+    }
 }
 
 /// The kind of a report; a metric label.
@@ -49,14 +51,14 @@ impl ReportKind {
 /// One report, redacted and encoded: nothing changes it on its way out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Report {
-    /// The application whose event made it.
+    /// The object whose event made it.
     pub key: Key,
-    /// The life of that application.
+    /// The incarnation of that object.
     pub uid: Uid,
-    /// The state of that application.
+    /// The state of that object.
     pub version: Version,
     /// What it is about.
-    pub entity: Entity,
+    pub entity: EntityId,
     /// Its kind, for metrics.
     pub kind: ReportKind,
     /// Of the normalised inputs: is it worth a report.
@@ -65,7 +67,7 @@ pub struct Report {
     pub content: Digest,
     /// Something could not be fetched for it: it is to be built and, if that changes it, sent again.
     pub owed: bool,
-    /// Its acknowledgement ends the application's record: it reports a deletion.
+    /// Its acknowledgement ends the object's record: it reports a deletion.
     pub ends: bool,
     /// The fact that it tells and that the reported state does not show any more. It is told once: an acknowledgement
     /// moves [`Record::fact`](crate::Record::fact) to it at once, so that a round that is cut off goes on with later

@@ -13,7 +13,7 @@ use jiff::Timestamp;
 use tokio::sync::mpsc;
 
 use crate::{
-    ApplicationDigest, Checkpoint, Compared, Digest, Entity, Event, Key, MemoryPermit, Record, Report,
+    ApplicationDigest, Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, Record, Report,
     Samples, ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
@@ -262,15 +262,11 @@ pub fn idempotency_key(
     ledger: &str,
     sink: &str,
     uid: &str,
-    entity: Entity,
+    EntityId(entity): EntityId,
     counter: u64,
     Digest(content): Digest,
 ) -> String {
-    let entity = match entity {
-        Entity::Application => "application".to_owned(),
-        Entity::Resource(id) => format!("resource:{:016x}", id.0),
-    };
-    key_of(&[ledger, sink, uid, &entity, &counter.to_string(), &format!("{content:016x}")])
+    key_of(&[ledger, sink, uid, &format!("{entity:016x}"), &counter.to_string(), &format!("{content:016x}")])
 }
 
 /// Each part is preceded by its length, so that parts cannot run into each other.

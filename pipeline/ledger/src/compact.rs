@@ -56,7 +56,7 @@ mod tests {
         let ledger = open(&path);
         let id = ledger.id().to_owned();
         let mut large = counted(3);
-        large.stub.repo_url = "x".repeat(2000);
+        large.state = vec![b'x'; 2000].into();
         for n in 0..5000 {
             ledger.update(&key(n), |_| Some(large.clone()));
         }

@@ -5,7 +5,7 @@ use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use pipeline_core::Entity;
+use pipeline_core::EntityId;
 
 use super::digests::tests::report;
 use super::tests::{counted, key, open, slow};
@@ -19,7 +19,7 @@ fn child() {
     let ledger = open(Path::new(&path));
     if std::env::var_os("LEDGER_SENDING").is_some() {
         for n in 0.. {
-            let first = report(n, "01234567-89ab-cdef-0123-456789abcdef", Entity::Application, 1);
+            let first = report(n, "01234567-89ab-cdef-0123-456789abcdef", EntityId::OBJECT, 1);
             runtime.block_on(ledger.sending(&key(n), &first, None));
             println!("durable {n}");
         }
@@ -54,7 +54,7 @@ fn an_abort_loses_at_most_the_last_group() {
     assert!(!status.success());
     let ledger = open(&path);
     assert_eq!(ledger.origin(), &Origin::Existing);
-    let counters: Vec<u64> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+    let counters: Vec<u64> = (0..8).map(|at| ledger.get(&key(at)).unwrap().object().counter).collect();
     assert!(counters.iter().all(|counter| *counter == 20) || counters == [21, 21, 21, 21, 20, 20, 20, 20]);
 }
 
@@ -74,7 +74,8 @@ fn a_kill_at_any_moment_keeps_what_was_flushed_and_groups_whole() {
         child.wait().unwrap();
         let ledger = open(&path);
         assert_eq!(ledger.id(), id.get_or_insert_with(|| ledger.id().to_owned()));
-        let counters: HashSet<u64> = (0..8).map(|at| ledger.get(&key(at)).unwrap().counter).collect();
+        let counters: HashSet<u64> =
+            (0..8).map(|at| ledger.get(&key(at)).unwrap().object().counter).collect();
         assert_eq!(counters.len(), 1, "a group was torn: {counters:?}");
         let counter = counters.into_iter().next().unwrap();
         assert!(counter >= durable, "{durable} was flushed, {counter} is there");
@@ -120,8 +121,9 @@ fn a_kill_forgets_no_report_that_was_on_its_way() {
         child.kill().unwrap();
         child.wait().unwrap();
         let ledger = open(&path);
-        let in_doubt =
-            |n: usize| ledger.get(&key(n)).is_some_and(|record| record.in_doubt && record.counter == 0);
+        let in_doubt = |n: usize| {
+            ledger.get(&key(n)).is_some_and(|record| record.object().in_doubt && record.object().counter == 0)
+        };
         assert!((0..=reached).all(in_doubt), "of {reached} reports on their way some were forgotten");
         known = reached;
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use pipeline_core::{Digest, Entity, Key, Record, ResourceRow, idempotency_key};
+use pipeline_core::{Digest, EntityId, EntityRow, Key, Record, idempotency_key};
 use sha2::Digest as _;
 
 use super::state::Shared;
@@ -38,22 +38,19 @@ pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BT
 
 /// `None` when nothing was acknowledged.
 pub(super) fn tally(record: &Record, ledger: &str, sink: &str) -> Option<Tally> {
-    let row = |row: &ResourceRow| (Entity::Resource(row.id), row.counter, row.unacked, row.content);
-    let application = (Entity::Application, record.counter, record.unacked, record.content);
-    let entities = std::iter::once(application).chain(record.resources.iter().map(row));
     let mut tally = Tally::default();
-    for (entity, counter, unacked, content) in entities {
+    for &EntityRow { id, counter, unacked, content, .. } in &record.entities {
         // The counter that the last acknowledged report went out with.
         let with = counter.checked_sub(u64::from(unacked.skipped) + 1);
         if let Some(with) = with.filter(|_| !content.is_none()) {
             tally.entities += 1;
-            tally.digest ^= of(ledger, sink, &record.uid, entity, with, content);
+            tally.digest ^= of(ledger, sink, &record.uid, id, with, content);
         }
     }
     (tally.entities > 0).then_some(tally)
 }
 
-fn of(ledger: &str, sink: &str, uid: &str, entity: Entity, counter: u64, content: Digest) -> u128 {
+fn of(ledger: &str, sink: &str, uid: &str, entity: EntityId, counter: u64, content: Digest) -> u128 {
     let key = idempotency_key(ledger, sink, uid, entity, counter, content);
     let full = sha2::Sha256::digest(key.as_bytes());
     full.iter().take(16).fold(0, |sum, byte| sum << 8 | u128::from(*byte))

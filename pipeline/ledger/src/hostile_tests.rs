@@ -164,9 +164,9 @@ fn intents_of(path: &Path) -> std::path::PathBuf {
 fn counter_of_all(ledger: &Ledger, records: usize) -> u64 {
     assert_eq!(ledger.known().len(), records);
     let first = ledger.get(&key(0)).unwrap();
-    assert_eq!(first, counted(first.counter));
+    assert_eq!(first, counted(first.object().counter));
     assert!((0..records).all(|n| ledger.get(&key(n)).as_ref() == Some(&first)), "a group was torn");
-    first.counter
+    first.object().counter
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use pipeline_core::{Entity, Key, SendIntent};
+use pipeline_core::{EntityId, Key, SendIntent};
 use serde::{Deserialize, Serialize};
 
 /// A report that is about to be sent.
@@ -19,7 +19,7 @@ pub(super) struct Intent {
 /// The intents that are needed, at most one of an entity: bounded by what is reported.
 #[derive(Debug, Default)]
 pub(super) struct Intents {
-    by_entity: BTreeMap<(Key, Entity), Intent>,
+    by_entity: BTreeMap<(Key, EntityId), Intent>,
 }
 
 impl Intents {
@@ -67,9 +67,9 @@ mod tests {
     #[test]
     fn only_the_newest_intent_of_an_entity_is_kept_and_it_knows_the_first() {
         let mut second = an_intent(2, 1);
-        (second.sent.first, second.sent.stub, second.sent.counter) = (false, None, 1);
+        (second.sent.first, second.sent.state, second.sent.counter) = (false, None, 1);
         let mut intents: Intents = [an_intent(1, 1), an_intent(3, 2), second.clone()].into_iter().collect();
-        (second.sent.first, second.sent.stub) = (true, an_intent(1, 1).sent.stub);
+        (second.sent.first, second.sent.state) = (true, an_intent(1, 1).sent.state);
         assert_eq!(intents.in_order(), [&second, &an_intent(3, 2)]);
         assert!(intents.cover(2));
         assert_eq!(intents.in_order(), [&an_intent(3, 2)]);

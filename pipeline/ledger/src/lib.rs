@@ -39,9 +39,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{
-    ApplicationDigest, Checkpoint, Fact, Key, Record, Remembered, Report, SendIntent, Stub, Uid,
-};
+use pipeline_core::{ApplicationDigest, Checkpoint, Fact, Key, Record, Remembered, Report, SendIntent, Uid};
 use tokio::sync::oneshot;
 
 pub use bucket::{BucketOptions, Claimed, refusing_claims};
@@ -159,7 +157,7 @@ impl Ledger {
     /// also when it could not be written, which is said once, in a bucket not before.
     ///
     /// Returns whether the report may go: it may not when the ledger does not hold the application's shard (any more).
-    pub async fn sending(&self, key: &Key, report: &Report, stub: Option<&Stub>) -> bool {
+    pub async fn sending(&self, key: &Key, report: &Report, first: Option<&bytes::Bytes>) -> bool {
         let written = {
             let shared = &self.inner.shared;
             let mut state = shared.lock();
@@ -167,7 +165,7 @@ impl Ledger {
                 return false;
             }
             let before = state.tables.record(key);
-            let Some(sent) = SendIntent::new(before.as_ref(), report, stub) else { return true };
+            let Some(sent) = SendIntent::new(before.as_ref(), report, first) else { return true };
             let (moved, intent) = state.intend(key, before, sent);
             let written = intent.map(|intent| self.inner.store.intend(intent));
             if moved {

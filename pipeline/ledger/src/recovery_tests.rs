@@ -2,7 +2,8 @@
 
 use std::fs;
 
-use pipeline_core::{Digest, Entity, EntityId, Fact, Parked, Pending, Reason, Stub, Timestamp, Version};
+use bytes::Bytes;
+use pipeline_core::{Digest, EntityId, Fact, Parked, Pending, Reason, Timestamp, Version};
 
 use super::digests::tests::report;
 use super::hostile_tests::fast_folder;
@@ -11,8 +12,8 @@ use super::*;
 
 const UID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
-fn stub() -> Stub {
-    Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }
+fn state() -> Bytes {
+    Bytes::from_static(b"https://git/store")
 }
 
 fn runtime() -> tokio::runtime::Runtime {
@@ -34,14 +35,14 @@ fn what_was_on_its_way_is_known_after_a_kill() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
-    let first = report(1, UID, Entity::Application, 1);
-    let resource = report(1, UID, Entity::Resource(EntityId(4)), 2);
-    runtime.block_on(ledger.sending(&key(1), &first, Some(&stub())));
+    let first = report(1, UID, EntityId::OBJECT, 1);
+    let resource = report(1, UID, EntityId(4), 2);
+    runtime.block_on(ledger.sending(&key(1), &first, Some(&state())));
     let (_held, after) = killed(&path);
     let record = after.get(&key(1)).unwrap();
     assert_eq!(
-        (record.counter, record.in_doubt, &record.stub, after.status().in_doubt),
-        (0, true, &stub(), 1)
+        (record.object().counter, record.object().in_doubt, &record.state, after.status().in_doubt),
+        (0, true, &state(), 1)
     );
     assert_eq!(after.known(), [(key(1), UID.into())], "so that its deletion is noticed");
 
@@ -49,12 +50,15 @@ fn what_was_on_its_way_is_known_after_a_kill() {
     assert_eq!(ledger.status().in_doubt, 0);
     runtime.block_on(ledger.sending(&key(1), &resource, None));
     let record = killed(&path).1.get(&key(1)).unwrap();
-    assert!(record.in_doubt && record.resource(EntityId(4)).unwrap().in_doubt);
+    assert!(record.object().in_doubt && record.entity(EntityId(4)).unwrap().in_doubt);
 
-    let again = report(1, UID, Entity::Application, 3);
+    let again = report(1, UID, EntityId::OBJECT, 3);
     runtime.block_on(ledger.sending(&key(1), &again, None));
     let record = killed(&path).1.get(&key(1)).unwrap();
-    assert_eq!((record.counter, record.content, record.in_doubt), (1, Digest(1), true));
+    assert_eq!(
+        (record.object().counter, record.object().content, record.object().in_doubt),
+        (1, Digest(1), true)
+    );
 
     ledger.acknowledge(&key(1), &again);
     ledger.acknowledge(&key(1), &resource);
@@ -62,9 +66,9 @@ fn what_was_on_its_way_is_known_after_a_kill() {
     let (_held, after) = killed(&path);
     assert_eq!((after.get(&key(1)), after.status().in_doubt), (ledger.get(&key(1)), 0));
 
-    let end = Report { ends: true, ..report(1, UID, Entity::Application, 0) };
+    let end = Report { ends: true, ..report(1, UID, EntityId::OBJECT, 0) };
     runtime.block_on(ledger.sending(&key(1), &end, None));
-    assert!(killed(&path).1.get(&key(1)).unwrap().in_doubt);
+    assert!(killed(&path).1.get(&key(1)).unwrap().object().in_doubt);
     ledger.acknowledge(&key(1), &end);
     runtime.block_on(ledger.flush()).unwrap();
     assert_eq!(killed(&path).1.known(), []);
@@ -75,12 +79,12 @@ fn what_a_kill_left_is_committed_and_the_file_of_intents_emptied() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
-    runtime.block_on(ledger.sending(&key(1), &report(1, UID, Entity::Application, 1), None));
+    runtime.block_on(ledger.sending(&key(1), &report(1, UID, EntityId::OBJECT, 1), None));
     let (held, after) = killed(&path);
     let copy = held.path().join("ledger.redb");
     assert_eq!(after.status().waiting, 1);
     runtime.block_on(after.flush()).unwrap();
-    after.acknowledge(&key(1), &report(1, UID, Entity::Application, 1));
+    after.acknowledge(&key(1), &report(1, UID, EntityId::OBJECT, 1));
     let expected = after.get(&key(1));
     runtime.block_on(after.close()).unwrap();
     // One intent, and two commits.
@@ -94,7 +98,7 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     let folder = fast_folder();
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
-    let first = report(1, UID, Entity::Application, 1);
+    let first = report(1, UID, EntityId::OBJECT, 1);
     runtime.block_on(ledger.sending(&key(1), &first, None));
     runtime.block_on(ledger.flush()).unwrap();
     let numbered = || ledger.inner.shared.lock().numbered;
@@ -102,7 +106,7 @@ fn a_retry_of_what_the_file_knows_to_be_unsure_writes_nothing() {
     runtime.block_on(ledger.sending(&key(1), &first, None));
     assert_eq!(numbered(), before);
     assert_eq!(ledger.status().waiting, 0);
-    assert!(killed(&path).1.get(&key(1)).unwrap().in_doubt);
+    assert!(killed(&path).1.get(&key(1)).unwrap().object().in_doubt);
 }
 
 /// Whether the file of one commit and the send intents of another, or none, are a ledger.
@@ -148,7 +152,7 @@ fn a_file_of_intents_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far
     let path = folder.path().join("ledger.redb");
     let (ledger, runtime) = (open(&path), runtime());
     for n in 0..9 {
-        runtime.block_on(ledger.sending(&key(n), &report(n, UID, Entity::Application, 1), None));
+        runtime.block_on(ledger.sending(&key(n), &report(n, UID, EntityId::OBJECT, 1), None));
     }
     let other = folder.path().join("other.redb");
     fs::copy(intent_file::path_of(&path, "platform"), intent_file::path_of(&other, "platform")).unwrap();
@@ -169,7 +173,9 @@ fn a_file_of_intents_of_another_ledger_is_replaced_and_a_damaged_one_used_as_far
             let ledger = open(&copy);
             let known = ledger.known();
             assert!(known.len() >= least && known.len() <= 9, "byte {at}: {} are known", known.len());
-            assert!(known.iter().all(|(key, _)| ledger.get(key).is_some_and(|record| record.in_doubt)));
+            assert!(
+                known.iter().all(|(key, _)| ledger.get(key).is_some_and(|record| record.object().in_doubt))
+            );
         }
     }
 }
@@ -180,13 +186,13 @@ fn a_file_of_intents_that_cannot_be_written_stops_nothing() {
     let path = folder.path().join("ledger.redb");
     fs::create_dir_all(intent_file::path_of(&path, "platform").join("in the way")).unwrap();
     let (ledger, runtime) = (open(&path), runtime());
-    let first = report(1, UID, Entity::Application, 1);
+    let first = report(1, UID, EntityId::OBJECT, 1);
     runtime.block_on(ledger.sending(&key(1), &first, None));
     ledger.acknowledge(&key(1), &first);
     runtime.block_on(ledger.flush()).unwrap();
     assert!(ledger.status().flight_errors > 0);
     drop(ledger);
-    assert_eq!(open(&path).get(&key(1)).unwrap().counter, 1);
+    assert_eq!(open(&path).get(&key(1)).unwrap().object().counter, 1);
 }
 
 #[test]
@@ -195,7 +201,7 @@ fn when_something_was_reported_is_remembered() {
     let path = folder.path().join("ledger.redb");
     let ledger = open(&path);
     let before = state::seconds();
-    ledger.acknowledge(&key(1), &report(1, UID, Entity::Application, 1));
+    ledger.acknowledge(&key(1), &report(1, UID, EntityId::OBJECT, 1));
     ledger.update(&key(2), |_| Some(counted(1)));
     ledger.update(&key(3), |_| Some(Record { reported: 50, ..counted(1) }));
     let reported = ledger.get(&key(1)).unwrap().reported;
@@ -218,7 +224,7 @@ fn parked() -> Parked {
         at: Timestamp::from_second(1_700_000_000).unwrap(),
         version: Version(9),
         uid: Some(UID.into()),
-        refused: [(Entity::Application, Digest(4), Reason::TooLarge)].into(),
+        refused: [(EntityId::OBJECT, Digest(4), Reason::TooLarge)].into(),
     }
 }
 
@@ -299,7 +305,7 @@ async fn a_closed_ledger_makes_nobody_wait() {
     let folder = fast_folder();
     let ledger = Ledger::open(folder.path().join("ledger.redb"), slow()).unwrap();
     ledger.close().await.unwrap();
-    ledger.sending(&key(1), &report(1, UID, Entity::Application, 1), None).await;
-    assert!(ledger.get(&key(1)).unwrap().in_doubt);
-    Ledger::memory().sending(&key(1), &report(1, UID, Entity::Application, 1), None).await;
+    ledger.sending(&key(1), &report(1, UID, EntityId::OBJECT, 1), None).await;
+    assert!(ledger.get(&key(1)).unwrap().object().in_doubt);
+    Ledger::memory().sending(&key(1), &report(1, UID, EntityId::OBJECT, 1), None).await;
 }

@@ -131,7 +131,7 @@ impl Store for Disk {
             let name = (*table, key.as_str().to_owned());
             match bytes {
                 Some(bytes) if *table == Table::Records && bytes.len() > held.room => {
-                    let cut = stored::encode(&stored::record(bytes).unwrap().without_resources());
+                    let cut = stored::encode(&stored::record(bytes).unwrap().without_listed());
                     held.tables.insert(name, stored::seal(key.as_str(), &cut));
                 }
                 Some(bytes) => drop(held.tables.insert(name, stored::seal(key.as_str(), bytes))),

@@ -152,7 +152,7 @@ impl State {
     fn resume(&mut self, intent: &Intent) -> Vec<Slot> {
         let Intent { number, key, sent } = intent;
         self.numbered = self.numbered.max(*number);
-        sent.reported_ends().for_each(|end| self.add_reported(key, &sent.uid, end));
+        sent.reported().for_each(|end| self.add_reported(key, &sent.uid, end));
         let moved = self.change(key, |record| Record::resume(record, sent));
         let struck = self.strike(key);
         slots(key, moved, struck).collect()
@@ -264,7 +264,7 @@ fn last_fact(record: &Record) -> Option<(Uid, Digest)> {
 }
 
 pub(super) fn in_doubt(record: &Record) -> usize {
-    usize::from(record.in_doubt) + record.resources.iter().filter(|row| row.in_doubt).count()
+    record.entities.iter().filter(|row| row.in_doubt).count()
 }
 
 /// Whether something of it is owed, or in doubt, or not acknowledged as a whole.

@@ -36,7 +36,7 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable>
 /// Reads a record. Rows are found by bisection: an order that is not theirs would hide some of them.
 pub(super) fn record(bytes: &[u8]) -> Result<Record, Unreadable> {
     let record: Record = decode(bytes)?;
-    if record.resources.is_sorted_by(|a, b| a.id < b.id) { Ok(record) } else { Err(Unreadable) }
+    if record.entities.is_sorted_by(|a, b| a.id < b.id) { Ok(record) } else { Err(Unreadable) }
 }
 
 /// What stands in a file or a bucket: the bytes, then a checksum of their key and themselves.

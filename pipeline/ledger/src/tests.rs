@@ -17,7 +17,7 @@ pub(super) fn key(n: usize) -> Key {
 
 pub(super) fn counted(n: u64) -> Record {
     let mut record = Record::new("01234567-89ab-cdef-0123-456789abcdef".into());
-    record.counter = n;
+    record.object_mut().counter = n;
     record
 }
 
@@ -256,7 +256,7 @@ proptest! {
         let bump = |record: Option<Record>| {
             let mut record = record?;
             record.version = Version(record.version.0.wrapping_add(1));
-            record.content = Digest(record.version.0);
+            record.object_mut().content = Digest(record.version.0);
             Some(record)
         };
         for act in acts {

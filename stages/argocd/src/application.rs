@@ -3,7 +3,7 @@
 mod read;
 
 use crate::OperationEnd;
-use pipeline_core::{Digest, EntityId, Hasher, ParentRef};
+use pipeline_core::{Digest, EntityId, Hasher};
 use pipeline_redact::Redactor;
 use serde_json::{Map, Value};
 
@@ -28,6 +28,15 @@ impl Health {
     pub(crate) fn is_healthy(&self) -> bool {
         self.status == "Healthy"
     }
+}
+
+/// The application that tracks this one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ParentRef {
+    /// Namespace, empty when the tracking value names none.
+    pub(crate) namespace: String,
+    /// Name.
+    pub(crate) name: String,
 }
 
 /// One entry of `status.resources[]`.

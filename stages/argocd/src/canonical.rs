@@ -1,7 +1,9 @@
 //! Canonical JSON: sorted members, so that equal values have equal digests whatever their order was.
 
-use pipeline_core::{Digest, Sections};
+use pipeline_core::Digest;
 use serde_json::{Map, Value};
+
+use crate::Sections;
 
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
 

@@ -17,9 +17,11 @@ pub mod plan;
 mod responses;
 pub mod settings;
 pub mod stage;
+mod state;
 mod status;
 mod ttl_set;
 mod unchanged;
 
 pub use operation_end::OperationEnd;
+pub use state::{Sections, State};
 pub use status::Status;

@@ -13,11 +13,12 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-use pipeline_core::{Digest, Event, Hasher, Record, Sections, Uid};
+use pipeline_core::{Digest, Event, Hasher, Record, Uid};
 
 use crate::canonical;
 use crate::members::{self, Take};
 use crate::plan::Facts;
+use crate::{Sections, State};
 
 /// Applications remembered; with more than that, memory is begun anew rather than grown.
 const REMEMBERED: usize = 100_000;
@@ -38,7 +39,7 @@ impl UnchangedFilter {
         let found = || {
             let (known, text) = (known?, text?);
             let last = self.last(event)?;
-            let (sections, healthy) = (known.sections?, known.healthy);
+            let State { sections, healthy, .. } = State::acknowledged(known)?;
             let is_last = |found: &Facts| found.with(text) == last;
             [(false, false), (true, false), (false, true), (true, true)]
                 .into_iter()
@@ -102,6 +103,8 @@ fn digest(body: &[u8]) -> Option<Digest> {
 
 #[cfg(test)]
 mod tests {
+    use pipeline_core::Settled;
+
     use super::*;
 
     fn same(one: &str, other: &str) -> bool {
@@ -123,7 +126,11 @@ mod tests {
             coalesced: Vec::new(),
             trace: 1,
         };
-        let settled = |sections, healthy| Record { sections, healthy, ..Record::new("uid".into()) };
+        let settled = |sections: Option<Sections>, healthy| {
+            let settled = if sections.is_some() { Settled::Now } else { Settled::Never };
+            let state = State { sections: sections.unwrap_or_default(), healthy, ..State::default() };
+            Record { settled, state: state.encode(), ..Record::new("uid".into()) }
+        };
         let (filter, known) = (UnchangedFilter::default(), settled(Some(sections), true));
         let (found, text) = filter.check(&event, Some(&known));
         assert_eq!(found, None, "nothing was read yet");

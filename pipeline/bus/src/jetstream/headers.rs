@@ -1,7 +1,7 @@
 //! What stands beside a message, for whoever does not read it.
 
 use async_nats::HeaderMap;
-use pipeline_core::{Entity, Key, Uid, Version};
+use pipeline_core::{Key, Uid, Version};
 
 use crate::{Kind, Message, subject};
 
@@ -46,11 +46,7 @@ fn id(message: &Message) -> Option<String> {
     let ends = message.coalesced.iter().fold(0, |sum, end| sum ^ end.id.0);
     let id = match (message.kind(), message.about()) {
         (_, Some(about)) => {
-            let entity = match about.entity {
-                Entity::Application => 0,
-                Entity::Resource(id) => id.0,
-            };
-            format!("{uid}:{version}:{entity:016x}:{:016x}", about.content.0)
+            format!("{uid}:{version}:{:016x}:{:016x}", about.entity.0, about.content.0)
         }
         (Kind::Deleted, None) => format!("{uid}:{version}:deleted"),
         _ => format!("{uid}:{version}"),

@@ -188,7 +188,7 @@ fn payload() -> impl Strategy<Value = Payload> {
     let about =
         (proptest::option::of(any::<u64>()), 0..3_usize, any::<u64>()).prop_map(|(id, kind, content)| {
             About {
-                entity: id.map_or(Entity::Application, |id| Entity::Resource(pipeline_core::EntityId(id))),
+                entity: pipeline_core::EntityId(id.unwrap_or_default()),
                 report: ReportKind::ALL[kind],
                 content: Digest(content),
             }

@@ -22,11 +22,10 @@ fn subjects_say_source_shard_uid_and_place() {
         text(&subject("a b.*\u{e9}", Slot::Deleted(Version(7)))),
         "eu.gitops-runtime.applications.3.a=20b=2E=2A=C3=A9.once.7.deleted"
     );
-    let of_resource = Subject { about: Some(Entity::Resource(EntityId(255))), ..subject("", Slot::State) };
+    let of_resource = Subject { about: Some(EntityId(255)), ..subject("", Slot::State) };
     assert_eq!(text(&of_resource), "eu.gitops-runtime.applications.3.=.state.00000000000000ff");
-    let of_application =
-        Subject { about: Some(Entity::Application), ..subject("u", Slot::Deleted(Version(7))) };
-    assert_eq!(text(&of_application), "eu.gitops-runtime.applications.3.u.once.7.deleted.application");
+    let of_application = Subject { about: Some(EntityId::OBJECT), ..subject("u", Slot::Deleted(Version(7))) };
+    assert_eq!(text(&of_application), "eu.gitops-runtime.applications.3.u.once.7.deleted.0000000000000000");
 }
 
 #[test]
@@ -119,7 +118,7 @@ prop_compose! {
             1 => Slot::Once(Version(version)),
             _ => Slot::Deleted(Version(version)),
         };
-        let about = about.map(|id| id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id))));
+        let about = about.map(|id| id.map_or(EntityId::OBJECT, |id| EntityId(id)));
         Subject { source, shard, uid: uid.into(), slot, about }
     }
 }

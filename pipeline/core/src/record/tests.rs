@@ -3,7 +3,7 @@ use bytes::Bytes;
 use super::*;
 use crate::{Key, ReportKind, Shipment};
 
-pub(super) fn report(uid: &str, version: u64, entity: Entity, content: u64) -> Report {
+pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("argocd", "store").unwrap(),
         uid: uid.into(),
@@ -24,44 +24,41 @@ fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
     Checkpoint {
         uid: uid.into(),
         version: Version(version),
-        sections: Sections::default(),
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact: Digest(7),
         owed: false,
         unsent: Vec::new(),
         present: present.iter().copied().map(EntityId).collect(),
-        stub: Stub::default(),
     }
 }
 
 #[test]
 fn an_acknowledgement_moves_only_its_own_entity() {
-    let record = Record::acknowledge(None, &report("a", 5, Entity::Application, 1)).unwrap();
-    let record =
-        Record::acknowledge(Some(record), &report("a", 5, Entity::Resource(EntityId(9)), 2)).unwrap();
-    assert_eq!((record.content, record.counter), (Digest(1), 1));
-    assert_eq!(record.resources.len(), 1);
-    let row = record.resource(EntityId(9)).unwrap();
+    let record = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1)).unwrap();
+    let record = Record::acknowledge(Some(record), &report("a", 5, EntityId(9), 2)).unwrap();
+    assert_eq!((record.object().content, record.object().counter), (Digest(1), 1));
+    assert_eq!(record.listed().count(), 1);
+    let row = record.entity(EntityId(9)).unwrap();
     assert_eq!((row.content, row.decision, row.counter), (Digest(2), Digest(102), 1));
-    assert_eq!(record.sections, None, "the application's decision moves last");
+    assert_eq!(record.settled, Settled::Never, "the application's decision moves last");
 }
 
 #[test]
 fn the_version_of_a_settled_record_moves_only_with_its_round() {
-    let first = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
+    let first = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
     assert_eq!(first.as_ref().unwrap().version, Version(5), "tells a life from an earlier one");
     let settled = Record::checkpoint(first, &settle("a", 5, &[]));
-    let begun = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
+    let begun = Record::acknowledge(Some(settled), &report("a", 8, EntityId::OBJECT, 2)).unwrap();
     assert_eq!(begun.version, Version(5), "the round at 8 is not acknowledged as a whole");
     assert_eq!(Record::checkpoint(Some(begun), &settle("a", 8, &[])).version, Version(8));
 }
 
 #[test]
 fn another_life_begins_anew_and_an_end_forgets_only_its_own() {
-    let old = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
-    let new = Record::acknowledge(old, &report("b", 9, Entity::Application, 1)).unwrap();
-    assert_eq!((&*new.uid, new.counter), ("b", 1));
-    let mut end = report("a", 6, Entity::Application, 3);
+    let old = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
+    let new = Record::acknowledge(old, &report("b", 9, EntityId::OBJECT, 1)).unwrap();
+    assert_eq!((&*new.uid, new.object().counter), ("b", 1));
+    let mut end = report("a", 6, EntityId::OBJECT, 3);
     end.ends = true;
     let kept = Record::acknowledge(Some(new), &end);
     assert_eq!(kept.as_ref().map(|record| &*record.uid), Some("b"));
@@ -71,40 +68,42 @@ fn another_life_begins_anew_and_an_end_forgets_only_its_own() {
 
 #[test]
 fn a_resource_that_left_is_forgotten_and_counts_on_when_it_is_back() {
-    let entity = Entity::Resource(EntityId(9));
+    let entity = EntityId(9);
     let mut owed = report("a", 5, entity, 2);
     owed.owed = true;
     let record = Record::checkpoint(Record::acknowledge(None, &owed), &settle("a", 5, &[9]));
     assert!(record.is_owed());
     let record = Record::checkpoint(Some(record), &settle("a", 6, &[]));
-    assert!(!record.is_owed() && record.resources.is_empty());
+    assert!(!record.is_owed() && record.listed().count() == 0);
     let again = record.counter(entity);
     assert!(again >= 1, "the key of its first report is not given to another");
     let sent = Record::sending(Some(record), &report("a", 7, entity, 2), None);
     let back = Record::acknowledge(sent, &report("a", 7, entity, 2)).unwrap();
-    assert_eq!((back.counter(entity), back.resources.len()), (again + 1, 1));
+    assert_eq!((back.counter(entity), back.listed().count()), (again + 1, 1));
 }
 
 /// Else a life that a restored store shows again would have the keys of its former reports, however often it was reported.
 #[test]
 fn no_counter_of_one_era_reaches_those_of_the_next() {
-    let resource = Entity::Resource(EntityId(9));
+    let resource = EntityId(9);
     for often in [(1 << 24) - 1, u32::MAX.into()] {
-        let row = ResourceRow { id: EntityId(9), counter: often, ..ResourceRow::default() };
-        let mut before = Record { counter: often, resources: vec![row], ..Record::new("a".into()) };
+        let row = EntityRow { id: EntityId(9), counter: often, ..EntityRow::default() };
+        let own = EntityRow { counter: often, ..EntityRow::default() };
+        let mut before = Record { entities: vec![own, row], ..Record::new("a".into()) };
         for era in 1..=u8::MAX {
-            before = Record::acknowledge(Some(before), &report("a", 5, Entity::Application, 1)).unwrap();
+            before = Record::acknowledge(Some(before), &report("a", 5, EntityId::OBJECT, 1)).unwrap();
             before.forget(|_| true);
-            let counters = [Entity::Application, resource].map(|entity| before.counter(entity));
+            let counters = [EntityId::OBJECT, resource].map(|entity| before.counter(entity));
             let after = Record::begun("a".into(), Version(1).in_era(era));
-            for entity in [Entity::Application, resource] {
+            for entity in [EntityId::OBJECT, resource] {
                 let first = after.counter(entity);
                 assert!(counters.iter().all(|used| *used < first), "{counters:?}, then {first} in {era}");
             }
-            let row = ResourceRow { id: EntityId(9), counter: after.floor + often, ..ResourceRow::default() };
-            before = Record { counter: after.counter + often, resources: vec![row], ..after };
+            let row = EntityRow { id: EntityId(9), counter: after.floor + often, ..EntityRow::default() };
+            let own = EntityRow { counter: after.floor + often, ..EntityRow::default() };
+            before = Record { entities: vec![own, row], ..after };
         }
-        assert_eq!(Record::counted(before.counter), often);
+        assert_eq!(Record::counted(before.object().counter), often);
     }
 }
 
@@ -114,7 +113,7 @@ fn a_record_does_not_grow_with_the_resources_that_left() {
     let mut record = None;
     let mut keys = std::collections::BTreeSet::new();
     for round in 0..10_000_u64 {
-        let entity = Entity::Resource(EntityId(round / 2 % 1_500));
+        let entity = EntityId(round / 2 % 1_500);
         let report = report("a", round, entity, round % 3);
         record = Record::sending(record, &report, None);
         let counter = record.as_ref().map_or(0, |record| record.counter(entity));
@@ -123,24 +122,24 @@ fn a_record_does_not_grow_with_the_resources_that_left() {
         // Every other round nothing is left.
         let present: &[u64] = if round % 2 == 0 { &[round / 2 % 1_500] } else { &[] };
         record = Some(Record::checkpoint(answered, &settle("a", round, present)));
-        let rows = record.as_ref().map_or(0, |record| record.resources.len());
+        let rows = record.as_ref().map_or(0, |record| record.listed().count());
         assert!(rows <= 1, "{rows} rows after round {round}, of one resource at a time");
     }
 }
 
 #[test]
 fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
-    let first = Record::acknowledge(None, &report("a", 5, Entity::Resource(EntityId(9)), 2));
+    let first = Record::acknowledge(None, &report("a", 5, EntityId(9), 2));
     let mut round = settle("a", 6, &[9]);
     round.unsent = vec![(EntityId(9), Digest(55), true)];
     let record = Record::checkpoint(first, &round);
-    let row = record.resource(EntityId(9)).unwrap();
+    let row = record.entity(EntityId(9)).unwrap();
     assert_eq!((row.decision, row.content, row.counter, row.owed), (Digest(55), Digest(2), 1, true));
 }
 
 #[test]
 fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
-    let showing = |fact| Report { fact, ..report("a", 5, Entity::Application, 1) };
+    let showing = |fact| Report { fact, ..report("a", 5, EntityId::OBJECT, 1) };
     let record = Record::acknowledge(None, &showing(Some(Digest(3)))).unwrap();
     assert_eq!(record.fact, Digest(3));
     let record = Record::acknowledge(Some(record), &showing(None)).unwrap();
@@ -151,7 +150,7 @@ fn an_acknowledged_end_of_an_operation_moves_the_record_at_once() {
 #[test]
 fn what_happens_once_has_one_key() {
     let key = |report: &Report, counter| Shipment::new(report.clone(), "l", "s", counter).idempotency_key;
-    let of = |content| report("a", 5, Entity::Application, content);
+    let of = |content| report("a", 5, EntityId::OBJECT, content);
     let end = |content| Report { ends: true, ..of(content) };
     assert_eq!(key(&end(1), 0), key(&end(2), 7), "the end of a life");
     assert_ne!(key(&end(1), 0), key(&Report { uid: "b".into(), ..end(1) }, 0));
@@ -160,13 +159,13 @@ fn what_happens_once_has_one_key() {
     assert_ne!(key(&operation(3, 1), 0), key(&operation(4, 1), 0));
     let state = of(1);
     assert_ne!(key(&operation(3, 1), 0), key(&state, 0));
-    assert_eq!(*key(&state, 4), *crate::idempotency_key("l", "s", "a", Entity::Application, 4, Digest(1)),);
+    assert_eq!(*key(&state, 4), *crate::idempotency_key("l", "s", "a", EntityId::OBJECT, 4, Digest(1)),);
 }
 
 #[test]
 fn an_idempotency_key_is_the_same_text_in_every_version() {
-    let key = crate::idempotency_key("l", "s", "a", Entity::Application, 4, Digest(1));
-    assert_eq!(key, "ad853dc5124983778a6cee93e8c1da8d8bfa6d823e6f4f3242e3c84054bccfa2");
+    let key = crate::idempotency_key("l", "s", "a", EntityId::OBJECT, 4, Digest(1));
+    assert_eq!(key, "f138eaec90e7fcd9405a97b13df25229ebab70fc8ee729bb3bf853dad5bea5d0");
 }
 
 #[test]
@@ -174,7 +173,7 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
     let key = |report: Report, ledger: &str, sink: &str, counter: u64| {
         Shipment::new(report, ledger, sink, counter).idempotency_key
     };
-    let of = |content| report("a", 5, Entity::Application, content);
+    let of = |content| report("a", 5, EntityId::OBJECT, content);
     let first = key(of(1), "ledger", "platform", 0);
     assert_eq!(first.len(), 64);
     assert_eq!(first, key(of(1), "ledger", "platform", 0), "a retry");
@@ -186,8 +185,8 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
         key(of(1), "other", "platform", 0),
         key(of(1), "ledger", "file", 0),
         key(of(1), "ledger", "platform", 1),
-        key(report("b", 5, Entity::Application, 1), "ledger", "platform", 0),
-        key(report("a", 5, Entity::Resource(EntityId(1)), 1), "ledger", "platform", 0),
+        key(report("b", 5, EntityId::OBJECT, 1), "ledger", "platform", 0),
+        key(report("a", 5, EntityId(1), 1), "ledger", "platform", 0),
     ] {
         assert_ne!(first, other);
     }
@@ -196,21 +195,17 @@ fn an_idempotency_key_is_repeated_for_the_same_content_alone() {
 /// Else a return to the settled state would look like no change, and the receiver would keep what came between.
 #[test]
 fn between_a_report_and_its_round_no_state_counts_as_reported() {
-    let first = report("a", 5, Entity::Application, 1);
-    let sections = Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(4) };
-    let settled = Record::checkpoint(
-        Record::acknowledge(None, &first),
-        &Checkpoint { sections, ..settle("a", 5, &[9]) },
-    );
-    assert_eq!(settled.sections, Some(sections));
-    let cut = Record::acknowledge(Some(settled), &report("a", 8, Entity::Application, 2)).unwrap();
-    assert_eq!(cut.sections, Some(Sections::UNSETTLED));
+    let first = report("a", 5, EntityId::OBJECT, 1);
+    let of = |version, state| Checkpoint { state: Bytes::from_static(state), ..settle("a", version, &[9]) };
+    let settled = Record::checkpoint(Record::acknowledge(None, &first), &of(5, b"one"));
+    assert_eq!((settled.settled, &*settled.state), (Settled::Now, b"one".as_slice()));
+    let cut = Record::acknowledge(Some(settled), &report("a", 8, EntityId::OBJECT, 2)).unwrap();
+    assert_eq!(cut.settled, Settled::Before);
     assert!(!cut.is_settled());
-    let cut = Record::acknowledge(Some(cut), &report("a", 8, Entity::Resource(EntityId(9)), 3)).unwrap();
-    assert_eq!(
-        Record::checkpoint(Some(cut), &Checkpoint { sections, ..settle("a", 9, &[9]) }).sections,
-        Some(sections)
-    );
+    let cut = Record::acknowledge(Some(cut), &report("a", 8, EntityId(9), 3)).unwrap();
+    assert_eq!((cut.settled, &*cut.state), (Settled::Before, b"one".as_slice()));
+    let settled = Record::checkpoint(Some(cut), &of(9, b"two"));
+    assert_eq!((settled.settled, &*settled.state), (Settled::Now, b"two".as_slice()));
 }
 
 fn end(second: u64) -> Fact {
@@ -225,7 +220,7 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
     assert_eq!(untold(None), [&first, &second, &third]);
     let begun = Record::new("a".into());
     assert_eq!(untold(Some(&begun)), [&first, &second, &third]);
-    let shows = |end: &Fact| Report { fact: Some(end.id), ..report("a", 5, Entity::Application, 1) };
+    let shows = |end: &Fact| Report { fact: Some(end.id), ..report("a", 5, EntityId::OBJECT, 1) };
     // A read may have shown the second before the watch showed the first, whatever came of the round that told it.
     let told = Record::acknowledge(Some(begun.clone()), &shows(&second)).unwrap();
     assert_eq!(untold(Some(&told)), [&first, &third]);
@@ -238,14 +233,13 @@ fn facts_are_told_but_for_the_one_that_was_told_last() {
 #[test]
 fn a_round_whose_acknowledgements_a_killed_process_lost_is_not_settled() {
     let second = end(2);
-    let sections = Sections { spec: Digest(1), ..Sections::default() };
-    let state = Checkpoint { sections, fact: second.id, ..settle("a", 5, &[]) };
+    let state = Checkpoint { fact: second.id, ..settle("a", 5, &[]) };
     let committed =
-        Record::checkpoint(Record::acknowledge(None, &report("a", 2, Entity::Application, 1)), &state);
-    let told = Report { fact: Some(end(3).id), ..report("a", 8, Entity::Application, 2) };
+        Record::checkpoint(Record::acknowledge(None, &report("a", 2, EntityId::OBJECT, 1)), &state);
+    let told = Report { fact: Some(end(3).id), ..report("a", 8, EntityId::OBJECT, 2) };
     let cut = Record::acknowledge(Some(committed.clone()), &told).unwrap();
-    let noted = SendIntent::new(Some(&cut), &report("a", 8, Entity::Application, 3), None).unwrap();
+    let noted = SendIntent::new(Some(&cut), &report("a", 8, EntityId::OBJECT, 3), None).unwrap();
     let resumed = Record::resume(Some(committed), &noted).unwrap();
-    assert_eq!((resumed.sections, resumed.version), (Some(Sections::UNSETTLED), Version(5)));
+    assert_eq!((resumed.settled, resumed.version), (Settled::Before, Version(5)));
     assert_eq!((resumed.fact, resumed.is_settled()), (end(3).id, false));
 }

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Checkpoint, Digest, Enriched, Entity, Filtered, Reason, Record, Refused, Report, Timestamp,
+    Again, Checkpoint, Digest, Enriched, EntityId, Filtered, Reason, Record, Refused, Report, Timestamp,
 };
 
 use crate::circuit::Verdict;
@@ -35,7 +35,7 @@ pub(crate) struct Delivery {
     application_flies: bool,
     acked: usize,
     failed: Option<(Reason, Option<Duration>)>,
-    refused: Vec<(Entity, Digest, Reason)>,
+    refused: Vec<(EntityId, Digest, Reason)>,
     rejected: Option<Reason>,
     /// Ends of operations that were acknowledged.
     told: Vec<Digest>,
@@ -60,7 +60,7 @@ impl Delivery {
         now: Timestamp,
     ) -> Self {
         let earlier = |report: &Report| {
-            let same = |(entity, content, _): &&(Entity, Digest, Reason)| {
+            let same = |(entity, content, _): &&(EntityId, Digest, Reason)| {
                 *entity == report.entity && *content == report.content
             };
             refused.iter().find(same).copied()
@@ -86,7 +86,7 @@ impl Delivery {
             if let Some(refusal) = earlier(&report) {
                 round.rejected = Some(refusal.2);
                 round.refused.push(refusal);
-            } else if report.entity == Entity::Application {
+            } else if report.entity.is_object() {
                 round.applications.push_back(report);
             } else {
                 round.resources.push_back(report);
@@ -124,7 +124,7 @@ impl Delivery {
         after: Option<Duration>,
     ) {
         self.flying -= 1;
-        if report.entity == Entity::Application {
+        if report.entity.is_object() {
             self.application_flies = false;
         }
         match verdict {
@@ -142,7 +142,7 @@ impl Delivery {
             Verdict::Retry => {
                 let longest = self.failed.and_then(|(_, known)| known).max(after);
                 self.failed = Some((reason, longest));
-                if report.entity == Entity::Application {
+                if report.entity.is_object() {
                     // Nothing may overtake the application's own report.
                     self.applications.clear();
                     self.resources.clear();

@@ -7,7 +7,7 @@ use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
 use pipeline_core::{
     Cause, Enriched, Event, Filtered, Key, Outcome as CallOutcome, Reason, Record, Refused, Report, Sample,
-    Shipment, StageError, Step, Stub, Timestamp, Trace, Turn, Version, traced,
+    Shipment, StageError, Step, Timestamp, Trace, Turn, Version, traced,
 };
 use tokio::sync::SemaphorePermit;
 use tokio::time::Instant;
@@ -114,7 +114,7 @@ pub(super) async fn turn(
         Err(error) => return not_enriched(event, &error, &start.refused),
     };
     teller.tell(Step::Enriched { reports: enriched.reports.len(), took: began.elapsed() });
-    let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
+    let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
     let mut round = Delivery::new(enriched, known, &start.refused, shared.reports_per_key, turn.now);
     let mut flying = FuturesUnordered::new();
     loop {
@@ -126,7 +126,7 @@ pub(super) async fn turn(
             let ledger = shared.ledger.id_of(&event.key);
             let shipment = Shipment::new(report, &ledger, shared.ledger.sink(), counter);
             let shipment = shipment.with_epoch(fence.map(Fence::epoch));
-            flying.push(ship(shared, (&event.key, fence, stub.as_ref()), probe, shipment));
+            flying.push(ship(shared, (&event.key, fence, state.as_ref()), probe, shipment));
         }
         let Some(shipped) = flying.next().await else { break };
         // An answer frees its place when the circuit has heard it: whoever gets it then sees what the answer did.
@@ -206,12 +206,12 @@ struct Unsent(Report, Reason);
 /// failed.
 async fn ship<'a>(
     shared: &'a Shared,
-    (key, fence, stub): (&Key, Option<&Fence>, Option<&Stub>),
+    (key, fence, state): (&Key, Option<&Fence>, Option<&bytes::Bytes>),
     probe: Option<u64>,
     shipment: Shipment,
 ) -> Result<Shipped<'a>, Unsent> {
     let may_send = || fence.is_none_or(Fence::may_send);
-    if !may_send() || !shared.ledger.sending(key, &shipment.report, stub).await {
+    if !may_send() || !shared.ledger.sending(key, &shipment.report, state).await {
         return Err(Unsent(shipment.report, Reason::Stopping));
     }
     // Never closed; if it were, the bound alone would be lost.

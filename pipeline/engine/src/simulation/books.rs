@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use bytes::Bytes;
 use futures::FutureExt as _;
-use pipeline_core::{Checkpoint, Fact, Key, Record, Report, Stub};
+use pipeline_core::{Checkpoint, Fact, Key, Record, Report};
 
 use pipeline_ledger::Ledger;
 use pipeline_ledger::simulated::Disk;
@@ -61,8 +62,8 @@ impl Books {
         self.moved.insert(key.clone());
     }
 
-    pub(super) fn sending(&mut self, key: &Key, report: &Report, stub: Option<&Stub>) {
-        self.ledger.sending(key, report, stub).now_or_never().expect("waits for no thread");
+    pub(super) fn sending(&mut self, key: &Key, report: &Report, state: Option<&Bytes>) {
+        self.ledger.sending(key, report, state).now_or_never().expect("waits for no thread");
         self.moved.insert(key.clone());
         self.unnoted |= self.full;
     }
@@ -72,8 +73,7 @@ impl Books {
         for (key, _) in self.ledger.known() {
             self.update(&key, |record| {
                 record.map(|mut record| {
-                    record.in_doubt = false;
-                    record.resources.iter_mut().for_each(|row| row.in_doubt = false);
+                    record.entities.iter_mut().for_each(|row| row.in_doubt = false);
                     record
                 })
             });

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use pipeline_core::{Digest, Entity, Event, Key, Pending, Record, Report, Shipment, Uid};
+use pipeline_core::{Digest, EntityId, EntityRow, Event, Key, Pending, Record, Report, Shipment, Uid};
 
 use super::books::Books;
-use super::enrich::{application, resource, told};
+use super::enrich::{application, entity_of, resource, told};
 use super::process::Shard;
 use super::receiver::{Came, Receiver};
 use super::show;
@@ -26,17 +26,17 @@ pub(super) struct Check {
     /// Lives that a read showed to be over, in this process.
     over: BTreeSet<Uid>,
     /// What arrived last of each entity, repetitions included.
-    arrived: BTreeMap<(Uid, Entity), Digest>,
+    arrived: BTreeMap<(Uid, EntityId), Digest>,
     ends_told: BTreeSet<(Uid, u32)>,
     gone_told: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
-    doubtful: BTreeMap<(Uid, Entity), bool>,
+    doubtful: BTreeMap<(Uid, EntityId), bool>,
     /// Applications of whose resources a report was taken in a turn.
     resources: BTreeMap<Uid, u64>,
     /// The latest life of each application of which anything was taken.
     lives: BTreeMap<Key, u32>,
     /// What a power loss took away of what the receiver holds: see [`Check::lost_power`].
-    excused: BTreeSet<(Uid, Entity)>,
+    excused: BTreeSet<(Uid, EntityId)>,
     /// Lives of which an earlier process had journaled an end: it may be told again, under its key.
     restored: BTreeSet<Uid>,
 }
@@ -77,11 +77,9 @@ impl Check {
     /// A report is about to be sent.
     pub(super) fn sending(&mut self, books: &Books, report: &Report) {
         let record = books.get(&report.key).filter(|record| record.uid == report.uid);
-        let doubtful = record.is_none_or(|record| match report.entity {
-            Entity::Application => record.in_doubt,
-            // One that comes back is reported anew.
-            Entity::Resource(id) => record.resource(id).is_none_or(|row| row.in_doubt),
-        });
+        // One that comes back is reported anew.
+        let row = record.and_then(|record| record.entity(report.entity).copied());
+        let doubtful = row.is_none_or(|row| row.in_doubt);
         self.doubtful.insert((report.uid.clone(), report.entity), doubtful);
     }
 
@@ -125,7 +123,7 @@ impl Check {
         };
         self.arrived.insert(entity, report.content);
         let Report { uid, .. } = &receiver.taken[at].report;
-        if let (Entity::Application, Some(operation)) = (report.entity, told(report))
+        if let (EntityId::OBJECT, Some(operation)) = (report.entity, told(report))
             && operation.ended
         {
             self.ends_told.insert((uid.clone(), operation.number));
@@ -153,9 +151,11 @@ impl Check {
         let life = World::life(&report.uid);
         let latest = self.lives.entry(report.key.clone()).or_insert(life);
         // A power loss may take away all that is known of the later life.
-        let lost = |(uid, _): &(Uid, Entity)| World::life(uid) == *latest && World::is_of(uid, &report.uid);
+        let lost = |(uid, _): &(Uid, EntityId)| World::life(uid) == *latest && World::is_of(uid, &report.uid);
+        // What was refused for good, and then asked for by a person, comes when it comes.
+        let refused = report.ends && receiver.refused_ends.contains(&report.uid);
         ensure!(
-            life >= *latest || told_again || self.excused.iter().any(lost),
+            life >= *latest || refused || told_again || self.excused.iter().any(lost),
             "of a former life, after life {latest}: {}",
             show::report(report)
         );
@@ -176,14 +176,15 @@ impl Check {
             let once = report.ends || report.fact.is_some();
             ensure!(once || is >= was, "state {is} after {was}: {}", show::report(report));
         }
-        match report.entity {
-            Entity::Application => ensure!(
-                self.resources.get(&report.uid) != Some(&taken.turn),
-                "the application after its resources: {}",
-                show::report(report)
-            ),
-            Entity::Resource(_) => drop(self.resources.insert(report.uid.clone(), taken.turn)),
+        if !report.entity.is_object() {
+            self.resources.insert(report.uid.clone(), taken.turn);
+            return Ok(());
         }
+        ensure!(
+            self.resources.get(&report.uid) != Some(&taken.turn),
+            "the object after its resources: {}",
+            show::report(report)
+        );
         Ok(())
     }
 
@@ -237,11 +238,8 @@ impl Check {
 
     /// No digest moved without an acknowledgement.
     pub(super) fn record(record: &Record, receiver: &Receiver) -> Result<(), String> {
-        let own = (Entity::Application, record.content, record.counter, u64::from(record.unacked.skipped));
-        let rows = record.resources.iter();
-        let rows = rows
-            .map(|row| (Entity::Resource(row.id), row.content, row.counter, u64::from(row.unacked.skipped)));
-        for (entity, content, counter, skipped) in rows.chain([own]) {
+        for &EntityRow { id: entity, content, counter, unacked, .. } in &record.entities {
+            let skipped = u64::from(unacked.skipped);
             let told = || show::record(Some(record));
             ensure!(counter >= skipped, "{entity:?} skipped more than it counts: {}", told());
             let acknowledged = counter - skipped;
@@ -278,7 +276,7 @@ impl Check {
             let state = &now.state;
             let values = state.resources.iter().enumerate();
             let there = values.filter_map(|(id, value)| Some((id, (*value)?)));
-            let mut wanted = vec![(Entity::Application, application(state, true))];
+            let mut wanted = vec![(EntityId::OBJECT, application(state, true))];
             wanted.extend(there.map(|(id, value)| (entity_of(id), resource(id, value, true))));
             for (entity, content) in wanted {
                 let last = receiver.last(&now.uid, entity).map(|taken| taken.report.content);
@@ -295,7 +293,7 @@ impl Check {
             .collect();
         for (uid, entity) in receiver.last.keys() {
             let told = current.contains(uid) || self.gone_told.contains(uid);
-            let excused = self.excused.contains(&(uid.clone(), Entity::Application))
+            let excused = self.excused.contains(&(uid.clone(), EntityId::OBJECT))
                 || (self.excused.contains(&(uid.clone(), *entity)));
             // The parked end of a life is given up when a later life of the same name is reported: its record makes room.
             let refused = receiver.refused_ends.contains(uid);
@@ -305,7 +303,7 @@ impl Check {
             // Of a life of which the receiver was told nothing, and which another has followed since, it need not know.
             let heard = receiver.of_life(uid).next().is_some() || !world.is_followed(uid);
             let refused = receiver.refused_ends.contains(uid);
-            let excused = self.excused.contains(&(uid.clone(), Entity::Application));
+            let excused = self.excused.contains(&(uid.clone(), EntityId::OBJECT));
             ensure!(
                 self.gone_told.contains(uid) || !heard || refused || excused,
                 "the end of {uid} was lost"
@@ -318,8 +316,4 @@ impl Check {
         }
         Ok(())
     }
-}
-
-fn entity_of(id: usize) -> Entity {
-    Entity::Resource(pipeline_core::EntityId(id as u64))
 }

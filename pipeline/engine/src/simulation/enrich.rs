@@ -6,8 +6,8 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Again, Cause, Checkpoint, Digest, Enriched, Entity, EntityId, Event, Filtered, Record, Report,
-    ReportKind, Sections, Stub, Version,
+    Again, Cause, Checkpoint, Digest, Enriched, EntityId, Event, Filtered, Record, Report, ReportKind,
+    Settled, Version,
 };
 
 use super::world::{Operation, RESOURCES, State, end, operation_of};
@@ -53,6 +53,11 @@ pub(super) fn application(state: &State, commit: bool) -> Digest {
     digest(&parts)
 }
 
+/// The entity that the resource of this number is.
+pub(super) fn entity_of(number: usize) -> EntityId {
+    EntityId(number as u64 + 1)
+}
+
 /// What is reported of a resource.
 pub(super) fn resource(id: usize, value: u8, commit: bool) -> Digest {
     digest(&[2, id as u64, value.into(), commit.into()])
@@ -62,19 +67,17 @@ fn decision(state: &State, value: u8) -> Digest {
     digest(&[3, state.spec.into(), value.into()])
 }
 
-fn sections(state: &State) -> Sections {
+/// What of a state decides whether another differs.
+fn sections(state: &State) -> Digest {
     let values =
         state.resources.iter().fold(0, |sum, value| sum * 8 + value.map_or(0, |it| u64::from(it) + 1));
-    Sections {
-        spec: digest(&[4, state.spec.into()]),
-        status: digest(&[5, state.healthy.into(), values, number(state.operation)]),
-        operation: digest(&[6]),
-        metadata: digest(&[7, state.label.into()]),
-    }
+    let (healthy, label) = (state.healthy.into(), state.label.into());
+    digest(&[4, state.spec.into(), healthy, values, number(state.operation), label])
 }
 
-fn stub_of(state: &State) -> Stub {
-    Stub { repo_url: state.spec.to_string(), ..Stub::default() }
+/// What was acknowledged last as a whole, and whether nothing came after it.
+fn acknowledged(known: &Record) -> Option<(State, bool)> {
+    (known.settled != Settled::Never).then(|| (State::decode(&known.state), known.is_settled()))
 }
 
 /// The operation that a report shows, from its body.
@@ -147,23 +150,25 @@ impl Draft<'_> {
         if self.event.is_deleted() {
             return Ok((true, false));
         }
-        let Some((known, before)) = self.known.and_then(|known| Some((known, known.sections?))) else {
+        let Some((known, (before, settled))) =
+            self.known.and_then(|known| Some((known, acknowledged(known)?)))
+        else {
             return Ok((true, false));
         };
         if self.event.cause == Cause::Watch && self.event.version < known.version {
             return Err(Filtered::Stale);
         }
-        if self.state.healthy && !known.healthy {
+        if self.state.healthy && !before.healthy {
             return Ok((true, true));
         }
-        if before != sections(&self.state) || !self.ends().is_empty() {
+        if !settled || sections(&before) != sections(&self.state) || !self.ends().is_empty() {
             return Ok((true, false));
         }
         if known.is_in_doubt() {
-            return Ok((known.in_doubt, false));
+            return Ok((known.object().in_doubt, false));
         }
         if self.event.cause == Cause::Owed && known.is_owed() {
-            return Ok((known.owed, false));
+            return Ok((known.object().owed, false));
         }
         Err(Filtered::Unchanged)
     }
@@ -176,6 +181,7 @@ impl Draft<'_> {
         let (event, state, gone) = (self.event, &self.state, self.event.is_deleted());
         let commit = self.facts.commit;
         let mut reports = Vec::new();
+        let own = self.known.map(Record::object);
         let lacks = |commit: bool| !commit && !gone;
         if whole {
             for end in self.ends() {
@@ -183,7 +189,7 @@ impl Draft<'_> {
                 let content = application(&showing, commit);
                 let fact = Some(operation(Some(end)));
                 // A round that was cut off may have told it as the state that it was then.
-                let told = self.known.is_some_and(|known| known.content == content && !known.in_doubt);
+                let told = own.is_some_and(|own| own.content == content && !own.in_doubt);
                 if !told || !reports.is_empty() {
                     reports.push(Report {
                         fact,
@@ -193,7 +199,7 @@ impl Draft<'_> {
                 }
             }
             let content = if gone { digest(&[8, state.spec.into()]) } else { application(state, commit) };
-            let same = self.known.is_some_and(|known| known.content == content && !known.in_doubt);
+            let same = own.is_some_and(|own| own.content == content && !own.in_doubt);
             if gone || !same || !reports.is_empty() {
                 let report = self.report(content, lacks(commit));
                 reports.push(Report { ends: gone, body: body(state.operation), ..report });
@@ -202,13 +208,13 @@ impl Draft<'_> {
         if gone {
             return Enriched { reports, settle: None, filtered: None, owed: None };
         }
-        let owed = if whole { lacks(commit) } else { self.known.is_some_and(|known| known.owed) };
+        let owed = if whole { lacks(commit) } else { own.is_some_and(|own| own.owed) };
         let mut missing = owed;
         let mut unsent = Vec::new();
         for (at, value) in state.resources.iter().enumerate() {
             let Some(value) = *value else { continue };
-            let id = EntityId(at as u64);
-            let row = self.known.and_then(|known| known.resource(id));
+            let id = entity_of(at);
+            let row = self.known.and_then(|known| known.entity(id));
             let decision = decision(state, value);
             let changed = row.is_none_or(|row| {
                 all || row.in_doubt || (row.owed && event.cause == Cause::Owed) || row.decision != decision
@@ -228,7 +234,7 @@ impl Draft<'_> {
             if row.is_some_and(|row| row.content == content && !row.in_doubt) {
                 unsent.push((id, decision, lacks(commit)));
             } else {
-                let (entity, kind) = (Entity::Resource(id), ReportKind::Resource);
+                let (entity, kind) = (id, ReportKind::Resource);
                 reports.push(Report { entity, kind, decision, ..self.report(content, lacks(commit)) });
             }
         }
@@ -236,13 +242,11 @@ impl Draft<'_> {
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
-            sections: sections(state),
-            healthy: state.healthy,
+            state: state.encode(),
             fact: operation(state.operation),
             owed,
             unsent,
-            present: present.map(|(at, _)| EntityId(at as u64)).collect(),
-            stub: stub_of(state),
+            present: present.map(|(at, _)| entity_of(at)).collect(),
         };
         Enriched {
             filtered: reports.is_empty().then_some(Filtered::SameContent),
@@ -257,7 +261,7 @@ impl Draft<'_> {
             key: self.event.key.clone(),
             uid: self.event.uid.clone(),
             version: self.event.version,
-            entity: Entity::Application,
+            entity: EntityId::OBJECT,
             kind: ReportKind::App,
             decision: digest(&[10]),
             content,
@@ -284,7 +288,7 @@ fn departed(event: &Event, record: &Record) -> Vec<Report> {
 /// The report of a deletion of which nothing but the record is left.
 fn stub(event: &Event, record: &Record) -> Report {
     let version = if record.uid == event.uid { event.version } else { Version(0) };
-    let content = digest(&[8, record.stub.repo_url.len() as u64]);
+    let content = digest(&[8, record.state.len() as u64]);
     let draft = Draft { event, known: None, state: State::decode(&[0; 12]), facts: &Facts::ALL };
     Report { uid: record.uid.clone(), version, ends: true, ..draft.report(content, false) }
 }

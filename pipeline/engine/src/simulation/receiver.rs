@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Digest, Entity, Key, Reason, Report, Shipment, Uid};
+use pipeline_core::{Digest, EntityId, Key, Reason, Report, Shipment, Uid};
 
 use super::enrich::told;
 use crate::circuit::Answer;
@@ -59,7 +59,7 @@ pub(super) struct Receiver {
     pub(super) repeated: u64,
     by_key: HashMap<Arc<str>, usize>,
     /// The last report of each entity.
-    pub(super) last: BTreeMap<(Uid, Entity), usize>,
+    pub(super) last: BTreeMap<(Uid, EntityId), usize>,
     /// Ends of operations that were told again, in other words: life, how often it was acknowledged, content.
     pub(super) retold: BTreeSet<(Uid, u64, Digest)>,
     /// Applications of which a report was refused for good.
@@ -147,7 +147,7 @@ impl Receiver {
     }
 
     /// The last report of an entity.
-    pub(super) fn last(&self, uid: &Uid, entity: Entity) -> Option<&Taken> {
+    pub(super) fn last(&self, uid: &Uid, entity: EntityId) -> Option<&Taken> {
         self.last.get(&(uid.clone(), entity)).map(|at| &self.taken[*at])
     }
 

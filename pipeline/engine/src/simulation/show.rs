@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use pipeline_core::{Digest, Entity, Event, Pending, Record, Report};
+use pipeline_core::{Digest, EntityId, Event, Pending, Record, Report};
 
 use super::world::{State, operation_of};
 use crate::lane::{Outcome, ReadResult};
@@ -12,11 +12,8 @@ fn short(Digest(digest): Digest) -> String {
     format!("{:04x}", digest >> 48)
 }
 
-fn entity(entity: Entity) -> String {
-    match entity {
-        Entity::Application => "app".to_owned(),
-        Entity::Resource(id) => format!("r{}", id.0),
-    }
+fn entity(entity: EntityId) -> String {
+    if entity.is_object() { "object".to_owned() } else { format!("r{}", entity.0) }
 }
 
 fn mark(is: bool, text: &str) -> &str {
@@ -52,11 +49,9 @@ pub(super) fn report(report: &Report) -> String {
 pub(super) fn record(record: Option<&Record>) -> String {
     let Some(it) = record else { return "not known".to_owned() };
     let mut out = format!("{} at {}, ", it.uid, it.version.0);
-    let settled = if it.sections.is_some() { "settled" } else { "not settled" };
-    out += &format!("{settled}, op {}, app {}#{}", short(it.fact), short(it.content), it.counter);
-    out += &[mark(it.owed, " owed"), mark(it.in_doubt, " unsure")].concat();
-    for row in &it.resources {
-        out += &format!(", r{} {}#{}", row.id.0, short(row.content), row.counter);
+    out += &format!("settled {:?}, op {}", it.settled, short(it.fact));
+    for row in &it.entities {
+        out += &format!(", {} {}#{}", entity(row.id), short(row.content), row.counter);
         out += &[mark(row.owed, " owed"), mark(row.in_doubt, " unsure")].concat();
     }
     out

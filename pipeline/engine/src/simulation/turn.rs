@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use fastrand::Rng;
-use pipeline_core::{Enriched, Event, Filtered, Key, Reason, Record, Shipment, Stub, Timestamp};
+use pipeline_core::{Enriched, Event, Filtered, Key, Reason, Record, Shipment, Timestamp};
 
 use super::books::Books;
 use super::check::Check;
@@ -51,7 +51,7 @@ enum Stage {
 
 struct Sending {
     round: Delivery,
-    stub: Option<Stub>,
+    state: Option<bytes::Bytes>,
     flying: Vec<Flight>,
 }
 
@@ -163,10 +163,10 @@ impl Turn {
         let untold = around.books.ledger.without_reported(self.event(), known.as_ref());
         let event = untold.as_ref().unwrap_or_else(|| self.event());
         let enriched: Enriched = enrich(event, known.as_ref(), &facts);
-        let stub = enriched.settle.as_ref().map(|settle| settle.stub.clone());
+        let state = enriched.settle.as_ref().map(|settle| settle.state.clone());
         let round =
             Delivery::new(enriched, known, &self.start.refused, around.reports, Timestamp::UNIX_EPOCH);
-        self.fill(Box::new(Sending { round, stub, flying: Vec::new() }), around)
+        self.fill(Box::new(Sending { round, state, flying: Vec::new() }), around)
     }
 
     /// Sends what may be sent now; when nothing is on its way then, the turn is over.
@@ -197,7 +197,7 @@ impl Turn {
         match leg {
             Leg::Packed => {
                 around.check.sending(around.books, &shipment.report);
-                around.books.sending(self.key(), &shipment.report, sending.stub.as_ref());
+                around.books.sending(self.key(), &shipment.report, sending.state.as_ref());
                 *leg = Leg::Noted;
             }
             Leg::Noted => {

@@ -32,7 +32,7 @@ pub(super) struct State {
 }
 
 impl State {
-    fn encode(&self) -> Bytes {
+    pub(super) fn encode(&self) -> Bytes {
         let operation = self.operation.unwrap_or(Operation { number: 0, ended: false });
         let mut body = vec![self.spec, u8::from(self.healthy), self.label, self.noise];
         body.push(u8::from(self.operation.is_some()) + u8::from(operation.ended));

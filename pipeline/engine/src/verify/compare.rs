@@ -1,6 +1,6 @@
 //! What one application's state in the cluster and its record tell when they are laid side by side. Pure.
 
-use pipeline_core::{Entity, Record, Surveyed};
+use pipeline_core::{Record, Surveyed};
 
 /// How an application differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -42,15 +42,14 @@ pub(super) fn is_whole(record: &Record) -> bool {
 
 /// Reports that were acknowledged of one application since it was remembered as `before`.
 pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u64 {
-    // A resource of which nothing was remembered began where the record's counters begin.
+    // An entity of which nothing was remembered began where the record's counters begin.
     let since = |before: Option<&Record>, after: &Record| {
         let moved = |entity| {
             let now = after.counter(entity);
             let moved = before.map(|before| now.saturating_sub(before.counter(entity)));
             moved.unwrap_or_else(|| Record::counted(now))
         };
-        let resources = after.resources.iter().map(|row| moved(Entity::Resource(row.id)));
-        moved(Entity::Application) + resources.sum::<u64>()
+        after.entities.iter().map(|row| moved(row.id)).sum::<u64>()
     };
     match (before, after) {
         (None, None) => 0,

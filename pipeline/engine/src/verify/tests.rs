@@ -1,14 +1,13 @@
-use pipeline_core::{Digest, Entity, EntityId, Record, Report, ReportKind, Sections, Surveyed, Version};
+use pipeline_core::{Digest, EntityId, Record, Report, ReportKind, Settled, Surveyed, Version};
 
 use super::compare::{Difference, acknowledged, difference};
 use super::*;
 
 fn record(uid: &str, version: u64) -> Record {
-    let sections = Sections { spec: Digest(1), ..Sections::default() };
-    Record { version: Version(version), sections: Some(sections), ..Record::new(uid.into()) }
+    Record { version: Version(version), settled: Settled::Now, ..Record::new(uid.into()) }
 }
 
-fn told(record: Option<Record>, uid: &str, entity: Entity) -> Option<Record> {
+fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
     let report = Report {
         key: Key::new("argocd", "store").unwrap(),
         uid: uid.into(),
@@ -33,8 +32,9 @@ fn a_list_and_a_record_differ_in_one_way_at_a_time() {
         Some(Surveyed { key: key.clone(), uid: uid.into(), version: Version(version), may_drift: false })
     };
     let drifting = listed("a", 5).map(|listed| Surveyed { may_drift: true, ..listed });
-    let partly = Record { sections: None, ..record("a", 5) };
-    let in_doubt = Record { in_doubt: true, ..record("a", 5) };
+    let partly = Record { settled: Settled::Never, ..record("a", 5) };
+    let mut in_doubt = record("a", 5);
+    in_doubt.object_mut().in_doubt = true;
     for (listed, known, expected) in [
         (None, None, None),
         (listed("a", 5), None, Some(Difference::Missing)),
@@ -56,9 +56,9 @@ fn a_list_and_a_record_differ_in_one_way_at_a_time() {
 
 #[test]
 fn acknowledged_reports_are_counted_over_lives() {
-    let one = told(None, "a", Entity::Application);
-    let three = told(told(one.clone(), "a", Entity::Resource(EntityId(1))), "a", Entity::Application);
-    let other = told(None, "b", Entity::Application);
+    let one = told(None, "a", EntityId::OBJECT);
+    let three = told(told(one.clone(), "a", EntityId(1)), "a", EntityId::OBJECT);
+    let other = told(None, "b", EntityId::OBJECT);
     let count =
         |before: &Option<Record>, after: &Option<Record>| acknowledged(before.as_ref(), after.as_ref());
     assert_eq!(count(&None, &None), 0);

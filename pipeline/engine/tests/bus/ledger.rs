@@ -58,7 +58,7 @@ async fn a_claimed_shard_outlives_its_owner() {
     for key in [&a, &b, &c] {
         assert_eq!(second.get(key), first.get(key));
     }
-    assert_eq!(second.get(&a).unwrap().counter, 2);
+    assert_eq!(second.get(&a).unwrap().object().counter, 2);
     assert_eq!(second.journaled(), [(a.clone(), pending())]);
     assert_eq!(second.parked(), [(b.clone(), parked())]);
     assert_eq!(second.digests(|_| Some(0)), digests);

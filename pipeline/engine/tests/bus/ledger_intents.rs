@@ -25,7 +25,7 @@ async fn what_was_on_its_way_when_a_replica_was_killed_is_unsure() {
     assert!(first.sending(&a, &report(&a, 2), None).await, "it is sent, and never answered");
     assert!(first.sending(&c, &report(&c, 2), None).await, "so is a first one");
     let sent = first.get(&a).unwrap();
-    assert!(sent.in_doubt);
+    assert!(sent.object().in_doubt);
     drop(first);
 
     let second = replica(&server).await;
@@ -61,7 +61,11 @@ async fn acknowledgements_that_were_not_written_are_known_by_the_next_report() {
     let second = replica(&server).await;
     claim(&second, 1, 2).await;
     let record = second.get(&a).unwrap();
-    assert_eq!((record.counter, record.in_doubt), (3, true), "no key of the first three is used again");
+    assert_eq!(
+        (record.object().counter, record.object().in_doubt),
+        (3, true),
+        "no key of the first three is used again"
+    );
     assert_eq!(second.id_of(&a), id);
 }
 
@@ -148,6 +152,6 @@ async fn notes_go_by_themselves_where_groups_are_written() {
     let bucket = bucket(&server).await;
     until("a quiet moment", async || keys(&bucket, INTENTS).await.is_empty()).await;
     let record = ledger.get(&key(1, 49)).unwrap();
-    assert_eq!((record.version, record.counter), (settle().version, 1));
+    assert_eq!((record.version, record.object().counter), (settle().version, 1));
     assert_eq!(ledger.status().flight_errors, 0);
 }

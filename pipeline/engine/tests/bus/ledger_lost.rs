@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use pipeline_bus::jetstream::{Bucket, Expect};
-use pipeline_core::{Digest, Entity, EntityId, Record, ResourceRow, Sections};
+use pipeline_core::{Digest, EntityId, EntityRow, Record, Settled};
 use pipeline_ledger::{Ledger, LedgerError};
 
 use crate::ledger_world::{
@@ -77,7 +77,7 @@ async fn a_server_that_starts_again_between_two_groups_is_no_loss() {
     back(&bucket).await;
     reported(&ledger, &key(1, 0), 2).await;
     until("a group", async || ledger.flush().await.is_ok()).await;
-    assert_eq!((ledger.owned(), ledger.get(&key(1, 0)).unwrap().counter), (BTreeSet::from([1]), 2));
+    assert_eq!((ledger.owned(), ledger.get(&key(1, 0)).unwrap().object().counter), (BTreeSet::from([1]), 2));
     assert!(ledger.fenced().borrow().is_empty());
     let next = replica(&server).await;
     assert!(!claim(&next, 1, 2).await.new);
@@ -213,15 +213,14 @@ async fn what_else_nobody_can_read_is_dropped() {
 async fn a_row_that_is_too_large_holds_up_no_other() {
     let server = Server::start();
     let (bucket, ledger) = held(&server).await;
-    let row = |id| ResourceRow {
+    let row = |id| EntityRow {
         id: EntityId(id),
         decision: Digest(u64::MAX - id),
         content: Digest(u64::MAX),
         counter: id + 1,
-        ..ResourceRow::default()
+        ..EntityRow::default()
     };
-    let whole = Sections { spec: Digest(1), ..Sections::default() };
-    let large = Record { resources: (0..45_000).map(row).collect(), sections: Some(whole), ..counted(1) };
+    let large = Record { entities: (0..=45_000).map(row).collect(), settled: Settled::Now, ..counted(1) };
     ledger.update(&key(1, 0), |_| Some(large));
     for n in 1..50 {
         ledger.update(&key(1, n), |_| Some(counted(1)));
@@ -231,7 +230,7 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
     assert_eq!(keys(&bucket, "records.>").await.len(), 50);
     let status = ledger.status();
     assert_eq!((status.failing, status.cut, status.waiting), (false, 1, 0));
-    assert_eq!(ledger.get(&key(1, 0)).unwrap().resources.len(), 45_000, "memory has room for it");
+    assert_eq!(ledger.get(&key(1, 0)).unwrap().listed().count(), 45_000, "memory has room for it");
     ledger.update(&key(1, 1), |_| Some(counted(2)));
     flushed(&ledger).await;
     drop(ledger);
@@ -242,8 +241,8 @@ async fn a_row_that_is_too_large_holds_up_no_other() {
     assert_eq!((claimed.new, claimed.records), (false, 50));
     assert!(claimed.unfinished.contains(&key(1, 0)), "it is to be read, and reported");
     let cut = next.get(&key(1, 0)).unwrap();
-    assert_eq!((cut.resources.len(), cut.sections), (0, Some(Sections::UNSETTLED)));
-    assert!(cut.counter(Entity::Resource(EntityId(44_999))) > 45_000);
+    assert_eq!((cut.listed().count(), cut.settled), (0, Settled::Before));
+    assert!(cut.counter(EntityId(44_999)) > 45_000);
     next.update(&key(1, 0), |_| Some(counted(2)));
     flushed(&next).await;
     assert_eq!(next.status().cut, 0);

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, LEDGER};
-use pipeline_core::{Checkpoint, Digest, Entity, Key, Record, Report, ReportKind, Sections, Stub, Version};
+use pipeline_core::{Checkpoint, Digest, EntityId, Key, Record, Report, ReportKind, Version};
 use pipeline_ledger::{BucketOptions, Claimed, Ledger};
 use pipeline_ownership::sharding::Sharding;
 
@@ -55,7 +55,7 @@ pub(crate) fn key(shard: u32, n: usize) -> Key {
 
 pub(crate) fn counted(n: u64) -> Record {
     let mut record = Record::new(UID.into());
-    record.counter = n;
+    record.object_mut().counter = n;
     record
 }
 
@@ -64,7 +64,7 @@ pub(crate) fn report(key: &Key, content: u64) -> Report {
         key: key.clone(),
         uid: UID.into(),
         version: Version(1),
-        entity: Entity::Application,
+        entity: EntityId::OBJECT,
         kind: ReportKind::App,
         decision: Digest(content + 1),
         content: Digest(content),
@@ -80,13 +80,11 @@ pub(crate) fn settle() -> Checkpoint {
     Checkpoint {
         uid: UID.into(),
         version: Version(9),
-        sections: Sections { spec: Digest(1), ..Sections::default() },
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
-        stub: Stub::default(),
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use pipeline_bus::jetstream::{Config, Durable, Published, Refusal, Sent};
 use pipeline_bus::{Keep, Subject};
-use pipeline_core::Entity;
+use pipeline_core::EntityId;
 
 use crate::server::Server;
 use crate::world::{
@@ -27,7 +27,7 @@ async fn a_newer_state_takes_the_place_of_one_that_waits() {
     assert_eq!(published(&bus, &ended("u", 6, 10)).await, stored(6));
     assert_eq!(published(&bus, &state("u", 7, 10)).await, stored(7));
     assert_eq!(published(&bus, &deleted("u", 7, None)).await, stored(8));
-    assert_eq!(published(&bus, &result("u", 7, Entity::Application, 1)).await, stored(9));
+    assert_eq!(published(&bus, &result("u", 7, EntityId::OBJECT, 1)).await, stored(9));
     assert_eq!(published(&bus, &result("u", 7, resource(1), 1)).await, stored(10));
     assert_eq!(published(&bus, &result("u", 8, resource(1), 1)).await, stored(11));
     assert_eq!(published(&bus, &state("v", 1, 10)).await, stored(12));

@@ -3,7 +3,7 @@
 use futures::StreamExt as _;
 use pipeline_bus::jetstream::{Config, Published};
 use pipeline_bus::{Kind, Message};
-use pipeline_core::Entity;
+use pipeline_core::EntityId;
 
 use crate::server::Server;
 use crate::world::{config, deleted, delivered, ended, published, ready, resource, result, state, taken};
@@ -17,7 +17,7 @@ fn messages() -> Vec<Message> {
         [
             state(&uid, 1, bytes),
             ended(&uid, 2, bytes),
-            result(&uid, 3, Entity::Application, bytes),
+            result(&uid, 3, EntityId::OBJECT, bytes),
             result(&uid, 3, resource(7), bytes),
             deleted(&uid, 4, Some(bytes)),
         ]

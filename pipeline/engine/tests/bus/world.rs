@@ -7,7 +7,7 @@ use pipeline_bus::jetstream::{
     BusError, Config, Credentials, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
-use pipeline_core::{Digest, Entity, EntityId, Fact, Key, ReportKind, Shutdown, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Fact, Key, ReportKind, Shutdown, Timestamp, Version};
 
 use crate::server::Server;
 
@@ -98,13 +98,13 @@ pub(crate) fn ended(uid: &str, version: u64, bytes: usize) -> Message {
     Message { fact: Some(end("Succeeded")), coalesced: vec![end("Failed")], ..state(uid, version, bytes) }
 }
 
-pub(crate) fn result(uid: &str, version: u64, entity: Entity, bytes: usize) -> Message {
+pub(crate) fn result(uid: &str, version: u64, entity: EntityId, bytes: usize) -> Message {
     let about = About { entity, report: ReportKind::Resource, content: Digest(version) };
     Message { payload: Payload::Result { about, body: body(bytes) }, ..state(uid, version, 0) }
 }
 
-pub(crate) fn resource(id: u64) -> Entity {
-    Entity::Resource(EntityId(id))
+pub(crate) fn resource(id: u64) -> EntityId {
+    EntityId(id)
 }
 
 fn body(bytes: usize) -> Bytes {

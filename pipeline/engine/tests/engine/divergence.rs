@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::Entity;
+use pipeline_core::EntityId;
 use pipeline_engine::run::Config;
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
@@ -43,7 +43,7 @@ async fn the_receiver_is_told_what_was_acknowledged_of_each_shard() {
     assert_eq!((later.applications, later.entities), (19, 57));
     assert_ne!(later.digest, first.digest);
     assert_eq!(compared.held.digest(&later).await.unwrap(), pipeline_core::Compared::Equal);
-    compared.held.spoil(&key("app-5"), Entity::Application);
+    compared.held.spoil(&key("app-5"), EntityId::OBJECT);
     assert_eq!(compared.held.digest(&later).await.unwrap(), pipeline_core::Compared::Differs);
     engine.end().await;
 }
@@ -65,7 +65,7 @@ fn answers(engine: &Running) -> Vec<(String, u64)> {
 async fn a_difference_counts_when_nothing_is_under_way() {
     let engine = telling(Compares::Yes);
     told(&engine, 2).await;
-    engine.receiver.held.spoil(&key("app-5"), Entity::Application);
+    engine.receiver.held.spoil(&key("app-5"), EntityId::OBJECT);
     told(&engine, 4).await;
     tokio::time::sleep(Duration::from_secs(1)).await;
     let count = |result: &str, count: u64| (result.to_owned(), count);
@@ -85,7 +85,7 @@ async fn a_difference_counts_when_nothing_is_under_way() {
 async fn what_waits_or_is_unsure_accuses_nobody() {
     let engine = telling(Compares::Yes);
     told(&engine, 1).await;
-    engine.receiver.held.spoil(&key("app-5"), Entity::Application);
+    engine.receiver.held.spoil(&key("app-5"), EntityId::OBJECT);
     engine.ledger.update(&key("app-6"), |record| {
         let mut record = record.unwrap();
         record.doubt();

@@ -3,7 +3,7 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{Call, Entity, EntityId, Filtered, Reason, ReportKind, StageError, Step};
+use pipeline_core::{Call, EntityId, Filtered, Reason, ReportKind, StageError, Step};
 use pipeline_engine::lane::Blame;
 use pipeline_engine::run::{Config, Explained};
 use pipeline_ownership::sharding::{Owned, Sharding};
@@ -61,7 +61,12 @@ async fn what_waits_is_told_with_what_it_waits_for() {
     assert_eq!((standing.state, standing.events, standing.failures), ("waiting", 1, 3));
     assert_eq!(standing.blame, Some(Blame::Sink));
     assert!(standing.due.is_some_and(|due| due <= Duration::from_secs(4)), "{standing:?}");
-    assert!(explained.record.as_ref().is_some_and(|record| record.in_doubt && record.counter == 0));
+    assert!(
+        explained
+            .record
+            .as_ref()
+            .is_some_and(|record| record.object().in_doubt && record.object().counter == 0)
+    );
     let told = steps(&explained);
     assert!(matches!(
         told[told.len() - 2..],
@@ -78,7 +83,7 @@ async fn what_was_refused_is_told_with_its_reason() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("app", 7);
     receiver.answers(|report, _| match report.entity {
-        Entity::Resource(EntityId(2)) => Err(StageError::reject(Reason::TooLarge, "status 413")),
+        EntityId(2) => Err(StageError::reject(Reason::TooLarge, "status 413")),
         _ => Ok(()),
     });
     let enricher = Enricher { resources: 2, ..Enricher::default() };
@@ -87,7 +92,7 @@ async fn what_was_refused_is_told_with_its_reason() {
     let explained = engine.handle.explain(&key("app")).await.unwrap();
     let parked = explained.parked.clone().unwrap();
     assert_eq!((parked.reason, parked.version.0, parked.refused.len()), (Reason::TooLarge, 7, 1));
-    assert_eq!(parked.refused[0].0, Entity::Resource(EntityId(2)));
+    assert_eq!(parked.refused[0].0, EntityId(2));
     assert_eq!(steps(&explained).last(), Some(&Step::Parked(Reason::TooLarge)));
     engine.end().await;
 }

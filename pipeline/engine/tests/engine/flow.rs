@@ -45,7 +45,7 @@ async fn stopping_gives_up_after_the_grace_period() {
     let grace = Duration::from_secs(5)..Duration::from_secs(6) + on::SLACK;
     assert!(grace.contains(&began.elapsed()), "{:?}", began.elapsed());
     let record = engine.ledger.get(&key("app")).unwrap();
-    assert_eq!((record.counter, record.in_doubt), (0, true), "nothing was acknowledged");
+    assert_eq!((record.object().counter, record.object().in_doubt), (0, true), "nothing was acknowledged");
 }
 
 #[tokio::test(start_paused = true)]

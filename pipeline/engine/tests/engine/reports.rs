@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use pipeline_core::{Call, Cause, Digest, Entity, EntityId, Reason, ReportKind, StageError, Step};
+use pipeline_core::{Call, Cause, Digest, EntityId, Reason, ReportKind, StageError, Step};
 use pipeline_engine::run::Config;
 use pipeline_ownership::sharding::{Owned, Sharding};
 
@@ -67,8 +67,8 @@ async fn each_applications_states_arrive_in_order_and_rounds_do_not_overlap() {
         let seen = newest.entry((&report.key, report.entity)).or_default();
         assert!(report.version > *seen, "{report:?} after {seen}");
         *seen = report.version;
-        if report.entity != Entity::Application {
-            let application = newest.get(&(&report.key, Entity::Application));
+        if report.entity != EntityId::OBJECT {
+            let application = newest.get(&(&report.key, EntityId::OBJECT));
             assert_eq!(application, Some(&report.version), "the application goes first");
         }
     }
@@ -86,30 +86,31 @@ async fn of_eleven_reports_three_fail_and_only_they_are_sent_again() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("app", 7);
     receiver.answers(|report, number| match report.entity {
-        Entity::Resource(EntityId(2 | 5 | 9)) if number < 11 => {
-            Err(StageError::retry(Reason::ServerError, "status 503"))
-        }
+        EntityId(2 | 5 | 9) if number < 11 => Err(StageError::retry(Reason::ServerError, "status 503")),
         _ => Ok(()),
     });
     let enricher = Enricher { resources: 10, ..Enricher::default() };
     let engine = start(one_shard(), cluster, enricher, receiver);
     engine.until("retried", |counts| counts.retried == 1).await;
     let record = engine.ledger.get(&key("app")).unwrap();
-    let moved = record.resources.iter().filter(|row| row.content == Digest(14)).count();
-    assert_eq!((moved, record.counter, record.version.0, record.sections), (7, 1, 7, None));
+    let moved = record.listed().filter(|row| row.content == Digest(14)).count();
+    assert_eq!(
+        (moved, record.object().counter, record.version.0, record.settled),
+        (7, 1, 7, pipeline_core::Settled::Never)
+    );
 
     engine.until_idle(1).await;
     let came = engine.receiver.came();
     let (first, again): (&[Came], &[Came]) = came.split_at(11);
-    assert_eq!(first[0].entity, Entity::Application);
+    assert_eq!(first[0].entity, EntityId::OBJECT);
     let entities: Vec<_> = again.iter().map(|came| came.entity).collect();
-    assert_eq!(entities, [2, 5, 9].map(|id| Entity::Resource(EntityId(id))));
+    assert_eq!(entities, [2, 5, 9].map(|id| EntityId(id)));
     for report in again {
         let before = first.iter().find(|came| came.entity == report.entity).unwrap();
         assert_eq!(report.idempotency_key, before.idempotency_key, "the same content keeps its key");
     }
     let record = engine.ledger.get(&key("app")).unwrap();
-    assert_eq!((record.version.0, record.sections.is_some()), (7, true));
+    assert_eq!((record.version.0, record.is_settled()), (7, true));
     let tries = engine.enricher.tries.lock().unwrap().clone();
     assert_eq!((tries.len(), tries[0].2), (2, Duration::ZERO));
     assert!(tries[1].2 >= Duration::from_millis(500));
@@ -139,7 +140,7 @@ async fn a_refused_report_parks_its_application_until_it_is_replayed() {
     cluster.put("bad", 1);
     cluster.put("good", 2);
     receiver.answers(|report, _| match (report.key.name(), report.entity) {
-        ("bad", Entity::Resource(EntityId(1))) => Err(StageError::reject(Reason::TooLarge, "status 413")),
+        ("bad", EntityId(1)) => Err(StageError::reject(Reason::TooLarge, "status 413")),
         _ => Ok(()),
     });
     let enricher = Enricher { resources: 3, ..Enricher::default() };
@@ -149,14 +150,18 @@ async fn a_refused_report_parks_its_application_until_it_is_replayed() {
     assert_eq!(engine.receiver.came().len(), 8, "the others went on");
     let parked = engine.handle.parked().await;
     assert_eq!((parked[0].0.name(), parked[0].1.reason, parked[0].1.version.0), ("bad", Reason::TooLarge, 1));
-    assert_eq!(engine.ledger.get(&key("bad")).unwrap().sections, None, "the decision has not moved");
+    assert_eq!(
+        engine.ledger.get(&key("bad")).unwrap().settled,
+        pipeline_core::Settled::Never,
+        "the decision has not moved"
+    );
 
     engine.receiver.answers(|_, _| Ok(()));
     assert!(engine.handle.replay(&key("bad"), false).await);
     let counts = engine.until("replayed", |counts| counts.acked == 2).await;
     assert_eq!(counts.parked_keys, 0);
     let last = engine.receiver.came().pop().unwrap();
-    assert_eq!((last.entity, engine.receiver.came().len()), (Entity::Resource(EntityId(1)), 9));
+    assert_eq!((last.entity, engine.receiver.came().len()), (EntityId(1), 9));
     assert!(!engine.handle.discard(&key("bad")).await, "no longer parked");
     engine.end().await;
 }

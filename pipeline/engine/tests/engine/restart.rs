@@ -6,7 +6,7 @@ use std::ffi::OsString;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Backoff, Entity, EntityId, Fact, Key, Pending, Reason, StageError, Version};
+use pipeline_core::{Backoff, EntityId, Fact, Key, Pending, Reason, StageError, Version};
 use pipeline_engine::run::Config;
 use pipeline_engine::verify::VerifyOptions;
 use pipeline_ledger::{Ledger, LedgerOptions};
@@ -286,7 +286,7 @@ async fn refused(directory: &Path) -> Running {
 
 fn refuse(report: &pipeline_core::Report, _: usize) -> Result<(), StageError> {
     match (report.key.name(), report.entity) {
-        ("bad", Entity::Resource(EntityId(1))) => Err(StageError::reject(Reason::TooLarge, "status 413")),
+        ("bad", EntityId(1)) => Err(StageError::reject(Reason::TooLarge, "status 413")),
         _ => Ok(()),
     }
 }
@@ -310,7 +310,7 @@ async fn what_was_refused_for_good_is_not_sent_again_after_a_restart_until_it_is
     assert!(again.handle.replay(&key("bad"), false).await);
     again.until("reported", |counts| counts.acked == 1 && counts.parked_keys == 0).await;
     let came = again.receiver.came();
-    assert_eq!(came.iter().map(|came| came.entity).collect::<Vec<_>>(), [Entity::Resource(EntityId(1))]);
+    assert_eq!(came.iter().map(|came| came.entity).collect::<Vec<_>>(), [EntityId(1)]);
     let image = crash_when(image.path(), "forgotten", |ledger| ledger.parked().is_empty()).await;
     again.end().await;
 
@@ -342,6 +342,6 @@ async fn what_a_person_gave_up_is_forgotten_and_tried_once_more_after_a_restart(
     let counts = again.until_idle(2).await;
     assert_eq!((counts.filtered, counts.parked, counts.parked_keys), (1, 1, 1));
     let came = again.receiver.came();
-    assert_eq!(came.iter().map(|came| came.entity).collect::<Vec<_>>(), [Entity::Resource(EntityId(1))]);
+    assert_eq!(came.iter().map(|came| came.entity).collect::<Vec<_>>(), [EntityId(1)]);
     again.end().await;
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
-use pipeline_core::{Checkpoint, Digest, Entity, Key, Report, ReportKind, Sections, Shutdown, Stub, Version};
+use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Version};
 use pipeline_engine::run::{Bus, Joined, Leases};
 use pipeline_engine::run::{Config, Engine, EngineError, Parts};
 use pipeline_ledger::{BucketOptions, Ledger};
@@ -66,7 +66,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         key: key.clone(),
         uid: "gone".into(),
         version: Version(1),
-        entity: Entity::Application,
+        entity: EntityId::OBJECT,
         kind: ReportKind::App,
         decision: Digest(1),
         content: Digest(1),
@@ -81,13 +81,11 @@ async fn reported(ledger: &Ledger, key: &Key) {
     let settle = Checkpoint {
         uid: "gone".into(),
         version: Version(1),
-        sections: Sections { spec: Digest(1), ..Sections::default() },
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
-        stub: Stub::default(),
     };
     ledger.checkpoint(key, &settle, &[]);
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Entity, EntityId, Reason, StageError};
+use pipeline_core::{EntityId, Reason, StageError};
 use pipeline_engine::run::Config;
 
 use crate::fakes::{Cluster, Enricher, Receiver, key};
@@ -71,8 +71,8 @@ async fn a_state_that_returns_while_the_process_is_away_is_reported_again_under_
     again.until_idle(1).await;
     let came = again.receiver.came();
     let told: Vec<_> = came.iter().map(|came| (came.entity, came.version)).collect();
-    assert_eq!(told, [(Entity::Application, 3)], "the resource was not on its way: {told:?}");
-    assert_eq!((first[0].entity, first[1].entity), (Entity::Application, Entity::Resource(EntityId(1))));
+    assert_eq!(told, [(EntityId::OBJECT, 3)], "the resource was not on its way: {told:?}");
+    assert_eq!((first[0].entity, first[1].entity), (EntityId::OBJECT, EntityId(1)));
     assert_ne!(first[0].idempotency_key, came[0].idempotency_key);
     assert!(!again.ledger.get(&key("app")).unwrap().is_in_doubt());
     again.end().await;
@@ -149,7 +149,7 @@ async fn what_is_given_up_at_the_end_of_the_grace_period_is_sent_again() {
     engine.until("on its way", |_| engine.receiver.unanswered() == 1).await;
     engine.stop.cancel();
     engine.task.await.unwrap().unwrap();
-    assert!(engine.ledger.get(&key("app")).unwrap().in_doubt);
+    assert!(engine.ledger.get(&key("app")).unwrap().object().in_doubt);
     engine.ledger.close().await.unwrap();
 
     cluster.put_content("app", 3, A);

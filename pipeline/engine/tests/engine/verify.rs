@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Entity, EntityId, Reason, StageError};
+use pipeline_core::{EntityId, Reason, StageError};
 use pipeline_engine::run::Config;
 use pipeline_engine::verify::{Found, Verified, VerifyError, VerifyOptions};
 
@@ -36,7 +36,7 @@ async fn verified(engine: &Running, options: VerifyOptions) -> Verified {
 }
 
 /// What came after the first `from` reports, by application.
-fn came(engine: &Running, from: usize) -> Vec<(String, Entity, bool)> {
+fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
     let came = engine.receiver.came().split_off(from);
     let mut came: Vec<_> =
         came.into_iter().map(|came| (came.key.name().to_owned(), came.entity, came.ends)).collect();
@@ -69,7 +69,7 @@ async fn exactly_what_differs_is_found_and_reported_again() {
     engine.cluster.put_unwatched("app-1", 2, 51);
     engine.cluster.delete_unwatched("app-2");
     engine.cluster.put_unwatched("app-3", 1, 52);
-    engine.receiver.held.spoil(&key("app-4"), Entity::Resource(EntityId(2)));
+    engine.receiver.held.spoil(&key("app-4"), EntityId(2));
     let differences = Verified {
         dry: true,
         applications: 8,
@@ -98,11 +98,11 @@ async fn exactly_what_differs_is_found_and_reported_again() {
     };
     assert_eq!(result, repaired);
     let all = |name: &str| {
-        let resources = (1..=2).map(|id| Entity::Resource(EntityId(id)));
-        let entities = std::iter::once(Entity::Application).chain(resources);
+        let resources = (1..=2).map(|id| EntityId(id));
+        let entities = std::iter::once(EntityId::OBJECT).chain(resources);
         entities.map(|entity| (name.to_owned(), entity, false)).collect::<Vec<_>>()
     };
-    let mut expected = ["app-1", "app-2"].map(|name| (name.to_owned(), Entity::Application, true)).to_vec();
+    let mut expected = ["app-1", "app-2"].map(|name| (name.to_owned(), EntityId::OBJECT, true)).to_vec();
     expected.extend(["app-1", "app-3", "app-4", "app-9"].iter().flat_map(|name| all(name)));
     expected.sort();
     assert_eq!(came(&engine, 24), expected);
@@ -121,7 +121,7 @@ async fn what_no_list_shows_is_not_taken_for_deleted() {
     let result = verified(&engine, VerifyOptions::default()).await;
     assert_eq!((result.gone, result.receiver_differs), (found(&["app-2"]), None));
     assert_eq!(result.unread, found(&["app-3"]), "whether it is gone is not known");
-    assert_eq!(came(&engine, 24), [("app-2".to_owned(), Entity::Application, true)]);
+    assert_eq!(came(&engine, 24), [("app-2".to_owned(), EntityId::OBJECT, true)]);
     engine.end().await;
 }
 
@@ -210,7 +210,7 @@ async fn many_are_asked_about_in_pages_and_named_in_part() {
     let engine = start(config, cluster, Enricher::default(), receiver);
     engine.until_idle(1100).await;
     for number in 0..150 {
-        engine.receiver.held.spoil(&key(&format!("app-{number:04}")), Entity::Application);
+        engine.receiver.held.spoil(&key(&format!("app-{number:04}")), EntityId::OBJECT);
     }
     let result = verified(&engine, DRY).await;
     let differs = result.receiver_differs.unwrap();

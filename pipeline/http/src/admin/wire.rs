@@ -9,7 +9,7 @@ mod top;
 
 use std::time::Duration;
 
-use pipeline_core::{Entity, Key, Record, Timestamp};
+use pipeline_core::{EntityId, Key, Record, Timestamp};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use self::applications::resources;
@@ -72,8 +72,6 @@ pub struct Acknowledged {
     pub own_reports: u64,
     /// Resources that it has.
     pub resources: u64,
-    /// Whether its health was `Healthy`.
-    pub healthy: bool,
     /// Entities whose last report lacked a fact: they are looked at again.
     pub owed: u64,
     /// Entities of which a report was sent and not answered for certain: their next state is reported whatever it is.
@@ -230,17 +228,15 @@ impl From<lane::Standing> for Standing {
 
 impl From<&Record> for Acknowledged {
     fn from(record: &Record) -> Self {
-        let rows = || record.resources.iter();
         Self {
             uid: record.uid.to_string(),
             version: record.version.number(),
             at: Timestamp::from_second(record.reported.into()).ok().filter(|_| record.reported > 0),
             complete: record.is_settled(),
-            own_reports: Record::counted(record.counter),
-            resources: rows().count() as u64,
-            healthy: record.healthy,
-            owed: u64::from(record.owed) + rows().filter(|row| row.owed).count() as u64,
-            unsure: u64::from(record.in_doubt) + rows().filter(|row| row.in_doubt).count() as u64,
+            own_reports: Record::counted(record.object().counter),
+            resources: record.listed().count() as u64,
+            owed: record.entities.iter().filter(|row| row.owed).count() as u64,
+            unsure: record.entities.iter().filter(|row| row.in_doubt).count() as u64,
         }
     }
 }
@@ -251,8 +247,8 @@ impl Parked {
     pub fn new(key: &Key, parked: &pipeline_core::Parked) -> Self {
         let refused = parked.refused.iter().map(|(entity, digest, reason)| Refused {
             entity: match entity {
-                Entity::Application => "application".to_owned(),
-                Entity::Resource(id) => format!("resource {:016x}", id.0),
+                &EntityId::OBJECT => "application".to_owned(),
+                EntityId(id) => format!("resource {id:016x}"),
             },
             digest: format!("{:016x}", digest.0),
             reason: reason.as_str().to_owned(),

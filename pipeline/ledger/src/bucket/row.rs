@@ -124,7 +124,7 @@ fn seal(key: &Key, bytes: &[u8]) -> bytes::Bytes {
 ///
 /// A record of very many resources is larger. It stands there without them: a message is taken whole or not at all, and
 /// what waited for it would wait for ever, with everything that was acknowledged beside it. What was left out is
-/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_resources`] says. Journaled and
+/// reported again by whoever takes the shard over, as [`pipeline_core::Record::without_listed`] says. Journaled and
 /// parked entries are bounded far below.
 pub(super) fn fitting((table, key): &Slot, bytes: &[u8], room: usize) -> (bytes::Bytes, bool) {
     let whole = seal(key, bytes);
@@ -132,7 +132,7 @@ pub(super) fn fitting((table, key): &Slot, bytes: &[u8], room: usize) -> (bytes:
         return (whole, false);
     }
     match stored::record(bytes) {
-        Ok(record) => (seal(key, &stored::encode(&record.without_resources())), true),
+        Ok(record) => (seal(key, &stored::encode(&record.without_listed())), true),
         Err(_) => (whole, false),
     }
 }

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::Ledger;
 
-pub(crate) fn report(n: usize, uid: &str, entity: Entity, content: u64) -> Report {
+pub(crate) fn report(n: usize, uid: &str, entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("argocd", &format!("app-{n}")).unwrap(),
         uid: uid.into(),
@@ -29,7 +29,7 @@ pub(crate) fn report(n: usize, uid: &str, entity: Entity, content: u64) -> Repor
 /// A receiver that remembers the last key of every entity.
 #[derive(Default)]
 struct Receiver {
-    keys: BTreeMap<(Key, Entity), String>,
+    keys: BTreeMap<(Key, EntityId), String>,
 }
 
 impl Receiver {
@@ -74,10 +74,10 @@ proptest! {
     ) {
         let (ledger, mut receiver) = (Ledger::memory(), Receiver::default());
         for (n, id, content, act) in acts {
-            let entity = if id == 0 { Entity::Application } else { Entity::Resource(EntityId(id)) };
+            let entity = if id == 0 { EntityId::OBJECT } else { EntityId(id) };
             let mut report = report(n, "a", entity, content);
             if act == 0 {
-                (report.ends, report.entity) = (true, Entity::Application);
+                (report.ends, report.entity) = (true, EntityId::OBJECT);
             }
             if act == 1 {
                 // SendIntent, and never answered.
@@ -103,28 +103,26 @@ proptest! {
 fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     let ledger = Ledger::memory();
     let key = Key::new("argocd", "app-1").unwrap();
-    let first = report(1, "a", Entity::Application, 1);
+    let first = report(1, "a", EntityId::OBJECT, 1);
     ledger.update(&key, |record| Record::sending(record, &first, None));
     assert_eq!((ledger.digest(&key), ledger.digests(place)), (None, BTreeMap::new()));
     ledger.acknowledge(&key, &first);
     let alone = ledger.digest(&key).unwrap();
-    ledger.acknowledge(&key, &report(1, "a", Entity::Resource(EntityId(3)), 1));
+    ledger.acknowledge(&key, &report(1, "a", EntityId(3), 1));
     let both = ledger.digest(&key).unwrap();
     assert_eq!((both.entities, &*both.uid), (2, "a"));
     let settle = Checkpoint {
         uid: "a".into(),
         version: Version(1),
-        sections: pipeline_core::Sections::default(),
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact: Digest(1),
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
-        stub: pipeline_core::Stub::default(),
     };
     ledger.update(&key, |record| Some(Record::checkpoint(record, &settle)));
     assert_eq!(ledger.digest(&key), Some(alone.clone()));
-    let back = report(1, "a", Entity::Resource(EntityId(3)), 1);
+    let back = report(1, "a", EntityId(3), 1);
     ledger.update(&key, |record| Record::sending(record, &back, None));
     assert_eq!(
         ledger.digest(&key),

@@ -17,7 +17,7 @@ fn key(n: usize) -> Key {
 
 fn packed_record(n: usize) -> Bytes {
     let mut record = Record::new(format!("uid-{n}").into());
-    record.counter = n as u64;
+    record.object_mut().counter = n as u64;
     stored::encode(&record).into()
 }
 

@@ -1,10 +1,10 @@
 //! Whatever happens to the bytes of a log of intents, what can be read is what was written.
 
-use pipeline_core::{Digest, Entity, EntityId, Key, SendIntent, Stub, Uid, Unacked, Version};
+use pipeline_core::{Digest, EntityId, Key, SendIntent, Uid, Unacked, Version};
 use proptest::prelude::*;
 
 use super::*;
-use crate::stored::tests::stub;
+use crate::stored::tests::state;
 
 /// Bytes of the second frame.
 const NUMBER: usize = 4 + 4 + 8 + 8;
@@ -18,7 +18,7 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
     let sent = SendIntent {
         uid: format!("01234567-89ab-cdef-0123-{n:012x}").into(),
         version: Version(number.wrapping_add(1)),
-        entity: Entity::Application,
+        entity: EntityId::OBJECT,
         ends: false,
         first: true,
         counter: 0,
@@ -27,8 +27,8 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
         decision: Digest::NONE,
         owed: false,
         fact: Digest::NONE,
-        reported_ends: Vec::new(),
-        stub: Some(Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }),
+        reported: Vec::new(),
+        state: Some(bytes::Bytes::from_static(b"https://git/store")),
     };
     Intent { number, key: Key::new("argocd", &format!("app-{n}")).unwrap(), sent }
 }
@@ -43,16 +43,16 @@ prop_compose! {
     fn intent()(names in ("[a-z]{1,9}", "[a-z]{1,9}", ".{0,40}"), numbers in any::<(u64, u64, u64, u64, u64)>(),
               counter in prop_oneof![any::<u32>().prop_map(u64::from), any::<u64>()],
               flags in any::<[bool; 3]>(), unacked in any::<(u64, u32)>(), id in prop::option::of(any::<u64>()),
-              told in prop::collection::vec(any::<u64>(), 0..4), stub in prop::option::of(stub())) -> Intent {
+              told in prop::collection::vec(any::<u64>(), 0..4), state in prop::option::of(state())) -> Intent {
         let (namespace, name, uid) = names;
         let (number, version, content, decision, operation) = numbers;
         let [ends, first, owed] = flags;
-        let entity = id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
+        let entity = id.map_or(EntityId::OBJECT, |id| EntityId(id));
         let sent = SendIntent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),
-            decision: Digest(decision), owed, fact: Digest(operation), stub,
-            reported_ends: told.into_iter().map(Digest).collect(),
+            decision: Digest(decision), owed, fact: Digest(operation), state,
+            reported: told.into_iter().map(Digest).collect(),
         };
         Intent { number, key: Key::new(&namespace, &name).unwrap(), sent }
     }

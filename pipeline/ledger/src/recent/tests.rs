@@ -5,7 +5,7 @@ use std::fs;
 use std::time::Duration;
 
 use futures::FutureExt as _;
-use pipeline_core::{Checkpoint, Entity, EntityId, Record, Report, Sections, Shipment, Stub, Version};
+use pipeline_core::{Checkpoint, EntityId, Record, Report, Shipment, Version};
 
 use super::*;
 use crate::digests::tests::report;
@@ -33,18 +33,16 @@ fn settle(uid: &str, fact: Digest) -> Checkpoint {
     Checkpoint {
         uid: uid.into(),
         version: Version(9),
-        sections: Sections { spec: Digest(1), ..Sections::default() },
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
-        stub: Stub::default(),
     }
 }
 
 fn last(uid: &str) -> Report {
-    Report { ends: true, ..report(1, uid, Entity::Application, 0) }
+    Report { ends: true, ..report(1, uid, EntityId::OBJECT, 0) }
 }
 
 #[test]
@@ -73,7 +71,7 @@ fn the_end_of_an_incarnation_strikes_what_is_journaled_of_it_until_it_is_back() 
     let ledger = Ledger::memory();
     let all = pending(&[end("a", 1), end("b", 2)], &[("a", 3)]);
     assert!(ledger.journal(&key(1), all.clone()));
-    ledger.acknowledge(&key(1), &report(1, "a", Entity::Application, 1));
+    ledger.acknowledge(&key(1), &report(1, "a", EntityId::OBJECT, 1));
     ledger.acknowledge(&key(1), &last("a"));
     let left = pending(&[end("b", 2)], &[]).unwrap();
     assert_eq!((ledger.journaled(), ledger.get(&key(1))), (vec![(key(1), left.clone())], None));
@@ -83,9 +81,9 @@ fn the_end_of_an_incarnation_strikes_what_is_journaled_of_it_until_it_is_back() 
     assert!(ledger.has_ended(&key(1), &a) && !ledger.has_ended(&key(1), &b));
     assert!(!ledger.has_ended(&key(2), &a));
 
-    ledger.acknowledge(&key(1), &report(1, "b", Entity::Application, 1));
+    ledger.acknowledge(&key(1), &report(1, "b", EntityId::OBJECT, 1));
     assert!(ledger.has_ended(&key(1), &a), "another incarnation says nothing of it");
-    ledger.acknowledge(&key(1), &report(1, "a", Entity::Resource(EntityId(2)), 1));
+    ledger.acknowledge(&key(1), &report(1, "a", EntityId(2), 1));
     assert!(!ledger.has_ended(&key(1), &a), "it was not over");
     ledger.journal(&key(1), all.clone());
     assert_eq!(ledger.journaled(), [(key(1), all.unwrap())]);
@@ -96,7 +94,7 @@ fn the_end_of_an_incarnation_strikes_what_is_journaled_of_it_until_it_is_back() 
 
 fn tells(uid: &str, end: &End) -> Report {
     let content = end.1.0;
-    Report { fact: Some(end.2.id), ..report(1, uid, Entity::Application, content) }
+    Report { fact: Some(end.2.id), ..report(1, uid, EntityId::OBJECT, content) }
 }
 
 #[test]
@@ -169,7 +167,7 @@ fn the_latest_are_remembered_each_once_and_the_newest_of_them_stored() {
 fn what_only_the_intents_of_a_former_owner_say_is_taken_in_and_stored() {
     let mut state = State::default();
     let mut intent = an_intent(1, 1);
-    (intent.sent.reported_ends, intent.sent.fact) = (vec![Digest(4)], Digest(5));
+    (intent.sent.reported, intent.sent.fact) = (vec![Digest(4)], Digest(5));
     state.begin(Tables::default(), 0, &[intent.clone(), an_intent(2, 2)]);
     for operation in [4, 5] {
         assert!(state.recent.has(0, digest(&intent.key, &intent.sent.uid, Digest(operation))));
@@ -210,7 +208,7 @@ fn a_commit_holds_records_and_journal_of_one_moment() {
         let operation = told.2.id;
         for n in 0..ALL {
             assert!(ledger.journal(&key(n), pending(std::slice::from_ref(&told), &[])));
-            ledger.acknowledge(&key(n), &report(n, "a", Entity::Application, round));
+            ledger.acknowledge(&key(n), &report(n, "a", EntityId::OBJECT, round));
         }
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -251,7 +249,7 @@ fn the_name_under_which_a_file_counts_is_the_name_in_its_keys() {
     memory.sent_as("another");
     assert_eq!(memory.sink(), "stdout");
     for ledger in [ledger, memory] {
-        let first = report(1, "a", Entity::Application, 1);
+        let first = report(1, "a", EntityId::OBJECT, 1);
         let shipment = Shipment::new(first.clone(), ledger.id(), ledger.sink(), 0);
         ledger.acknowledge(&key(1), &first);
         let full = {
@@ -270,7 +268,7 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     let path = folder.path().join("ledger.redb");
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let ledger = open(&path);
-    runtime.block_on(ledger.sending(&key(1), &report(1, "a", Entity::Application, 1), None));
+    runtime.block_on(ledger.sending(&key(1), &report(1, "a", EntityId::OBJECT, 1), None));
     // What a kill at this moment leaves.
     let killed = folder.path().join("killed.redb");
     let intents = |path: &std::path::Path| path_of(path, "platform");
@@ -278,10 +276,10 @@ fn one_start_with_another_sink_leaves_what_the_first_had_on_its_way() {
     fs::copy(intents(&path), intents(&killed)).unwrap();
     let other = Ledger::open(&killed, LedgerOptions { sink: "file".to_owned(), ..slow() }).unwrap();
     assert_eq!((other.id(), other.known().len()), (ledger.id(), 0));
-    runtime.block_on(other.sending(&key(2), &report(2, "b", Entity::Application, 1), None));
+    runtime.block_on(other.sending(&key(2), &report(2, "b", EntityId::OBJECT, 1), None));
     drop(other);
     let first = open(&killed);
-    assert!(first.get(&key(1)).is_some_and(|record| record.in_doubt), "its notes are gone");
+    assert!(first.get(&key(1)).is_some_and(|record| record.object().in_doubt), "its notes are gone");
     assert_eq!(first.known().len(), 1);
 }
 

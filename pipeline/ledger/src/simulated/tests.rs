@@ -1,7 +1,7 @@
 //! The simulated disk: what a crash leaves is what was committed, and the intents.
 
 use futures::FutureExt as _;
-use pipeline_core::{Entity, Record};
+use pipeline_core::{EntityId, Record};
 
 use super::*;
 use crate::digests::tests::report;
@@ -13,18 +13,18 @@ fn a_crash_keeps_what_was_committed_and_what_was_on_its_way() {
     disk.set_now(60);
     let ledger = Ledger::simulated(&disk);
     assert_eq!((ledger.id(), ledger.origin()), ("00000000000000000000000000000007", &Origin::New));
-    let first = report(1, "a", Entity::Application, 1);
+    let first = report(1, "a", EntityId::OBJECT, 1);
     ledger.sending(&key(1), &first, None).now_or_never().unwrap();
     ledger.update(&key(2), |_| Some(counted(1)));
     drop(ledger);
 
     let ledger = Ledger::simulated(&disk);
-    assert_eq!((ledger.get(&key(2)), ledger.get(&key(1)).unwrap().in_doubt), (None, true));
+    assert_eq!((ledger.get(&key(2)), ledger.get(&key(1)).unwrap().object().in_doubt), (None, true));
     ledger.acknowledge(&key(1), &first);
     assert!(ledger.commit_simulated());
     assert_eq!(ledger.get(&key(1)).unwrap().reported, 60);
     let committed = ledger.get(&key(1));
-    ledger.sending(&key(1), &report(1, "a", Entity::Application, 2), None).now_or_never().unwrap();
+    ledger.sending(&key(1), &report(1, "a", EntityId::OBJECT, 2), None).now_or_never().unwrap();
     disk.power_loss();
     let ledger = Ledger::simulated(&disk);
     assert_eq!((ledger.get(&key(1)), ledger.origin()), (committed, &Origin::Existing));

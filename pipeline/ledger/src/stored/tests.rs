@@ -1,10 +1,7 @@
 //! Every value comes back as it was, and any bytes are taken.
 
 use bytes::Bytes;
-use pipeline_core::{
-    Digest, Entity, EntityId, Fact, ParentRef, Reason, ResourceRow, Sections, Stub, Timestamp, Uid, Unacked,
-    Version,
-};
+use pipeline_core::{Digest, EntityId, EntityRow, Fact, Reason, Settled, Timestamp, Uid, Unacked, Version};
 use proptest::prelude::*;
 
 use super::*;
@@ -15,44 +12,28 @@ fn unacked() -> impl Strategy<Value = Unacked> {
 
 prop_compose! {
     fn row()(id in any::<u64>(), digests in any::<(u64, u64)>(), counter in any::<u64>(),
-             (owed, in_doubt) in any::<(bool, bool)>(), unacked in unacked()) -> ResourceRow {
+             (owed, in_doubt) in any::<(bool, bool)>(), unacked in unacked()) -> EntityRow {
         let (decision, content) = (Digest(digests.0), Digest(digests.1));
-        ResourceRow { id: EntityId(id), decision, content, counter, owed, in_doubt, unacked }
+        EntityRow { id: EntityId(id), decision, content, counter, owed, in_doubt, unacked }
     }
 }
 
-prop_compose! {
-    fn sections()(all in any::<[u64; 4]>()) -> Sections {
-        let [spec, status, operation, metadata] = all.map(Digest);
-        Sections { spec, status, operation, metadata }
-    }
-}
-
-prop_compose! {
-    pub(crate) fn stub()(repo_url in ".{0,200}", server in ".{0,40}",
-                         parent in prop::option::of((".{0,10}", ".{1,10}"))) -> Stub {
-        let parent = parent.map(|(namespace, name)| ParentRef { namespace, name });
-        Stub { repo_url, server, parent }
-    }
+pub(crate) fn state() -> impl Strategy<Value = Bytes> {
+    prop::collection::vec(any::<u8>(), 0..300).prop_map(Bytes::from)
 }
 
 prop_compose! {
     pub(crate) fn a_record()(
         uid in ".{0,40}",
-        numbers in any::<(u64, u64, u64, u64, u32, u64)>(),
-        sections in prop::option::of(sections()),
-        bits in any::<(bool, bool, bool)>(),
-        rows in prop::collection::vec(row(), 0..40),
-        (unacked, stub) in (unacked(), stub()),
+        (version, fact, reported, floor) in any::<(u64, u64, u32, u64)>(),
+        settled in prop::sample::select(vec![Settled::Never, Settled::Before, Settled::Now]),
+        state in state(),
+        mut entities in prop::collection::vec(row(), 0..40),
     ) -> Record {
-        let (version, operation, content, counter, reported, floor) = numbers;
-        let mut resources = rows;
-        resources.sort_by_key(|row| row.id);
-        resources.dedup_by_key(|row| row.id);
-        Record {
-            uid: uid.into(), version: Version(version), sections, healthy: bits.0, fact: Digest(operation),
-            content: Digest(content), counter, owed: bits.1, in_doubt: bits.2, unacked, reported, floor, resources, stub,
-        }
+        entities.sort_by_key(|row| row.id);
+        entities.dedup_by_key(|row| row.id);
+        let (version, fact) = (Version(version), Digest(fact));
+        Record { uid: uid.into(), version, settled, state, fact, reported, floor, entities }
     }
 }
 
@@ -80,7 +61,7 @@ prop_compose! {
                 version in any::<u64>(), uid in prop::option::of(".{0,40}"),
                 refused in prop::collection::vec((prop::option::of(any::<u64>()), any::<u64>(), reason()), 0..5))
         -> Parked {
-        let entity = |id: Option<u64>| id.map_or(Entity::Application, |id| Entity::Resource(EntityId(id)));
+        let entity = |id: Option<u64>| EntityId(id.unwrap_or_default());
         let refused: Vec<_> =
             refused.into_iter().map(|(id, content, reason)| (entity(id), Digest(content), reason)).collect();
         let at = Timestamp::new(at, nanos).unwrap();
@@ -127,11 +108,12 @@ proptest! {
 #[test]
 fn what_is_stored_is_this() {
     let mut record = Record::new("u1".into());
-    record.resources.push(ResourceRow { id: EntityId(7), decision: Digest(8), ..ResourceRow::default() });
+    record.entities.push(EntityRow { id: EntityId(7), decision: Digest(8), ..EntityRow::default() });
     let hex: String = encode(&record).iter().map(|byte| format!("{byte:02x}")).collect();
     let row = "97 07 08 00 00 c2 c2 92 00 00";
-    let expected =
-        format!("81 a2 56 31 9e a2 75 31 00 c0 c2 00 00 00 c2 c2 92 00 00 00 00 91 {row} 93 a0 a0 c0");
+    let own = "97 00 00 00 00 c2 c2 92 00 00";
+    let never = "a5 4e 65 76 65 72";
+    let expected = format!("81 a2 56 31 98 a2 75 31 00 {never} c4 00 00 00 00 92 {own} {row}");
     assert_eq!(hex, expected.replace(' ', ""), "another layout is another version");
 }
 
@@ -141,7 +123,7 @@ fn a_newer_version_and_rows_out_of_order_are_refused() {
     let mut newer = encode(&kept);
     newer[3] = b'2';
     assert_eq!(record(&newer), Err(Unreadable));
-    kept.resources = [5, 3].map(|id| ResourceRow { id: EntityId(id), ..ResourceRow::default() }).to_vec();
+    kept.entities = [5, 3].map(|id| EntityRow { id: EntityId(id), ..EntityRow::default() }).to_vec();
     assert_eq!(record(&encode(&kept)), Err(Unreadable));
 }
 

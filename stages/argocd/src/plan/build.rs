@@ -1,8 +1,8 @@
 //! The reports of an event, and what is remembered of them.
 
 use pipeline_core::{
-    Again, Checkpoint, Digest, Enriched, Entity, EntityId, Filtered, Hasher, Record, Report, ReportKind,
-    ResourceRow, Sections, Stub, Timestamp,
+    Again, Checkpoint, Digest, Enriched, EntityId, EntityRow, Filtered, Hasher, Record, Report, ReportKind,
+    Timestamp,
 };
 use serde_json::{Map, Value, json};
 
@@ -12,10 +12,11 @@ use crate::faults;
 use crate::object;
 use crate::payload::{Moment, Payload, Source};
 use crate::responses::Tree;
+use crate::{Sections, State};
 
 /// A report, before it is known whether its content is new.
 pub(super) struct Draft {
-    pub(super) entity: Entity,
+    pub(super) entity: EntityId,
     pub(super) kind: ReportKind,
     pub(super) decision: Digest,
     /// Something of it could not be had, and is fetched again.
@@ -32,13 +33,14 @@ impl FetchPlan {
         }
         let mut unsent = Vec::new();
         let mut incomplete = false;
+        let own = self.known.as_ref().map(Record::object);
         if self.scope.application {
             for (end, digest) in self.ends() {
                 let mut draft = self.application(&self.app.with_operation_end(&end, &self.redactor), None);
                 draft.fact = Some(digest);
                 let content = draft.payload.content();
                 // A delivery that was cut off may have told it as the state that it was then.
-                let known = self.known.as_ref().filter(|known| reports.is_empty() && !known.in_doubt);
+                let known = own.filter(|known| reports.is_empty() && !known.in_doubt);
                 if known.is_none_or(|known| known.content != content) {
                     reports.push(self.report(&draft, content, false));
                 }
@@ -48,7 +50,7 @@ impl FetchPlan {
             incomplete = draft.incomplete;
             // An operation's end reported just before is the predecessor then, and never equal.
             let told = reports.iter().any(|report| report.uid == self.event.uid);
-            let sure = self.known.as_ref().filter(|known| !told && !known.in_doubt);
+            let sure = own.filter(|known| !told && !known.in_doubt);
             let known = sure.map_or(Digest::NONE, |known| known.content);
             let content = draft.payload.content();
             if gone || content != known {
@@ -61,11 +63,11 @@ impl FetchPlan {
         let changed = self.changed();
         // What was not looked at is still to be fetched again.
         let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
-        let left = |row: &ResourceRow| {
+        let left = |row: &EntityRow| {
             row.owed && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
         };
         let still =
-            |known: &Record| (known.owed && !self.scope.application) || known.resources.iter().any(left);
+            |known: &Record| (known.object().owed && !self.scope.application) || known.listed().any(left);
         let mut missing = incomplete || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
         for (entry, health) in changed {
             let row = self.row(entry);
@@ -111,22 +113,22 @@ impl FetchPlan {
         let owed = if self.scope.application {
             incomplete
         } else {
-            self.known.as_ref().is_some_and(|known| known.owed)
+            self.known.as_ref().is_some_and(|known| known.object().owed)
+        };
+        let state = State {
+            sections: self.sections,
+            healthy: app.health.is_healthy(),
+            repo_url: app.repo_url().to_owned(),
+            server: app.server.clone(),
         };
         Checkpoint {
             uid: self.event.uid.clone(),
             version: self.event.version,
-            sections: self.sections,
-            healthy: app.health.is_healthy(),
+            state: state.encode(),
             fact: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
             owed,
             unsent,
             present: app.entries.iter().map(|entry| entry.id).collect(),
-            stub: Stub {
-                repo_url: app.repo_url().to_owned(),
-                server: app.server.clone(),
-                parent: self.parent.clone(),
-            },
         }
     }
 
@@ -169,7 +171,7 @@ impl FetchPlan {
             }
         };
         let payload = self.redacted(payload);
-        let (entity, fact) = (Entity::Application, None);
+        let (entity, fact) = (EntityId::OBJECT, None);
         Draft { entity, kind, decision, incomplete: incomplete || of_parent, fact, payload }
     }
 

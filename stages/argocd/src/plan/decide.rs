@@ -1,8 +1,9 @@
 //! What an event is worth, before anything is fetched for it.
 
-use pipeline_core::{Again, Cause, Change, Enriched, Event, Filtered, Record, Sections};
+use pipeline_core::{Again, Cause, Change, Enriched, Event, Filtered, Record};
 
 use super::PACE;
+use crate::{Sections, State};
 
 /// What of an object decides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,22 +57,23 @@ pub(super) fn decide(
     if matches!(event.change, Change::Deleted { .. }) {
         return changed(Which::None);
     }
-    let Some((known, sections)) = known.and_then(|known| Some((known, known.sections?))) else {
+    let Some((known, before)) = known.and_then(|known| Some((known, State::acknowledged(known)?))) else {
         return changed(Which::Changed);
     };
     if event.cause == Cause::Watch && event.version < known.version {
         // Also where something is not sure: the newer state is on its way, and must not be overtaken.
         return Err(Filtered::Stale);
     }
-    if found.healthy && !known.healthy {
+    if found.healthy && !before.healthy {
         return changed(Which::All);
     }
-    if sections != found.sections || ends {
+    if before.sections != found.sections || ends {
         return changed(Which::Changed);
     }
     let owed = event.cause == Cause::Owed;
     if known.is_in_doubt() || found.health_in_tree || found.may_drift || (owed && known.is_owed()) {
-        let application = known.in_doubt || (owed && known.owed);
+        let own = known.object();
+        let application = own.in_doubt || (owed && own.owed);
         return Ok(Scope { application, resources: Which::Changed, quiet: true });
     }
     Err(Filtered::Unchanged)

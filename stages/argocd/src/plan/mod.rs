@@ -18,13 +18,11 @@ mod tests;
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::OperationEnd;
-use pipeline_core::{
-    Digest, Enriched, Event, Filtered, ParentRef, Reason, Record, Sections, StageError, Turn, Version,
-};
+use crate::{OperationEnd, Sections};
+use pipeline_core::{Digest, Enriched, Event, Filtered, Reason, Record, StageError, Turn, Version};
 use pipeline_redact::Redactor;
 
-use crate::application::{Application, Entry};
+use crate::application::{Application, Entry, ParentRef};
 use crate::canonical;
 use crate::responses::{self, Commit, Managed, Manifests, Tree};
 

@@ -1,6 +1,6 @@
 //! Which calls an event needs, in the order of need.
 
-use pipeline_core::{Cause, Digest, Hasher, Reason, ResourceRow};
+use pipeline_core::{Cause, Digest, EntityRow, Hasher, Reason};
 
 use super::{AppRef, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which};
 use crate::application::{Application, Entry, Health};
@@ -243,8 +243,8 @@ impl FetchPlan {
     }
 
     /// What is remembered of an entry.
-    pub(super) fn row(&self, entry: &Entry) -> Option<&ResourceRow> {
-        self.known.as_ref()?.resource(entry.id)
+    pub(super) fn row(&self, entry: &Entry) -> Option<&EntityRow> {
+        self.known.as_ref()?.entity(entry.id)
     }
 
     pub(super) fn raw_manifests(&self) -> RawManifests {

@@ -1,6 +1,6 @@
 //! Reports of resources, and of child applications as resources of their parent.
 
-use pipeline_core::{Entity, ReportKind, Timestamp};
+use pipeline_core::{ReportKind, Timestamp};
 use serde_json::{Value, json};
 
 use super::build::Draft;
@@ -81,7 +81,7 @@ impl FetchPlan {
         let source = self.source_of(subject, desired, &self.marks(&self.app));
         let payload = self.redacted(Payload { object, source, errors, app_versions: json!({}) });
         Some(Draft {
-            entity: Entity::Resource(entry.id),
+            entity: entry.id,
             kind: ReportKind::Resource,
             decision,
             incomplete,

@@ -1,10 +1,11 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Digest, Entity, Event, Record, Report, ReportKind, Turn, Version};
+use pipeline_core::{Digest, EntityId, Event, Record, Report, ReportKind, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
 use super::{Settings, build, untold};
+use crate::State;
 use crate::application::Application;
 use crate::object;
 use crate::payload::{self, ObjectText, Payload, Source};
@@ -46,6 +47,7 @@ pub(super) fn end(event: &Event, record: &Record, turn: &Turn, settings: &Settin
 }
 
 fn object_of(event: &Event, record: &Record) -> Value {
+    let state = State::of(record);
     json!({
         "kind": "Application",
         "apiVersion": "argoproj.io/v1alpha1",
@@ -55,15 +57,16 @@ fn object_of(event: &Event, record: &Record) -> Value {
             "uid": &*record.uid,
         },
         "spec": {
-            "source": {"repoURL": record.stub.repo_url},
-            "destination": {"server": record.stub.server},
+            "source": {"repoURL": state.repo_url},
+            "destination": {"server": state.server},
             "project": "",
         },
     })
 }
 
 fn source_of(record: &Record, settings: &Settings) -> Source {
-    build::root_source(settings, &record.stub.repo_url, &record.stub.server)
+    let State { repo_url, server, .. } = State::of(record);
+    build::root_source(settings, &repo_url, &server)
 }
 
 fn payload_of(object: ObjectText, source: Source) -> Payload {
@@ -76,7 +79,7 @@ fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, pay
         uid: record.uid.clone(),
         // Of another life the event's version says nothing.
         version: if record.uid == event.uid { event.version } else { Version(0) },
-        entity: Entity::Application,
+        entity: EntityId::OBJECT,
         kind: ReportKind::App,
         decision: Digest::of(b"gone"),
         content: payload.content(),

@@ -9,7 +9,8 @@ use axum::body::Bytes;
 use axum::http::HeaderMap;
 use flate2::read::GzDecoder;
 use pipeline_core::{
-    Digest, Entity, Key, Meter, NoMeter, Report, ReportKind, Sample, Shipment, Sink as _, StageError, Version,
+    Digest, EntityId, Key, Meter, NoMeter, Report, ReportKind, Sample, Shipment, Sink as _, StageError,
+    Version,
 };
 use stages_client::Token;
 use stages_report::platform::{Batch, Config, Platform};
@@ -21,7 +22,7 @@ pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
         key: Key::new("argocd", "store").unwrap(),
         uid: "uid-1".into(),
         version: Version(7),
-        entity: Entity::Application,
+        entity: EntityId::OBJECT,
         kind: ReportKind::App,
         decision: Digest(1),
         content: Digest::of(body.as_bytes()),

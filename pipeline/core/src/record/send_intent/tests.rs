@@ -1,25 +1,27 @@
 //! Reports on their way: what a killed process knows of them at its next start.
 
+use bytes::Bytes;
+
 use super::*;
 use crate::EntityId;
 use crate::record::tests::report;
 
-const RESOURCE: Entity = Entity::Resource(EntityId(9));
+const RESOURCE: EntityId = EntityId(9);
 
 fn end(uid: &str, version: u64) -> Report {
-    Report { ends: true, ..report(uid, version, Entity::Application, 0) }
+    Report { ends: true, ..report(uid, version, EntityId::OBJECT, 0) }
 }
 
-fn stub() -> Stub {
-    Stub { repo_url: "https://git/store".to_owned(), ..Stub::default() }
+fn state() -> Bytes {
+    Bytes::from_static(b"what the stage remembers")
 }
 
 /// A process that acknowledges `told` after each is sent, but the last; with what it had committed before.
 fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option<Record>) {
     let (mut live, mut notes) = (committed.clone(), Vec::new());
     for (n, report) in told.iter().enumerate() {
-        notes.extend(SendIntent::new(live.as_ref(), report, Some(&stub())));
-        live = Record::sending(live, report, Some(&stub()));
+        notes.extend(SendIntent::new(live.as_ref(), report, Some(&state())));
+        live = Record::sending(live, report, Some(&state()));
         if n + 1 < told.len() {
             live = Record::acknowledge(live, report);
         }
@@ -29,35 +31,39 @@ fn killed(committed: Option<Record>, told: &[Report]) -> (Option<Record>, Option
 
 #[test]
 fn a_report_on_its_way_makes_its_entity_unsure_until_it_is_acknowledged() {
-    let first = report("a", 5, Entity::Application, 1);
-    let sent = Record::sending(None, &first, Some(&stub())).unwrap();
-    assert_eq!((sent.in_doubt, sent.counter, sent.version, &sent.stub), (true, 0, Version(5), &stub()));
+    let first = report("a", 5, EntityId::OBJECT, 1);
+    let sent = Record::sending(None, &first, Some(&state())).unwrap();
+    assert_eq!(
+        (sent.object().in_doubt, sent.object().counter, sent.version, &sent.state),
+        (true, 0, Version(5), &state())
+    );
     let sure = Record::acknowledge(Some(sent), &first).unwrap();
-    assert_eq!((sure.is_in_doubt(), sure.counter, &sure.stub), (false, 1, &stub()));
+    assert_eq!((sure.is_in_doubt(), sure.object().counter, &sure.state), (false, 1, &state()));
     let in_doubt = Record::sending(Some(sure), &report("a", 5, RESOURCE, 2), None).unwrap();
-    assert!(!in_doubt.in_doubt && in_doubt.resource(EntityId(9)).unwrap().in_doubt && in_doubt.is_in_doubt());
+    assert!(
+        !in_doubt.object().in_doubt
+            && in_doubt.entity(EntityId(9)).unwrap().in_doubt
+            && in_doubt.is_in_doubt()
+    );
 }
 
 #[test]
 fn a_kill_loses_no_acknowledgement_that_a_later_report_of_the_entity_shows() {
-    for entity in [Entity::Application, RESOURCE] {
+    for entity in [EntityId::OBJECT, RESOURCE] {
         let told: Vec<Report> = (1..4).map(|content| report("a", 5, entity, content)).collect();
         let (live, resumed) = killed(None, &told);
         assert_eq!(live.unwrap().counter(entity), 2);
         let resumed = resumed.unwrap();
         assert_eq!(resumed.counter(entity), 2, "the next report has the key that it had");
         assert!(resumed.is_in_doubt());
-        let content = match entity {
-            Entity::Application => resumed.content,
-            Entity::Resource(id) => resumed.resource(id).unwrap().content,
-        };
+        let content = resumed.entity(entity).unwrap().content;
         assert_eq!(content, Digest(2));
     }
 }
 
 #[test]
 fn a_note_whose_report_was_acknowledged_and_committed_changes_nothing() {
-    let first = report("a", 5, Entity::Application, 1);
+    let first = report("a", 5, EntityId::OBJECT, 1);
     let note = SendIntent::new(None, &first, None).unwrap();
     let committed = Record::acknowledge(None, &first);
     assert_eq!(Record::resume(committed.clone(), &note), committed);
@@ -65,19 +71,19 @@ fn a_note_whose_report_was_acknowledged_and_committed_changes_nothing() {
 
 #[test]
 fn an_application_whose_only_report_was_on_its_way_can_be_reported_as_deleted() {
-    let (live, resumed) = killed(None, &[report("a", 5, Entity::Application, 1)]);
+    let (live, resumed) = killed(None, &[report("a", 5, EntityId::OBJECT, 1)]);
     assert_eq!(live, resumed);
-    assert_eq!(resumed.unwrap().stub, stub());
-    let (_, resumed) = killed(None, &[report("a", 5, Entity::Application, 1), end("a", 6)]);
+    assert_eq!(resumed.unwrap().state, state());
+    let (_, resumed) = killed(None, &[report("a", 5, EntityId::OBJECT, 1), end("a", 6)]);
     let resumed = resumed.unwrap();
-    assert_eq!((resumed.in_doubt, resumed.counter, &resumed.stub), (true, 1, &stub()));
+    assert_eq!((resumed.object().in_doubt, resumed.object().counter, &resumed.state), (true, 1, &state()));
 }
 
 #[test]
 fn an_end_on_its_way_makes_an_application_unsure_and_no_record() {
-    let committed = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
+    let committed = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
     let (live, resumed) = killed(committed, &[end("a", 6)]);
-    assert_eq!((live.as_ref().unwrap().in_doubt, resumed.clone()), (true, live));
+    assert_eq!((live.as_ref().unwrap().object().in_doubt, resumed.clone()), (true, live));
     assert_eq!(killed(None, &[end("a", 6)]), (None, None));
     let gone = SendIntent::new(resumed.as_ref(), &end("a", 6), None).unwrap();
     assert_eq!(Record::resume(None, &gone), None, "its end was acknowledged and committed");
@@ -85,25 +91,23 @@ fn an_end_on_its_way_makes_an_application_unsure_and_no_record() {
 
 #[test]
 fn a_later_life_takes_the_place_of_the_former_and_an_earlier_one_does_not() {
-    let committed = Record::acknowledge(None, &report("a", 5, Entity::Application, 1));
-    let told = [end("a", 6), report("b", 7, Entity::Application, 2)];
+    let committed = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
+    let told = [end("a", 6), report("b", 7, EntityId::OBJECT, 2)];
     let (live, resumed) = killed(committed.clone(), &told);
     assert_eq!(resumed, live);
     assert_eq!(&*live.unwrap().uid, "b");
-    let unended = Record::sending(committed.clone(), &told[1], Some(&stub())).unwrap();
-    assert_eq!((&*unended.uid, unended.counter, &unended.stub), ("b", 0, &stub()));
-    let late = report("z", 4, Entity::Application, 2);
+    let unended = Record::sending(committed.clone(), &told[1], Some(&state())).unwrap();
+    assert_eq!((&*unended.uid, unended.object().counter, &unended.state), ("b", 0, &state()));
+    let late = report("z", 4, EntityId::OBJECT, 2);
     assert_eq!(Record::sending(committed.clone(), &late, None), committed);
 }
 
 #[test]
 fn the_newest_note_of_an_entity_stands_for_the_earlier_ones() {
     let (mut live, mut notes) = (None, Vec::new());
-    for report in
-        [report("a", 5, Entity::Application, 1), report("a", 6, Entity::Application, 2), end("a", 7)]
-    {
-        notes.extend(SendIntent::new(live.as_ref(), &report, Some(&stub())));
-        live = Record::acknowledge(Record::sending(live, &report, Some(&stub())), &report);
+    for report in [report("a", 5, EntityId::OBJECT, 1), report("a", 6, EntityId::OBJECT, 2), end("a", 7)] {
+        notes.extend(SendIntent::new(live.as_ref(), &report, Some(&state())));
+        live = Record::acknowledge(Record::sending(live, &report, Some(&state())), &report);
     }
     let all = notes.iter().fold(None, Record::resume);
     let newest = notes.clone().into_iter().reduce(|earlier, mut later| {
@@ -111,40 +115,39 @@ fn the_newest_note_of_an_entity_stands_for_the_earlier_ones() {
         later
     });
     assert_eq!(Record::resume(None, &newest.unwrap()), all);
-    assert_eq!(all.unwrap().counter, 2);
+    assert_eq!(all.unwrap().object().counter, 2);
 }
 
 #[test]
 fn notes_say_which_ends_of_operations_were_told_since_the_last_commit() {
     let (mut live, mut notes) = (None, Vec::new());
     for operation in 1..=4 {
-        let report =
-            Report { fact: Some(Digest(operation)), ..report("a", 5, Entity::Application, operation) };
+        let report = Report { fact: Some(Digest(operation)), ..report("a", 5, EntityId::OBJECT, operation) };
         notes.extend(SendIntent::new(live.as_ref(), &report, None));
         live = Record::acknowledge(Record::sending(live, &report, None), &report);
     }
-    let told: Vec<Digest> = notes.iter().flat_map(SendIntent::reported_ends).collect();
+    let told: Vec<Digest> = notes.iter().flat_map(SendIntent::reported).collect();
     assert_eq!(told, [1, 2, 3].map(Digest), "the fourth may not have been");
     let both = |earlier: SendIntent, mut later: SendIntent| {
         later.follows(earlier);
         later
     };
     let newest = notes.clone().into_iter().reduce(both).unwrap();
-    assert_eq!(newest.reported_ends().collect::<Vec<_>>(), told);
+    assert_eq!(newest.reported().collect::<Vec<_>>(), told);
     let again = both(newest.clone(), notes[3].clone());
-    assert_eq!(again.reported_ends().collect::<Vec<_>>(), told, "each once");
+    assert_eq!(again.reported().collect::<Vec<_>>(), told, "each once");
     let other = both(newest.clone(), SendIntent { uid: "b".into(), ..notes[0].clone() });
-    assert_eq!(other.reported_ends().count(), 0, "they are another life's");
+    assert_eq!(other.reported().count(), 0, "they are another life's");
     let many = (0..1000)
         .fold(newest, |sent, n| both(sent, SendIntent { fact: Digest(100 + n), ..notes[3].clone() }));
-    assert_eq!((many.reported_ends().count(), many.reported_ends().last()), (TOLD + 1, Some(Digest(1099))));
+    assert_eq!((many.reported().count(), many.reported().last()), (TOLD + 1, Some(Digest(1099))));
 }
 
 #[test]
 fn doubt_spares_nothing() {
     let mut record = Record::acknowledge(None, &report("a", 5, RESOURCE, 1)).unwrap();
     record.doubt();
-    assert!(record.in_doubt && record.resource(EntityId(9)).unwrap().in_doubt);
+    assert!(record.object().in_doubt && record.entity(EntityId(9)).unwrap().in_doubt);
 }
 
 /// A record of which the bus has no room for the resources, and one whose rows went after the notes were written.
@@ -153,7 +156,7 @@ fn a_note_of_a_row_that_went_moves_nothing_unless_it_is_newer() {
     let first = report("a", 5, RESOURCE, 1);
     let known = Record::acknowledge(None, &first).unwrap();
     let note = SendIntent::new(Some(&known), &report("a", 6, RESOURCE, 2), None).unwrap();
-    let cut = known.clone().without_resources();
+    let cut = known.clone().without_listed();
     assert_eq!(
         (cut.floor, cut.counter(RESOURCE)),
         (2, 2),
@@ -165,19 +168,19 @@ fn a_note_of_a_row_that_went_moves_nothing_unless_it_is_newer() {
     let later = Record::acknowledge(Some(known), &report("a", 6, RESOURCE, 2));
     let newer = SendIntent::new(later.as_ref(), &report("a", 7, RESOURCE, 3), None).unwrap();
     let resumed = Record::resume(Some(cut.clone()), &newer).unwrap();
-    let row = resumed.resource(EntityId(9)).unwrap();
+    let row = resumed.entity(EntityId(9)).unwrap();
     assert_eq!((row.counter, row.content, row.in_doubt), (2, Digest(2), true));
     assert_eq!(row.unacked, Unacked { content: Digest(3), skipped: 0 });
 
     // One that begins above the floor, and that nobody answered.
     let anew = SendIntent::new(Some(&cut), &report("a", 8, RESOURCE, 4), None).unwrap();
     let resumed = Record::resume(Some(cut), &anew).unwrap();
-    let row = resumed.resource(EntityId(9)).unwrap();
+    let row = resumed.entity(EntityId(9)).unwrap();
     assert_eq!((row.counter, row.content, row.unacked.skipped), (2, Digest::NONE, 0));
 }
 
 /// The counters that reports of these contents go out with, none of which is answered.
-fn unacked(contents: &[u64], entity: Entity) -> (Vec<u64>, Record) {
+fn unacked(contents: &[u64], entity: EntityId) -> (Vec<u64>, Record) {
     let first = report("a", 5, entity, 1);
     let mut record = Record::acknowledge(None, &first);
     let mut counters = Vec::new();
@@ -190,31 +193,31 @@ fn unacked(contents: &[u64], entity: Entity) -> (Vec<u64>, Record) {
 
 #[test]
 fn a_content_that_comes_back_after_another_that_was_not_answered_has_another_key() {
-    for entity in [Entity::Application, RESOURCE] {
+    for entity in [EntityId::OBJECT, RESOURCE] {
         assert_eq!(unacked(&[2, 2], entity).0, [1, 1], "a retry has the key that it had");
         let (counters, record) = unacked(&[2, 3, 3, 2], entity);
         assert_eq!(counters, [1, 2, 2, 3]);
         let acked = Record::acknowledge(Some(record), &report("a", 7, entity, 2)).unwrap();
         assert_eq!((acked.counter(entity), acked.is_in_doubt()), (4, false));
-        let unacked = match entity {
-            Entity::Application => acked.unacked,
-            Entity::Resource(id) => acked.resource(id).unwrap().unacked,
-        };
+        let unacked = acked.entity(entity).unwrap().unacked;
         assert_eq!(unacked, Unacked::default());
     }
 }
 
 #[test]
 fn a_kill_keeps_what_was_not_answered() {
-    let first = report("a", 5, Entity::Application, 1);
+    let first = report("a", 5, EntityId::OBJECT, 1);
     let committed = Record::acknowledge(None, &first);
     let (mut live, mut notes) = (committed.clone(), Vec::new());
     for content in [2, 3] {
-        let report = report("a", 6, Entity::Application, content);
+        let report = report("a", 6, EntityId::OBJECT, content);
         notes.extend(SendIntent::new(live.as_ref(), &report, None));
         live = Record::sending(live, &report, None);
     }
     let resumed = notes.iter().fold(committed, Record::resume).unwrap();
-    assert_eq!((resumed.counter, resumed.unacked), (2, Unacked { content: Digest(3), skipped: 1 }));
+    assert_eq!(
+        (resumed.object().counter, resumed.object().unacked),
+        (2, Unacked { content: Digest(3), skipped: 1 })
+    );
     assert_eq!(Some(resumed), live);
 }

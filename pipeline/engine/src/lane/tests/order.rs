@@ -89,7 +89,7 @@ fn what_the_sink_refused_is_handed_to_the_next_try() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     let refused: Refused =
-        Arc::new([(pipeline_core::Entity::Application, pipeline_core::Digest(7), Reason::TooLarge)]);
+        Arc::new([(pipeline_core::EntityId::OBJECT, pipeline_core::Digest(7), Reason::TooLarge)]);
     let outcome = Outcome::Retry {
         reason: Reason::Timeout,
         after: None,

@@ -87,7 +87,7 @@ fn a_replay_tries_a_parked_state_again_and_parks_it_anew() {
     bench.found("x", state("x", 5));
     assert_eq!(bench.running(), ["x@5"]);
     let refused: Refused =
-        Arc::new([(pipeline_core::Entity::Application, pipeline_core::Digest(7), Reason::TooLarge)]);
+        Arc::new([(pipeline_core::EntityId::OBJECT, pipeline_core::Digest(7), Reason::TooLarge)]);
     let at = Timestamp::from_second(60).unwrap();
     bench.end("x", Outcome::Reject { reason: Reason::TooLarge, refused: refused.clone(), at });
     let entry = Parked { reason: Reason::TooLarge, at, refused, ..parked("a", 5) };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use futures::StreamExt as _;
 use futures::stream::FuturesUnordered;
-use pipeline_core::{Entity, Shutdown, Uid};
+use pipeline_core::{EntityId, Shutdown, Uid};
 use tokio::sync::mpsc;
 
 use super::Stream;
@@ -33,7 +33,7 @@ pub(in crate::run) async fn publish(
     // What found no room, by number. It goes once more before anything later does, so that the oldest are the first.
     let mut refused = BTreeMap::new();
     // The latest report of each thing that is not answered yet: no earlier one may follow it.
-    let mut latest: HashMap<(Uid, Entity), u64> = HashMap::new();
+    let mut latest: HashMap<(Uid, EntityId), u64> = HashMap::new();
     let (mut number, mut open) = (0, true);
     while open || !flying.is_empty() || !refused.is_empty() {
         if flying.is_empty() && !refused.is_empty() {
@@ -84,7 +84,7 @@ pub(in crate::run) async fn publish(
 }
 
 /// What a report is about.
-fn thing(Acknowledged { report, .. }: &Acknowledged) -> (Uid, Entity) {
+fn thing(Acknowledged { report, .. }: &Acknowledged) -> (Uid, EntityId) {
     (report.uid.clone(), report.entity)
 }
 

@@ -23,7 +23,7 @@ fn report(resource: u64, version: u64) -> Acknowledged {
         key: Key::new("argocd", "shop").unwrap(),
         uid: "u".into(),
         version: Version(version),
-        entity: Entity::Resource(EntityId(resource)),
+        entity: EntityId(resource),
         kind: ReportKind::Resource,
         decision: Digest(version),
         content: Digest(version),
@@ -99,7 +99,7 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
         let next = tokio::time::timeout(DEADLINE, deliveries.next()).await.unwrap().unwrap().unwrap();
         let message = next.message.unwrap();
         let Payload::Result { about, .. } = message.payload else { panic!("no report") };
-        let Entity::Resource(EntityId(id)) = about.entity else { panic!("no resource") };
+        let EntityId(id) = about.entity;
         assert_eq!(left.insert(id, message.version.0), None, "one of each resource");
     }
     assert_eq!(left.values().max(), Some(&(SENT - 1)));

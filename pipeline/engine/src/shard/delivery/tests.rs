@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use pipeline_core::{EntityId, Key, ReportKind, Sections, Stub, Version};
+use pipeline_core::{EntityId, Key, ReportKind, Version};
 
 use super::*;
 
-fn report(entity: Entity, content: u64) -> Report {
+fn report(entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("ns", "app").unwrap(),
         uid: "uid".into(),
@@ -22,27 +22,25 @@ fn report(entity: Entity, content: u64) -> Report {
 }
 
 fn resource(number: u64) -> Report {
-    report(Entity::Resource(EntityId(number)), number)
+    report(EntityId(number), number)
 }
 
 fn enriched(reports: Vec<Report>) -> Enriched {
     let settle = Checkpoint {
         uid: "uid".into(),
         version: Version(7),
-        sections: Sections::default(),
-        healthy: true,
+        state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
         owed: false,
         unsent: Vec::new(),
         present: Vec::new(),
-        stub: Stub::default(),
     };
     Enriched { reports, settle: Some(settle), filtered: None, owed: None }
 }
 
 fn eleven() -> Enriched {
     let resources = (1..=10).map(resource);
-    enriched([report(Entity::Application, 100)].into_iter().chain(resources).collect())
+    enriched([report(EntityId::OBJECT, 100)].into_iter().chain(resources).collect())
 }
 
 fn none() -> Refused {
@@ -68,7 +66,7 @@ fn run(mut round: Delivery, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (
 fn the_application_goes_alone_then_resources_up_to_the_limit() {
     let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
     let (application, _) = round.next().unwrap();
-    assert_eq!(application.entity, Entity::Application);
+    assert_eq!(application.entity, EntityId::OBJECT);
     assert_eq!(round.next(), None, "resources wait for the application's answer");
     round.settled(&application, Verdict::Acked, Reason::Refused, None);
     let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
@@ -80,12 +78,13 @@ fn the_application_goes_alone_then_resources_up_to_the_limit() {
 
 #[test]
 fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_rise() {
-    let known = Record { counter: 5, ..Record::new("uid".into()) };
-    let reports = vec![report(Entity::Application, 1), report(Entity::Application, 2), resource(3)];
+    let mut known = Record::new("uid".into());
+    known.object_mut().counter = 5;
+    let reports = vec![report(EntityId::OBJECT, 1), report(EntityId::OBJECT, 2), resource(3)];
     let mut round = Delivery::new(enriched(reports), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
     for counter in [5, 6] {
         let (report, at) = round.next().unwrap();
-        assert_eq!((report.entity, at), (Entity::Application, counter));
+        assert_eq!((report.entity, at), (EntityId::OBJECT, counter));
         assert_eq!(round.next(), None);
         round.settled(&report, Verdict::Acked, Reason::Refused, None);
     }
@@ -94,7 +93,8 @@ fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_
 
 #[test]
 fn another_lifes_counter_is_not_taken() {
-    let known = Record { counter: 5, ..Record::new("earlier".into()) };
+    let mut known = Record::new("earlier".into());
+    known.object_mut().counter = 5;
     let mut round = Delivery::new(eleven(), Some(known), &none(), 4, Timestamp::UNIX_EPOCH);
     assert_eq!(round.next().unwrap().1, 0);
 }
@@ -130,7 +130,7 @@ fn what_is_told_at_a_glance_settles_nothing() {
 #[test]
 fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
     let fails = |report: &Report| match report.entity {
-        Entity::Resource(EntityId(1 | 4 | 9)) => (Verdict::Retry, Reason::ServerError),
+        EntityId(1 | 4 | 9) => (Verdict::Retry, Reason::ServerError),
         _ => (Verdict::Acked, Reason::Refused),
     };
     let (sent, end) = run(Delivery::new(eleven(), None, &none(), 2, Timestamp::UNIX_EPOCH), fails);
@@ -148,8 +148,8 @@ fn failed_resources_do_not_hold_the_others_up_and_nothing_settles() {
 
 #[test]
 fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
-    let end = |number| Report { fact: Some(Digest(number)), ..report(Entity::Application, number) };
-    let reports = vec![end(1), end(2), end(3), report(Entity::Application, 100)];
+    let end = |number| Report { fact: Some(Digest(number)), ..report(EntityId::OBJECT, number) };
+    let reports = vec![end(1), end(2), end(3), report(EntityId::OBJECT, 100)];
     let fails = |report: &Report| match report.content {
         Digest(3) => (Verdict::Retry, Reason::Unreachable),
         _ => (Verdict::Acked, Reason::Refused),
@@ -183,7 +183,7 @@ fn the_longest_retry_after_counts() {
 #[test]
 fn a_refused_resource_parks_and_the_others_go_on() {
     let refuses = |report: &Report| match report.entity {
-        Entity::Resource(EntityId(1)) => (Verdict::Reject, Reason::TooLarge),
+        EntityId(1) => (Verdict::Reject, Reason::TooLarge),
         _ => (Verdict::Acked, Reason::Refused),
     };
     let (sent, end) = run(Delivery::new(eleven(), None, &none(), 1, Timestamp::UNIX_EPOCH), refuses);
@@ -197,14 +197,14 @@ fn a_refused_resource_parks_and_the_others_go_on() {
 #[test]
 fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
     let verdicts = |report: &Report| match report.entity {
-        Entity::Resource(EntityId(1)) => (Verdict::Reject, Reason::TooLarge),
-        Entity::Resource(EntityId(2)) => (Verdict::Retry, Reason::Timeout),
+        EntityId(1) => (Verdict::Reject, Reason::TooLarge),
+        EntityId(2) => (Verdict::Retry, Reason::Timeout),
         _ => (Verdict::Acked, Reason::Refused),
     };
     let two = || enriched(vec![resource(1), resource(2)]);
     let (_, end) = run(Delivery::new(two(), None, &none(), 4, Timestamp::UNIX_EPOCH), verdicts);
     let Outcome::Retry { refused, .. } = end.outcome else { panic!("not a retry") };
-    assert_eq!(*refused, [(Entity::Resource(EntityId(1)), Digest(1), Reason::TooLarge)]);
+    assert_eq!(*refused, [(EntityId(1), Digest(1), Reason::TooLarge)]);
 
     let (sent, end) = run(Delivery::new(two(), None, &refused, 4, Timestamp::UNIX_EPOCH), verdicts);
     assert_eq!(sent, [resource(2)]);
@@ -219,7 +219,7 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
         matches!(end.outcome, Outcome::Reject { reason: Reason::TooLarge, ref refused, .. } if refused.len() == 1)
     );
 
-    let changed = enriched(vec![report(Entity::Resource(EntityId(1)), 99)]);
+    let changed = enriched(vec![report(EntityId(1), 99)]);
     let (sent, end) = run(Delivery::new(changed, None, &refused, 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });

@@ -6,9 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Call, Cause, Checkpoint, Digest, Enrich, Enriched, Entity, EntityId, Event, Fact, Filtered, Key,
-    Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Sections, StageError, Stub, Turn,
-    async_trait,
+    Again, Call, Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Key,
+    Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Settled, StageError, Turn, async_trait,
 };
 
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
@@ -60,26 +59,23 @@ impl Enrich for Enricher {
         if event.is_deleted() {
             return Ok(match known {
                 Some(_) => {
-                    reports.push(Report { ends: true, ..self.report(event, Entity::Application, 0) });
+                    reports.push(Report { ends: true, ..self.report(event, EntityId::OBJECT, 0) });
                     Enriched { reports, settle: None, filtered: None, owed: None }
                 }
                 None => Enriched::filtered(Filtered::NeverReported),
             });
         }
         let unchanged = |known: &Record| {
-            known.sections.is_some() && known.version >= event.version && !known.is_in_doubt()
+            known.settled != Settled::Never && known.version >= event.version && !known.is_in_doubt()
         };
         if !owed && reports.is_empty() && known.is_some_and(unchanged) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
-        let first = std::iter::once(Entity::Application);
-        let entities = first.chain((1..=self.resources).map(|id| Entity::Resource(EntityId(id))));
-        let differs = |report: &Report| match (known, report.entity) {
-            (None, _) => true,
-            (Some(known), Entity::Application) => known.content != report.content || known.in_doubt,
-            (Some(known), Entity::Resource(id)) => {
-                known.resource(id).is_none_or(|row| row.content != report.content || row.in_doubt)
-            }
+        let first = std::iter::once(EntityId::OBJECT);
+        let entities = first.chain((1..=self.resources).map(EntityId));
+        let differs = |report: &Report| {
+            let row = known.and_then(|known| known.entity(report.entity));
+            row.is_none_or(|row| row.content != report.content || row.in_doubt)
         };
         // What was missing is there by now.
         let completed = owed && known.is_some_and(Record::is_owed);
@@ -89,13 +85,11 @@ impl Enrich for Enricher {
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
-            sections: Sections { spec: Digest(1), ..Sections::default() },
-            healthy: true,
+            state: bytes::Bytes::from_static(b"state"),
             fact: event.fact.as_ref().map_or(Digest::NONE, |end| end.id),
             owed: owes,
             unsent: Vec::new(),
             present: (1..=self.resources).map(EntityId).collect(),
-            stub: Stub::default(),
         };
         Ok(Enriched {
             reports,
@@ -110,15 +104,15 @@ impl Enrich for Enricher {
 pub(crate) const QUIET: &str = "quiet-";
 
 impl Enricher {
-    fn report(&self, event: &Event, entity: Entity, extra: u64) -> Report {
+    fn report(&self, event: &Event, entity: EntityId, extra: u64) -> Report {
         let content = event.body().map_or(0, |body| std::str::from_utf8(body).unwrap().parse().unwrap());
-        let shown = event.fact.as_ref().filter(|_| entity == Entity::Application);
+        let shown = event.fact.as_ref().filter(|_| entity == EntityId::OBJECT);
         Report {
             key: event.key.clone(),
             uid: event.uid.clone(),
             version: event.version,
             entity,
-            kind: if entity == Entity::Application { ReportKind::App } else { ReportKind::Resource },
+            kind: if entity == EntityId::OBJECT { ReportKind::App } else { ReportKind::Resource },
             decision: Digest(event.version.0),
             content: Digest(content + extra),
             owed: false,
@@ -134,7 +128,7 @@ impl Enricher {
             content: end.id,
             fact: Some(end.id),
             body: end.body.clone(),
-            ..self.report(event, Entity::Application, 0)
+            ..self.report(event, EntityId::OBJECT, 0)
         }
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::{ApplicationDigest, Compared, Entity, Key, Reason, ShardDigest, Shipment, StageError};
+use pipeline_core::{ApplicationDigest, Compared, EntityId, Key, Reason, ShardDigest, Shipment, StageError};
 use sha2::Digest as _;
 
 /// How a receiver answers when it is asked what it holds.
@@ -20,7 +20,7 @@ pub(crate) enum Compares {
 #[derive(Default)]
 struct Inside {
     compares: Compares,
-    keys: BTreeMap<Key, BTreeMap<Entity, u128>>,
+    keys: BTreeMap<Key, BTreeMap<EntityId, u128>>,
     digests: Vec<ShardDigest>,
     pages: Vec<usize>,
 }
@@ -50,7 +50,7 @@ impl Held {
     }
 
     /// Something goes wrong at the receiver: it remembers an entity otherwise.
-    pub(crate) fn spoil(&self, key: &Key, entity: Entity) {
+    pub(crate) fn spoil(&self, key: &Key, entity: EntityId) {
         *self.inside.lock().unwrap().keys.get_mut(key).unwrap().get_mut(&entity).unwrap() ^= 1;
     }
 

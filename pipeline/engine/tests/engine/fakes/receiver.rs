@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    ApplicationDigest, Compared, Entity, Key, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
+    ApplicationDigest, Compared, EntityId, Key, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -16,7 +16,7 @@ use super::held::Held;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Came {
     pub(crate) key: Key,
-    pub(crate) entity: Entity,
+    pub(crate) entity: EntityId,
     pub(crate) version: u64,
     pub(crate) ends: bool,
     pub(crate) idempotency_key: Arc<str>,
@@ -28,7 +28,7 @@ pub(crate) struct Came {
 type Answer = dyn Fn(&Report, usize) -> Result<(), StageError> + Send + Sync;
 
 /// Reports on their way: entity and version, by application.
-type Flying = BTreeMap<Key, Vec<(Entity, u64)>>;
+type Flying = BTreeMap<Key, Vec<(EntityId, u64)>>;
 
 /// Answers as it is told, after `delay`, and asserts that a key's rounds keep their order.
 #[derive(Clone)]
@@ -84,7 +84,7 @@ impl Receiver {
     /// The newest version that was accepted of each application itself.
     pub(crate) fn newest(&self) -> BTreeMap<Key, u64> {
         let came = self.came();
-        let accepted = came.iter().filter(|came| came.accepted && came.entity == Entity::Application);
+        let accepted = came.iter().filter(|came| came.accepted && came.entity == EntityId::OBJECT);
         accepted.map(|came| (came.key.clone(), came.version)).collect()
     }
 }
@@ -98,7 +98,7 @@ impl Sink for Receiver {
                 let mut flying = self.flying.lock().unwrap();
                 let others = flying.entry(report.key.clone()).or_default();
                 assert!(others.iter().all(|(_, version)| *version == report.version.0), "rounds overlap");
-                let alone = |entity: &Entity| *entity == Entity::Application;
+                let alone = |entity: &EntityId| *entity == EntityId::OBJECT;
                 let beside = others.iter().any(|(entity, _)| alone(entity) || alone(&report.entity));
                 assert!(!beside, "an application's report goes alone");
                 others.push((report.entity, report.version.0));

@@ -36,5 +36,5 @@ impl Applications {
 #[must_use]
 pub(crate) fn resources(ledger: &Ledger, key: &Key) -> Option<u64> {
     let record = ledger.get(key)?;
-    Some(record.resources.len() as u64)
+    Some(record.listed().count() as u64)
 }

@@ -117,7 +117,7 @@ fn becoming_healthy_looks_at_every_resource_and_sends_those_with_news() {
     assert_eq!(kinds(&enriched), ["Application", "Deployment"]);
     assert_eq!(enriched.settle.as_ref().unwrap().unsent.len(), 1);
     let after = remember(Some(known), &enriched).unwrap();
-    assert!(after.healthy);
+    assert!(crate::State::of(&after).healthy);
     let (again, _) = run(&event, Some(&after), healthy);
     assert_eq!(again.filtered, Some(Filtered::Unchanged));
 }

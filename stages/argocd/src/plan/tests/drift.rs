@@ -100,7 +100,7 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
         let (skipped, asked) = run(&refreshed(&app), Some(&known), skipping);
         assert_eq!((skipped.filtered, calls(&asked)), (Some(Filtered::ReconciledOnly), vec![first]));
         assert_eq!(skipped.owed, Some(Again::Paced(Duration::from_secs(10))));
-        assert_eq!(remember(Some(known.clone()), &skipped).unwrap().resources, known.resources);
+        assert_eq!(remember(Some(known.clone()), &skipped).unwrap().entities, known.entities);
         let asked_for = Event { cause: Cause::Owed, ..refreshed(&app) };
         assert_eq!(kinds(&run(&asked_for, Some(&known), skipping).0), ["Service"], "Argo CD {major}");
     }

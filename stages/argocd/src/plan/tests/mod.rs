@@ -17,7 +17,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pipeline_core::{
-    Again, Cause, Change, Enriched, Entity, Event, Key, Record, StageError, Timestamp, Turn, Version,
+    Again, Cause, Change, Enriched, EntityId, Event, Key, Record, StageError, Timestamp, Turn, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
@@ -199,7 +199,7 @@ pub(super) fn payloads(enriched: &Enriched) -> Vec<(String, Value)> {
         .iter()
         .map(|report| {
             let payload: Value = serde_json::from_slice(&report.body).unwrap();
-            let is_application = report.entity == Entity::Application;
+            let is_application = report.entity == EntityId::OBJECT;
             assert_eq!(is_application, name(&payload) == "Application");
             (name(&payload), payload)
         })

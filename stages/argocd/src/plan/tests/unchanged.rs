@@ -1,6 +1,6 @@
 //! What is told of an object that is not read again is what deciding in full would tell.
 
-use pipeline_core::Filtered;
+use pipeline_core::{EntityRow, Filtered, Settled};
 
 use super::*;
 use crate::plan::unchanged;
@@ -69,16 +69,24 @@ fn what_must_be_looked_at_is_decided_in_full() {
     let event = refreshed(&store());
     let (found, _) = in_full(&event, &known);
     let told = |event: &Event, known: Option<&Record>| unchanged(event, known, found, || true).is_some();
+    let own = |change: fn(&mut EntityRow)| {
+        let mut record = known.clone();
+        change(record.object_mut());
+        record
+    };
     assert!(told(&event, Some(&known)));
     assert!(!told(&event, None), "nothing was acknowledged");
     assert!(!told(&event, Some(&Record { uid: "u0".into(), ..known.clone() })), "another life");
-    assert!(!told(&event, Some(&Record { in_doubt: true, ..known.clone() })), "not sure");
-    assert!(!told(&event, Some(&Record { sections: None, ..known.clone() })), "a delivery that was cut off");
-    let owed = Record { owed: true, ..known.clone() };
+    assert!(!told(&event, Some(&own(|own| own.in_doubt = true))), "not sure");
+    assert!(
+        !told(&event, Some(&Record { settled: Settled::Never, ..known.clone() })),
+        "a delivery that was cut off"
+    );
+    let owed = own(|own| own.owed = true);
     assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");
     assert!(!told(&deleted(&store()), Some(&known)), "deleted");
     let ended = Event { coalesced: vec![super::decide::failed()], ..event.clone() };
     assert!(!told(&ended, Some(&known)), "an operation's end is still to be told");
-    let other = Record { sections: Some(Default::default()), ..known };
+    let other = Record { settled: Settled::Before, ..known };
     assert!(!told(&event, Some(&other)), "another content");
 }

@@ -114,8 +114,8 @@ fn a_retry_carries_the_same_key_and_only_what_is_not_sure_is_looked_at() {
     let (second, _) = run(&event, Some(&again), healthy);
     assert_eq!(keys(&first, &known), keys(&second, &again));
     // Not sure of the application alone: no resource is forced.
-    let sure = known_store();
-    let application = Record { in_doubt: true, ..sure };
+    let mut application = known_store();
+    application.object_mut().in_doubt = true;
     assert_eq!(kinds(&run(&event, Some(&application), healthy).0), ["Application"]);
     let mut all = application;
     all.doubt();
@@ -144,7 +144,7 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
 #[test]
 fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
     let (event, mut known) = with_unsure_deployment(&store_with_health_in_tree());
-    known.in_doubt = true;
+    known.object_mut().in_doubt = true;
     let (enriched, _) = run(&event, Some(&known), |fetch| match fetch {
         Fetch::ResourceTree { .. } => Response::Failed(Reason::Timeout),
         fetch => healthy(fetch),
@@ -268,7 +268,8 @@ fn a_deletion_has_one_key_however_it_is_told() {
     let told = run(&unseen, Some(&known), healthy).0;
     assert_ne!(watched.reports[0].content, told.reports[0].content);
     assert_eq!(keys(&watched, &known), keys(&told, &known));
-    let moved = Record { counter: known.counter + 1, ..known.clone() };
+    let mut moved = known.clone();
+    moved.object_mut().counter += 1;
     assert_eq!(keys(&watched, &known), keys(&told, &moved), "whatever was acknowledged before");
     let unsettled = run(&unseen, None, healthy).0;
     assert_eq!(keys(&watched, &known), keys(&unsettled, &Record::new("u1".into())));

@@ -1,0 +1,94 @@
+//! What is remembered of an application, beside what was acknowledged: this stage's own part of a record.
+
+use bytes::Bytes;
+use pipeline_core::{Digest, Record, Settled};
+use serde::{Deserialize, Serialize};
+
+/// Digests of the four sections of an application that are compared.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sections {
+    /// `spec`, without what does not count.
+    pub spec: Digest,
+    /// `status`, without what does not count.
+    pub status: Digest,
+    /// `operation`.
+    pub operation: Digest,
+    /// `metadata`, without what does not count.
+    pub metadata: Digest,
+}
+
+impl Sections {
+    /// Of a delivery that is not settled, of which the application's report was acknowledged. Equals no state's.
+    pub const UNSETTLED: Self =
+        Self { spec: Digest::NONE, status: Digest::NONE, operation: Digest::NONE, metadata: Digest::NONE };
+}
+
+/// What is remembered of one application.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    /// What decides whether another state differs.
+    pub sections: Sections,
+    /// The health was `Healthy`.
+    pub healthy: bool,
+    /// The report's `repoURL`: a deletion that nobody watched is reported with it.
+    pub repo_url: String,
+    /// `spec.destination.server`, for the same.
+    pub server: String,
+}
+
+/// A state as it is stored. What gives it another meaning gets a variant of its own.
+#[derive(Serialize, Deserialize)]
+enum Stored<T> {
+    #[serde(rename = "1")]
+    V1(T),
+}
+
+impl State {
+    /// As it stands in a record.
+    #[must_use]
+    pub fn encode(&self) -> Bytes {
+        // Numbers and texts alone: there is no reason to fail.
+        rmp_serde::to_vec(&Stored::V1(self)).unwrap_or_default().into()
+    }
+
+    /// What a record holds. One of which nothing is known, and one that a newer version wrote, is that of nothing:
+    /// every state differs from it.
+    #[must_use]
+    pub fn of(record: &Record) -> Self {
+        let stored = rmp_serde::from_slice(&record.state);
+        stored.map_or_else(|_| Self::default(), |Stored::V1(state)| state)
+    }
+
+    /// What a new state is compared with; `None` until a delivery was acknowledged as a whole.
+    #[must_use]
+    pub fn acknowledged(record: &Record) -> Option<Self> {
+        match record.settled {
+            Settled::Never => None,
+            Settled::Before => Some(Self { sections: Sections::UNSETTLED, ..Self::of(record) }),
+            Settled::Now => Some(Self::of(record)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_state_comes_back_and_what_cannot_be_read_equals_none() {
+        let sections =
+            Sections { spec: Digest(1), status: Digest(2), operation: Digest(3), metadata: Digest(u64::MAX) };
+        let state = State { sections, healthy: true, repo_url: "https://git/a".into(), server: "s".into() };
+        let mut record = Record { state: state.encode(), ..Record::new("u".into()) };
+        assert_eq!((State::of(&record), State::acknowledged(&record)), (state.clone(), None));
+        record.settled = Settled::Now;
+        assert_eq!(State::acknowledged(&record), Some(state.clone()));
+        record.settled = Settled::Before;
+        let unsettled = State { sections: Sections::UNSETTLED, ..state };
+        assert_eq!(State::acknowledged(&record), Some(unsettled), "its health stays known");
+        for other in [Bytes::new(), Bytes::from_static(b"\x81\xa12\x90"), Bytes::from_static(b"\xff")] {
+            let record = Record { state: other, settled: Settled::Now, ..Record::new("u".into()) };
+            assert_eq!(State::acknowledged(&record), Some(State::default()));
+        }
+    }
+}

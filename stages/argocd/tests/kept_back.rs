@@ -66,22 +66,20 @@ impl Meter for Counted {
     }
 }
 
-fn calling(url: String) -> Config {
-    Config {
-        url,
+/// Calls an Argo CD within these bounds.
+async fn fetcher(host: &str, concurrency: usize, per_second: Option<u32>) -> (Arc<Fetcher>, Arc<Counted>) {
+    let config = Config {
+        url: format!("http://{host}"),
         root_path: String::new(),
         token: None,
         http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
-        concurrency: 56,
-        min_concurrency: 4,
-        per_second: None,
+        concurrency,
+        min_concurrency: 1,
+        per_second: per_second.and_then(NonZeroU32::new),
         tries: 3,
         backoff: Duration::from_millis(250),
         longest_wait: Duration::from_secs(10),
-    }
-}
-
-async fn fetcher(config: Config) -> (Arc<Fetcher>, Arc<Counted>) {
+    };
     let counted = Arc::new(Counted::default());
     let argocd = Arc::new(config.build(counted.clone()).await.unwrap());
     (Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, ObjectIndex::default())), counted)
@@ -104,7 +102,7 @@ fn line(host: &str, act: &str, call: Call) -> String {
 /// One slot, and a call that never gives it back.
 async fn no_slot(log: &Log) {
     let (host, mut told) = argocd().await;
-    let (fetcher, counted) = fetcher(Config { concurrency: 1, ..calling(format!("http://{host}")) }).await;
+    let (fetcher, counted) = fetcher(&host, 1, None).await;
     let first = tokio::spawn({
         let fetcher = fetcher.clone();
         async move {
@@ -134,8 +132,7 @@ async fn no_slot(log: &Log) {
 /// One call in a second, of thirty that are wanted within two.
 async fn no_budget(log: &Log) {
     let (host, mut told) = argocd().await;
-    let config = Config { per_second: NonZeroU32::new(1), ..calling(format!("http://{host}")) };
-    let (fetcher, counted) = fetcher(config).await;
+    let (fetcher, counted) = fetcher(&host, 56, Some(1)).await;
     let calls = Samples::default();
     let budget = CallBudget::noted(Instant::now() + Duration::from_secs(2), calls.clone());
     let fetches: Vec<Fetch> = (0..30).map(|n| Fetch::ResourceTree { app: app(n), paced: false }).collect();

@@ -178,8 +178,7 @@ pub(super) async fn enrichment(
         min_concurrency: argocd.min_concurrency.min(argocd.concurrency),
         per_second: NonZeroU32::new(argocd.requests_per_second),
         tries: argocd.retries,
-        backoff: Duration::from_millis(250),
-        longest_wait: Duration::from_secs(10),
+        backoff: Backoff { min: Duration::from_millis(250), max: Duration::from_secs(10) },
     };
     let cache = &argocd.cache;
     let fetch = stages_argocd::fetch::Config::new(cache.manifests.0, cache.revisions.0, cache.parents.0);

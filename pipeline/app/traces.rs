@@ -13,7 +13,7 @@ mod otlp;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use pipeline_core::{ExposeSecret as _, Shutdown};
+use pipeline_core::{Backoff, ExposeSecret as _, Shutdown};
 use pipeline_observe::metrics::{Metrics, SpanResult, SpanSeries};
 use pipeline_observe::spans::{SpanBatch, Tap, Taps, taps};
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
@@ -32,9 +32,8 @@ const BATCH: usize = 512;
 const GATHER: Duration = Duration::from_secs(1);
 /// Tries of a request, when the collector was there before.
 const TRIES: u32 = 3;
-/// The first wait after a try that failed; each further one is twice as long.
-const FIRST_WAIT: Duration = Duration::from_secs(1);
-const LONGEST_WAIT: Duration = Duration::from_secs(30);
+/// Between tries that fail.
+const BACKOFF: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
 /// Bytes of an answer that are read: it says at most how many spans were not taken.
 const ANSWER: usize = 64 * 1024;
 /// What the end of the process waits for the last spans, however long other work has taken.
@@ -136,7 +135,7 @@ impl Exporter {
             self.export(&batch, &closing).await;
         }
         while let Some(first) = self.taps.try_next() {
-            let batch = self.fill(first);
+            let batch = self.gather(first, &closing).await;
             if self.send(&batch).await.is_err() {
                 // It will not be there in the next moment either.
                 let rest = std::iter::from_fn(|| self.taps.try_next()).map(|told| told.len());
@@ -154,23 +153,18 @@ impl Exporter {
         }
     }
 
-    /// What is told within a moment, or as much as goes into a request.
+    /// What waits and, as long as the process works, is told within a moment; or as much as goes into a request.
     async fn gather(&mut self, first: SpanBatch, closing: &Shutdown) -> Vec<SpanBatch> {
         let until = Instant::now() + GATHER;
         let (mut held, mut batch) = (first.len(), vec![first]);
         while held < BATCH {
-            let Ok(Some(told)) = timeout_at(until, self.next(closing)).await else { break };
-            held += told.len();
-            batch.push(told);
-        }
-        batch
-    }
-
-    /// What waits, or as much as goes into a request.
-    fn fill(&mut self, first: SpanBatch) -> Vec<SpanBatch> {
-        let (mut held, mut batch) = (first.len(), vec![first]);
-        while held < BATCH {
-            let Some(told) = self.taps.try_next() else { break };
+            let told = match self.taps.try_next() {
+                Some(told) => told,
+                None => match timeout_at(until, self.next(closing)).await {
+                    Ok(Some(told)) => told,
+                    _ => break,
+                },
+            };
             held += told.len();
             batch.push(told);
         }
@@ -193,7 +187,7 @@ impl Exporter {
                 self.lost = self.lost.saturating_add(spans(batch));
                 self.series.add(SpanResult::Failed, spans(batch));
             }
-            let until = Instant::now() + self.wait(&error);
+            let until = Instant::now() + BACKOFF.wait(self.failures, error.after(), fastrand::u64(..));
             tokio::select! {
                 () = closing.cancelled() => {}
                 () = sleep_until(until) => {}
@@ -202,13 +196,6 @@ impl Exporter {
                 return;
             }
         }
-    }
-
-    fn wait(&self, error: &HttpError) -> Duration {
-        let doubled =
-            FIRST_WAIT.saturating_mul(1 << self.failures.saturating_sub(1).min(10)).min(LONGEST_WAIT);
-        let wait = doubled / 2 + (doubled / 2).mul_f64(fastrand::f64());
-        wait.max(error.after().unwrap_or_default().min(LONGEST_WAIT * 2))
     }
 
     async fn send(&mut self, batch: &[SpanBatch]) -> Result<(), HttpError> {

@@ -17,7 +17,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timestamp};
+use pipeline_core::{Backoff, Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timestamp};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -50,10 +50,8 @@ pub struct Config {
     pub per_second: Option<NonZeroU32>,
     /// How often a call is tried within one event, the first time included.
     pub tries: u32,
-    /// Wait before the second try; each further one waits twice as long. Half of it is left to chance.
-    pub backoff: Duration,
-    /// The longest wait within an event; whoever asks for a longer one gets the whole event put off.
-    pub longest_wait: Duration,
+    /// The waits between tries within an event; whoever asks for a longer one gets the whole event put off.
+    pub backoff: Backoff,
 }
 
 impl Config {
@@ -72,7 +70,6 @@ impl Config {
             gate: Gate::new(Limit::new(bounds), self.per_second.map(CallRate::new), meter.clone()),
             tries: self.tries.max(1),
             backoff: self.backoff,
-            longest_wait: self.longest_wait,
             meter,
             last_success: AtomicI64::new(NEVER),
             said: TtlSet::new(1000, Duration::from_secs(3600)),
@@ -107,8 +104,7 @@ pub struct ArgoCd {
     token: Option<Token>,
     gate: Gate,
     tries: u32,
-    backoff: Duration,
-    longest_wait: Duration,
+    backoff: Backoff,
     meter: Arc<dyn Meter>,
     /// Milliseconds since 1970 of the last answer that could be used.
     last_success: AtomicI64,
@@ -279,9 +275,9 @@ impl ArgoCd {
         if tried >= self.tries || !may_pass(error.reason()) {
             return None;
         }
-        let full = self.backoff.saturating_mul(1 << (tried - 1).min(10));
-        let wait = full / 2 + (full / 2).mul_f64(fastrand::f64());
-        Some(wait.max(error.after().unwrap_or_default())).filter(|wait| *wait <= self.longest_wait.max(full))
+        let after = error.after();
+        let waits = after.is_none_or(|after| after <= self.backoff.max);
+        waits.then(|| self.backoff.wait(tried, after, fastrand::u64(..)))
     }
 
     /// To the peer's metrics a call took as long as Argo CD did; to its event, as long as the event had to wait.

@@ -87,7 +87,7 @@ impl Facts {
 
 impl fmt::Debug for UnchangedFilter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Glance").finish_non_exhaustive()
+        f.debug_struct("UnchangedFilter").finish_non_exhaustive()
     }
 }
 

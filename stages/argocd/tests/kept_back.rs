@@ -10,7 +10,7 @@ use std::time::Duration;
 use axum::Router;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::join_all;
-use pipeline_core::{Call, Meter, ObjectIndex, Reason, Sample, Samples};
+use pipeline_core::{Backoff, Call, Meter, ObjectIndex, Reason, Sample, Samples};
 use stages_argocd::client::{CallBudget, Config};
 use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::plan::{AppRef, Fetch, Response};
@@ -77,8 +77,7 @@ async fn fetcher(host: &str, concurrency: usize, per_second: Option<u32>) -> (Ar
         min_concurrency: 1,
         per_second: per_second.and_then(NonZeroU32::new),
         tries: 3,
-        backoff: Duration::from_millis(250),
-        longest_wait: Duration::from_secs(10),
+        backoff: Backoff { min: Duration::from_millis(250), max: Duration::from_secs(10) },
     };
     let counted = Arc::new(Counted::default());
     let argocd = Arc::new(config.build(counted.clone()).await.unwrap());

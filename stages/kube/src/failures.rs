@@ -3,7 +3,7 @@
 use std::error::Error;
 use std::time::Duration;
 
-use pipeline_core::Reason;
+use pipeline_core::{Backoff, Reason};
 use tracing::{debug, error, info, warn};
 
 use crate::Config;
@@ -81,13 +81,11 @@ impl FailureTracker {
         self.failures = 0;
     }
 
-    /// How long to wait before the next try: doubled with each failure in a row within the configured
-    /// bounds, of which between half and all is taken, so that replicas that lost the same API server do not
-    /// come back together; and never less than the server asked for. `dice` is in `0.0..1.0`.
-    pub(crate) fn wait(&self, failure: &Failure, config: &Config, dice: f64) -> Duration {
-        let doubled = 2_u32.saturating_pow(self.failures.saturating_sub(1).min(20));
-        let full = config.backoff_min.saturating_mul(doubled).min(config.backoff_max);
-        full.mul_f64(0.5 + dice.clamp(0.0, 1.0) / 2.0).max(failure.after().unwrap_or_default())
+    /// How long to wait before the next try, by chance so that replicas that lost the same API server do not come back
+    /// together, and never less than the server asked for.
+    pub(crate) fn wait(&self, failure: &Failure, config: &Config) -> Duration {
+        let backoff = Backoff { min: config.backoff_min, max: config.backoff_max };
+        backoff.wait(self.failures, failure.after(), fastrand::u64(..))
     }
 }
 
@@ -102,21 +100,14 @@ mod tests {
     }
 
     #[test]
-    fn the_wait_doubles_up_to_the_limit_and_is_half_to_all_of_it() {
-        let config = Config::tested();
-        let wait = |failures, dice| {
-            FailureTracker { failures, said: None }.wait(&failed(500, None), &config, dice).as_millis()
-        };
-        assert_eq!([wait(1, 1.0), wait(2, 1.0), wait(3, 1.0), wait(4, 1.0)], [800, 1600, 3200, 6400]);
-        assert_eq!([wait(7, 1.0), wait(u32::MAX, 1.0)], [30_000, 30_000]);
-        assert_eq!([wait(1, 0.0), wait(7, 0.0)], [400, 15_000]);
-    }
-
-    #[test]
-    fn the_server_may_ask_for_more() {
-        let failures = FailureTracker { failures: 1, said: None };
-        let asked = failed(429, Some(Duration::from_secs(45)));
-        assert_eq!(failures.wait(&asked, &Config::tested(), 1.0), Duration::from_secs(45));
+    fn the_wait_is_within_the_configured_bounds_unless_the_server_asks_for_more() {
+        let failures = |failures| FailureTracker { failures, said: None };
+        let wait = |number, after| failures(number).wait(&failed(429, after), &Config::tested());
+        for (number, least, most) in [(1, 400, 800), (2, 800, 1_600), (u32::MAX, 15_000, 30_000)] {
+            let [least, most] = [least, most].map(Duration::from_millis);
+            assert!((least..=most).contains(&wait(number, None)), "{number}");
+        }
+        assert!(wait(1, Some(Duration::from_secs(45))) >= Duration::from_secs(45));
     }
 
     #[test]

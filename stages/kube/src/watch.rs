@@ -220,7 +220,7 @@ impl<M: Mapping> Watch<M> {
                         position.at = None;
                         position.doubts = 0;
                     }
-                    tokio::time::sleep(failures.wait(&failure, &self.config, fastrand::f64())).await;
+                    tokio::time::sleep(failures.wait(&failure, &self.config)).await;
                 }
             }
         }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions};
-use pipeline_core::{Digest, Shutdown};
+use pipeline_core::{Backoff, Digest, Shutdown};
 use tokio::sync::Semaphore;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -17,8 +17,8 @@ use super::publish::{IN_FLIGHT, ROOM_KIB};
 use super::{Config, ConfigError, Credentials, Inner, JetStream};
 use crate::Prefix;
 
-/// The longest pause between two attempts to connect, before jitter.
-const LONGEST: Duration = Duration::from_secs(8);
+/// Between attempts to connect.
+const BACKOFF: Backoff = Backoff { min: Duration::from_millis(100), max: Duration::from_secs(8) };
 
 /// Why there will be no connection. A server that is away or refuses is not among it: that is tried for ever.
 #[derive(Debug, thiserror::Error)]
@@ -165,14 +165,12 @@ fn options(config: &Config, said: Arc<Said>) -> ConnectOptions {
     }
 }
 
-/// The pause before an attempt, counted from 1: none before the first, then from 100 ms doubled up to 8 s, less up to half
-/// of it, so that many clients of a server that was away do not come at once.
+/// The pause before an attempt, counted from 1: hardly any before the first, so that many clients of a server that was
+/// away do not come at once.
 fn pause(attempt: usize) -> Duration {
-    let Some(doublings) = attempt.checked_sub(2) else {
-        return if attempt == 0 { Duration::ZERO } else { Duration::from_millis(fastrand::u64(0..50)) };
-    };
-    let whole = LONGEST.min(Duration::from_millis(100) * (1 << doublings.min(7)));
-    whole.mul_f64(1.0 - fastrand::f64() / 2.0)
+    let failures = u32::try_from(attempt).unwrap_or(u32::MAX).saturating_sub(1);
+    let wait = BACKOFF.wait(failures, None, fastrand::u64(..));
+    if failures == 0 { wait / 4 } else { wait }
 }
 
 #[cfg(test)]
@@ -188,7 +186,7 @@ mod tests {
             let late = pause(usize::MAX);
             (least, most) = (least.min(late), most.max(late));
         }
-        assert!(least >= LONGEST / 2 && most <= LONGEST);
+        assert!(least >= BACKOFF.max / 2 && most <= BACKOFF.max);
         assert!(least < most, "they vary");
     }
 }

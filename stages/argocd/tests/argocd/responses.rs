@@ -304,7 +304,7 @@ async fn an_argo_cd_that_is_not_there_is_unreachable() {
     let taken = tokio::net::TcpSocket::new_v4().unwrap();
     taken.bind("127.0.0.1:0".parse().unwrap()).unwrap();
     let address = format!("http://{}", taken.local_addr().unwrap());
-    let config = client::Config { backoff: Duration::from_millis(1), ..crate::support::calling(address) };
+    let config = client::Config { backoff: crate::support::quick(), ..crate::support::calling(address) };
     let rig = Rig::new(config, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unreachable));
     assert_eq!(rig.samples.outcomes(), [Outcome::Failed(Reason::Unreachable); 3]);

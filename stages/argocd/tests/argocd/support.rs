@@ -8,7 +8,7 @@ use axum::extract::Request;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use futures::future::BoxFuture;
-use pipeline_core::{Call, Digest, Key, Meter, ObjectIndex, Outcome, Sample, Version};
+use pipeline_core::{Backoff, Call, Digest, Key, Meter, ObjectIndex, Outcome, Sample, Version};
 use stages_argocd::client::{self, ArgoCd, CallBudget};
 use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
@@ -65,8 +65,13 @@ impl Server {
 
     /// A configuration that calls it and does not wait long between tries.
     pub(crate) fn config(&self) -> client::Config {
-        client::Config { backoff: Duration::from_millis(1), ..calling(&self.address) }
+        client::Config { backoff: quick(), ..calling(&self.address) }
     }
+}
+
+/// Tries that hardly wait for each other.
+pub(crate) fn quick() -> Backoff {
+    Backoff { min: Duration::from_millis(1), max: Duration::from_secs(10) }
 }
 
 /// Argo CD at `url`, called as it usually is.
@@ -80,8 +85,7 @@ pub(crate) fn calling(url: impl Into<String>) -> client::Config {
         min_concurrency: 4,
         per_second: None,
         tries: 3,
-        backoff: Duration::from_millis(250),
-        longest_wait: Duration::from_secs(10),
+        backoff: Backoff { min: Duration::from_millis(250), max: Duration::from_secs(10) },
     }
 }
 

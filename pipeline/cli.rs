@@ -3,7 +3,9 @@
 mod arguments;
 pub(crate) mod ask;
 pub(crate) mod bus;
+pub(crate) mod check;
 pub(crate) mod redact;
+pub(crate) mod values;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -13,6 +15,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
+pub(crate) use self::arguments::values::{Check, Shape, Tier, Validate, ValuesCommand};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
@@ -35,7 +38,9 @@ Examples:
   See what would leave the process of a manifest, and why:
     gitops-runtime redact -f deployment.yaml --explain
   Grant a ServiceAccount what the reporter needs, and nothing else:
-    gitops-runtime rbac print --role reporter | kubectl apply -f -";
+    gitops-runtime rbac print --role reporter | kubectl apply -f -
+  See what is wrong with values of the chart before they are installed:
+    gitops-runtime validate -f values.yaml";
 
 const REPORTER: &str = "\
 Examples:
@@ -106,6 +111,13 @@ pub(crate) enum Command {
     /// Print what would leave the process of a manifest, an Application, or any text.
     #[command(after_help = REDACT)]
     Redact(Redact),
+    /// Say everything that is wrong with values of the chart, before they are installed.
+    Validate(Validate),
+    /// Make values of the chart of another chart's.
+    #[command(subcommand)]
+    Values(ValuesCommand),
+    /// Ask whether a reporter is ready.
+    Check(Check),
 }
 
 /// What is to be redacted, and how it is shown.

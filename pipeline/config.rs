@@ -136,6 +136,17 @@ pub(crate) fn variables() -> Variables {
     std::env::vars_os().map(|(name, value)| (text(name), text(value))).collect()
 }
 
+/// What is wrong with settings that stand in the chart's values: the path of each, and why. What the environment
+/// may still give is not missed.
+pub(crate) fn judge(settings: &serde_json::Value) -> Vec<(String, String)> {
+    let mut layers = Layers::default();
+    layers.lay(settings.clone(), "", &problem::Origin::Default);
+    match Config::resolve(&mut layers, &Host::default()) {
+        Ok(_) => Vec::new(),
+        Err(problems) => problems.without_missing().into_pairs(),
+    }
+}
+
 /// The paths of all settings.
 #[cfg(test)]
 pub(crate) fn setting_paths() -> std::collections::BTreeSet<String> {

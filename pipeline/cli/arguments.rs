@@ -2,3 +2,4 @@
 
 pub(super) mod ask;
 pub(super) mod bus;
+pub(super) mod values;

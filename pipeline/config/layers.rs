@@ -126,7 +126,8 @@ impl Layers {
         self.over.insert(&setting.path, (value, origin));
     }
 
-    fn lay(&mut self, value: Value, path: &str, origin: &Origin) {
+    /// Lays a mapping of settings, or a part of one.
+    pub(crate) fn lay(&mut self, value: Value, path: &str, origin: &Origin) {
         let catalogue = Catalogue::get();
         if value.is_null() {
             return;

@@ -122,6 +122,11 @@ impl Problems {
         self
     }
 
+    /// The path and the text of each.
+    pub(crate) fn into_pairs(self) -> Vec<(String, String)> {
+        self.0.into_iter().map(|problem| (problem.at, problem.text)).collect()
+    }
+
     /// Whether something is wrong besides what is only not given.
     pub(crate) fn is_wrong(&self) -> bool {
         self.0.iter().any(|problem| !problem.missing)

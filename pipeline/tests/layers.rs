@@ -11,6 +11,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "pipeline-bus",
             "pipeline-core",
+            "pipeline-doctor",
             "pipeline-engine",
             "pipeline-http",
             "pipeline-ledger",
@@ -41,6 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("loadtest-sim", &["pipeline-core"]),
     ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),
     ("pipeline-core", &[]),
+    // Values are judged before anything runs: it needs nobody.
+    ("pipeline-doctor", &[]),
     (
         "pipeline-engine",
         &["pipeline-bus", "pipeline-core", "pipeline-ledger", "pipeline-observe", "pipeline-ownership"],

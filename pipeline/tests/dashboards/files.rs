@@ -103,17 +103,17 @@ pub(crate) fn dashboards() -> Vec<Dashboard> {
         json: serde_json::from_str(&text(&path))
             .unwrap_or_else(|error| panic!("{}: {error}", path.display())),
     };
-    files("helm/dashboards", "json").into_iter().map(read).collect()
+    files("helm/gitops-runtime/dashboards", "json").into_iter().map(read).collect()
 }
 
 /// The files of the alert rules.
 pub(crate) fn rule_files() -> Vec<PathBuf> {
-    files("helm/alerts", "yaml")
+    files("helm/gitops-runtime/alerts", "yaml")
 }
 
 /// The files of their unit tests.
 pub(crate) fn unit_files() -> Vec<PathBuf> {
-    files("helm/alerts/tests", "yaml")
+    files("helm/gitops-runtime/alerts/tests", "yaml")
 }
 
 /// All alert rules.

@@ -1,0 +1,245 @@
+{{- define "gitops-runtime.fullname" -}}
+{{- if .Values.fullnameOverride -}}
+{{- .Values.fullnameOverride | trunc 45 | trimSuffix "-" -}}
+{{- else -}}
+{{- $name := default .Chart.Name .Values.nameOverride -}}
+{{- ternary .Release.Name (printf "%s-%s" .Release.Name $name) (contains $name .Release.Name) | trunc 45 | trimSuffix "-" -}}
+{{- end -}}
+{{- end }}
+
+{{/* What workloads select by: never changes for a release. Takes (list context component). */}}
+{{- define "gitops-runtime.selector" -}}
+{{- $root := index . 0 -}}
+app.kubernetes.io/name: gitops-runtime
+app.kubernetes.io/instance: {{ $root.Release.Name }}
+app.kubernetes.io/component: {{ index . 1 }}
+{{- end }}
+
+{{/* Labels of every object. Takes (list context component). */}}
+{{- define "gitops-runtime.labels" -}}
+{{- $root := index . 0 -}}
+{{ include "gitops-runtime.selector" . }}
+app: codefresh-gitops-runtime
+app.kubernetes.io/part-of: codefresh-gitops-runtime
+app.kubernetes.io/managed-by: {{ $root.Release.Service }}
+app.kubernetes.io/version: {{ $root.Chart.AppVersion | quote }}
+helm.sh/chart: {{ printf "%s-%s" $root.Chart.Name $root.Chart.Version }}
+codefresh.io/runtime-name: {{ $root.Values.global.runtime.name | quote }}
+{{- end }}
+
+{{/* The image of a container. Takes (list context image). */}}
+{{- define "gitops-runtime.image" -}}
+{{- $root := index . 0 -}}
+{{- $image := index . 1 -}}
+{{- $registry := default $root.Values.global.imageRegistry $image.registry -}}
+{{- with $registry }}{{ trimSuffix "/" . }}/{{ end -}}
+{{- $image.repository }}:{{ default $root.Chart.AppVersion $image.tag }}
+{{- with $image.digest }}@{{ . }}{{ end -}}
+{{- end }}
+
+{{/* What the security standard "restricted" asks of a pod. */}}
+{{- define "gitops-runtime.podSecurity" -}}
+runAsNonRoot: true
+{{- if not .Values.openshift.enabled }}
+runAsUser: 65532
+runAsGroup: 65532
+fsGroup: 65532
+fsGroupChangePolicy: OnRootMismatch
+{{- end }}
+seccompProfile:
+  type: RuntimeDefault
+{{- end }}
+
+{{/* What it asks of a container. */}}
+{{- define "gitops-runtime.security" -}}
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+readOnlyRootFilesystem: true
+{{- end }}
+
+{{/* Where a pod may run. Takes (list context component values). */}}
+{{- define "gitops-runtime.scheduling" -}}
+{{- $root := index . 0 -}}
+{{- $component := index . 1 -}}
+{{- $values := index . 2 -}}
+{{- with $root.Values.global.imagePullSecrets }}
+imagePullSecrets: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with default $root.Values.global.nodeSelector $values.nodeSelector }}
+nodeSelector: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with default $root.Values.global.tolerations $values.tolerations }}
+tolerations: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with $values.affinity }}
+affinity: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- with default $root.Values.global.topologySpreadConstraints $values.topologySpreadConstraints }}
+topologySpreadConstraints:
+{{- range . }}
+  - {{- toYaml (merge (deepCopy .) (dict "labelSelector" (dict "matchLabels" (include "gitops-runtime.selector" (list $root $component) | fromYaml)))) | nindent 4 }}
+{{- end }}
+{{- end }}
+{{- with $values.priorityClassName }}
+priorityClassName: {{ . | quote }}
+{{- end }}
+{{- end }}
+
+{{- define "gitops-runtime.serviceAccount" -}}
+{{- $name := printf "%s-reporter" (include "gitops-runtime.fullname" .) -}}
+{{- if .Values.reporter.serviceAccount.create -}}
+{{- default $name .Values.reporter.serviceAccount.name -}}
+{{- else -}}
+{{- default "default" .Values.reporter.serviceAccount.name -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gitops-runtime.argocdNamespace" -}}
+{{- default .Release.Namespace (index .Values.global.integrations "argo-cd").namespace -}}
+{{- end }}
+
+{{- define "gitops-runtime.argocdUrl" -}}
+{{- $server := (index .Values.global.integrations "argo-cd").server -}}
+{{- if $server.url -}}
+{{- $server.url -}}
+{{- else -}}
+{{- ternary "https" "http" (eq (int $server.port) 443) }}://{{ $server.svc }}.{{ include "gitops-runtime.argocdNamespace" . }}.svc:{{ int $server.port }}
+{{- end -}}
+{{- end }}
+
+{{/* The port of an address. Takes the address. */}}
+{{- define "gitops-runtime.port" -}}
+{{- $url := urlParse . -}}
+{{- $port := regexFind ":[0-9]+$" $url.host | trimPrefix ":" -}}
+{{- if $port -}}{{ $port }}{{- else -}}
+{{- get (dict "https" "443" "http" "80" "tls" "4222" "nats" "4222") $url.scheme | default "443" -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gitops-runtime.hasBus" -}}
+{{- if ne .Values.nats.mode "none" }}true{{ end -}}
+{{- end }}
+
+{{- define "gitops-runtime.natsUrl" -}}
+{{- $name := include "gitops-runtime.fullname" . -}}
+{{- if eq .Values.nats.mode "embedded" -}}
+{{- $urls := list -}}
+{{- range $number := until (int .Values.nats.replicaCount) -}}
+{{- $urls = append $urls (printf "nats://%s-nats-%d.%s-nats.%s.svc:4222" $name $number $name $.Release.Namespace) -}}
+{{- end -}}
+{{- join "," $urls -}}
+{{- else -}}
+{{- .Values.nats.url -}}
+{{- end -}}
+{{- end }}
+
+{{- define "gitops-runtime.ingressHost" -}}
+{{- with .Values.global.runtime -}}
+{{- if and .ingress.enabled .ingress.hosts -}}
+{{- .ingress.protocol }}://{{ first .ingress.hosts }}
+{{- else if and .httpRoute.enabled .httpRoute.hostnames -}}
+{{- .httpRoute.protocol }}://{{ first .httpRoute.hostnames }}
+{{- else -}}
+{{- .ingressUrl -}}
+{{- end -}}
+{{- end -}}
+{{- end }}
+
+{{/* Proxies. NO_PROXY begins with the API server's address, which Kubernetes tells every pod. */}}
+{{- define "gitops-runtime.proxies" -}}
+{{- with .Values.global.httpProxy }}
+- name: HTTP_PROXY
+  value: {{ . | quote }}
+{{- end }}
+{{- with .Values.global.httpsProxy }}
+- name: HTTPS_PROXY
+  value: {{ . | quote }}
+{{- end }}
+{{- if or .Values.global.httpProxy .Values.global.httpsProxy .Values.global.noProxy }}
+- name: NO_PROXY
+  value: {{ compact (list "$(KUBERNETES_SERVICE_HOST)" "localhost" "127.0.0.1" "::1" ".svc" ".svc.cluster.local" .Values.global.noProxy) | join "," | quote }}
+{{- end }}
+{{- end }}
+
+{{/* The Secret and key with the platform's authorities, as YAML; nothing where there are none. */}}
+{{- define "gitops-runtime.platformCa" -}}
+{{- $ca := .Values.global.codefresh.tls.caCerts -}}
+{{- if $ca.secret.create -}}
+{{- toYaml (dict "name" "codefresh-tls-certs" "key" $ca.secret.key) -}}
+{{- else if and $ca.secretKeyRef.name $ca.secretKeyRef.key -}}
+{{- toYaml $ca.secretKeyRef -}}
+{{- end -}}
+{{- end }}
+
+{{/* The Secrets that the reporter reads as files: where, and name and key. */}}
+{{- define "gitops-runtime.files" -}}
+{{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
+{{- $files := dict -}}
+{{- if eq .Values.reporter.sink "platform" -}}
+{{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
+{{- with include "gitops-runtime.platformCa" . -}}
+{{- $_ := set $files "platform-ca" (fromYaml .) -}}
+{{- end -}}
+{{- end -}}
+{{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-token" "key" "token") $argocd.auth.tokenSecretKeyRef (ne $argocd.auth.token "")) -}}
+{{- if $argocd.tls.caSecretKeyRef.name -}}
+{{- $_ := set $files "argocd-ca" $argocd.tls.caSecretKeyRef -}}
+{{- end -}}
+{{- if .Values.reporter.redactionKey.secretKeyRef.name -}}
+{{- $_ := set $files "redaction" .Values.reporter.redactionKey.secretKeyRef -}}
+{{- end -}}
+{{- if include "gitops-runtime.hasBus" . -}}
+{{- if .Values.nats.auth.tokenSecretKeyRef.name -}}
+{{- $_ := set $files "bus" .Values.nats.auth.tokenSecretKeyRef -}}
+{{- else if .Values.nats.auth.credentialsSecretKeyRef.name -}}
+{{- $_ := set $files "bus" .Values.nats.auth.credentialsSecretKeyRef -}}
+{{- end -}}
+{{- if .Values.nats.tls.caSecretKeyRef.name -}}
+{{- $_ := set $files "bus-ca" .Values.nats.tls.caSecretKeyRef -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $files -}}
+{{- end }}
+
+{{/* The settings of the reporter: those that the values say, and above them `reporter.config`. */}}
+{{- define "gitops-runtime.settings" -}}
+{{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
+{{- $files := include "gitops-runtime.files" . | fromYaml -}}
+{{- $at := dict -}}
+{{- range $place, $from := $files -}}
+{{- $_ := set $at $place (printf "/etc/gitops-runtime/%s/%s" $place $from.key) -}}
+{{- end -}}
+{{- $settings := dict
+  "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
+  "argocd" (dict "url" (include "gitops-runtime.argocdUrl" .) "tokenFile" $at.argocd)
+  "platform" (dict "url" .Values.global.codefresh.url)
+  "state" (dict "directory" "/var/lib/gitops-runtime")
+  "log" (dict "format" "json")
+  "reporter" (dict "sink" (dict "kind" .Values.reporter.sink))
+-}}
+{{- with $argocd.rootpath -}}{{- $_ := set $settings.argocd "rootPath" . -}}{{- end -}}
+{{- if $argocd.tls.insecure -}}{{- $_ := set $settings.argocd "insecure" true -}}{{- end -}}
+{{- with index $at "argocd-ca" -}}{{- $_ := set $settings.argocd "caFile" . -}}{{- end -}}
+{{- if eq .Values.reporter.sink "platform" -}}
+{{- $_ := set $settings.platform "tokenFile" $at.platform -}}
+{{- $_ := set $settings.reporter.sink "platform" (dict "path" .Values.global.codefresh.apiEventsPath) -}}
+{{- with index $at "platform-ca" -}}{{- $_ := set $settings.platform "caFile" . -}}{{- end -}}
+{{- end -}}
+{{- with $at.redaction -}}{{- $_ := set $settings "redaction" (dict "keyFile" .) -}}{{- end -}}
+{{- if .Values.ipv6.enabled -}}
+{{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
+{{- end -}}
+{{- if include "gitops-runtime.hasBus" . -}}
+{{- $copies := ternary .Values.nats.replicaCount .Values.nats.copies (eq .Values.nats.mode "embedded") -}}
+{{- $bus := dict "url" (include "gitops-runtime.natsUrl" .) "copies" (int $copies) -}}
+{{- if .Values.nats.auth.tokenSecretKeyRef.name -}}
+{{- $_ := set $bus "tokenFile" $at.bus -}}
+{{- else if .Values.nats.auth.credentialsSecretKeyRef.name -}}
+{{- $_ := set $bus "credentialsFile" $at.bus -}}
+{{- end -}}
+{{- with index $at "bus-ca" -}}{{- $_ := set $bus "caFile" . -}}{{- end -}}
+{{- $_ := set $settings "bus" $bus -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $settings (deepCopy .Values.reporter.config)) -}}
+{{- end }}

@@ -1,0 +1,83 @@
+{{- define "gitops-runtime.notes" -}}
+{{- $codefresh := .Values.global.codefresh }}
+{{- $runtime := .Values.global.runtime }}
+{{- $argocd := index .Values.global.integrations "argo-cd" }}
+{{- $name := include "gitops-runtime.fullname" . -}}
+The runtime {{ $runtime.name }} is installed as release {{ .Release.Name }} in namespace {{ .Release.Namespace }}.
+
+See whether it reports:
+  helm test {{ .Release.Name }} --namespace {{ .Release.Namespace }}
+{{- if .Values.reporter.enabled }}
+  kubectl --namespace {{ .Release.Namespace }} exec deploy/{{ $name }}-reporter -- /gitops-runtime status
+{{- end }}
+
+Left to do:
+{{- $todo := list }}
+{{- if .Values.reporter.enabled }}
+{{- if eq .Values.reporter.sink "platform" }}
+{{- with $codefresh.runtimeToken.secretKeyRef }}
+{{- $todo = append $todo (printf "the Secret %s must hold the runtime's token under the key %s; the pods wait for it" .name .key) }}
+{{- end }}
+{{- else }}
+{{- $todo = append $todo "reports go to standard output alone: set reporter.sink to platform when you have tried it" }}
+{{- end }}
+{{- if not $argocd.server.auth.token }}
+{{- with $argocd.server.auth.tokenSecretKeyRef }}
+{{- $todo = append $todo (printf "the Secret %s must hold a token of Argo CD under the key %s; the pods wait for it" .name .key) }}
+{{- end }}
+{{- end }}
+{{- if $argocd.server.tls.insecure }}
+{{- $todo = append $todo "any certificate of Argo CD is accepted: give global.integrations.argo-cd.server.tls.caSecretKeyRef instead of insecure" }}
+{{- end }}
+{{- if and (eq .Values.nats.mode "none") (not .Values.reporter.persistence.enabled) }}
+{{- $todo = append $todo "without reporter.persistence.enabled a new pod reports everything again" }}
+{{- end }}
+{{- end }}
+{{- if and (eq .Values.nats.mode "embedded") (not .Values.nats.auth.tokenSecretKeyRef) }}
+{{- $todo = append $todo "the bus asks for no token, and applications travel on it as they are: give nats.auth.tokenSecretKeyRef, and see that the cluster enforces NetworkPolicies" }}
+{{- end }}
+{{- if not .Values.rbac.create }}
+{{- $todo = append $todo (printf "grant the rights: gitops-runtime rbac print --role reporter --namespace %s --service-account %s/%s | kubectl apply -f -" (include "gitops-runtime.argocdNamespace" .) .Release.Namespace (include "gitops-runtime.serviceAccount" .)) }}
+{{- end }}
+{{- if not .Values.networkPolicy.enabled }}
+{{- $todo = append $todo "there are no NetworkPolicies: set networkPolicy.enabled" }}
+{{- end }}
+{{- range $path, $value := dict "global.codefresh.userToken.token" $codefresh.userToken.token "global.runtime.gitCredentials.password.value" $runtime.gitCredentials.password.value "global.integrations.argo-cd.server.auth.token" $argocd.server.auth.token }}
+{{- if $value }}
+{{- $todo = append $todo (printf "%s holds a secret in plain text, which Helm keeps with the release: make a Secret and give its reference" $path) }}
+{{- end }}
+{{- end }}
+{{- range $todo }}
+  - {{ . }}
+{{- else }}
+  nothing.
+{{- end }}
+{{- $idle := list }}
+{{- range $path, $value := dict
+  "global.codefresh.accountId" $codefresh.accountId
+  "global.codefresh.userToken.secretKeyRef" $codefresh.userToken.secretKeyRef
+  "global.runtime.codefreshHosted" $runtime.codefreshHosted
+  "global.runtime.ingress.tls" $runtime.ingress.tls
+  "global.runtime.ingress.annotations" $runtime.ingress.annotations
+  "global.runtime.ingress.labels" $runtime.ingress.labels
+  "global.runtime.ingress.skipValidation" $runtime.ingress.skipValidation
+  "global.runtime.httpRoute.parentRefs" $runtime.httpRoute.parentRefs
+  "global.runtime.httpRoute.annotations" $runtime.httpRoute.annotations
+  "global.runtime.httpRoute.labels" $runtime.httpRoute.labels
+  "global.runtime.gitCredentials.username" (ternary "" $runtime.gitCredentials.username (eq $runtime.gitCredentials.username "username"))
+  "global.runtime.gitCredentials.password.secretKeyRef" $runtime.gitCredentials.password.secretKeyRef
+  "global.integrations.argo-cd.server.auth.username" (ternary "" $argocd.server.auth.username (eq $argocd.server.auth.username "admin"))
+  "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" $argocd.server.auth.passwordSecretKeyRef
+  "global.integrations.argo-cd.repoServer.svc" (ternary "" $argocd.repoServer.svc (eq $argocd.repoServer.svc "argocd-repo-server"))
+  "global.integrations.argo-cd.repoServer.port" (ternary "" $argocd.repoServer.port (eq (int $argocd.repoServer.port) 8081))
+}}
+{{- if $value }}{{- $idle = append $idle $path }}{{- end }}
+{{- end }}
+{{- if $idle }}
+
+Given, and without effect in this version:
+{{- range $idle }}
+  - {{ . }}
+{{- end }}
+{{- end }}
+{{- end }}

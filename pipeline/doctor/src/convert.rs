@@ -1,0 +1,308 @@
+//! Values of the incumbent's chart, as values of this one. Every key either has a place here, or is named with why it
+//! has none.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value as Json};
+
+use crate::chart::Chart;
+use crate::tree::{File, Node, Value};
+
+/// What becomes of a key and all below it.
+enum Fate {
+    /// It is called so here.
+    To(String),
+    /// It has no meaning here: why.
+    None(&'static str),
+    /// What stands below it is looked at.
+    Below,
+}
+
+/// A key without a place here, or one whose meaning needs a word.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Note {
+    /// Its path in the file.
+    pub path: String,
+    /// Its line.
+    pub line: u64,
+    /// Why it has none, and what to do.
+    pub why: String,
+}
+
+/// What came of a file.
+#[derive(Debug)]
+pub struct Converted {
+    /// The values here.
+    pub values: Json,
+    /// What was taken over: its path there and here.
+    pub kept: Vec<(String, String)>,
+    /// What was not, in the order of the file.
+    pub notes: Vec<Note>,
+}
+
+const ELSEWHERE: &str = "this component is not there yet";
+const ARGOCD: &str = "Argo CD is no part of this chart: install its own chart beside it, with these values";
+const REDIS: &str = "nothing here needs a Redis";
+const OTHER: &str = "is no key that is known of the other chart";
+const CONSTRAINT: &str =
+    "a constraint's labelSelector named the other chart's labels; the pods' own are taken";
+
+/// Converts a file.
+#[must_use]
+pub fn convert(file: &File) -> Converted {
+    let mut converted = Converted { values: Json::Object(Map::new()), kept: Vec::new(), notes: Vec::new() };
+    walk(&mut converted, &[], &file.root);
+    settle(&mut converted);
+    converted
+}
+
+impl Converted {
+    /// The values as YAML, with what has no place here in comments above them.
+    ///
+    /// # Errors
+    /// When the values cannot be written.
+    pub fn yaml(&self) -> Result<String, serde_saphyr::ser::Error> {
+        let mut text = format!("# {} keys were taken over", self.kept.len());
+        // Writing to a text cannot fail.
+        let _ = match self.notes.len() {
+            0 => writeln!(text, "."),
+            many => writeln!(text, "; these {many} have no place here, or need a word:"),
+        };
+        for note in &self.notes {
+            let path: String = note.path.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+            let _ = writeln!(text, "#   {path} (line {}): {}", note.line, note.why);
+        }
+        text.push_str(&serde_saphyr::to_string(&self.values)?);
+        Ok(text)
+    }
+
+    fn note(&mut self, path: &[&str], node: &Node, why: impl Into<String>) {
+        self.notes.push(Note { path: path.join("."), line: node.line, why: why.into() });
+    }
+
+    fn put(&mut self, from: &[&str], to: &str, value: Json) {
+        set(&mut self.values, to, value);
+        self.kept.push((from.join("."), to.to_owned()));
+    }
+}
+
+fn walk(converted: &mut Converted, path: &[&str], node: &Node) {
+    match fate(path, node) {
+        Fate::None(why) => converted.note(path, node, why),
+        Fate::Below if !node.entries().is_empty() => {
+            for (key, node) in node.entries() {
+                walk(converted, &[path, &[key.as_str()]].concat(), node);
+            }
+        }
+        // An empty file, or a group that nothing stands in.
+        Fate::Below if path.is_empty() => {}
+        Fate::Below if matches!(node.value, Value::Map(_) | Value::Null) => {
+            converted.note(path, node, "holds nothing");
+        }
+        Fate::Below => converted.note(path, node, "is not the mapping that stands there"),
+        Fate::To(_) if node.value == Value::Null => converted.note(path, node, "holds nothing"),
+        Fate::To(to) => keep(converted, path, &to, node),
+    }
+}
+
+fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
+    let mut value = node.json();
+    match to {
+        "reporter.applicationNamespaces" => {
+            let text = node.text().unwrap_or_default();
+            let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
+            value = names.collect();
+        }
+        _ if to.ends_with("topologySpreadConstraints") => {
+            let mut cut = false;
+            for constraint in value.as_array_mut().into_iter().flatten() {
+                cut |= constraint.as_object_mut().is_some_and(|c| c.remove("labelSelector").is_some());
+            }
+            if cut {
+                converted.note(path, node, CONSTRAINT);
+            }
+        }
+        "reporter.affinity" if !node.entries().is_empty() => {
+            converted.note(
+                path,
+                node,
+                "was taken over as it is: selectors in it may name the other chart's labels",
+            );
+        }
+        _ => {}
+    }
+    converted.put(path, to, value);
+}
+
+/// What a path of the incumbent's means here.
+fn fate(path: &[&str], node: &Node) -> Fate {
+    let to = |to: String| Fate::To(to);
+    match path {
+        [] | ["global" | "event-reporters" | "cf-argocd-extras" | "internal-router"] => Fate::Below,
+        ["global", "codefresh" | "runtime" | "integrations", ..] => shared(path, node),
+        ["global", "external-argo-cd", rest @ ..] => {
+            let head = ["global", "integrations", "argo-cd"];
+            match rest {
+                [] => Fate::Below,
+                ["auth", rest @ ..] => shared(&[&head[..], &["server", "auth"], rest].concat(), node),
+                rest => shared(&[&head[..], rest].concat(), node),
+            }
+        }
+        ["global", "event-reporters", rest @ ..]
+        | ["event-reporters", "runtime-event-reporter", rest @ ..]
+        | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter(rest),
+        // Charts above this one share the rest of `global`.
+        ["global", key] => to(format!("global.{key}")),
+        ["event-reporters", "cluster-event-reporter"] => Fate::None(ELSEWHERE),
+        ["event-reporters", _] => {
+            Fate::None("this reporter left the other chart; resources are reported with their applications")
+        }
+        ["cf-argocd-extras", "sourcesServer"] => Fate::None(ELSEWHERE),
+        ["cf-argocd-extras", _] => Fate::None(OTHER),
+        ["internal-router", "ipv6"] => Fate::Below,
+        ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
+        ["internal-router", "imagePullSecrets"] => {
+            Fate::None("this component is not there yet; global.imagePullSecrets serves all pods")
+        }
+        ["internal-router", ..] => Fate::None(ELSEWHERE),
+        ["argo-cd"] => Fate::Below,
+        ["argo-cd", "enabled"] => Fate::None("there is no Argo CD in this chart to switch on or off"),
+        ["argo-cd", "configs" | "openshift"] | ["argo-cd", "configs", "params"] => Fate::Below,
+        ["argo-cd", "configs", "params", "application.namespaces"] if node.text().is_some() => {
+            to("reporter.applicationNamespaces".to_owned())
+        }
+        ["argo-cd", "openshift", "enabled"] => to("openshift.enabled".to_owned()),
+        ["argo-cd", ..] => Fate::None(ARGOCD),
+        ["redis" | "redis-ha" | "redis-secret-init"] => Fate::None(REDIS),
+        ["installer"] => Fate::None("no hook validates here: run gitops-runtime validate before you install"),
+        ["anchors"] => Fate::None("anchors were expanded where they are used"),
+        ["sealed-secrets" | "argo-workflows"] => {
+            Fate::None("is no part of this chart: install its own chart beside it, with these values")
+        }
+        [
+            "app-proxy"
+            | "gitops-operator"
+            | "argo-gateway"
+            | "tunnel-client"
+            | "codefreshWorkflowLogStoreCM",
+        ] => Fate::None(ELSEWHERE),
+        _ => Fate::None(OTHER),
+    }
+}
+
+/// What stands under the same path here, where it does.
+fn shared(path: &[&str], node: &Node) -> Fate {
+    let here = path.join(".");
+    match path {
+        ["global", "integrations", "argo-cd", "server", "auth", rest @ ..] => match rest {
+            ["type"] if node.text() != Some("token") => {
+                return Fate::None(
+                    "there is no login by password yet: make a token of Argo CD, and name its Secret in \
+                     global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+                );
+            }
+            ["password"] => {
+                return Fate::None("there is no login by password yet; give tokenSecretKeyRef");
+            }
+            _ => {}
+        },
+        ["global", "runtime", "repoCredentialsTemplate", ..] => {
+            return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
+        }
+        _ => {}
+    }
+    let values = &Chart::get().values;
+    let below = format!("{here}.");
+    if values.iter().any(|value| value.path == here) {
+        Fate::To(here)
+    } else if values.iter().any(|value| value.path.starts_with(&below)) {
+        Fate::Below
+    } else {
+        Fate::None(OTHER)
+    }
+}
+
+/// What a key of an event reporter means here.
+fn reporter(path: &[&str]) -> Fate {
+    let to = |to: String| Fate::To(to);
+    match path {
+        [] | ["pdb" | "serviceAccount" | "serviceMonitor" | "service" | "env"] => Fate::Below,
+        [
+            key @ ("replicaCount"
+            | "nodeSelector"
+            | "tolerations"
+            | "affinity"
+            | "resources"
+            | "topologySpreadConstraints"
+            | "readinessProbe"
+            | "livenessProbe"
+            | "podAnnotations"
+            | "podLabels"
+            | "priorityClassName"),
+        ] => to(format!("reporter.{key}")),
+        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => to(format!("reporter.pdb.{key}")),
+        ["serviceAccount", key @ ("create" | "name" | "annotations")] => {
+            to(format!("reporter.serviceAccount.{key}"))
+        }
+        ["serviceMonitor", key @ ("enabled" | "interval" | "scrapeTimeout" | "labels")] => {
+            to(format!("metrics.serviceMonitor.{key}"))
+        }
+        ["service", "annotations"] => to("reporter.service.annotations".to_owned()),
+        ["service", _] => Fate::None("the Service is a ClusterIP with the ports 8087 and 8088"),
+        ["env", name] if name.starts_with("OTEL_") => {
+            Fate::None("no variable of OpenTelemetry is heeded: set reporter.config.traces")
+        }
+        ["env", name] => to(format!("reporter.extraEnv.{name}")),
+        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["config"] => Fate::None(
+            "are another program's settings; `gitops-runtime config print` shows those for reporter.config",
+        ),
+        ["nameOverride" | "fullnameOverride"] => Fate::None("names are made of the release's"),
+        _ => Fate::None(OTHER),
+    }
+}
+
+/// What follows from several keys together.
+fn settle(converted: &mut Converted) {
+    let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
+    let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
+    let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
+    let namespaces = converted.values.pointer("/reporter/applicationNamespaces");
+    if single && namespaces.and_then(Json::as_array).is_some_and(|names| !names.is_empty()) {
+        set(&mut converted.values, "reporter.applicationNamespaces", Json::Array(Vec::new()));
+        converted.notes.push(Note {
+            path: "argo-cd.configs.params.application.namespaces".to_owned(),
+            line: 0,
+            why: "global.runtime.singleNamespace excludes other namespaces: left out".to_owned(),
+        });
+    }
+    if needs_bus {
+        set(&mut converted.values, "nats.mode", "embedded".into());
+        converted.notes.push(Note {
+            path: "reporter.replicaCount".to_owned(),
+            line: 0,
+            why: "replicas share a bus here: nats.mode is set to embedded; nats.mode existing takes servers that you have"
+                .to_owned(),
+        });
+    }
+}
+
+/// Sets what stands at a path with dots; the last part may hold none.
+fn set(values: &mut Json, path: &str, value: Json) {
+    let mut at = values;
+    let parts: Vec<&str> = match path.strip_prefix("reporter.extraEnv.") {
+        Some(name) => vec!["reporter", "extraEnv", name],
+        None => path.split('.').collect(),
+    };
+    let Some((last, groups)) = parts.split_last() else { return };
+    for group in groups {
+        if !at.is_object() {
+            *at = Json::Object(Map::new());
+        }
+        at = &mut at[*group];
+    }
+    if !at.is_object() {
+        *at = Json::Object(Map::new());
+    }
+    at[*last] = value;
+}

@@ -1,0 +1,20 @@
+//! The doctor: judges a file of values of the chart before it is installed, and makes values of the incumbent's.
+//!
+//! takes: files of values - gives: every finding at once, each with a stable code, file, line and path, what was
+//! found and what is wanted; or the values that mean the same here, and what has no meaning here
+//! calls: nothing: what only a cluster or a network can tell is said to be not measured - fails: never; what cannot
+//! be read is a finding
+
+mod chart;
+mod convert;
+mod finding;
+mod report;
+mod rules;
+mod tree;
+
+pub use self::chart::{Chart, Value as ChartValue};
+pub use self::convert::{Converted, Note, convert};
+pub use self::finding::{Finding, Severity, Unmeasured};
+pub use self::report::{Format, Report};
+pub use self::rules::{Settings, Tiers, validate};
+pub use self::tree::{File, Node, Unreadable, Value};

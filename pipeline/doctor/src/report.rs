@@ -1,0 +1,137 @@
+//! What was found, for people, programs, and code scanners.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use serde_json::json;
+
+use crate::finding::{Finding, Severity, Unmeasured};
+use crate::rules::CODES;
+
+/// How a report is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// For people.
+    Table,
+    /// For programs.
+    Json,
+    /// For code scanners: SARIF 2.1.0.
+    Sarif,
+}
+
+/// Everything that was found at once, in the order of files and lines.
+#[derive(Debug, Default, Serialize)]
+pub struct Report {
+    /// What is wrong.
+    pub findings: Vec<Finding>,
+    /// What was not looked at.
+    pub unmeasured: Vec<Unmeasured>,
+}
+
+impl Report {
+    /// Whether something does not work.
+    #[must_use]
+    pub fn is_wrong(&self) -> bool {
+        self.count(Severity::Error) > 0
+    }
+
+    fn count(&self, severity: Severity) -> usize {
+        self.findings.iter().filter(|finding| finding.severity == severity).count()
+    }
+
+    /// The report as text.
+    #[must_use]
+    pub fn write(&self, format: Format) -> String {
+        match format {
+            Format::Table => self.table(),
+            Format::Json => pretty(&json!(self)),
+            Format::Sarif => pretty(&self.sarif()),
+        }
+    }
+
+    fn table(&self) -> String {
+        let mut text = String::new();
+        // Writing to a text cannot fail.
+        for finding in &self.findings {
+            let severity = if finding.severity == Severity::Error { "error" } else { "warning" };
+            let place = match &finding.file {
+                Some(file) if finding.line > 0 => format!("{file}:{}", finding.line),
+                Some(file) => file.to_string(),
+                None => "not given".to_owned(),
+            };
+            let _ = writeln!(text, "{severity} {} {place}: {}", finding.code, finding.path);
+            let _ = writeln!(text, "    found  {}", finding.found);
+            let meant =
+                finding.meant.as_ref().map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
+            let _ = writeln!(text, "    wanted {}{meant}", finding.wanted);
+            let _ = writeln!(text, "    do     {}", finding.todo);
+        }
+        for unmeasured in &self.unmeasured {
+            let _ =
+                writeln!(text, "not measured {}: {} ({})", unmeasured.code, unmeasured.what, unmeasured.why);
+        }
+        let _ = writeln!(
+            text,
+            "{} errors, {} warnings, {} not measured",
+            self.count(Severity::Error),
+            self.count(Severity::Warning),
+            self.unmeasured.len()
+        );
+        text
+    }
+
+    fn sarif(&self) -> serde_json::Value {
+        let rules: Vec<_> = CODES
+            .iter()
+            .map(|(code, text)| json!({"id": code, "shortDescription": {"text": text}}))
+            .collect();
+        let results: Vec<_> = self.findings.iter().map(result).collect();
+        let notes: Vec<_> = self
+            .unmeasured
+            .iter()
+            .map(|unmeasured| {
+                json!({
+                    "level": "note",
+                    "descriptor": {"id": unmeasured.code},
+                    "message": {"text": format!("not measured: {} ({})", unmeasured.what, unmeasured.why)},
+                })
+            })
+            .collect();
+        json!({
+            "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+            "version": "2.1.0",
+            "runs": [{
+                "tool": {"driver": {
+                    "name": "gitops-runtime",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": rules,
+                }},
+                "invocations": [{"executionSuccessful": true, "toolExecutionNotifications": notes}],
+                "results": results,
+            }],
+        })
+    }
+}
+
+fn result(finding: &Finding) -> serde_json::Value {
+    let level = if finding.severity == Severity::Error { "error" } else { "warning" };
+    let message =
+        format!("{}: found {}, wanted {}; {}", finding.path, finding.found, finding.wanted, finding.todo);
+    let mut result = json!({
+        "ruleId": finding.code,
+        "level": level,
+        "message": {"text": message},
+        "locations": [{"logicalLocations": [{"fullyQualifiedName": finding.path}]}],
+    });
+    if let Some(file) = &finding.file {
+        result["locations"][0]["physicalLocation"] = json!({
+            "artifactLocation": {"uri": file},
+            "region": {"startLine": finding.line.max(1)},
+        });
+    }
+    result
+}
+
+fn pretty(value: &serde_json::Value) -> String {
+    format!("{value:#}\n")
+}

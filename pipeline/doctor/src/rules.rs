@@ -1,0 +1,255 @@
+//! What may be wrong with values, and how it is found.
+
+mod access;
+mod chart;
+mod peers;
+mod schema;
+
+use std::sync::Arc;
+
+use crate::chart::Chart;
+use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
+use crate::report::Report;
+use crate::tree::{File, Node, Unreadable, Value};
+
+/// Every code, and what it is about. A code is never used for anything else.
+pub(crate) const CODES: &[(&str, &str)] = &[
+    ("GR0001", "a file of values cannot be read"),
+    ("GR0002", "a key is unknown"),
+    ("GR0003", "a key is of the incumbent's chart"),
+    ("GR0004", "a value has the wrong type"),
+    ("GR0005", "a value is not one of those that are allowed"),
+    ("GR0006", "a value that the chart needs was taken away"),
+    ("GR0010", "the runtime has no name"),
+    ("GR0011", "the runtime's name is not one that the platform takes"),
+    ("GR0020", "an Ingress has no host"),
+    ("GR0021", "a host is empty or no host name"),
+    ("GR0022", "an Ingress has no class"),
+    ("GR0023", "a tunnel needs the account"),
+    ("GR0024", "the platform cannot reach the runtime"),
+    ("GR0025", "an HTTPRoute attaches to no Gateway"),
+    ("GR0026", "an HTTPRoute has no host name"),
+    ("GR0027", "there are several ways to reach the runtime"),
+    ("GR0028", "a tunnel does not reach another platform"),
+    ("GR0030", "there is no user token to register with"),
+    ("GR0031", "a reference to a Secret lacks its name or key"),
+    ("GR0032", "a reference names a reserved Secret"),
+    ("GR0033", "a secret stands in the values"),
+    ("GR0034", "certificates are to be kept and none are given"),
+    ("GR0035", "certificates are not in PEM"),
+    ("GR0036", "a Git token has no user"),
+    ("GR0037", "a Git token is of a kind that the platform does not take"),
+    ("GR0040", "the reporter cannot log in to Argo CD so"),
+    ("GR0041", "Argo CD has no address"),
+    ("GR0050", "image enrichment needs Argo Workflows"),
+    ("GR0051", "a disruption budget says nothing"),
+    ("GR0052", "replicas of the app proxy need a Redis"),
+    ("GR0053", "the store of workflow logs needs the account"),
+    ("GR0060", "replicas need a bus"),
+    ("GR0061", "an existing bus has no address"),
+    ("GR0062", "the fewest replicas are more than the most"),
+    ("GR0063", "the bus does not take such credentials"),
+    ("GR0064", "a single namespace excludes others"),
+    ("GR0065", "the bus asks for no token"),
+    ("GR0066", "a secret stands among the settings of the reporter"),
+    ("GR0067", "the reporter refuses its settings"),
+    ("GR0101", "the IngressClass"),
+    ("GR0102", "Secrets that are referred to"),
+    ("GR0103", "the rights of who installs"),
+    ("GR0104", "Kubernetes 1.23 and Helm 3.8, or newer"),
+    ("GR0105", "2 CPU and 5,000 MB of nodes"),
+    ("GR0106", "the storage class"),
+    ("GR0107", "what is installed already"),
+    ("GR0201", "the runtime's own address"),
+    ("GR0202", "the platform's account, user and runtime"),
+    ("GR0203", "what the Git token may do"),
+    ("GR0204", "what the account's plan allows"),
+    ("GR0205", "Argo CD's version and token"),
+];
+
+/// What only a cluster or a network can tell.
+const BEYOND: &[&str] = &[
+    "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0201", "GR0202", "GR0203",
+    "GR0204", "GR0205",
+];
+
+/// What is looked at.
+#[derive(Debug, Clone, Copy)]
+pub struct Tiers {
+    /// The values themselves.
+    pub files: bool,
+    /// The cluster.
+    pub cluster: bool,
+    /// The platform, Git and Argo CD.
+    pub network: bool,
+}
+
+impl Default for Tiers {
+    fn default() -> Self {
+        Self { files: true, cluster: true, network: true }
+    }
+}
+
+/// Says what is wrong with settings of the reporter: the path of each, and why.
+pub type Settings<'a> = &'a dyn Fn(&serde_json::Value) -> Vec<(String, String)>;
+
+/// Judges files of values, later over earlier as Helm lays them, over the chart's own.
+#[must_use]
+pub fn validate(
+    files: &[(String, Result<File, Unreadable>)],
+    tiers: Tiers,
+    settings: Settings<'_>,
+) -> Report {
+    let mut judged = Judged::new();
+    for (name, file) in files {
+        match file {
+            Ok(file) => {
+                judged.given.lay(&file.root);
+                schema::check(&mut judged, &file.root);
+            }
+            Err(error) => judged.findings.push(Finding {
+                code: "GR0001",
+                severity: Severity::Error,
+                file: Some(name.as_str().into()),
+                line: error.line,
+                path: String::new(),
+                found: error.why.to_owned(),
+                wanted: "one YAML document that is a mapping".to_owned(),
+                meant: None,
+                todo: "correct the file".to_owned(),
+            }),
+        }
+    }
+    judged.all.lay(&judged.given.clone());
+    let is_read = files.iter().all(|(_, file)| file.is_ok());
+    // Of a file that cannot be read nobody knows what it would have given.
+    if tiers.files && is_read {
+        schema::missing(&mut judged);
+        access::check(&mut judged);
+        peers::check(&mut judged);
+        chart::check(&mut judged);
+        if let Some(given) = judged.given.at("reporter.config").map(Node::json) {
+            for (path, why) in settings(&given) {
+                let path = format!("reporter.config.{path}");
+                judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
+            }
+        }
+    } else if !tiers.files {
+        judged.findings.clear();
+    }
+    let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
+    judged.findings.sort_by_key(order);
+    judged.findings.dedup();
+    let unmeasured = BEYOND.iter().map(|code| judged.unmeasured(code, tiers)).collect();
+    Report { findings: judged.findings, unmeasured }
+}
+
+/// Values that are being judged.
+struct Judged {
+    /// What was given, all files together.
+    given: Node,
+    /// The same over the chart's own values.
+    all: Node,
+    findings: Vec<Finding>,
+}
+
+impl Judged {
+    fn new() -> Self {
+        let given = Node { value: Value::Map(Vec::new()), line: 0, file: None };
+        Self { given, all: Chart::get().defaults.clone(), findings: Vec::new() }
+    }
+
+    fn at(&self, path: &str) -> Option<&Node> {
+        self.all.at(path)
+    }
+
+    fn text(&self, path: &str) -> &str {
+        self.at(path).and_then(Node::text).unwrap_or_default()
+    }
+
+    fn truth(&self, path: &str) -> bool {
+        self.at(path).is_some_and(|node| node.value == Value::Bool(true))
+    }
+
+    /// A number, also where it was given as a text.
+    fn number(&self, path: &str) -> Option<f64> {
+        match &self.at(path)?.value {
+            Value::Number(number) => number.as_f64(),
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        }
+    }
+
+    /// Whether nothing stands at a path, or an empty value.
+    fn is_empty(&self, path: &str) -> bool {
+        self.at(path).is_none_or(|node| match &node.value {
+            Value::Null => true,
+            Value::Text(text) => text.is_empty(),
+            Value::List(items) => items.is_empty(),
+            Value::Map(entries) => entries.is_empty(),
+            Value::Bool(_) | Value::Number(_) => false,
+        })
+    }
+
+    fn error(&mut self, code: &'static str, path: &str, wanted: &str, todo: &str) {
+        self.add(Severity::Error, code, path, wanted, todo);
+    }
+
+    fn warning(&mut self, code: &'static str, path: &str, wanted: &str, todo: &str) {
+        self.add(Severity::Warning, code, path, wanted, todo);
+    }
+
+    /// Adds a finding where the value stands, or else the nearest mapping around it that was given.
+    fn add(&mut self, severity: Severity, code: &'static str, path: &str, wanted: &str, todo: &str) {
+        let (file, line) = self.place(path);
+        let found = shown(path, self.at(path));
+        self.findings.push(Finding {
+            code,
+            severity,
+            file,
+            line,
+            path: path.to_owned(),
+            found,
+            wanted: wanted.to_owned(),
+            meant: None,
+            todo: todo.to_owned(),
+        });
+    }
+
+    fn place(&self, path: &str) -> (Option<Arc<str>>, u64) {
+        let mut around = path;
+        loop {
+            if let Some(node) = self.given.at(around) {
+                return (node.file.clone(), node.line);
+            }
+            match around.rsplit_once('.') {
+                Some((group, _)) => around = group,
+                None => return (self.given.file.clone(), 0),
+            }
+        }
+    }
+
+    /// Why something was not looked at: it was not to be, or there is nobody to ask.
+    fn unmeasured(&self, code: &'static str, tiers: Tiers) -> Unmeasured {
+        let what = CODES.iter().find(|(known, _)| *known == code).map_or("", |(_, what)| what);
+        let cluster = code.starts_with("GR01");
+        let (tier, wanted) = if cluster { ("cluster", tiers.cluster) } else { ("network", tiers.network) };
+        let switch = match code {
+            "GR0101" | "GR0201" => "global.runtime.ingress.skipValidation",
+            "GR0203" => "app-proxy.config.skipGitPermissionValidation",
+            "GR0204" => "installer.skipUsageValidation",
+            _ => "installer.skipValidation",
+        };
+        let off = |path: &str| self.truth(path) || self.text(path) == "true";
+        let why = if !wanted {
+            format!("skipped by --skip {tier}")
+        } else if off(switch) {
+            format!("skipped by {switch}")
+        } else if off("installer.skipValidation") {
+            "skipped by installer.skipValidation".to_owned()
+        } else {
+            format!("offline: this version asks no {tier}")
+        };
+        Unmeasured { code, tier, what, why }
+    }
+}

@@ -1,0 +1,120 @@
+//! What values of the chart exclude or need of each other, and those of the incumbent's components.
+
+use super::Judged;
+
+/// Settings of the reporter that are secrets.
+const SECRETS: &[&str] = &[
+    "kubernetes.token",
+    "argocd.token",
+    "platform.token",
+    "bus.password",
+    "bus.token",
+    "admin.token",
+    "traces.otlp.token",
+    "traces.otlp.headers",
+];
+
+/// Where budgets stand, ours first.
+const BUDGETS: &[&str] = &[
+    "reporter.pdb",
+    "global.event-reporters.pdb",
+    "app-proxy.pdb",
+    "gitops-operator.pdb",
+    "argo-gateway.pdb",
+    "internal-router.pdb",
+    "redis.pdb",
+];
+
+pub(super) fn check(judged: &mut Judged) {
+    bus(judged);
+    for path in SECRETS.iter().map(|path| format!("reporter.config.{path}")) {
+        if !judged.is_empty(&path) {
+            let todo = "mount a Secret by reporter.extraVolumes, and give the file";
+            judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", todo);
+            if let Some(finding) = judged.findings.last_mut() {
+                finding.found = "a value (masked)".to_owned();
+            }
+        }
+    }
+    let single = judged.truth("global.runtime.singleNamespace");
+    if single && !judged.is_empty("reporter.applicationNamespaces") {
+        let wanted = "none with global.runtime.singleNamespace";
+        judged.error("GR0064", "reporter.applicationNamespaces", wanted, "take one of the two away");
+    }
+    for group in BUDGETS {
+        let empty = |key: &str| judged.is_empty(&format!("{group}.{key}"));
+        if judged.truth(&format!("{group}.enabled"))
+            && judged.at(group).is_some_and(|node| node.get("minAvailable").is_some())
+            && empty("minAvailable")
+            && empty("maxUnavailable")
+        {
+            judged.error(
+                "GR0051",
+                group,
+                "minAvailable or maxUnavailable",
+                "give one, or set enabled to false",
+            );
+        }
+    }
+    incumbent(judged);
+}
+
+fn bus(judged: &mut Judged) {
+    let mode = judged.text("nats.mode").to_owned();
+    let scaled = judged.truth("reporter.autoscaling.enabled");
+    let todo = "set nats.mode to embedded or existing";
+    if mode == "none" {
+        if judged.number("reporter.replicaCount").is_some_and(|count| count > 1.0) {
+            judged.error("GR0060", "reporter.replicaCount", "1 without a bus", todo);
+        }
+        if scaled {
+            judged.error("GR0060", "reporter.autoscaling.enabled", "false without a bus", todo);
+        }
+    }
+    if mode == "existing" && judged.is_empty("nats.url") {
+        judged.error("GR0061", "nats.url", "addresses such as nats://nats.nats:4222", "give them");
+    }
+    let number = |name: &str| judged.number(&format!("reporter.autoscaling.{name}"));
+    if scaled && number("minReplicas").zip(number("maxReplicas")).is_some_and(|(least, most)| least > most) {
+        let path = "reporter.autoscaling.minReplicas";
+        judged.error("GR0062", path, "no more than maxReplicas", "lower it, or raise the other");
+    }
+    if mode == "embedded" {
+        if !judged.is_empty("nats.auth.credentialsSecretKeyRef") {
+            let path = "nats.auth.credentialsSecretKeyRef";
+            judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
+        }
+        if judged.is_empty("nats.auth.tokenSecretKeyRef") {
+            let todo = "make a Secret with a token: applications travel on the bus as they are";
+            judged.warning("GR0065", "nats.auth.tokenSecretKeyRef", "name and key of a Secret", todo);
+        }
+    }
+}
+
+/// Rules of components that are the incumbent's; they hold where its values are given.
+fn incumbent(judged: &mut Judged) {
+    let given = |judged: &Judged, path: &str| judged.at(path).is_some();
+    let enrichment = "app-proxy.image-enrichment.enabled";
+    if judged.truth(enrichment)
+        && given(judged, "argo-workflows.enabled")
+        && !judged.truth("argo-workflows.enabled")
+    {
+        judged.error("GR0050", enrichment, "false without argo-workflows", "switch one on or the other off");
+    }
+    let replicas = "app-proxy.replicaCount";
+    if judged.number(replicas).is_some_and(|count| count > 1.0)
+        && !judged.truth("redis.enabled")
+        && !judged.truth("redis-ha.enabled")
+    {
+        judged.error(
+            "GR0052",
+            replicas,
+            "1 without redis.enabled or redis-ha.enabled",
+            "switch one of them on",
+        );
+    }
+    let store = "codefreshWorkflowLogStoreCM.enabled";
+    if judged.truth(store) && judged.is_empty("global.codefresh.accountId") {
+        judged.error("GR0053", store, "false without global.codefresh.accountId", "give the account");
+    }
+}

@@ -1,0 +1,145 @@
+//! The platform, Git and Argo CD: tokens, certificates, addresses.
+
+use super::Judged;
+
+const SERVER: &str = "global.integrations.argo-cd.server";
+
+/// References to Secrets that are complete or absent.
+const REFERENCES: &[&str] = &[
+    "global.codefresh.userToken.secretKeyRef",
+    "global.codefresh.tls.caCerts.secretKeyRef",
+    "global.runtime.gitCredentials.password.secretKeyRef",
+    "global.integrations.argo-cd.server.tls.caSecretKeyRef",
+    "global.integrations.argo-cd.server.auth.passwordSecretKeyRef",
+    "reporter.redactionKey.secretKeyRef",
+    "nats.auth.tokenSecretKeyRef",
+    "nats.auth.credentialsSecretKeyRef",
+    "nats.tls.caSecretKeyRef",
+];
+
+/// Secrets that may stand in the values, and the reference that is better.
+const INLINE: &[(&str, &str)] = &[
+    ("global.codefresh.userToken.token", "global.codefresh.userToken.secretKeyRef"),
+    ("global.runtime.gitCredentials.password.value", "global.runtime.gitCredentials.password.secretKeyRef"),
+    (
+        "global.integrations.argo-cd.server.auth.token",
+        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+    ),
+    (
+        "global.integrations.argo-cd.server.auth.password",
+        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+    ),
+];
+
+pub(super) fn check(judged: &mut Judged) {
+    secrets(judged);
+    certificates(judged);
+    git(judged);
+    argocd(judged);
+}
+
+fn secrets(judged: &mut Judged) {
+    let user = "global.codefresh.userToken";
+    if judged.is_empty(&format!("{user}.token")) && judged.is_empty(&format!("{user}.secretKeyRef")) {
+        let todo =
+            "give it for a registration; a runtime that is registered has its token in codefresh-token";
+        judged.warning("GR0030", user, "token or secretKeyRef", todo);
+    }
+    let has_token = !judged.is_empty("global.integrations.argo-cd.server.auth.token");
+    let argocd = "global.integrations.argo-cd.server.auth.tokenSecretKeyRef";
+    let needed = [(argocd, !has_token), ("global.codefresh.runtimeToken.secretKeyRef", true)];
+    let needed = needed.into_iter().filter(|(_, needed)| *needed).map(|(path, _)| path);
+    let given: Vec<&str> = REFERENCES.iter().copied().filter(|path| !judged.is_empty(path)).collect();
+    for path in needed.chain(given) {
+        let lacks = |key: &str| judged.is_empty(&format!("{path}.{key}"));
+        if lacks("name") || lacks("key") {
+            judged.error("GR0031", path, "name and key, both given", "name the Secret and the key in it");
+        }
+    }
+    let reserved = "global.codefresh.userToken.secretKeyRef.name";
+    if judged.text(reserved) == "codefresh-token" {
+        judged.error(
+            "GR0032",
+            reserved,
+            "another name",
+            "codefresh-token is the runtime's own: use another Secret",
+        );
+    }
+    for (path, better) in INLINE {
+        if !judged.is_empty(path) {
+            let todo = "make a Secret, and give its name and key: Helm keeps values with the release";
+            judged.warning("GR0033", path, &format!("{better} instead"), todo);
+        }
+    }
+}
+
+fn certificates(judged: &mut Judged) {
+    let secret = "global.codefresh.tls.caCerts.secret";
+    let content = format!("{secret}.content");
+    if judged.truth(&format!("{secret}.create")) && judged.is_empty(&content) {
+        judged.error(
+            "GR0034",
+            &content,
+            "certificates in PEM where `create` is set",
+            "give them, or secretKeyRef",
+        );
+    }
+    let pem = |text: &str| {
+        text.contains("-----BEGIN CERTIFICATE-----") && text.contains("-----END CERTIFICATE-----")
+    };
+    let mut paths = vec![content];
+    // The incumbent gives certificates of Git servers to Argo CD; hosts have dots, so keys are looked up one by one.
+    for group in
+        ["global.codefresh.tls.workflowPipelinesGitWebhooks.certificates", "argo-cd.configs.tls.certificates"]
+    {
+        let Some(node) = judged.at(group) else { continue };
+        let wrong = node.entries().iter().any(|(_, node)| node.text().is_none_or(|text| !pem(text)));
+        if wrong {
+            paths.push(group.to_owned());
+        }
+    }
+    for path in paths {
+        let is_group = judged.at(&path).is_some_and(|node| node.text().is_none());
+        if is_group || (!judged.is_empty(&path) && !pem(judged.text(&path))) {
+            judged.error(
+                "GR0035",
+                &path,
+                "certificates in PEM",
+                "give -----BEGIN CERTIFICATE----- and what follows",
+            );
+        }
+    }
+}
+
+fn git(judged: &mut Judged) {
+    let group = "global.runtime.gitCredentials";
+    let value = format!("{group}.password.value");
+    let has_password =
+        !judged.is_empty(&value) || !judged.is_empty(&format!("{group}.password.secretKeyRef"));
+    if has_password && judged.is_empty(&format!("{group}.username")) {
+        judged.error("GR0036", &format!("{group}.username"), "a user", "give the user of the Git token");
+    }
+    if judged.text(&value).starts_with("github_pat") {
+        let todo = "make a classic token with the scopes repo and admin:repo_hook";
+        judged.error("GR0037", &value, "a classic token, not a fine-grained one", todo);
+    }
+}
+
+fn argocd(judged: &mut Judged) {
+    let kind = format!("{SERVER}.auth.type");
+    if judged.text(&kind) == "password" {
+        let todo = "make a token of an account that may read applications, and give tokenSecretKeyRef";
+        judged.error("GR0040", &kind, "\"token\": there is no login by password yet", todo);
+    } else if !judged.is_empty(&format!("{SERVER}.auth.password")) {
+        judged.error("GR0040", &format!("{SERVER}.auth.password"), "no password", "give tokenSecretKeyRef");
+    }
+    let server = (format!("{SERVER}.svc"), format!("{SERVER}.port"));
+    let repo = "global.integrations.argo-cd.repoServer";
+    let repo = (format!("{repo}.svc"), format!("{repo}.port"));
+    let has_url = !judged.is_empty(&format!("{SERVER}.url"));
+    for (path, needed) in [(server.0, !has_url), (server.1, !has_url), (repo.0, true), (repo.1, true)] {
+        if needed && judged.at(&path).is_some() && judged.is_empty(&path) {
+            judged.error("GR0041", &path, "the name of the Service", "give it");
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the schema of the chart says: unknown keys, types, choices.
+
+use regex::Regex;
+use serde_json::Value as Json;
+
+use super::{Finding, Judged, Node, Severity, Value, nearest, shown};
+use crate::chart::{Chart, FOREIGN};
+
+/// Checks what a file gives.
+pub(super) fn check(judged: &mut Judged, root: &Node) {
+    walk(judged, "", root, Chart::get().schema());
+}
+
+/// Tells of values that the chart needs and that a null took away.
+pub(super) fn missing(judged: &mut Judged) {
+    for value in &Chart::get().values {
+        if judged.at(&value.path).is_none() {
+            let wanted = format!("a value, or no key: the chart's own is {}", value.default);
+            judged.error("GR0006", &value.path, &wanted, "take the key away that sets it to null");
+        }
+    }
+}
+
+fn walk(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
+    // A null takes a key away.
+    if node.value == Value::Null {
+        return;
+    }
+    if let Some(wanted) = types(schema).filter(|types| !types.iter().any(|name| is(node, name))) {
+        let mut finding = finding(node, "GR0004", path, &wanted.join(" or "), "write it so, or take it away");
+        finding.found = format!("a {}", kind(node));
+        judged.findings.push(finding);
+        return;
+    }
+    choices(judged, path, node, schema);
+    match &node.value {
+        Value::Map(entries) => {
+            for (key, node) in entries {
+                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                match schema["properties"].get(key) {
+                    _ if path.is_empty() && FOREIGN.contains(&key.as_str()) => foreign(judged, &below, node),
+                    _ if path == "global"
+                        && matches!(key.as_str(), "event-reporters" | "external-argo-cd") =>
+                    {
+                        foreign(judged, &below, node);
+                    }
+                    Some(schema) => walk(judged, &below, node, schema),
+                    None if schema["additionalProperties"] == false => {
+                        unknown(judged, &below, key, node, schema);
+                    }
+                    None => {}
+                }
+            }
+            for key in schema["required"].as_array().into_iter().flatten().filter_map(Json::as_str) {
+                if node.get(key).is_none() {
+                    let wanted = format!("the key {key}");
+                    judged.findings.push(finding(node, "GR0005", path, &wanted, "add it"));
+                }
+            }
+        }
+        Value::List(items) => {
+            if let Some(schema) = schema.get("items") {
+                for (number, item) in items.iter().enumerate() {
+                    walk(judged, &format!("{path}[{number}]"), item, schema);
+                }
+            }
+        }
+        _ => {}
+    }
+}
+
+fn choices(judged: &mut Judged, path: &str, node: &Node, schema: &Json) {
+    let value = node.json();
+    let wanted = if let Some(choices) = schema["enum"].as_array() {
+        if choices.contains(&value) {
+            return;
+        }
+        let names: Vec<String> = choices.iter().map(ToString::to_string).collect();
+        let mut finding = finding(node, "GR0005", path, &names.join(" or "), "choose one of them");
+        finding.meant = node.text().and_then(|text| nearest(text, choices.iter().filter_map(Json::as_str)));
+        judged.findings.push(finding);
+        return;
+    } else if let (Some(text), Some(pattern)) = (node.text(), schema["pattern"].as_str())
+        && Regex::new(pattern).is_ok_and(|regex| !regex.is_match(text))
+    {
+        format!("a text like {pattern}")
+    } else if node.text() == Some("") && schema["minLength"].as_u64().is_some_and(|least| least > 0) {
+        "a text that is not empty".to_owned()
+    } else if let Some((number, least)) = value.as_f64().zip(schema["minimum"].as_f64())
+        && number < least
+    {
+        format!("{least} or more")
+    } else if let Some((number, most)) = value.as_f64().zip(schema["maximum"].as_f64())
+        && number > most
+    {
+        format!("{most} or less")
+    } else {
+        return;
+    };
+    judged.findings.push(finding(node, "GR0005", path, &wanted, "write such a value"));
+}
+
+fn foreign(judged: &mut Judged, path: &str, node: &Node) {
+    let wanted = "a key of this chart";
+    let mut finding = finding(node, "GR0003", path, wanted, "run gitops-runtime values convert FILE");
+    finding.found = "a key of the incumbent's chart".to_owned();
+    judged.findings.push(finding);
+}
+
+fn unknown(judged: &mut Judged, path: &str, key: &str, node: &Node, schema: &Json) {
+    let known =
+        || schema["properties"].as_object().into_iter().flat_map(|map| map.keys().map(String::as_str));
+    let few = known().filter(|name| !FOREIGN.contains(name)).collect::<Vec<_>>().join(", ");
+    let mut finding =
+        finding(node, "GR0002", path, &format!("one of {few}"), "correct the key, or take it away");
+    finding.found = "an unknown key".to_owned();
+    finding.meant = nearest(key, known());
+    judged.findings.push(finding);
+}
+
+fn finding(node: &Node, code: &'static str, path: &str, wanted: &str, todo: &str) -> Finding {
+    Finding {
+        code,
+        severity: Severity::Error,
+        file: node.file.clone(),
+        line: node.line,
+        path: path.to_owned(),
+        found: shown(path, Some(node)),
+        wanted: wanted.to_owned(),
+        meant: None,
+        todo: todo.to_owned(),
+    }
+}
+
+fn types(schema: &Json) -> Option<Vec<&str>> {
+    match schema.get("type")? {
+        Json::String(name) => Some(vec![name]),
+        Json::Array(names) => Some(names.iter().filter_map(Json::as_str).collect()),
+        _ => None,
+    }
+}
+
+fn is(node: &Node, name: &str) -> bool {
+    kind(node) == name || (name == "number" && kind(node) == "integer")
+}
+
+fn kind(node: &Node) -> &'static str {
+    match &node.value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::Text(_) => "string",
+        Value::List(_) => "array",
+        Value::Map(_) => "object",
+    }
+}

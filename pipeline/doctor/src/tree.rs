@@ -1,0 +1,291 @@
+//! Values with the place in the file that each was read from.
+
+use std::fmt;
+use std::sync::Arc;
+
+use serde::Deserialize;
+use serde::de::{self, Deserializer, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Number};
+use serde_saphyr::Spanned;
+
+/// A value, and where it stands.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Node {
+    /// What it is.
+    pub value: Value,
+    /// The line of the file, from 1; 0 where that is not known.
+    pub line: u64,
+    /// The file; `None`: the chart's own values.
+    pub file: Option<Arc<str>>,
+}
+
+/// What stands at a place.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// Nothing.
+    Null,
+    /// A truth.
+    Bool(bool),
+    /// A number.
+    Number(Number),
+    /// A text.
+    Text(String),
+    /// A list.
+    List(Vec<Node>),
+    /// A mapping, in the order of the file.
+    Map(Vec<(String, Node)>),
+}
+
+/// A file that was read.
+#[derive(Debug, Clone)]
+pub struct File {
+    /// Its name, as it was given.
+    pub name: Arc<str>,
+    /// What it holds.
+    pub root: Node,
+}
+
+/// A file that is none of values: where, and why. Holds nothing of what stands in it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unreadable {
+    /// The line, from 1; 0 where that is not known.
+    pub line: u64,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl File {
+    /// Reads a file of values; anchors and merge keys are expanded, as Helm does.
+    ///
+    /// # Errors
+    /// When it is no YAML, holds more than one document, a key twice, or no mapping.
+    pub fn read(name: &str, text: &str) -> Result<Self, Unreadable> {
+        let name: Arc<str> = name.into();
+        let options = serde_saphyr::options! { with_snippet: false };
+        let read = serde_saphyr::from_str_with_options::<Spanned<Raw>>(text, options);
+        let mut root = read.map(|spanned| node(spanned, &name)).map_err(|error| {
+            let line = error.location().map_or(0, |location| location.line());
+            let why = match error.without_snippet() {
+                serde_saphyr::Error::DuplicateMappingKey { .. } => "a key stands twice",
+                serde_saphyr::Error::MultipleDocuments { .. } => "more than one document",
+                _ => "no YAML",
+            };
+            Unreadable { line, why }
+        })?;
+        if root.value == Value::Null {
+            root.value = Value::Map(Vec::new());
+        }
+        match root.value {
+            Value::Map(_) => Ok(Self { name, root }),
+            _ => Err(Unreadable { line: root.line, why: "no mapping of values" }),
+        }
+    }
+}
+
+impl Node {
+    /// What stands at a path of keys with dots between them.
+    #[must_use]
+    pub fn at(&self, path: &str) -> Option<&Self> {
+        path.split('.').try_fold(self, |node, key| node.get(key))
+    }
+
+    /// What stands under a key.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Self> {
+        match &self.value {
+            Value::Map(entries) => entries.iter().find(|(name, _)| name == key).map(|(_, node)| node),
+            _ => None,
+        }
+    }
+
+    /// The text, where it is one.
+    #[must_use]
+    pub fn text(&self) -> Option<&str> {
+        match &self.value {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The entries of a mapping; none for anything else.
+    #[must_use]
+    pub fn entries(&self) -> &[(String, Self)] {
+        match &self.value {
+            Value::Map(entries) => entries,
+            _ => &[],
+        }
+    }
+
+    /// The same without places.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        match &self.value {
+            Value::Null => serde_json::Value::Null,
+            Value::Bool(truth) => (*truth).into(),
+            Value::Number(number) => number.clone().into(),
+            Value::Text(text) => text.clone().into(),
+            Value::List(items) => items.iter().map(Self::json).collect(),
+            Value::Map(entries) => serde_json::Value::Object(
+                entries.iter().map(|(key, node)| (key.clone(), node.json())).collect::<Map<_, _>>(),
+            ),
+        }
+    }
+
+    /// Lays another over this one as Helm does: mappings are merged, null takes a key away, all else is replaced.
+    pub fn lay(&mut self, over: &Self) {
+        let (Value::Map(entries), Value::Map(others)) = (&mut self.value, &over.value) else {
+            self.clone_from(over);
+            return;
+        };
+        for (key, other) in others {
+            let known = entries.iter().position(|(name, _)| name == key);
+            match (known, &other.value) {
+                (Some(at), Value::Null) => drop(entries.remove(at)),
+                (None, Value::Null) => {}
+                (Some(at), _) => {
+                    if let Some((_, node)) = entries.get_mut(at) {
+                        node.lay(other);
+                    }
+                }
+                (None, _) => entries.push((key.clone(), other.clone())),
+            }
+        }
+        self.line = over.line;
+        self.file.clone_from(&over.file);
+    }
+}
+
+fn node(spanned: Spanned<Raw>, file: &Arc<str>) -> Node {
+    let value = match spanned.value {
+        Raw::Null => Value::Null,
+        Raw::Bool(truth) => Value::Bool(truth),
+        Raw::Number(number) => Value::Number(number),
+        Raw::Text(text) => Value::Text(text),
+        Raw::List(items) => Value::List(items.into_iter().map(|item| node(item, file)).collect()),
+        Raw::Map(entries) => {
+            let entry = |(key, spanned): (Spanned<String>, Spanned<Raw>)| {
+                // A key is what people look for; a mapping begins below it.
+                let line = key.referenced.line();
+                let mut node = node(spanned, file);
+                if line > 0 {
+                    node.line = line;
+                }
+                (key.value, node)
+            };
+            Value::Map(entries.into_iter().map(entry).collect())
+        }
+    };
+    Node { value, line: spanned.referenced.line(), file: Some(Arc::clone(file)) }
+}
+
+enum Raw {
+    Null,
+    Bool(bool),
+    Number(Number),
+    Text(String),
+    List(Vec<Spanned<Raw>>),
+    Map(Vec<(Spanned<String>, Spanned<Raw>)>),
+}
+
+impl<'de> Deserialize<'de> for Raw {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(RawVisitor)
+    }
+}
+
+struct RawVisitor;
+
+impl<'de> Visitor<'de> for RawVisitor {
+    type Value = Raw;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a value")
+    }
+
+    fn visit_unit<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_none<E: de::Error>(self) -> Result<Raw, E> {
+        Ok(Raw::Null)
+    }
+
+    fn visit_some<D: Deserializer<'de>>(self, deserializer: D) -> Result<Raw, D::Error> {
+        Raw::deserialize(deserializer)
+    }
+
+    fn visit_bool<E: de::Error>(self, truth: bool) -> Result<Raw, E> {
+        Ok(Raw::Bool(truth))
+    }
+
+    fn visit_i64<E: de::Error>(self, number: i64) -> Result<Raw, E> {
+        Ok(Raw::Number(number.into()))
+    }
+
+    fn visit_u64<E: de::Error>(self, number: u64) -> Result<Raw, E> {
+        Ok(Raw::Number(number.into()))
+    }
+
+    fn visit_f64<E: de::Error>(self, number: f64) -> Result<Raw, E> {
+        Ok(Number::from_f64(number).map_or_else(|| Raw::Text(number.to_string()), Raw::Number))
+    }
+
+    fn visit_str<E: de::Error>(self, text: &str) -> Result<Raw, E> {
+        Ok(Raw::Text(text.to_owned()))
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Raw, A::Error> {
+        let mut list = Vec::new();
+        while let Some(item) = items.next_element()? {
+            list.push(item);
+        }
+        Ok(Raw::List(list))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Raw, A::Error> {
+        let mut map = Vec::new();
+        while let Some(entry) = entries.next_entry()? {
+            map.push(entry);
+        }
+        Ok(Raw::Map(map))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_value_knows_its_line() {
+        let text = "# a comment\na:\n  b: 1\n  c:\n    - x\n    - y: true\n";
+        let file = File::read("values.yaml", text).unwrap();
+        let line = |path: &str| file.root.at(path).unwrap().line;
+        assert_eq!((line("a"), line("a.b"), line("a.c")), (2, 3, 4));
+        let Value::List(items) = &file.root.at("a.c").unwrap().value else { panic!("no list") };
+        assert_eq!(items.iter().map(|item| item.line).collect::<Vec<_>>(), [5, 6]);
+    }
+
+    #[test]
+    fn anchors_and_merge_keys_are_expanded() {
+        let text = "anchors:\n  - &a\n    X: '1'\nenv:\n  !!merge <<:\n    - *a\n  Y: 2\n";
+        let file = File::read("values.yaml", text).unwrap();
+        assert_eq!(file.root.at("env").unwrap().json(), serde_json::json!({"X": "1", "Y": 2}));
+    }
+
+    #[test]
+    fn what_is_no_file_of_values_is_refused_with_its_line() {
+        let why = |text: &str| File::read("x", text).map(|_| ()).unwrap_err();
+        assert_eq!(why("a: [1\nb: 2\n").why, "no YAML");
+        assert_eq!(why("a: 1\nb: 2\na: 3\n"), Unreadable { line: 3, why: "a key stands twice" });
+        assert_eq!(why("- a\n").why, "no mapping of values");
+        assert!(File::read("x", "").unwrap().root.entries().is_empty());
+    }
+
+    #[test]
+    fn files_are_laid_over_each_other_as_helm_does() {
+        let read = |text: &str| File::read("x", text).unwrap().root;
+        let mut under = read("a: {b: 1, c: 2}\nd: [1, 2]\n");
+        under.lay(&read("a: {b: null, e: 3}\nd: [4]\n"));
+        assert_eq!(under.json(), serde_json::json!({"a": {"c": 2, "e": 3}, "d": [4]}));
+    }
+}

@@ -1,0 +1,180 @@
+//! Files of values, good and bad, with exactly what the doctor says of each; and those of the incumbent's chart, with
+//! what becomes of them.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use pipeline_doctor::{Chart, File, Format, Node, Report, Tiers, Value, convert, validate};
+
+const VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/values");
+const INCUMBENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/incumbent");
+
+/// The files of a folder that end so.
+fn cases(folder: &str) -> Vec<PathBuf> {
+    let mut cases: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .filter(|path| !path.to_str().unwrap().ends_with(".out.yaml"))
+        .collect();
+    cases.sort();
+    assert!(!cases.is_empty(), "{folder} holds no case");
+    cases
+}
+
+fn name(path: &Path) -> &str {
+    path.file_stem().unwrap().to_str().unwrap()
+}
+
+fn judge(name: &str, text: &str) -> Report {
+    validate(
+        &[(format!("{name}.yaml"), File::read(&format!("{name}.yaml"), text))],
+        Tiers::default(),
+        &|_| Vec::new(),
+    )
+}
+
+/// Compares with what is committed; UPDATE=1 rewrites it.
+fn expect(path: &Path, found: &str) {
+    if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+        std::fs::write(path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(found, expected, "{} (UPDATE=1 rewrites it)", path.display());
+}
+
+#[test]
+fn each_file_of_values_has_exactly_its_findings() {
+    let mut seen = BTreeSet::new();
+    for case in cases(VALUES) {
+        let report = judge(name(&case), &std::fs::read_to_string(&case).unwrap());
+        let is_good = name(&case).starts_with("good-");
+        assert_eq!(report.findings.is_empty(), is_good, "{}", report.write(Format::Table));
+        seen.extend(report.findings.iter().map(|finding| finding.code));
+        seen.extend(report.unmeasured.iter().map(|unmeasured| unmeasured.code));
+        let text = report.write(Format::Table);
+        for text in [&text, &report.write(Format::Json), &report.write(Format::Sarif)] {
+            assert!(!text.contains("not-to-be-shown") && !text.contains("not_to_be_shown"), "{text}");
+        }
+        expect(&case.with_extension("txt"), &text);
+    }
+    let sarif: serde_json::Value = serde_json::from_str(&judge("x", "").write(Format::Sarif)).unwrap();
+    let rules = sarif["runs"][0]["tool"]["driver"]["rules"].as_array().unwrap();
+    // What the reporter says of its own settings, only the program knows.
+    let known = rules.iter().map(|rule| rule["id"].as_str().unwrap()).filter(|code| *code != "GR0067");
+    let unseen: Vec<_> = known.filter(|code| !seen.contains(code)).collect();
+    assert!(unseen.is_empty(), "no file of values brings {unseen:?}");
+}
+
+#[test]
+fn a_report_for_programs_names_file_line_and_path() {
+    let report = judge("values", "global:\n  runtime:\n    nmae: prod\n");
+    let json: serde_json::Value = serde_json::from_str(&report.write(Format::Json)).unwrap();
+    let unknown =
+        json["findings"].as_array().unwrap().iter().find(|finding| finding["code"] == "GR0002").unwrap();
+    let expected = serde_json::json!(["values.yaml", 3, "global.runtime.nmae", "name"]);
+    assert_eq!(
+        serde_json::json!([unknown["file"], unknown["line"], unknown["path"], unknown["meant"]]),
+        expected
+    );
+    let sarif: serde_json::Value = serde_json::from_str(&report.write(Format::Sarif)).unwrap();
+    let results = sarif["runs"][0]["results"].as_array().unwrap();
+    let result = results.iter().find(|result| result["ruleId"] == "GR0002").unwrap();
+    let place = &result["locations"][0]["physicalLocation"];
+    assert_eq!(place["artifactLocation"]["uri"], "values.yaml");
+    assert_eq!(place["region"]["startLine"], 3);
+}
+
+#[test]
+fn later_files_stand_above_earlier_ones_and_keep_their_places() {
+    let read = |name: &str, text: &str| (name.to_owned(), File::read(name, text));
+    let files = [
+        read("a.yaml", "global:\n  runtime:\n    name: prod\n"),
+        read("b.yaml", "reporter:\n  replicaCount: 3\n"),
+        read("c.yaml", "nats: {mode: embedded}\n"),
+    ];
+    let codes = |count: usize| -> Vec<_> {
+        let report = validate(&files[..count], Tiers::default(), &|_| Vec::new());
+        report.findings.iter().map(|finding| (finding.code, finding.file.clone(), finding.line)).collect()
+    };
+    assert!(codes(2).contains(&("GR0060", Some("b.yaml".into()), 2)), "{:?}", codes(2));
+    assert!(codes(3).iter().all(|(code, ..)| *code != "GR0060"), "{:?}", codes(3));
+}
+
+#[test]
+fn what_is_skipped_is_said_to_be() {
+    let files = [("a.yaml".to_owned(), File::read("a.yaml", "reporter: {replicaCount: 3}\n"))];
+    let tiers = Tiers { files: false, cluster: false, network: true };
+    let report = validate(&files, tiers, &|_| Vec::new());
+    assert!(report.findings.is_empty());
+    let why = |code: &str| report.unmeasured.iter().find(|one| one.code == code).unwrap().why.clone();
+    assert_eq!(why("GR0101"), "skipped by --skip cluster");
+    assert_eq!(why("GR0202"), "offline: this version asks no network");
+}
+
+/// Every path with a value that is no mapping, or an empty one.
+fn leaves(node: &Node, path: &str, found: &mut Vec<String>) {
+    match &node.value {
+        Value::Map(entries) if !entries.is_empty() => {
+            for (key, node) in entries {
+                let below = if path.is_empty() { key.clone() } else { format!("{path}.{key}") };
+                leaves(node, &below, found);
+            }
+        }
+        _ => found.push(path.to_owned()),
+    }
+}
+
+fn converts_without_loss(name: &str, text: &str) -> (String, Report) {
+    let file = File::read(name, text).unwrap();
+    let converted = convert(&file);
+    let mut all = Vec::new();
+    leaves(&file.root, "", &mut all);
+    for path in all {
+        let covers = |at: &str| path == at || path.starts_with(&format!("{at}."));
+        let kept = converted.kept.iter().any(|(from, _)| covers(from));
+        let noted = converted.notes.iter().any(|note| covers(&note.path));
+        assert!(kept || noted, "{name}: {path} is neither taken over nor named");
+    }
+    let yaml = converted.yaml().unwrap();
+    let report = judge(name, &yaml);
+    let refused = ["GR0001", "GR0002", "GR0003", "GR0004", "GR0006", "GR0040", "GR0060", "GR0064"];
+    let wrong: Vec<_> = report.findings.iter().filter(|finding| refused.contains(&finding.code)).collect();
+    assert!(wrong.is_empty(), "{name}: {wrong:?}\n{yaml}");
+    (yaml, report)
+}
+
+#[test]
+fn files_of_the_incumbent_are_converted_without_loss() {
+    for case in cases(INCUMBENT) {
+        let (yaml, _) = converts_without_loss(name(&case), &std::fs::read_to_string(&case).unwrap());
+        expect(&case.with_extension("out.yaml"), &yaml);
+    }
+    // Further files, where there are some.
+    if let Some(folder) = std::env::var_os("DOCTOR_INCUMBENT_VALUES") {
+        for case in cases(folder.to_str().unwrap()) {
+            converts_without_loss(name(&case), &std::fs::read_to_string(&case).unwrap());
+        }
+    }
+}
+
+#[test]
+fn files_of_values_for_this_chart_are_left_as_they_are() {
+    for case in cases(VALUES).iter().filter(|case| name(case).starts_with("good-")) {
+        let file = File::read("x", &std::fs::read_to_string(case).unwrap()).unwrap();
+        let global = convert(&file).values["global"].clone();
+        assert_eq!(global, file.root.get("global").unwrap().json(), "{}", case.display());
+    }
+}
+
+#[test]
+fn the_schema_and_the_table_are_those_of_the_values() {
+    let chart = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../helm/gitops-runtime");
+    let schema = format!("{:#}\n", Chart::get().schema());
+    expect(&chart.join("values.schema.json"), &schema);
+    let path = chart.join("README.md");
+    let readme = std::fs::read_to_string(&path).unwrap();
+    let (head, _) = readme.split_once("<!-- values -->\n").unwrap();
+    expect(&path, &format!("{head}<!-- values -->\n{}", Chart::get().table()));
+}

@@ -1,0 +1,88 @@
+//! The commands that judge and convert values.
+
+use std::process::{Command, Output};
+
+use crate::helm::{ROOT, values};
+
+/// Runs the program without any variable.
+pub(crate) fn run(arguments: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_gitops-runtime"))
+        .args(arguments)
+        .env_clear()
+        .env("HOSTNAME", "host")
+        .current_dir(ROOT)
+        .output()
+        .unwrap()
+}
+
+fn said(output: &Output) -> String {
+    String::from_utf8_lossy(&[&output.stdout[..], &output.stderr[..]].concat()).into_owned()
+}
+
+#[test]
+fn the_exit_code_says_what_was_found() {
+    let good = values("good-minimal").remove(0);
+    let bad = values("bad-replicas").remove(0);
+    let (good, bad) = (good.to_str().unwrap(), bad.to_str().unwrap());
+    let code = |arguments: &[&str]| run(&[&["validate"], arguments].concat()).status.code();
+    assert_eq!(code(&["-f", good]), Some(0));
+    assert_eq!(code(&["-f", good, "-f", bad]), Some(1));
+    assert_eq!(code(&["-f", "no-such-file.yaml"]), Some(1));
+    assert_eq!(code(&["-f", good, "--strict"]), Some(3));
+    assert_eq!(code(&["-f", bad, "--strict"]), Some(1));
+    assert_eq!(code(&["-f", bad, "--skip", "static"]), Some(0));
+    assert_eq!(code(&["--formt", "json"]), Some(2));
+}
+
+#[test]
+fn settings_of_the_reporter_are_judged_by_the_reporter() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    let text = "global:\n  runtime:\n    name: prod\nreporter:\n  config:\n    log: {level: chatty}\n    reporter:\n      \
+                lane: {}\n";
+    std::fs::write(&file, text).unwrap();
+    let output = run(&["validate", "-f", file.to_str().unwrap()]);
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said.contains("values.yaml:6: reporter.config.log.level"), "{said}");
+    assert!(said.contains("values.yaml:8: reporter.config.reporter.lane"), "{said}");
+    assert_eq!(said.matches("error GR0067").count(), 2, "{said}");
+}
+
+#[test]
+fn what_is_converted_is_valid_and_keeps_its_secrets_to_the_values() {
+    let output = run(&["values", "convert", "pipeline/doctor/tests/incumbent/tunnel.yaml"]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, &output.stdout).unwrap();
+    assert!(String::from_utf8(output.stdout).unwrap().contains("token: not-to-be-shown"));
+    let output = run(&["validate", "-f", file.to_str().unwrap()]);
+    assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+    assert!(!said(&output).contains("not-to-be-shown"));
+}
+
+#[test]
+fn a_reporter_that_is_not_there_is_not_ready() {
+    // Nobody listens at a port that was free a moment ago, and nobody may take it again in between but this test.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    let served = std::thread::spawn(move || {
+        use std::io::{Read as _, Write as _};
+        for answer in [
+            "503 Service Unavailable\r\ncontent-length: 7\r\n\r\nmissing",
+            "200 OK\r\ncontent-length: 5\r\n\r\nready",
+        ] {
+            let (mut stream, _) = listener.accept().unwrap();
+            let mut request = [0; 1_024];
+            let _ = stream.read(&mut request).unwrap();
+            stream.write_all(format!("HTTP/1.1 {answer}").as_bytes()).unwrap();
+        }
+    });
+    let output = run(&["check", &address]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(said(&output).contains("is not ready: missing"), "{}", said(&output));
+    let output = run(&["check", &address, "--within", "1m"]);
+    assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), "ready\n"));
+    served.join().unwrap();
+}

@@ -1,0 +1,101 @@
+//! A real Helm, and what it renders.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use serde_json::Value;
+
+pub(crate) const ROOT: &str = env!("CARGO_MANIFEST_DIR");
+/// What `.ci/setup` installs.
+const VERSION: &str = "3.22.0";
+pub(crate) const NAMESPACE: &str = "runtime";
+
+/// The chart's folder.
+pub(crate) fn chart() -> PathBuf {
+    Path::new(ROOT).join("helm/gitops-runtime")
+}
+
+/// The doctor's files of values that begin so.
+pub(crate) fn values(kind: &str) -> Vec<PathBuf> {
+    let folder = Path::new(ROOT).join("pipeline/doctor/tests/values");
+    let mut files: Vec<PathBuf> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .filter(|path| path.file_name().unwrap().to_str().unwrap().starts_with(kind))
+        .collect();
+    files.sort();
+    assert!(!files.is_empty(), "there is no file of values {kind}*");
+    files
+}
+
+fn program() -> PathBuf {
+    let variable = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    if let Some(named) = variable("CHART_HELM") {
+        return named;
+    }
+    let caches = variable("XDG_CACHE_HOME").or_else(|| Some(variable("HOME")?.join(".cache")));
+    let cache = variable("LOADTEST_CACHE").or_else(|| Some(caches?.join("gitops-runtime")));
+    let program = cache.expect("HOME is set").join(format!("helm-{VERSION}/bin/helm"));
+    assert!(program.exists(), "{} is missing: run .ci/setup", program.display());
+    program
+}
+
+/// Runs `helm template` on a chart.
+pub(crate) fn template(chart: &Path, arguments: &[&str]) -> Output {
+    Command::new(program())
+        .args(["template", "prod"])
+        .arg(chart)
+        .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
+        .args(arguments)
+        .output()
+        .unwrap()
+}
+
+/// The text of what a file of values renders to.
+pub(crate) fn text(file: &Path) -> String {
+    let output = template(&chart(), &["--values", file.to_str().unwrap()]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && said.is_empty(), "{}: {said}", file.display());
+    String::from_utf8(output.stdout).unwrap()
+}
+
+/// The objects that a file of values renders to.
+pub(crate) fn objects(file: &Path) -> Vec<Value> {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(&text(file)).unwrap();
+    documents.into_iter().filter(|document| !document.is_null()).collect()
+}
+
+/// The one object of a kind whose name ends so, where there is one.
+pub(crate) fn object<'a>(objects: &'a [Value], kind: &str, end: &str) -> Option<&'a Value> {
+    let mut found = objects.iter().filter(|object| {
+        object["kind"] == kind && object["metadata"]["name"].as_str().unwrap().ends_with(end)
+    });
+    let first = found.next();
+    assert!(found.next().is_none(), "several objects of kind {kind} end in {end}");
+    first
+}
+
+/// The pods that objects make: the name of each object, and the pod's metadata and spec.
+pub(crate) fn pods(objects: &[Value]) -> Vec<(String, &Value, &Value)> {
+    let mut pods = Vec::new();
+    for object in objects {
+        let template = &object["spec"]["template"];
+        let name = format!("{} {}", object["kind"], object["metadata"]["name"]);
+        if object["kind"] == "Pod" {
+            pods.push((name, &object["metadata"], &object["spec"]));
+        } else if template["spec"].is_object() {
+            pods.push((name, &template["metadata"], &template["spec"]));
+        }
+    }
+    pods
+}
+
+/// Compares with what is committed; UPDATE=1 rewrites it.
+pub(crate) fn expect(path: &Path, found: &str) {
+    if std::env::var_os("UPDATE").is_some_and(|value| value == "1") {
+        std::fs::write(path, found).unwrap();
+    }
+    let expected = std::fs::read_to_string(path).unwrap_or_default();
+    assert_eq!(found, expected, "{} (UPDATE=1 rewrites it)", path.display());
+}

@@ -1,0 +1,10 @@
+//! The chart under `helm/gitops-runtime`, rendered by a real Helm with the doctor's good files of values, and refused
+//! by it with the bad ones.
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod commands;
+mod helm;
+mod objects;
+mod rights;
+mod texts;
+mod uses;

@@ -1,0 +1,65 @@
+//! The rights of the chart are those that the program prints for the settings of the chart.
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::commands::run;
+use crate::helm::{NAMESPACE, object, objects, values};
+
+/// Roles and bindings without labels.
+fn rights(objects: &[Value]) -> BTreeSet<String> {
+    let of_rights = |object: &&Value| object["kind"].as_str().unwrap().contains("Role");
+    let bare = |object: &Value| {
+        let metadata = &object["metadata"];
+        json!([
+            object["kind"],
+            metadata["name"],
+            metadata["namespace"],
+            object["rules"],
+            object["roleRef"],
+            object["subjects"]
+        ])
+        .to_string()
+    };
+    objects.iter().filter(of_rights).map(bare).collect()
+}
+
+#[test]
+fn the_chart_grants_what_the_program_prints() {
+    let mut granted = 0;
+    for file in values("good-") {
+        let objects = objects(&file);
+        let (Some(reporter), Some(settings)) = (
+            object(&objects, "Deployment", "-runtime-reporter"),
+            object(&objects, "ConfigMap", "-runtime-reporter"),
+        ) else {
+            continue;
+        };
+        let folder = tempfile::tempdir().unwrap();
+        let config = folder.path().join("config.yaml");
+        std::fs::write(&config, settings["data"]["config.yaml"].as_str().unwrap()).unwrap();
+        let config = config.to_str().unwrap();
+        // The settings are such that the program starts with them.
+        let checked = run(&["config", "check", config]);
+        assert_eq!(
+            checked.status.code(),
+            Some(0),
+            "{}: {}",
+            file.display(),
+            String::from_utf8_lossy(&checked.stderr)
+        );
+        let account = reporter["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
+        let account = format!("{NAMESPACE}/{account}");
+        let printed =
+            run(&["rbac", "print", "--role", "reporter", "--config", config, "--service-account", &account]);
+        let printed: Vec<Value> =
+            serde_saphyr::from_multiple(&String::from_utf8(printed.stdout).unwrap()).unwrap();
+        let found = rights(&objects);
+        if !found.is_empty() {
+            assert_eq!(found, rights(&printed), "{}", file.display());
+            granted += 1;
+        }
+    }
+    assert!(granted >= 5, "{granted}");
+}

@@ -1,0 +1,76 @@
+//! What the chart says: its notes, and the images that it needs.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::helm::{chart, expect, objects, pods, template, values};
+
+/// The notes with these values. `helm template` leaves them out, so a copy of the chart renders them as an object.
+fn notes(arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    copy(&chart(), folder.path());
+    let template_of_notes = "notes: {{ include \"gitops-runtime.notes\" . | quote }}\n";
+    std::fs::write(folder.path().join("templates/notes.yaml"), template_of_notes).unwrap();
+    let given = [&["--show-only", "templates/notes.yaml"], arguments].concat();
+    let output = template(folder.path(), &given);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let document: serde_json::Value = serde_saphyr::from_slice(&output.stdout).unwrap();
+    document["notes"].as_str().unwrap().to_owned()
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let to = to.join(entry.file_name());
+        if entry.path().is_dir() {
+            copy(&entry.path(), &to);
+        } else {
+            std::fs::copy(entry.path(), to).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_notes_list_what_is_left_to_do_for_these_values() {
+    let plain = notes(&["--set", "global.runtime.name=prod"]);
+    assert!(
+        plain.contains("the Secret codefresh-token must hold the runtime's token under the key token"),
+        "{plain}"
+    );
+    assert!(plain.contains("the Secret argocd-token must hold a token of Argo CD"), "{plain}");
+    assert!(!plain.contains("without effect"), "{plain}");
+    let file = values("bad-inline-secrets").remove(0);
+    let inline = notes(&["--values", file.to_str().unwrap()]);
+    assert!(!inline.contains("not-to-be-shown") && !inline.contains("argocd-token"), "{inline}");
+    assert_eq!(inline.matches("holds a secret in plain text").count(), 3, "{inline}");
+    let file = values("good-trial").remove(0);
+    let trial = notes(&["--values", file.to_str().unwrap()]);
+    for said in [
+        "reports go to standard output alone",
+        "a new pod reports everything again",
+        "grant the rights",
+        "no NetworkPolicies",
+    ] {
+        assert!(trial.contains(said), "{said}: {trial}");
+    }
+    let file = values("good-ingress").remove(0);
+    let ingress = notes(&["--values", file.to_str().unwrap()]);
+    assert!(
+        ingress.contains("without effect in this version:\n  - global.codefresh.accountId\n"),
+        "{ingress}"
+    );
+}
+
+#[test]
+fn the_images_of_all_modes_are_listed() {
+    let mut images = BTreeSet::new();
+    for file in values("good-").iter().filter(|file| !file.ends_with("good-private.yaml")) {
+        for (_, _, pod) in pods(&objects(file)) {
+            let named = |container: &serde_json::Value| container["image"].as_str().unwrap().to_owned();
+            images.extend(pod["containers"].as_array().unwrap().iter().map(named));
+        }
+    }
+    let text: String = images.iter().map(|image| format!("{image}\n")).collect();
+    expect(&chart().join("images.txt"), &text);
+}

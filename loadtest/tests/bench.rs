@@ -174,22 +174,6 @@ async fn a_reporter_that_ends_is_told_with_its_last_words() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn processes_that_share_applications_are_measured_as_one() {
-    let folder = tempfile::tempdir().unwrap();
-    let program = program().await.unwrap();
-    let output =
-        bench(folder.path(), &["replicas", "--short", "--program", &program, "--json", "-"]).await.unwrap();
-    let run = run(&output).unwrap();
-    assert!(is_correct(&run), "{run}");
-    assert_eq!(
-        (run["conditions"]["processes"].as_str(), output.status.code()),
-        (Some("2"), Some(0)),
-        "{run}"
-    );
-    assert_eq!(figure(&run, "applications reported at the start").unwrap(), 60.0);
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_is_listed_and_what_there_is_not_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let output = bench(folder.path(), &["--list"]).await.unwrap();

@@ -1,4 +1,4 @@
-//! The commands that run the real binary, in small.
+//! `loadtest demo` with the real binary.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ async fn demo_args(recordings: &str, out: PathBuf) -> anyhow::Result<demo::Args>
         keep_running: false,
         no_fault: false,
         queue: None,
-        patience: 90,
+        patience: 300,
         program: program().await?,
     })
 }
@@ -34,15 +34,4 @@ async fn a_demo_with_an_outage_reports_everything() {
     assert_eq!(stream.lines().count() as u64, outcome.reports);
     let first: serde_json::Value = serde_json::from_str(stream.lines().next().unwrap()).unwrap();
     assert!(first["data"]["object"].is_string() && first["key"].is_string(), "{first}");
-}
-
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_demo_of_argo_cd_3_reports_everything() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut args = demo_args("argocd-3.2", folder.path().to_path_buf()).await.unwrap();
-    args.no_fault = true;
-    args.speed = 0.0;
-    let outcome = demo::demo(&args).await.unwrap().unwrap();
-    assert!(outcome.is_good(), "{}\n{}", outcome.text(), outcome.line());
-    assert_eq!((outcome.applications, outcome.retried), ((13, 13), 0));
 }

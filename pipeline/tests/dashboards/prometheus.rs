@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 use crate::files::rule_files;
 
 /// How long anything may take before a test gives up; far above what it takes.
-pub(crate) const SOON: Duration = Duration::from_secs(180);
+pub(crate) const SOON: Duration = Duration::from_secs(300);
 /// How often something is looked at while it is waited for.
 const LOOK: Duration = Duration::from_millis(100);
 /// Lines of its log that are kept for a message.

@@ -39,9 +39,8 @@ async fn with(applications: u32, reported: f64) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn ten_thousand_applications_have_the_series_of_ten() {
+async fn a_thousand_applications_have_the_series_of_ten() {
     let few = with(10, 10.0).await;
     assert!((100..300).contains(&few.len()), "{} series", few.len());
-    assert_eq!(with(300, 300.0).await, few);
-    assert_eq!(with(10_000, 100.0).await, few);
+    assert_eq!(with(1_000, 100.0).await, few);
 }

@@ -6,12 +6,12 @@ use serde_json::{Value, json};
 use crate::runtime::{Runtime, fleet, taken};
 
 #[tokio::test]
-async fn metrics_of_1000_applications_are_few_and_nameless() {
-    let simulation = fleet(1_000, 1, |_| {}).await;
+async fn metrics_of_applications_are_few_and_nameless() {
+    let simulation = fleet(100, 1, |_| {}).await;
     let settings = json!({"reporter": {"sink": {"platform": {"gzipLevel": 0}}}});
     let runtime = Runtime::start(&simulation, &settings).await;
-    taken(&simulation, 2_000).await;
-    runtime.idle(1_000).await;
+    taken(&simulation, 200).await;
+    runtime.idle(100).await;
     let (status, text) = runtime.page("/metrics").await;
     assert_eq!(status, 200);
     let series = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()).count();
@@ -22,12 +22,12 @@ async fn metrics_of_1000_applications_are_few_and_nameless() {
     }
     let metrics = runtime.metrics().await;
     let sum = |name: &str, labels: &[(&str, &str)]| metrics.sum(&format!("gitops_runtime_{name}"), labels);
-    assert_eq!(sum("reports_total", &[("kind", "app"), ("result", "acknowledged")]), 1_000.0);
-    assert_eq!(sum("reports_total", &[("kind", "resource"), ("result", "acknowledged")]), 1_000.0);
-    assert_eq!(sum("events_acked_total", &[]), 1_000.0);
-    assert_eq!(sum("ledger_records", &[]), 1_000.0);
-    assert_eq!(sum("listed_objects", &[]), 1_000.0);
-    assert_eq!(sum("calls_total", &[("call", "report"), ("outcome", "ok")]), 2_000.0);
+    assert_eq!(sum("reports_total", &[("kind", "app"), ("result", "acknowledged")]), 100.0);
+    assert_eq!(sum("reports_total", &[("kind", "resource"), ("result", "acknowledged")]), 100.0);
+    assert_eq!(sum("events_acked_total", &[]), 100.0);
+    assert_eq!(sum("ledger_records", &[]), 100.0);
+    assert_eq!(sum("listed_objects", &[]), 100.0);
+    assert_eq!(sum("calls_total", &[("call", "report"), ("outcome", "ok")]), 200.0);
     let asked = simulation.argocd.calls() as f64;
     let counted = sum("calls_total", &[("peer", "argocd")])
         - sum("calls_total", &[("call", "settings")])
@@ -42,9 +42,9 @@ async fn metrics_of_1000_applications_are_few_and_nameless() {
     for (name, shards) in [("default", 5), ("fnv-modulo", 5), ("jump:6", 6)] {
         let distribution = page[name]["distribution"].as_object().unwrap();
         assert_eq!(distribution.len(), shards, "{name}");
-        assert_eq!(distribution.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 1_000);
-        assert!(distribution.values().all(|count| count.as_u64() > Some(100)), "{name}: {distribution:?}");
-        assert_eq!(page[name]["apps"].as_object().unwrap().len(), 1_000);
+        assert_eq!(distribution.values().map(|count| count.as_u64().unwrap()).sum::<u64>(), 100);
+        assert!(distribution.values().all(|count| count.as_u64() > Some(5)), "{name}: {distribution:?}");
+        assert_eq!(page[name]["apps"].as_object().unwrap().len(), 100);
     }
     for (shard, count) in page["default"]["distribution"].as_object().unwrap() {
         let own = sum("events_acked_total", &[("shard", shard)]);

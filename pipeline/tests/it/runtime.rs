@@ -15,7 +15,7 @@ use tokio::time::{Instant, sleep};
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_gitops-runtime");
 /// How long anything may take before a test gives up, or, of work in many pieces, the next piece; far above what it
 /// takes.
-pub(crate) const SOON: Duration = Duration::from_secs(60);
+pub(crate) const SOON: Duration = Duration::from_secs(300);
 /// How long work in many pieces may take on a machine that is busy with other things.
 const LATER: Duration = Duration::from_secs(600);
 /// How often a page or a log is looked at while a condition is waited for.

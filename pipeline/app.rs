@@ -17,9 +17,9 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use pipeline_bus::jetstream::JetStream;
-use pipeline_core::{Meter, ObjectIndex, Service as _, Shutdown, StageError};
-use pipeline_engine::run::Bus;
-use pipeline_engine::run::{Engine, EngineError, Parts};
+use pipeline_bus::{Bus, Memory};
+use pipeline_core::{Given, Meter, ObjectIndex, Service as _, Shutdown, StageError};
+use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
 use pipeline_http::serve::{ServeConfig, Served, Server, Works};
 use pipeline_ledger::{Ledger, LedgerError};
@@ -40,6 +40,10 @@ use crate::config::{Config, Loaded};
 #[cfg(feature = "jemalloc")]
 #[global_allocator]
 static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
+pub(crate) const PIPELINE: &str = "applications";
+pub(crate) const ROUTE: &str = "reporter";
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// A turn may take the time of all calls for its event, and then that of its reports, before its lane counts
@@ -144,7 +148,7 @@ impl Reporter {
         }
         // Before anything is waited for: what keeps a process from working is asked of it.
         for server in listen(config, served).await? {
-            services.spawn(Box::new(server).serve(stop.clone()));
+            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
         }
 
         let places = build::places(config).await?;
@@ -175,23 +179,29 @@ impl Reporter {
         let sink = build::sink(config, meter, stop).await?;
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
-        let bus = match connected {
+        let (bus, leases): (Arc<dyn Bus>, _) = match connected {
             Some(connected) => connected.join(stop)?,
-            None => Bus::Memory,
+            None => (Arc::new(Memory::default()), None),
         };
-        let parts = Parts {
-            source: Arc::new(source),
-            enrich: Arc::new(enrich.clone()),
+        let (tap, traces) = traces::start(config, &metrics).await?.unzip();
+        let route = Route {
+            name: ROUTE.to_owned(),
+            takes: Match::default(),
             sink,
             ledger: ledger.clone(),
-            metrics: metrics.clone(),
+            metrics,
             health: health.clone(),
-            bus,
+            tap,
+            reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
         };
-        let (tap, traces) = traces::start(config, &parts.metrics).await?.unzip();
-        let engine = Engine::traced(engine_config, parts, tap);
+        let pipeline = Pipeline {
+            name: PIPELINE.to_owned(),
+            source: Arc::new(source),
+            enrich: Arc::new(enrich.clone()),
+            routes: vec![route],
+        };
+        let engine = Engine::new(engine_config, bus, leases).pipeline(pipeline).service(settings);
 
-        services.spawn(Box::new(settings).serve(stop.clone()));
         if let Some(following) = following {
             services.spawn(async {
                 following.await;
@@ -199,7 +209,7 @@ impl Reporter {
             });
         }
         services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
-        let handle = engine.handle();
+        let handle = engine.handle(PIPELINE, ROUTE).context("find the reporter in its engine")?;
         let answering = Answering {
             handle: handle.clone(),
             ledger: ledger.clone(),
@@ -211,7 +221,7 @@ impl Reporter {
             },
         };
         for server in admin::listen(config, &places, answering).await? {
-            services.spawn(Box::new(server).serve(stop.clone()));
+            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
         }
         let (keys, engine_status) = (Arc::new(move || seen.keys()), Arc::new(move || handle.status()));
         // Nobody else sets it.

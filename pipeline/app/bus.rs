@@ -126,7 +126,10 @@ mod tests {
 
     #[test]
     fn there_is_a_durable_for_each_shard() {
-        let names: Vec<String> = durables(2).iter().map(|durable| durable.name().unwrap()).collect();
+        let names: Vec<String> = durables(super::super::ROUTE, super::super::PIPELINE, 2)
+            .iter()
+            .map(|durable| durable.name().unwrap())
+            .collect();
         assert_eq!(names, ["reporter_applications_0", "reporter_applications_1"]);
     }
 

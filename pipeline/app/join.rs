@@ -1,9 +1,12 @@
 //! Joins the bus: connects, finds the ledger and the redaction key that the replicas share, and begins to ask for shards.
 
+use std::sync::Arc;
+
 use anyhow::Context as _;
+use pipeline_bus::Bus;
 use pipeline_bus::jetstream::{Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_core::{Shutdown, Timestamp};
-use pipeline_engine::run::{Bus, Joined, Leases};
+use pipeline_engine::run::Leases;
 use pipeline_ledger::Ledger;
 use pipeline_ownership::drive;
 use pipeline_redact::RedactionKey;
@@ -96,8 +99,8 @@ impl Connected<'_> {
         Ok(Some(RedactionKey::from_bytes(&key)))
     }
 
-    /// This process's part in the bus, with shards that come and go where the settings say so.
-    pub(super) fn join(self, stop: &Shutdown) -> anyhow::Result<Bus> {
+    /// The bus, and what gives this process its shards where the settings say that they come and go.
+    pub(super) fn join(self, stop: &Shutdown) -> anyhow::Result<(Arc<dyn Bus>, Option<Leases>)> {
         let Self { settings, jetstream } = self;
         let leases = match &settings.leases {
             None => None,
@@ -110,6 +113,6 @@ impl Connected<'_> {
                 Some(Leases { driven: drive(ownership, me, store, post_timeout, stop.clone()), post_timeout })
             }
         };
-        Ok(Bus::JetStream(Joined { jetstream, reports: settings.reports, leases }))
+        Ok((Arc::new(jetstream), leases))
     }
 }

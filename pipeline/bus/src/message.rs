@@ -1,8 +1,8 @@
 //! One message of the bus, independent of what carries it.
 //!
-//! On the wire it is a MessagePack map with names: `format` (1), `kind`, `namespace`, `name`, `uid`, `version`,
+//! On the wire it is a MessagePack map with names: `format` (2), `kind`, `namespace`, `name`, `uid`, `version`,
 //! `observed` (Unix milliseconds), `trace`, and where there is one `fact`, `coalesced` (each an `id` and a `body`), `entity`, `report`, `content`
-//! and `body` (bytes). A reader of format 1 ignores fields it does not know, so that fields may be added; whatever
+//! and `body` (bytes). A reader of format 2 ignores fields it does not know, so that fields may be added; whatever
 //! changes the meaning of a field takes the next number, and is refused as [`DecodeError::Newer`] by older readers.
 
 use std::fmt;
@@ -16,7 +16,7 @@ use pipeline_core::{
 pub use super::wire::decode;
 
 /// The format that is written, and the newest that is read.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
 
 /// Facts in one message: a lane keeps eight of a key, so more are no honest message.
 pub(super) const MAX_FACTS: usize = 64;
@@ -148,7 +148,7 @@ pub enum EncodeError {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     /// A newer version wrote it.
-    #[error("the message is of format {format}, and the newest that is known is 1")]
+    #[error("the message is of format {format}, and the newest that is known is 2")]
     Newer {
         /// Its format.
         format: u64,
@@ -176,20 +176,13 @@ impl fmt::Debug for Encoded {
 impl Message {
     /// The message of one event; its cause stays behind: readers of a bus know of none but the watch.
     #[must_use]
-    pub fn of(event: &Event) -> Self {
-        Self {
-            key: event.key.clone(),
-            uid: Arc::clone(&event.uid),
-            version: event.version,
-            observed: event.observed,
-            trace: event.trace,
-            fact: event.fact.clone(),
-            coalesced: event.coalesced.clone(),
-            payload: match &event.change {
-                Change::Applied { body } => Payload::Change { body: body.clone() },
-                Change::Deleted { body } => Payload::Deleted { body: body.clone() },
-            },
-        }
+    pub fn of(event: Event) -> Self {
+        let Event { key, uid, version, change, observed, fact, coalesced, trace, cause: _ } = event;
+        let payload = match change {
+            Change::Applied { body } => Payload::Change { body },
+            Change::Deleted { body } => Payload::Deleted { body },
+        };
+        Self { key, uid, version, observed, trace, fact, coalesced, payload }
     }
 
     /// The message of one report that was made at `observed`.

@@ -12,7 +12,6 @@ use std::fmt;
 
 use pipeline_core::{Digest, EntityId, Uid, Version};
 
-use super::REPORTS;
 use super::message::{Kind, Message};
 
 /// Bytes of one escaped token; a server's bound for a whole subject with all that belongs to it is 4,096.
@@ -49,16 +48,16 @@ impl Prefix {
         &self.0
     }
 
-    /// The name of the stream of events, and of the first of all names on the server: no dot may stand in it.
+    /// What all names on the server begin with: no dot may stand in it.
     #[must_use]
     pub fn stream(&self) -> String {
         self.0.replace('.', "_")
     }
 
-    /// The name of the stream that holds what `source` publishes: reports have one of their own.
+    /// The name of the stream that holds what `source` publishes: one that is full refuses nothing of another.
     #[must_use]
     pub fn stream_of(&self, source: &str) -> String {
-        if source == REPORTS { format!("{}_{REPORTS}", self.stream()) } else { self.stream() }
+        format!("{}_{}", self.stream(), escape(source))
     }
 
     /// Every subject below it.

@@ -147,7 +147,7 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, EncodeError> {
 /// The message that `bytes` hold; its body is a part of them, not a copy.
 ///
 /// # Errors
-/// [`DecodeError`], for any bytes that are no message of format 1.
+/// [`DecodeError`], for any bytes that are no message of format 2.
 pub fn decode(bytes: &Bytes) -> Result<Message, DecodeError> {
     // A struct may also be a list in MessagePack; a message is a map.
     if !matches!(bytes.first(), Some(0x80..=0x8f | 0xde | 0xdf)) {
@@ -157,7 +157,9 @@ pub fn decode(bytes: &Bytes) -> Result<Message, DecodeError> {
         read::<Probe>(bytes).ok_or(DecodeError::Garbage("it is malformed or has no format"))?;
     match probe.format {
         FORMAT => {}
-        0 => return Err(DecodeError::Garbage("its format is 0")),
+        format if format < FORMAT => {
+            return Err(DecodeError::Garbage("its format is older than any that is read"));
+        }
         format => return Err(DecodeError::Newer { format }),
     }
     if !alone {

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::ask::app;
 use crate::cli::assignment;
 use crate::config::Given;
-use pipeline_bus::{APPLICATIONS, REPORTS};
+use pipeline_bus::REPORTS;
 
 const BUS: &str = "\
 Examples:
@@ -62,7 +62,7 @@ pub(crate) enum BusCommand {
 #[derive(Args)]
 pub(crate) struct Tapping {
     /// What is watched, or what was acknowledged; without it, both
-    #[arg(long, value_name = "SOURCE", value_parser = [APPLICATIONS, REPORTS])]
+    #[arg(long, value_name = "SOURCE", value_parser = [crate::app::PIPELINE, REPORTS])]
     pub(crate) source: Option<String>,
     /// One application
     #[arg(long, value_name = "[NAMESPACE/]NAME", value_parser = app)]

@@ -35,12 +35,13 @@ impl<'a> Different<'a> {
 /// Compares stream, durables, buckets and what refuses shards to replicas with the settings; 1 when something differs.
 pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCode> {
     const ACT: &str = "compare what stands on the bus with the settings";
-    let durables = pipeline_bus::durables(reached.config.reporter.sharding.shards());
+    let durables =
+        pipeline_bus::durables(app::ROUTE, app::PIPELINE, reached.config.reporter.sharding.shards());
     let mut differences = reached.bus.check(&durables).await.context(ACT)?;
     for bucket in reached.buckets() {
         differences.extend(bucket.check().await.context(ACT)?);
     }
-    let show = reached.bus.show().await.context(ACT)?;
+    let show = reached.bus.show(app::PIPELINE).await.context(ACT)?;
     if let (Some(durable), Some(reports)) = (behind(&show), &show.reports) {
         differences.push(Difference {
             what: format!("stream {}", reports.name),

@@ -188,7 +188,7 @@ mod tests {
     fn what_cannot_be_read_is_said_and_nothing_of_it_shown() {
         let newer = Tapped { subject: None, message: Err(DecodeError::Newer { format: 9 }), size: 5 };
         let (text, json) = of(&newer);
-        let problem = "the message is of format 9, and the newest that is known is 1";
+        let problem = "the message is of format 9, and the newest that is known is 2";
         assert_eq!(text, format!("07:00:01.500  ?               ?  {problem}  5 B\n"));
         assert_eq!(json, format!(r#"{{"at":"{AT}","problem":"{problem}","bytes":5}}"#));
     }

@@ -23,6 +23,9 @@ mod parked;
 mod pending;
 mod record;
 mod report;
+mod requests;
+mod service;
+mod spawner;
 mod stage;
 mod step;
 mod traceparent;
@@ -49,10 +52,13 @@ pub use parked::{Parked, Refused};
 pub use pending::Pending;
 pub use record::{Checkpoint, EntityRow, Record, SendIntent, Settled, Unacked};
 pub use report::{EntityId, Report, ReportKind};
+pub use requests::{Question, Questions, REQUEST_BYTES, RequestError, Requests, bounded};
 pub use secrecy::{ExposeSecret, SecretString};
+pub use service::{Given, Service};
+pub use spawner::Spawner;
 pub use stage::{
-    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Service, Shipment, Sink, Source, Survey,
-    Surveyed, Turn, idempotency_key,
+    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Shipment, Sink, Source, Survey, Surveyed,
+    Turn, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};
 pub use traceparent::{traced, traceparent};

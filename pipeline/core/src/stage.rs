@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use jiff::Timestamp;
-use tokio::sync::mpsc;
 
 use crate::{
     ApplicationDigest, Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, Record, Report,
@@ -103,16 +103,6 @@ pub trait Sink: Send + Sync + 'static {
     async fn differing(&self, _applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
         Ok(None)
     }
-}
-
-/// Something that serves until it is told to stop.
-#[async_trait]
-pub trait Service: Send + 'static {
-    /// The name in logs and metrics.
-    fn name(&self) -> &'static str;
-
-    /// Serves until `stop`.
-    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError>;
 }
 
 /// The circumstances of one try at one event.
@@ -311,19 +301,20 @@ pub enum Note {
     Broken(crate::Reason),
 }
 
-type Place = dyn Fn(&Key) -> Option<usize> + Send + Sync;
+type Wants = dyn Fn(&Key) -> bool + Send + Sync;
+type Emit = dyn Fn(Event) -> BoxFuture<'static, bool> + Send + Sync;
 type TakeNote = dyn Fn(Note) + Send + Sync;
 type Known = dyn Fn() -> Pin<Box<dyn Future<Output = Vec<Remembered>> + Send>> + Send + Sync;
 type Pace = dyn Fn(u64) -> Pin<Box<dyn Future<Output = ()> + Send>> + Send + Sync;
 
-/// What a source emits into: routes each event to the shard that owns its key.
+/// What a source emits into: each event goes to the shard that owns its key.
 ///
 /// Awaiting it never waits for a peer: a shard takes events in at once, and marks a key dirty when its
 /// queue is full.
 #[derive(Clone)]
 pub struct Emitter {
-    shards: Arc<[mpsc::Sender<Event>]>,
-    place: Arc<Place>,
+    wants: Arc<Wants>,
+    emit: Arc<Emit>,
     note: Arc<TakeNote>,
     known: Arc<Known>,
     emitted: Arc<AtomicU64>,
@@ -331,26 +322,25 @@ pub struct Emitter {
 }
 
 impl Emitter {
-    /// `place` names the index in `shards` that owns a key, or `None` when another process does; `known`
-    /// lists what the ledger knows, so that the first list finds what vanished before the process started.
+    /// `wants` says which keys are not another process's, and `emit` takes their events; it answers `false` when nobody
+    /// takes any more.
     pub fn new(
-        shards: Arc<[mpsc::Sender<Event>]>,
-        place: impl Fn(&Key) -> Option<usize> + Send + Sync + 'static,
+        wants: impl Fn(&Key) -> bool + Send + Sync + 'static,
+        emit: impl Fn(Event) -> BoxFuture<'static, bool> + Send + Sync + 'static,
         note: impl Fn(Note) + Send + Sync + 'static,
-        known: Arc<[Remembered]>,
     ) -> Self {
         Self {
-            shards,
-            place: Arc::new(place),
+            wants: Arc::new(wants),
+            emit: Arc::new(emit),
             note: Arc::new(note),
-            known: Arc::new(move || Box::pin(std::future::ready(known.to_vec()))),
+            known: Arc::new(|| Box::pin(std::future::ready(Vec::new()))),
             emitted: Arc::default(),
             pace: None,
         }
     }
 
-    /// The same, but what the ledger knows is asked for when it is needed: what was journaled may be reported, and go,
-    /// before the first list is complete.
+    /// The same, with what the ledger knows, so that the first list finds what vanished before the process started. It is
+    /// asked for when it is needed: what was journaled may be reported, and go, before the first list is complete.
     #[must_use]
     pub fn knowing<K: Future<Output = Vec<Remembered>> + Send + 'static>(
         self,
@@ -379,19 +369,16 @@ impl Emitter {
     /// Whether this process owns `key`; events of other keys are not even built.
     #[must_use]
     pub fn wants(&self, key: &Key) -> bool {
-        (self.place)(key).is_some()
+        (self.wants)(key)
     }
 
-    /// Hands one event to the shard that owns its key. Returns `false` when the shard is gone: the process
-    /// is stopping.
+    /// Hands one event over. Returns `false` when nobody takes it any more: the process is stopping.
     pub async fn emit(&self, event: Event) -> bool {
-        match (self.place)(&event.key).and_then(|index| self.shards.get(index)) {
-            Some(shard) => {
-                self.emitted.fetch_add(1, Ordering::Relaxed);
-                shard.send(event).await.is_ok()
-            }
-            None => true,
+        if !self.wants(&event.key) {
+            return true;
         }
+        self.emitted.fetch_add(1, Ordering::Relaxed);
+        (self.emit)(event).await
     }
 
     /// Tells something beside events.
@@ -407,6 +394,6 @@ impl Emitter {
 
 impl fmt::Debug for Emitter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Emitter").field("shards", &self.shards.len()).finish_non_exhaustive()
+        f.debug_struct("Emitter").field("emitted", &self.emitted).finish_non_exhaustive()
     }
 }

@@ -1,17 +1,23 @@
-//! The engine: one source, one enrichment, one sink, and the shards between them.
+//! The engine: pipelines and services in one process, and what starts, feeds and ends them.
 //!
-//! takes: the stages, a ledger, where to count - gives: reports, until it is told to stop
-//! calls: [`Source::run`], supervised; everything else from the shards - fails: when a shard dies of a bug, or
-//! the ledger cannot be written at the end; the cluster still holds all state, and a restart finds what differs
+//! takes: a [`Bus`], [`Pipeline`]s, services - gives: reports, until it is told to stop
+//! calls: [`Source::run`](pipeline_core::Source::run), supervised; everything else from the shards - fails: when a shard dies
+//! of a bug, a service ends, or the ledger cannot be written at the end; the cluster still holds all state, and a restart
+//! finds what differs
 
-mod bus;
+mod answers;
 mod config;
+mod dirty;
+mod feed;
 mod handle;
 mod listing;
-mod on_stream;
+mod pipeline;
+mod publisher;
 mod replicas;
+mod results;
+mod route_match;
+mod serving;
 mod shard_runner;
-mod stream;
 mod table;
 mod watching;
 
@@ -20,30 +26,34 @@ use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, LaneCounts, Shutdown, Sink, Source};
+use futures::StreamExt as _;
+use futures::future::join_all;
+use pipeline_core::{LaneCounts, Service, Shutdown, StageError};
 use tokio::sync::{Semaphore, broadcast, mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, MissedTickBehavior, interval};
 use tokio_util::task::AbortOnDropHandle;
 
-pub use bus::{Bus, Joined, Leases};
 pub use config::Config;
 pub use handle::{Handle, Status};
+pub use pipeline::{Pipeline, Route};
+pub use route_match::Match;
 
 use crate::divergence;
-use crate::lane::Lane;
-use crate::shard::{Acknowledged, Breaker, Delivered, Ports, RecoveredWork, Shard, Shared};
+use crate::shard::{Acknowledged, Answers, Breaker, Ports, Shared};
 pub use crate::shard::{Explained, Moment};
 use crate::verify;
+use feed::Feed;
 use handle::Inner;
-use on_stream::Shares;
+use pipeline_bus::{Bus, Delivered, Durable, durables};
 use pipeline_ledger::{Ledger, LedgerError, Origin};
-use pipeline_observe::health::Health;
-use pipeline_observe::metrics::Metrics;
-use pipeline_observe::spans::Tap;
-use pipeline_ownership::Fence;
-use stream::results;
-use table::{ShardHandle, Table};
+use pipeline_observe::health::Link;
+use pipeline_ownership::{Driven, Fence};
+use serving::Serving;
+use shard_runner::{Ends, ShardRunner};
+use table::ShardHandle;
+pub(crate) use table::Table;
+use watching::Watching;
 
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
@@ -55,23 +65,18 @@ const COMMANDS: usize = 64;
 const SOURCE_END: Duration = Duration::from_secs(1);
 /// How often the ledger's figures are taken.
 const FIGURES: Duration = Duration::from_secs(1);
+/// How often it is looked whether the bus is there.
+const LOOK: Duration = Duration::from_millis(500);
+/// The last acknowledgements are given within this time, or given up.
+const LAST: Duration = Duration::from_secs(5);
 
-/// What an engine is made of.
-pub struct Parts {
-    /// Where events come from.
-    pub source: Arc<dyn Source>,
-    /// What makes reports of them.
-    pub enrich: Arc<dyn Enrich>,
-    /// Where reports go.
-    pub sink: Arc<dyn Sink>,
-    /// What was acknowledged.
-    pub ledger: Ledger,
-    /// Where to count.
-    pub metrics: Metrics,
-    /// Where to tell how it goes.
-    pub health: Health,
-    /// What connects the source with the shards.
-    pub bus: Bus,
+/// Shards that come and go.
+#[derive(Debug)]
+pub struct Leases {
+    /// What is to be done, and who is told of it.
+    pub driven: Driven,
+    /// How long sending one report may take.
+    pub post_timeout: Duration,
 }
 
 /// Why an engine ended without being asked.
@@ -89,6 +94,15 @@ pub enum EngineError {
     /// What drives the leases ended: a bug. Other processes take the shards over.
     #[error("the leases ended without being asked")]
     Leases,
+    /// A service ended: nothing that is served ends by itself.
+    #[error("the service {name} ended without being asked")]
+    Service {
+        /// Which.
+        name: &'static str,
+        /// Why, if it said so.
+        #[source]
+        source: Option<StageError>,
+    },
     /// What was acknowledged last could not be written.
     #[error("cannot write the ledger while stopping")]
     Ledger(#[source] LedgerError),
@@ -97,119 +111,284 @@ pub enum EngineError {
 /// An engine that has not begun.
 pub struct Engine {
     config: Config,
-    shared: Arc<Shared>,
-    table: Arc<Table>,
-    work: Work,
-    handle: Handle,
-    desk: verify::Desk,
+    bus: Arc<dyn Bus>,
+    leases: Option<Leases>,
+    lines: Vec<Line>,
+    serving: Serving,
 }
 
-/// What an engine works on.
-enum Work {
-    /// Shards that the watch of this process feeds.
-    Memory { shards: Vec<Fixed> },
-    /// Shards that a bus feeds: those of the settings, or none yet.
-    Stream { joined: Joined, shards: Vec<Fixed>, results: Option<mpsc::Receiver<Acknowledged>> },
+/// One pipeline.
+struct Line {
+    name: Arc<str>,
+    source: Arc<dyn pipeline_core::Source>,
+    routes: Vec<Working>,
+}
+
+/// One route.
+struct Working {
+    name: Arc<str>,
+    shared: Arc<Shared>,
+    handle: Handle,
+    desk: verify::Desk,
+    /// Shards that are this process's for good.
+    shards: Vec<Fixed>,
+    results: Option<mpsc::Receiver<Acknowledged>>,
 }
 
 impl Engine {
-    /// Puts an engine together.
+    /// An engine of nothing yet, over a bus. With `leases` its shards come and go; else it has those that the settings name.
     #[must_use]
-    pub fn new(config: Config, parts: Parts) -> Self {
-        Self::traced(config, parts, None)
+    pub fn new(config: Config, bus: Arc<dyn Bus>, leases: Option<Leases>) -> Self {
+        Self { config, bus, leases, lines: Vec::new(), serving: Serving::default() }
     }
 
-    /// Puts an engine together that tells `tap`, if there is one, how long everything takes.
+    /// The same with a pipeline.
     #[must_use]
-    pub fn traced(config: Config, parts: Parts, tap: Option<Tap>) -> Self {
-        let Parts { source, enrich, sink, ledger, metrics, health, bus } = parts;
-        let breaker = Breaker::new(config.circuit, sink.name());
-        ledger.sent_as(sink.name());
-        let (traces, _) = broadcast::channel(TRACES);
+    pub fn pipeline(mut self, pipeline: Pipeline) -> Self {
+        let Pipeline { name, source, enrich, routes } = pipeline;
         let started = Instant::now();
-        let table = Arc::new(Table::new(config.sharding));
-        let mut acknowledged = None;
-        let work = match bus {
-            Bus::Memory => Work::Memory { shards: fixed(&config, &table) },
-            Bus::JetStream(joined) => {
-                let results = joined.reports.then(|| {
-                    let (results, taken) = mpsc::channel(results::WAITING);
-                    acknowledged = Some(results);
-                    taken
-                });
-                let shards = if joined.leases.is_none() { fixed(&config, &table) } else { Vec::new() };
-                Work::Stream { joined, shards, results }
-            }
-        };
-        let (verify, desk) = verify::connection();
-        let shared = Arc::new(Shared {
-            source,
-            enrich,
-            sink,
-            ledger,
-            metrics,
-            health,
-            breaker,
-            traces,
-            tap,
-            started,
-            reports_per_key: usize::try_from(config.reports_per_key.get()).unwrap_or(usize::MAX),
-            places: places(config.reports),
-            grace: config.grace,
-            results: acknowledged,
-        });
-        let watching = shared.clone();
-        let handle = Handle {
-            inner: Arc::new(Inner {
-                started,
+        let routes = routes.into_iter().map(|route| {
+            let Route { name, takes, sink, ledger, metrics, health, tap, reports } = route;
+            let breaker = Breaker::new(self.config.circuit, sink.name());
+            ledger.sent_as(sink.name());
+            let table = Arc::new(Table::new(self.config.sharding));
+            let (acknowledged, results) = reports.then(|| mpsc::channel(results::WAITING)).unzip();
+            let shared = Arc::new(Shared {
+                takes,
                 table: table.clone(),
+                source: source.clone(),
+                enrich: enrich.clone(),
+                sink,
+                ledger,
+                metrics,
+                health,
+                breaker,
+                traces: broadcast::channel(TRACES).0,
+                tap,
+                started,
+                reports_per_key: usize::try_from(self.config.reports_per_key.get()).unwrap_or(usize::MAX),
+                places: places(self.config.reports),
+                grace: self.config.grace,
+                results: acknowledged,
+            });
+            let (verify, desk) = verify::connection();
+            let watching = shared.clone();
+            let inner = Inner {
+                started,
+                table,
                 ledger: shared.ledger.clone(),
                 circuit: shared.breaker.watch(),
                 traces: shared.traces.clone(),
                 verify,
                 watches: Box::new(move |key| watching.watches(key)),
-            }),
-        };
-        Self { config, shared, table, work, handle, desk }
+            };
+            let shards = if self.leases.is_none() { fixed(&self.config, &shared.table) } else { Vec::new() };
+            let handle = Handle { inner: Arc::new(inner) };
+            Working { name: name.into(), shared, handle, desk, shards, results }
+        });
+        let line = Line { name: name.into(), source: source.clone(), routes: routes.collect() };
+        self.lines.push(line);
+        self
     }
 
-    /// To look at the engine, and to ask things of it, while it runs.
+    /// The same with a service.
     #[must_use]
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
+    pub fn service(mut self, service: impl Service) -> Self {
+        self.serving.add(Box::new(service));
+        self
     }
 
-    /// Runs until `stop`: then the source stops, nothing new begins, what is in flight may finish within
-    /// the grace period, and the ledger is written.
+    /// To look at a route of a pipeline, and to ask things of it, while it runs.
+    #[must_use]
+    pub fn handle(&self, pipeline: &str, route: &str) -> Option<Handle> {
+        let line = self.lines.iter().find(|line| *line.name == *pipeline)?;
+        line.routes.iter().find(|working| *working.name == *route).map(|working| working.handle.clone())
+    }
+
+    /// Runs until `stop`: then sources stop, nothing new begins, what is in flight may finish within the grace period, and
+    /// the ledgers are written. It is cancelled when a service ends.
     ///
     /// # Errors
     /// [`EngineError`]: the process should end.
     pub async fn run(self, stop: Shutdown) -> Result<(), EngineError> {
-        let Self { config, shared, table, work, handle, desk } = self;
+        let Self { config, bus, leases, mut lines, serving } = self;
+        let metrics =
+            lines.first().and_then(|line| line.routes.first()).map(|route| route.shared.metrics.clone());
+        let registry = metrics.map(|metrics| metrics.registry()).unwrap_or_default();
+        let serving = spawn(serving.run(bus.clone(), registry, stop.clone(), config.grace));
         // Whatever ends it, all of it ends.
         let aside = stop.child_token();
-        say_origin(&shared.ledger);
-        let figures = spawn(figures(shared.clone(), aside.clone()));
-        let credentials = spawn(credentials(shared.clone(), aside.clone()));
-        let divergence = config.digest.map(|every| {
-            spawn(divergence::watch(shared.clone(), config, handle.clone(), every, aside.clone()))
-        });
-        let verify = spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone()));
-        let result = match work {
-            Work::Memory { shards } => on_memory(config, &shared, (shards, table), &stop).await,
-            Work::Stream { joined, shards, results } => {
-                let shares = Shares { config, shared: shared.clone(), table, handle };
-                shares.run(joined, shards, results, &stop).await
+        let mut beside = Vec::new();
+        let mut ledgers = Vec::new();
+        for working in lines.iter_mut().flat_map(|line| &mut line.routes) {
+            let Working { shared, handle, desk, .. } = working;
+            say_origin(&shared.ledger);
+            ledgers.push(shared.ledger.clone());
+            beside.push(spawn(figures(shared.clone(), aside.clone())));
+            beside.push(spawn(credentials(shared.clone(), aside.clone())));
+            if let Some(every) = config.digest {
+                let watch = divergence::watch(shared.clone(), config, handle.clone(), every, aside.clone());
+                beside.push(spawn(watch));
             }
-        };
+            let desk = std::mem::replace(desk, verify::connection().1);
+            beside.push(spawn(verify::serve(shared.clone(), handle.clone(), desk, aside.clone())));
+        }
+        let result = work(config, bus, leases, lines, &stop).await;
         aside.cancel();
         // They only wait for the same token.
-        let _ = (figures.await, credentials.await, verify.await);
-        if let Some(divergence) = divergence {
-            let _ = divergence.await;
+        join_all(beside).await;
+        let mut written = Ok(());
+        for ledger in ledgers {
+            written = written.and(ledger.flush().await.map_err(EngineError::Ledger));
         }
-        let written = shared.ledger.flush().await.map_err(EngineError::Ledger);
-        result.and(written)
+        if result.is_err() {
+            // Whoever serves ends with it.
+            stop.cancel();
+        }
+        let served = serving.await.unwrap_or(Ok(()));
+        result.and(served).and(written)
+    }
+}
+
+/// Works until `stop`, and then until nothing is under way. All of it begins, and ends, in one way, whatever the bus.
+async fn work(
+    config: Config,
+    bus: Arc<dyn Bus>,
+    leases: Option<Leases>,
+    lines: Vec<Line>,
+    stop: &Shutdown,
+) -> Result<(), EngineError> {
+    let sharding = config.sharding;
+    let shared: Vec<_> = lines.iter().flat_map(|line| &line.routes).map(|it| it.shared.clone()).collect();
+    if leases.is_some() {
+        shared.iter().for_each(|shared| shared.health.shares(false, false, std::time::Instant::now()));
+    }
+    tokio::select! {
+        () = stop.cancelled() => return Ok(()),
+        () = bus.ready(all_durables(&lines, sharding.shards().get())) => {}
+    }
+    let linked = (!bus.is_sure()).then(|| spawn(link(bus.clone(), shared)));
+    let ended = stop.child_token();
+    let (watches, watched) = watch::channel(false);
+    let claims = watch::Sender::default();
+    let (mut runners, mut handles, mut shards) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut answering, mut publishing, mut watching) = (Vec::new(), Vec::new(), Vec::new());
+    for Line { name, source, routes } in lines {
+        let feed = Feed { name: name.clone(), source, bus: bus.clone(), sharding };
+        let of_routes = routes.iter().map(|working| working.shared.clone()).collect();
+        let watch = Watching { config, feed, routes: of_routes, leased: leases.is_some() };
+        watching.push(spawn(watch.run(watched.clone(), ended.clone())));
+        for Working { name: route, shared, handle, shards: own, results, .. } in routes {
+            let answers = bus.ack_wait().map(|wait| {
+                let (to, answered) = mpsc::unbounded_channel();
+                let (bus, metrics, ledger) = (bus.clone(), shared.metrics.clone(), shared.ledger.clone());
+                answering.push(spawn(answers::answer(bus, metrics, ledger, answered)));
+                Answers { to, every: wait / 3 }
+            });
+            publishing.extend(results.map(|results| {
+                let metrics = shared.metrics.bus().clone();
+                spawn(results::publish(bus.clone(), metrics, sharding, results, ended.clone()))
+            }));
+            let runner = ShardRunner {
+                config,
+                shared,
+                bus: bus.clone(),
+                names: (name.clone(), route),
+                answers,
+                lanes: config.owned.shards(sharding).len().try_into().unwrap_or(u32::MAX),
+                post_timeout: leases.as_ref().map_or(config.grace, |leases| leases.post_timeout),
+                claims: claims.clone(),
+                watches: watches.clone(),
+            };
+            shards.extend(own.into_iter().map(|shard| (runner.clone(), shard)));
+            runners.push(runner);
+            handles.push(handle);
+        }
+    }
+    let runners: Arc<[ShardRunner]> = runners.into();
+    let result = match leases {
+        Some(leases) => replicas::run(runners, handles, leases, stop.clone()).await,
+        None => {
+            drop(handles);
+            for_good(runners, shards, (claims.subscribe(), watches), stop).await
+        }
+    };
+    ended.cancel();
+    if tokio::time::timeout(SOURCE_END + SOURCE_END, join_all(watching)).await.is_err() {
+        tracing::warn!("the source did not stop in time");
+    }
+    drop((publishing, linked));
+    // Its last askers are gone.
+    if tokio::time::timeout(LAST, join_all(answering)).await.is_err() {
+        tracing::warn!(
+            "the bus does not take the last acknowledgements: what they are for is delivered again"
+        );
+    }
+    result
+}
+
+/// Those of all routes.
+fn all_durables(lines: &[Line], shards: u32) -> Vec<Durable> {
+    let routes = lines.iter().flat_map(|line| line.routes.iter().map(|route| (&route.name, &line.name)));
+    routes.flat_map(|(group, source)| durables(group, source, shards)).collect()
+}
+
+/// Works on the shards that the settings name until `stop`. It watches when all of them are claimed, and take what is
+/// published: the first list finds what is gone of those that the ledgers know by then.
+async fn for_good(
+    runners: Arc<[ShardRunner]>,
+    shards: Vec<(ShardRunner, Fixed)>,
+    (mut claims, watches): (watch::Receiver<u64>, watch::Sender<bool>),
+    stop: &Shutdown,
+) -> Result<(), EngineError> {
+    let mut tasks = JoinSet::new();
+    let ends = Ends { stop: stop.child_token(), cut: Shutdown::new() };
+    let all = u64::try_from(shards.len()).unwrap_or(u64::MAX);
+    let watching = spawn(async move {
+        if claims.wait_for(|claims| *claims >= all).await.is_ok() {
+            watches.send_replace(true);
+        }
+    });
+    for (runner, shard) in shards {
+        let ends = Ends { stop: ends.stop.child_token(), cut: ends.cut.clone() };
+        tasks.spawn(runner.for_good(shard, ends));
+    }
+    let mut fenced = replicas::fences(&runners);
+    drop(runners);
+    let mut result = Ok(());
+    loop {
+        tokio::select! {
+            Some((_, shards)) = fenced.next() => {
+                if !shards.is_empty() {
+                    result = Err(EngineError::Fenced);
+                    ends.cut.cancel();
+                    ends.stop.cancel();
+                }
+            }
+            ended = tasks.join_next() => match ended {
+                None => {
+                    drop(watching);
+                    return result;
+                }
+                Some(ended) if ended.is_err() || !stop.is_cancelled() => {
+                    result = result.and(Err(EngineError::Shard));
+                    // The others finish what they have begun.
+                    ends.stop.cancel();
+                }
+                Some(_) => {}
+            },
+        }
+    }
+}
+
+/// Tells health how the bus is connected with.
+async fn link(bus: Arc<dyn Bus>, routes: Vec<Arc<Shared>>) {
+    let mut look = interval(LOOK);
+    look.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        look.tick().await;
+        let link = if bus.is_connected() { Link::Whole } else { Link::Away };
+        routes.iter().for_each(|shared| shared.health.bus(link, std::time::Instant::now()));
     }
 }
 
@@ -219,11 +398,10 @@ fn places(reports: Option<NonZeroU32>) -> Semaphore {
     Semaphore::new(places.unwrap_or(Semaphore::MAX_PERMITS))
 }
 
-/// A shard that is this process's for good.
+/// A shard that is this process's.
 struct Fixed {
     number: u32,
     ports: Ports,
-    inbox: mpsc::Sender<pipeline_core::Event>,
     deliver: mpsc::Sender<Delivered>,
 }
 
@@ -236,60 +414,13 @@ fn fixed(config: &Config, table: &Table) -> Vec<Fixed> {
 impl Fixed {
     /// A shard that can be asked from now on.
     fn new(number: u32, fence: Option<Fence>, cut: (Shutdown, Duration), table: &Table) -> Self {
-        let (inbox_in, inbox) = mpsc::channel(INBOX);
         let (deliver, deliveries) = mpsc::channel(INBOX);
         let (commands_in, commands) = mpsc::channel(COMMANDS);
         let (counts, counts_out) = watch::channel(LaneCounts::default());
         table.add(ShardHandle { number, counts: counts_out, commands: commands_in });
-        let ports = Ports { inbox, deliveries, commands, counts, answers: None, fence, cut };
-        Self { number, ports, inbox: inbox_in, deliver }
+        let ports = Ports { deliveries, commands, counts, answers: None, fence, cut };
+        Self { number, ports, deliver }
     }
-}
-
-async fn on_memory(
-    config: Config,
-    shared: &Arc<Shared>,
-    (shards, table): (Vec<Fixed>, Arc<Table>),
-    stop: &Shutdown,
-) -> Result<(), EngineError> {
-    let source_stop = stop.child_token();
-    let shard_stop = stop.child_token();
-    let bounds = config.lane(shards.len() as u64);
-    let history = config.history / shards.len().max(1);
-    let left = left(&config, shared, shards.len());
-    let mut tasks = JoinSet::new();
-    let mut inboxes = Vec::new();
-    for (Fixed { number, ports, inbox, .. }, left) in shards.into_iter().zip(left) {
-        inboxes.push(inbox);
-        let lane = Lane::new(bounds);
-        let shard = Shard::new(number, shared.clone(), lane, ports, config.journal_every, history);
-        tasks.spawn(shard.run(left, shard_stop.clone()));
-    }
-    let place = move |key: &Key| config.owned.lane(config.sharding, key);
-    let source = watching::watch(
-        config,
-        shared.clone(),
-        inboxes.into(),
-        place,
-        Some(table),
-        false,
-        source_stop.clone(),
-    );
-    let source = spawn(source);
-    let mut result = Ok(());
-    while let Some(ended) = tasks.join_next().await {
-        if ended.is_err() || !stop.is_cancelled() {
-            result = Err(EngineError::Shard);
-            // The others finish what they have begun.
-            source_stop.cancel();
-            shard_stop.cancel();
-        }
-    }
-    source_stop.cancel();
-    if tokio::time::timeout(SOURCE_END, source).await.is_err() {
-        tracing::warn!("the source did not stop in time");
-    }
-    result
 }
 
 impl fmt::Debug for Engine {
@@ -299,7 +430,7 @@ impl fmt::Debug for Engine {
 }
 
 /// Runs a task that ends with whoever waits for it.
-fn spawn(task: impl Future<Output = ()> + Send + 'static) -> AbortOnDropHandle<()> {
+fn spawn<T: Send + 'static>(task: impl Future<Output = T> + Send + 'static) -> AbortOnDropHandle<T> {
     AbortOnDropHandle::new(tokio::spawn(task))
 }
 
@@ -336,34 +467,6 @@ async fn credentials(shared: Arc<Shared>, stop: Shutdown) {
             }
         }
     }
-}
-
-/// What an earlier process left to each of `shards` shards of this one. What is not watched any more stays where it is:
-/// to read it again would report it, or its end, although nobody watches it.
-fn left(config: &Config, shared: &Shared, shards: usize) -> Vec<RecoveredWork> {
-    let ledger = &shared.ledger;
-    let mut all: Vec<RecoveredWork> = (0..shards).map(|_| RecoveredWork::default()).collect();
-    let mut unwatched = 0;
-    let place = |key: &Key| config.owned.lane(config.sharding, key);
-    for (key, parked) in ledger.parked() {
-        if let Some(left) = place(&key).and_then(|index| all.get_mut(index)) {
-            left.parked.push((key, parked));
-        }
-    }
-    for (key, pending) in ledger.journaled() {
-        match place(&key).and_then(|index| all.get_mut(index)) {
-            Some(left) if shared.watches(&key) => left.pending.push((key, pending)),
-            Some(_) => unwatched += 1,
-            None => {}
-        }
-    }
-    if unwatched > 0 {
-        tracing::warn!(
-            applications = unwatched,
-            "what waits to be reported of applications that are not watched any more stays in the ledger"
-        );
-    }
-    all
 }
 
 /// A ledger that was lost makes everything unreported, which is said once. The resend needs no pace of its own: each

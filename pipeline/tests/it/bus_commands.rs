@@ -109,7 +109,7 @@ async fn check_tells_what_is_absent_and_what_differs() {
     let lines: Vec<&str> = said.lines().collect();
     assert_eq!(lines.len(), 2 + 32 + 2, "{said}");
     for line in [
-        "bus: stream gitops-runtime is absent, and should be present",
+        "bus: stream gitops-runtime_applications is absent, and should be present",
         "bus: stream gitops-runtime_reports is absent, and should be present",
         "bus: durable reporter_applications_31 is absent, and should be present",
         "bus: bucket KV_gitops-runtime_leases is absent, and should be present",
@@ -123,12 +123,13 @@ async fn check_tells_what_is_absent_and_what_differs() {
     assert_eq!(check(&["--json"]).await, (Some(0), "{\"differences\":[]}\n".to_owned(), String::new()));
 
     let (code, said, _) = check(&["--set", "bus.maxBytes=2Gi"]).await;
-    let differs = "bus: stream gitops-runtime: max_bytes is 1073741824, and should be 2147483648\n";
+    let differs =
+        "bus: stream gitops-runtime_applications: max_bytes is 1073741824, and should be 2147483648\n";
     assert_eq!((code, said.as_str()), (Some(1), differs));
     let (code, said, _) = check(&["--set", "bus.maxBytes=2Gi", "--json"]).await;
     let said: Value = serde_json::from_str(&said).unwrap();
     let difference = json!({
-        "what": "stream gitops-runtime: max_bytes", "is": "1073741824", "should": "2147483648",
+        "what": "stream gitops-runtime_applications: max_bytes", "is": "1073741824", "should": "2147483648",
     });
     assert_eq!((code, said), (Some(1), json!({"differences": [difference]})));
 
@@ -171,7 +172,8 @@ async fn show_tells_what_waits_and_for_whom() {
     let (code, said, error) = run(&["bus", "show", "--bus", &url]).await;
     assert_eq!((code, error.as_str()), (Some(0), ""), "{said}");
     assert!(
-        said.starts_with("nats-server 2.") && said.contains("\nstream gitops-runtime: 2 messages, "),
+        said.starts_with("nats-server 2.")
+            && said.contains("\nstream gitops-runtime_applications: 2 messages, "),
         "{said}"
     );
     let words = |line: &str| line.split_whitespace().map(str::to_owned).collect::<Vec<_>>();

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Call, Service, Shutdown, StageError, async_trait};
+use pipeline_core::{Call, Given, Service, StageError, async_trait};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::{Fault, HttpError, Reply};
@@ -151,7 +151,7 @@ impl Service for SettingsWatch {
         "argocd-settings"
     }
 
-    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
         loop {
             let look = async {
                 let wait = match self.look().await {

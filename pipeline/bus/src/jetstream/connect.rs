@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_nats::jetstream::context::ContextBuilder;
 use async_nats::{AuthError, Client, ConnectErrorKind, ConnectOptions};
 use pipeline_core::{Backoff, Digest, Shutdown};
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::credentials::{digests, follow};
@@ -125,6 +125,9 @@ fn open(client: Client, config: Config, prefix: Prefix, Files(files, held): File
             config,
             room: Arc::new(Semaphore::new(ROOM_KIB)),
             epoch: AtomicU64::new(0),
+            newest: AtomicU64::new(0),
+            made: watch::Sender::new(0),
+            making: Mutex::default(),
             _following: following,
         }),
     }

@@ -1,6 +1,6 @@
 //! Makes the stream and its durables where they are absent, and says what differs where they are there.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use async_nats::jetstream::consumer::pull;
@@ -53,7 +53,7 @@ impl Ensured {
 }
 
 impl JetStream {
-    /// Makes the streams of events and of reports, and each of `durables` on its own, where it is absent. To be called before the first publish, with the
+    /// Makes the stream of each source and that of reports, and each of `durables` on its own, where it is absent. To be called before the first publish, with the
     /// durables of everybody who is to see what is published: one that is made anew has missed all that came before.
     ///
     /// # Errors
@@ -75,10 +75,12 @@ impl JetStream {
         let Inner { config, prefix, context, .. } = &*self.inner;
         self.connected()?;
         let mut found = Ensured::default();
-        let (reports, events): (Vec<_>, Vec<_>) =
-            durables.iter().partition(|durable| durable.source == REPORTS);
-        let both = [(shape::events(config, prefix)?, events), (shape::reports(config, prefix)?, reports)];
-        for (should, durables) in &both {
+        let mut sources: BTreeMap<&str, Vec<&Durable>> = BTreeMap::from([(REPORTS, Vec::new())]);
+        for durable in durables {
+            sources.entry(&durable.source).or_default().push(durable);
+        }
+        for (source, durables) in &sources {
+            let should = &shape::stream_of(config, prefix, source)?;
             let what = format!("stream {}", should.name);
             let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
                 for durable in durables {

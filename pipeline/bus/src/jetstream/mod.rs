@@ -39,6 +39,7 @@
 
 mod aside;
 mod bucket;
+mod bus;
 mod config;
 mod connect;
 mod consume;
@@ -49,6 +50,7 @@ mod events;
 mod headers;
 mod leases;
 mod publish;
+mod requests;
 mod shape;
 mod show;
 mod tap;
@@ -58,7 +60,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_nats::jetstream;
-use tokio::sync::Semaphore;
+use tokio::sync::{Mutex, Semaphore, watch};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{EncodeError, Prefix, SubjectError};
@@ -92,6 +94,12 @@ struct Inner {
     room: Arc<Semaphore>,
     /// In which this process publishes; 0 is none.
     epoch: AtomicU64,
+    /// The highest epoch of a publisher that is known of.
+    newest: AtomicU64,
+    /// How often everything was made anew.
+    made: watch::Sender<u64>,
+    /// What is made then; one makes it at a time.
+    making: Mutex<Vec<Durable>>,
     /// Follows the files that say who asks; ends with this.
     _following: Option<AbortOnDropHandle<()>>,
 }
@@ -143,24 +151,13 @@ impl JetStream {
 
     /// Whether the server answers within `patience`: a connection that nobody has closed may lead nowhere.
     pub async fn answers(&self, patience: Duration) -> bool {
-        let name = self.inner.prefix.stream();
+        let name = self.inner.prefix.stream_of(crate::REPORTS);
         let ask = ensure::get(&self.inner.context, &name);
         self.is_connected() && matches!(tokio::time::timeout(patience, ask).await, Ok(Ok(_)))
     }
 
-    /// Says in which epoch this process publishes from now on: whoever consumes can tell what a former publisher sent late.
-    pub fn publishes_in(&self, epoch: u64) {
-        self.inner.epoch.store(epoch, Ordering::Relaxed);
-    }
-
     fn epoch(&self) -> u64 {
         self.inner.epoch.load(Ordering::Relaxed)
-    }
-
-    /// After how long without a word a message that was delivered is delivered again.
-    #[must_use]
-    pub fn ack_wait(&self) -> Duration {
-        self.inner.config.ack_wait
     }
 
     /// Waits until what was handed over (acknowledgements above all) has been written to the connection, for the end of a

@@ -6,7 +6,7 @@ use async_nats::jetstream::consumer::{self, AckPolicy, DeliverPolicy, ReplayPoli
 use async_nats::jetstream::stream::{self, DiscardPolicy, RetentionPolicy, StorageType};
 
 use super::Config;
-use crate::{APPLICATIONS, Prefix, REPORTS, SubjectError, subject};
+use crate::{Prefix, REPORTS, SubjectError, subject};
 
 /// A pull consumer that the server remembers: whatever matches it stays until it has acknowledged it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,14 +35,15 @@ impl Durable {
     }
 }
 
-/// The stream of events.
-pub(super) fn events(config: &Config, prefix: &Prefix) -> Result<stream::Config, SubjectError> {
-    Ok(stream(config, prefix.stream(), prefix.filter(APPLICATIONS, None)?, config.max_bytes))
-}
-
-/// The stream of reports. It refuses as well: who publishes then discards its oldest, and so can count them.
-pub(super) fn reports(config: &Config, prefix: &Prefix) -> Result<stream::Config, SubjectError> {
-    Ok(stream(config, prefix.stream_of(REPORTS), prefix.filter(REPORTS, None)?, config.reports_max_bytes))
+/// The stream of what `source` publishes. That of reports refuses as well when it is full: who publishes then discards its
+/// oldest, and so can count them.
+pub(super) fn stream_of(
+    config: &Config,
+    prefix: &Prefix,
+    source: &str,
+) -> Result<stream::Config, SubjectError> {
+    let max_bytes = if source == REPORTS { config.reports_max_bytes } else { config.max_bytes };
+    Ok(stream(config, prefix.stream_of(source), prefix.filter(source, None)?, max_bytes))
 }
 
 fn stream(config: &Config, name: String, subjects: String, max_bytes: u64) -> stream::Config {

@@ -55,11 +55,11 @@ pub struct DurableShow {
 }
 
 impl JetStream {
-    /// What stands there.
+    /// What stands there of what `source` publishes, and of reports.
     ///
     /// # Errors
     /// [`BusError`], when the server is away or refuses.
-    pub async fn show(&self) -> Result<Show, BusError> {
+    pub async fn show(&self, source: &str) -> Result<Show, BusError> {
         self.connected()?;
         let server = self.inner.client.server_info();
         let mut show = Show {
@@ -70,7 +70,7 @@ impl JetStream {
             durables: Vec::new(),
         };
         let prefix = &self.inner.prefix;
-        show.stream = self.show_stream(prefix.stream(), &mut show.durables).await?;
+        show.stream = self.show_stream(prefix.stream_of(source), &mut show.durables).await?;
         show.reports = self.show_stream(prefix.stream_of(REPORTS), &mut show.durables).await?;
         show.durables.sort_by(|one, other| one.name.cmp(&other.name));
         Ok(show)

@@ -4,7 +4,7 @@ use async_nats::Subscriber;
 use futures::StreamExt as _;
 
 use super::{BusError, JetStream, ensure};
-use crate::{DecodeError, Message, Prefix, Subject, SubjectError, decode, subject};
+use crate::{DecodeError, Message, Prefix, REPORTS, Subject, SubjectError, decode, subject};
 
 /// What is published from now on. While the connection is lost, and where this process reads more slowly than messages
 /// come, some are missed: nobody keeps them for a listener.
@@ -41,7 +41,7 @@ impl JetStream {
             .await
             .map_err(|error| BusError::server("listening to the bus")(error.into()))?;
         // The server reads what a connection says in its order: once it answers, it has heard of the subscription.
-        let name = inner.prefix.stream();
+        let name = inner.prefix.stream_of(source.unwrap_or(REPORTS));
         match ensure::get(&inner.context, &name).await? {
             Some(_) => Ok(Tap { messages, prefix: inner.prefix.clone() }),
             None => Err(BusError::Gone { what: format!("stream {name}") }),

@@ -36,7 +36,7 @@ fn filters_name_a_source_or_a_shard_of_it() {
         (prefix().all(), prefix().stream()),
         ("eu.gitops-runtime.>".into(), "eu_gitops-runtime".into())
     );
-    assert_eq!(prefix().stream_of("applications"), prefix().stream());
+    assert_eq!(prefix().stream_of("applications"), "eu_gitops-runtime_applications");
     assert_eq!(prefix().stream_of("reports"), "eu_gitops-runtime_reports");
 }
 

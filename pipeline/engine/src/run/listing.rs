@@ -11,7 +11,6 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::table::Table;
-use pipeline_core::LaneCounts;
 
 /// Applications that may wait when the next page is read: the shards have enough to do until it is there.
 const WAITING: u64 = 128;
@@ -25,30 +24,37 @@ const LONGEST: Duration = Duration::from_secs(120);
 /// One run of the source, until its first list is complete.
 #[derive(Debug)]
 pub(super) struct Listing {
-    table: Arc<Table>,
-    /// Events that the shards took from runs before.
-    before: u64,
+    /// The shards of each route, with the events that they took from runs before.
+    tables: Vec<(Arc<Table>, u64)>,
     /// How long it may still wait.
     left: Mutex<Duration>,
 }
 
 impl Listing {
-    pub(super) fn new(table: Arc<Table>) -> Self {
-        let before = taken(&table.counts());
-        Self { table, before, left: Mutex::new(LONGEST) }
+    pub(super) fn new(tables: Vec<Arc<Table>>) -> Self {
+        let counted = |table: Arc<Table>| {
+            let before = taken(&table);
+            (table, before)
+        };
+        Self { tables: tables.into_iter().map(counted).collect(), left: Mutex::new(LONGEST) }
     }
 
-    /// Waits until the shards hold few applications, of `emitted` events and of what else they have to do.
+    /// Waits until the shards hold few objects, of `emitted` events and of what else they have to do. Of several routes the
+    /// one that is first decides: a slow one delays no other.
     pub(super) async fn wait_for_capacity(&self, emitted: u64) {
         let (mut done, mut since) = (0, Instant::now());
         loop {
-            let counts = self.table.counts();
-            let on_the_way = (self.before + emitted).saturating_sub(taken(&counts));
-            if on_the_way + counts.held() < WAITING || counts.paused {
-                return;
+            let mut over = 0;
+            for (table, before) in &self.tables {
+                let counts = table.counts();
+                let on_the_way = (before + emitted).saturating_sub(taken(table));
+                if on_the_way + counts.held() < WAITING || counts.paused {
+                    return;
+                }
+                over += counts.over();
             }
-            if counts.over() != done {
-                (done, since) = (counts.over(), Instant::now());
+            if over != done {
+                (done, since) = (over, Instant::now());
             } else if since.elapsed() >= STUCK {
                 self.spend(LONGEST);
             }
@@ -68,9 +74,10 @@ impl Listing {
     }
 }
 
-/// Events that came from the source, without what was read again.
-fn taken(counts: &LaneCounts) -> u64 {
-    counts.observed.saturating_sub(counts.reads)
+/// Events that came from the source, without what was read again, and with what is not the route's.
+fn taken(table: &Table) -> u64 {
+    let counts = table.counts();
+    counts.observed.saturating_sub(counts.reads) + table.skipped()
 }
 
 #[cfg(test)]
@@ -78,6 +85,8 @@ mod tests {
     use std::num::NonZeroU32;
 
     use tokio::sync::{mpsc, watch};
+
+    use pipeline_core::LaneCounts;
 
     use super::*;
     use crate::run::table::ShardHandle;
@@ -115,7 +124,7 @@ mod tests {
     async fn a_list_goes_on_when_the_shards_have_worked_off_most_of_it() {
         let (table, tell) =
             table(LaneCounts { observed: 1_000, reads: 200, acked: 1_000, ..LaneCounts::default() });
-        let listing = Listing::new(table);
+        let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 127, &tell, |_| {}).await, Duration::ZERO, "few are on their way");
         let took = waits(&listing, 627, &tell, |counts| {
             counts.observed += 100;
@@ -133,7 +142,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_list_does_not_wait_for_what_does_not_get_done() {
         let (table, tell) = table(LaneCounts::default());
-        let listing = Listing::new(table.clone());
+        let listing = Listing::new(vec![table.clone()]);
         let took = waits(&listing, 1_000, &tell, |_| {}).await;
         assert!((STUCK..STUCK * 2).contains(&took), "nothing got done, and it took {took:?}");
         assert_eq!(
@@ -142,12 +151,12 @@ mod tests {
             "nor does the next page wait"
         );
 
-        let listing = Listing::new(table.clone());
+        let listing = Listing::new(vec![table.clone()]);
         let took = waits(&listing, 100_000, &tell, |counts| counts.acked += 1).await;
         assert!((LONGEST..LONGEST * 2).contains(&took), "little got done, and it took {took:?}");
 
         tell.send_modify(|counts| counts.paused = true);
-        let listing = Listing::new(table);
+        let listing = Listing::new(vec![table]);
         assert_eq!(waits(&listing, 1_000, &tell, |_| {}).await, Duration::ZERO, "the platform is away");
     }
 }

@@ -3,16 +3,18 @@
 //! takes: orders of the leases - gives: terms of shards, and the word that they are over - calls: the engine's parts
 //! fails: when the leases cannot be kept any more, which ends the process
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use futures::stream::BoxStream;
 use pipeline_core::Shutdown;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
-use super::bus::Leases;
-use super::shard_runner::{Ends, ShardRunner};
-use super::{EngineError, Handle};
+use super::shard_runner::{Ends, ShardRunner, leased};
+use super::{EngineError, Handle, Leases};
 use crate::verify::{VerifyError, VerifyOptions};
 use pipeline_ownership::{Driven, Order, Standing, StopHow};
 
@@ -25,24 +27,27 @@ const SETTLE_AGAIN: Duration = Duration::from_secs(45);
 
 /// Works on the shards that the leases give until `stop`, and then until they are given back.
 pub(super) async fn run(
-    term: ShardRunner,
+    runners: Arc<[ShardRunner]>,
+    handles: Vec<Handle>,
     leases: Leases,
-    handle: Handle,
     stop: Shutdown,
 ) -> Result<(), EngineError> {
     let Driven { mut orders, drained, refused, status, task } = leases.driven;
     let mut terms = JoinSet::new();
     let mut running: HashMap<u32, (u64, Ends)> = HashMap::new();
-    let mut fenced = term.shared.ledger.fenced();
-    let compared = super::spawn(compare(status.clone(), term.claims.subscribe(), handle, stop.clone()));
-    let told = super::spawn(tell(status, term.clone()));
+    let mut fenced = fences(&runners);
+    let comparing = runners.iter().zip(handles).map(|(runner, handle)| {
+        super::spawn(compare(status.clone(), runner.claims.subscribe(), handle, stop.clone()))
+    });
+    let compared: Vec<_> = comparing.collect();
+    let told = super::spawn(tell(status, runners.clone()));
     loop {
         tokio::select! {
-            Ok(()) = fenced.changed() => {
-                for shard in fenced.borrow_and_update().iter() {
+            Some((runner, shards)) = fenced.next() => {
+                for shard in &shards {
                     if let Some((epoch, ends)) = running.get(shard).filter(|(_, ends)| !ends.cut.is_cancelled()) {
                         tracing::warn!(shard, epoch, "the ledger of this shard is another process's by now, or was lost");
-                        term.stream.metrics.fenced();
+                        runner.shared.metrics.bus().fenced();
                         ends.cut.cancel();
                         ends.stop.cancel();
                     }
@@ -53,10 +58,10 @@ pub(super) async fn run(
                     let (epoch, ends) = (fence.epoch(), Ends::default());
                     tracing::debug!(shard, epoch, "a shard is this process's");
                     running.insert(shard, (epoch, ends.clone()));
-                    let (term, drained, refused) = (term.clone(), drained.clone(), refused.clone());
+                    let (runners, drained, refused) = (runners.clone(), drained.clone(), refused.clone());
                     terms.spawn(async move {
                         // An error in saying so means that the leases ended before.
-                        match term.leased(shard, fence, ends).await {
+                        match leased(&runners, shard, fence, ends).await {
                             Ok(()) => drop(drained.send((shard, epoch)).await),
                             Err(why) => drop(refused.send((shard, epoch, why)).await),
                         }
@@ -140,15 +145,30 @@ async fn compare(
 }
 
 /// Tells health whether somebody watches, and whether it is known who owns what.
-async fn tell(mut status: watch::Receiver<Standing>, term: ShardRunner) {
+async fn tell(mut status: watch::Receiver<Standing>, runners: Arc<[ShardRunner]>) {
     loop {
         let Standing { zero, watched, listed, .. } = status.borrow_and_update().clone();
-        if let Some((_, epoch)) = zero {
-            term.stream.newest_epoch(epoch);
+        for runner in &*runners {
+            if let Some((_, epoch)) = &zero {
+                runner.bus.knows_epoch(*epoch);
+            }
+            runner.shared.health.shares(listed, watched, std::time::Instant::now());
         }
-        term.shared.health.shares(listed, watched, std::time::Instant::now());
         if status.changed().await.is_err() {
             return;
         }
     }
+}
+
+/// Tells of each route which of its shards another process has claimed.
+pub(super) fn fences(runners: &[ShardRunner]) -> BoxStream<'static, (ShardRunner, BTreeSet<u32>)> {
+    let fences = runners.iter().cloned().map(|runner| {
+        let fenced = runner.shared.ledger.fenced();
+        Box::pin(futures::stream::unfold((runner, fenced), async |(runner, mut fenced)| {
+            fenced.changed().await.ok()?;
+            let shards = fenced.borrow_and_update().iter().copied().collect();
+            Some(((runner.clone(), shards), (runner, fenced)))
+        }))
+    });
+    futures::stream::select_all(fences).boxed()
 }

@@ -4,15 +4,15 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures::future::join_all;
 use pipeline_core::{Key, Shutdown};
 use tokio::sync::watch;
 
 use super::replicas::WATCHER;
-use super::stream::{Stream, feed};
-use super::table::Table;
 use super::{Config, Fixed};
 use crate::lane::Lane;
 use crate::shard::{Answers, RecoveredWork, Shard, Shared};
+use pipeline_bus::{Bus, Durable};
 use pipeline_ledger::{Claimed, LedgerError};
 use pipeline_observe::health::Refused;
 use pipeline_ownership::{Fence, Refusal};
@@ -25,9 +25,11 @@ const AGAIN: Duration = Duration::from_millis(500);
 pub(super) struct ShardRunner {
     pub(super) config: Config,
     pub(super) shared: Arc<Shared>,
-    pub(super) table: Arc<Table>,
-    pub(super) stream: Arc<Stream>,
-    pub(super) answers: Answers,
+    pub(super) bus: Arc<dyn Bus>,
+    /// The pipeline's name and the route's, on the bus.
+    pub(super) names: (Arc<str>, Arc<str>),
+    /// Where the bus asks for answers.
+    pub(super) answers: Option<Answers>,
     /// Among how many shards what a process may hold is shared out.
     pub(super) lanes: u32,
     /// How long sending one report may take.
@@ -46,28 +48,29 @@ pub(super) struct Ends {
 }
 
 impl ShardRunner {
-    /// Works on `shard` under a lease until it is told to stop. Returns when nothing of it is under way, or why nothing of it
-    /// could be begun.
-    pub(super) async fn leased(self, number: u32, fence: Fence, ends: Ends) -> Result<(), Refusal> {
-        let epoch = fence.epoch();
-        let unfinished = match self.claim_until(number, Some(epoch), &ends.stop).await {
-            Ok(Some(unfinished)) => unfinished,
-            other => {
-                self.shared.ledger.forget(number);
-                return other.map(drop);
-            }
+    /// Works on a shard that is this process's for good, until it is told to stop. Without leases the newest process that
+    /// claims a shard's part of a ledger in a bucket has it.
+    pub(super) async fn for_good(self, shard: Fixed, ends: Ends) {
+        let unfinished = if self.shared.ledger.is_in_bucket() {
+            self.claim_until(shard.number, None, &ends.stop).await.ok().flatten()
+        } else if self.bus.is_sure() {
+            // The watch of this process lists all of it.
+            Some(Vec::new())
+        } else {
+            Some(self.shared.ledger.unfinished(|key| self.config.sharding.place(key) == shard.number))
         };
+        if let Some(unfinished) = unfinished {
+            Box::pin(self.work(shard, unfinished, &ends.stop)).await;
+        }
+    }
+
+    /// Works on a shard that was claimed under a lease.
+    async fn under_lease(&self, fence: Fence, number: u32, unfinished: Vec<Key>, ends: &Ends) {
         self.shared.metrics.owns(number, true);
         let cut = (ends.cut.clone(), self.post_timeout);
-        let shard = Fixed::new(number, Some(fence), cut, &self.table);
-        let watching = async {
-            if number == WATCHER {
-                self.watch(epoch, &ends.stop).await;
-            }
-        };
-        // The shard's end is the watch's as well.
-        tokio::join!(Box::pin(self.work(shard, unfinished, &ends.stop)), watching);
-        self.table.remove(number);
+        let shard = Fixed::new(number, Some(fence), cut, &self.shared.table);
+        Box::pin(self.work(shard, unfinished, &ends.stop)).await;
+        self.shared.table.remove(number);
         self.shared.metrics.owns(number, false);
         if ends.cut.is_cancelled() {
             self.shared.ledger.forget(number);
@@ -79,7 +82,6 @@ impl ShardRunner {
                 "what was acknowledged last of a shard is not in the ledger"
             );
         }
-        Ok(())
     }
 
     /// Watches for all until `stop`: from when the shard is claimed, since who may not claim it is no watcher.
@@ -88,25 +90,10 @@ impl ShardRunner {
             self.shared.health.watches(watches, std::time::Instant::now());
             self.watches.send_replace(watches);
         };
-        self.stream.jetstream.publishes_in(epoch);
+        self.bus.publishes_in(epoch);
         tell(true);
         stop.cancelled().await;
         tell(false);
-    }
-
-    /// Works on a shard that is this process's for good, until it is told to stop. Without leases the newest process that
-    /// claims a shard's part of a ledger in a bucket has it.
-    pub(super) async fn for_good(self, shard: Fixed, ends: Ends) {
-        let Fixed { number, .. } = shard;
-        let unfinished = if self.shared.ledger.is_in_bucket() {
-            self.claim_until(number, None, &ends.stop).await.ok().flatten()
-        } else {
-            self.claims.send_modify(|claims| *claims += 1);
-            Some(self.shared.ledger.unfinished(|key| self.config.sharding.place(key) == number))
-        };
-        if let Some(unfinished) = unfinished {
-            Box::pin(self.work(shard, unfinished, &ends.stop)).await;
-        }
     }
 
     /// Claims the shard's part of the ledger; nothing when it was told to stop meanwhile. Health is told how it goes.
@@ -128,12 +115,11 @@ impl ShardRunner {
         match claimed {
             Ok(unfinished) => {
                 health.claimed(shard);
-                self.claims.send_modify(|claims| *claims += 1);
                 Ok(Some(unfinished))
             }
             Err(LedgerError::Fenced { found, .. }) => {
                 health.claims_no_more(shard);
-                self.stream.metrics.fenced();
+                self.shared.metrics.bus().fenced();
                 tracing::warn!(shard, epoch, found, "another process owns this shard by now, or did");
                 Err(Refusal::Epoch(found))
             }
@@ -155,21 +141,22 @@ impl ShardRunner {
     }
 
     async fn work(&self, shard: Fixed, unfinished: Vec<Key>, stop: &Shutdown) {
-        let Fixed { number, mut ports, inbox, deliver } = shard;
-        ports.answers = Some(self.answers.clone());
+        let Fixed { number, mut ports, deliver } = shard;
+        ports.answers.clone_from(&self.answers);
         let left = self.left(number, unfinished);
         let lane = Lane::new(self.config.lane(u64::from(self.lanes)));
         let history = self.config.history / self.lanes.max(1) as usize;
         let shard = Shard::new(number, self.shared.clone(), lane, ports, self.config.journal_every, history);
-        let feeding = feed::feed(self.stream.clone(), number, deliver, stop.clone());
+        let (source, group) = (self.names.0.to_string(), self.names.1.to_string());
+        let durable = Durable { group, source, shard: Some(number) };
+        let feeding = self.bus.subscribe(durable, deliver, stop.clone());
+        self.claims.send_modify(|claims| *claims += 1);
         let running = async {
             shard.run(left, stop.clone()).await;
             // It ended, asked or not: nothing takes what would be fed.
             stop.cancel();
         };
         tokio::join!(running, feeding);
-        // Nothing ever comes through it.
-        drop(inbox);
     }
 
     /// Claims the shard's part of the ledger, trying until the server answers or it is refused. Gives what an earlier owner
@@ -213,9 +200,48 @@ impl ShardRunner {
         let refused: HashSet<&Key> = parked.iter().map(|(key, _)| key).collect();
         let again = unfinished.into_iter().filter(|key| watched(key) && !refused.contains(key));
         let unfinished = again.filter_map(|key| ledger.get(&key).map(|record| (key, record.uid))).collect();
-        let pending = ledger.journaled().into_iter().filter(|(key, _)| watched(key)).collect();
+        let journaled = ledger.journaled().into_iter().filter(|(key, _)| ours(key));
+        let (pending, unwatched): (Vec<_>, Vec<_>) = journaled.partition(|(key, _)| self.shared.watches(key));
+        if !unwatched.is_empty() {
+            tracing::warn!(
+                shard,
+                objects = unwatched.len(),
+                "what waits to be reported of objects that are not watched any more stays in the ledger"
+            );
+        }
         RecoveredWork { parked, pending, unfinished }
     }
+}
+
+/// Works on a shard under a lease until it is told to stop, for all routes. Returns when nothing of it is under way, or why
+/// nothing of it could be begun.
+pub(super) async fn leased(
+    runners: &[ShardRunner],
+    number: u32,
+    fence: Fence,
+    ends: Ends,
+) -> Result<(), Refusal> {
+    let epoch = fence.epoch();
+    let mut work = Vec::new();
+    for runner in runners {
+        match runner.claim_until(number, Some(epoch), &ends.stop).await {
+            Ok(Some(unfinished)) => {
+                work.push(runner.under_lease(fence.clone(), number, unfinished, &ends));
+            }
+            other => {
+                runners.iter().for_each(|runner| runner.shared.ledger.forget(number));
+                return other.map(drop);
+            }
+        }
+    }
+    let watching = async {
+        if let Some(first) = runners.first().filter(|_| number == WATCHER) {
+            first.watch(epoch, &ends.stop).await;
+        }
+    };
+    // The shard's end is the watch's as well.
+    tokio::join!(join_all(work), watching);
+    Ok(())
 }
 
 fn not_yet(shard: u32, error: &(dyn std::error::Error + 'static)) {

@@ -1,6 +1,7 @@
 //! The shards that this process works on at the moment.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use pipeline_core::{Key, LaneCounts};
@@ -20,14 +21,15 @@ pub(super) struct ShardHandle {
 /// The shards that this process works on. They stay as they are where nothing is shared with other processes, and come
 /// and go with their leases.
 #[derive(Debug)]
-pub(super) struct Table {
+pub(crate) struct Table {
     sharding: Sharding,
     running: RwLock<BTreeMap<u32, Arc<ShardHandle>>>,
+    skipped: AtomicU64,
 }
 
 impl Table {
     pub(super) fn new(sharding: Sharding) -> Self {
-        Self { sharding, running: RwLock::default() }
+        Self { sharding, running: RwLock::default(), skipped: AtomicU64::new(0) }
     }
 
     pub(super) fn add(&self, told: ShardHandle) {
@@ -49,6 +51,16 @@ impl Table {
     pub(super) fn counts(&self) -> LaneCounts {
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
         running.values().map(|told| *told.counts.borrow()).sum()
+    }
+
+    /// An event came that is another route's.
+    pub(crate) fn skip(&self) {
+        self.skipped.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Events that were other routes'.
+    pub(super) fn skipped(&self) -> u64 {
+        self.skipped.load(Ordering::Relaxed)
     }
 
     /// All of them, in order.

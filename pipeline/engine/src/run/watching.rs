@@ -1,16 +1,15 @@
-//! Keeps the source running, and what it shows going to where it belongs.
+//! Keeps the source of a pipeline running, and what it shows going to the bus.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Emitter, Event, Key, Note, Remembered, Shutdown, Version};
-use tokio::sync::{mpsc, watch};
+use pipeline_core::{Emitter, Key, Note, Remembered, Shutdown, Uid, Version};
+use tokio::sync::watch;
 
+use super::Config;
+use super::feed::{Emit, Feed};
 use super::listing::Listing;
-use super::stream::publisher::Publisher;
-use super::table::Table;
-use super::{Config, INBOX, spawn};
 use crate::shard::Shared;
 use crate::supervise::supervise;
 use pipeline_ledger::Ledger;
@@ -18,50 +17,107 @@ use pipeline_ledger::Ledger;
 /// Between tries to read what others remember.
 const AGAIN: Duration = Duration::from_millis(500);
 
-/// Keeps the source running; `place` names the inbox of a key, or `None` for what this process leaves to others. A first
-/// list waits for the shards of `table`, where they are fed from memory. Where it is `for_all`, what this process does not
-/// hold counts too.
-pub(super) async fn watch(
-    config: Config,
-    shared: Arc<Shared>,
-    inboxes: Arc<[mpsc::Sender<Event>]>,
-    place: impl Fn(&Key) -> Option<usize> + Copy + Send + Sync + 'static,
-    table: Option<Arc<Table>>,
-    for_all: bool,
-    stop: Shutdown,
-) {
-    let note = |shared: &Shared, note: &Note| {
+/// The watch of one pipeline.
+pub(super) struct Watching {
+    pub(super) config: Config,
+    pub(super) feed: Feed,
+    /// What the shards of each route share.
+    pub(super) routes: Vec<Arc<Shared>>,
+    /// Shards come and go: this process watches for all, while it does.
+    pub(super) leased: bool,
+}
+
+impl Watching {
+    /// Watches whenever it is to (`watches`), from the start each time the bus was made anew, until `stop`.
+    pub(super) async fn run(self, mut watches: watch::Receiver<bool>, stop: Shutdown) {
+        let Some(first) = self.routes.first() else { return };
+        let (emit, publishing) = self.feed.open(&first.metrics, watches.clone(), stop.clone());
+        let mut made = self.feed.bus.made();
+        while !stop.is_cancelled() {
+            made.mark_unchanged();
+            if *watches.borrow_and_update() {
+                let ends = stop.child_token();
+                let mut watching = std::pin::pin!(self.watch(&emit, ends.clone()));
+                tokio::select! {
+                    () = &mut watching => continue,
+                    Ok(()) = made.changed() => first.metrics.bus().made_anew(),
+                    Ok(()) = watches.changed() => {}
+                }
+                ends.cancel();
+                // It ends at its next step; what it still shows is published.
+                if tokio::time::timeout(super::SOURCE_END, watching).await.is_err() {
+                    tracing::warn!("the source did not stop in time");
+                }
+            } else {
+                tokio::select! {
+                    () = stop.cancelled() => {}
+                    Ok(()) = watches.changed() => {}
+                    else => break,
+                }
+            }
+        }
+        drop(emit);
+        if let Some(publishing) = publishing {
+            let _ = publishing.await;
+        }
+    }
+
+    /// Keeps the source running. A first list waits for the shards where nothing stores what they have not taken yet.
+    async fn watch(&self, emit: &Emit, stop: Shutdown) {
+        let Self { config, feed, routes, leased } = self;
+        let (config, leased) = (*config, *leased);
+        let wants = move |key: &Key| leased || config.owned.lane(config.sharding, key).is_some();
+        let shared: Arc<[Arc<Shared>]> = routes.as_slice().into();
+        let broken = |reason| note(&shared, &Note::Broken(reason));
+        let start = || {
+            let (told, remembering, emit) = (shared.clone(), shared.clone(), emit.clone());
+            let emitter = Emitter::new(wants, move |event| emit(event), move |what| note(&told, &what));
+            let mut emitter = emitter.knowing(move || {
+                let shared = remembering.clone();
+                async move { known(&shared, leased, wants).await }
+            });
+            if feed.bus.is_sure() {
+                let tables = routes.iter().map(|shared| shared.table.clone()).collect();
+                let listing = Arc::new(Listing::new(tables));
+                emitter = emitter.paced(move |emitted| {
+                    let listing = listing.clone();
+                    async move { listing.wait_for_capacity(emitted).await }
+                });
+            }
+            feed.source.run(emitter, stop.clone())
+        };
+        supervise(feed.source.name(), config.restart, &stop, broken, start).await;
+    }
+}
+
+/// Every route depends on the watch.
+fn note(routes: &[Arc<Shared>], note: &Note) {
+    for shared in routes {
         shared.metrics.note(note);
         shared.health.note(note, std::time::Instant::now());
-    };
-    let broken = |reason| note(&shared, &Note::Broken(reason));
-    let start = || {
-        let (told, ledger) = (shared.clone(), shared.ledger.clone());
-        let known = move || {
-            let ledger = ledger.clone();
-            async move {
-                let journaled = ledger.journaled().into_iter();
-                let mut known: HashMap<_, _> = journaled
-                    .filter_map(|(key, pending)| Some((key, (pending.latest()?.clone(), Version(0)))))
-                    .collect();
-                let remembered = if for_all { remembered_by_all(&ledger).await } else { ledger.remembered() };
-                known.extend(remembered.into_iter().map(|(key, uid, version)| (key, (uid, version))));
-                let known = known.into_iter().filter(|(key, _)| place(key).is_some());
-                known.map(|(key, (uid, version))| (key, uid, version)).collect()
+    }
+}
+
+/// What any route remembers, of what is wanted: of several the newest. Where it is `for_all`, what this process does not
+/// hold counts too.
+async fn known(routes: &[Arc<Shared>], for_all: bool, wants: impl Fn(&Key) -> bool) -> Vec<Remembered> {
+    let mut known: HashMap<Key, (Uid, Version)> = HashMap::new();
+    for shared in routes {
+        let ledger = &shared.ledger;
+        let remembered = if for_all { remembered_by_all(ledger).await } else { ledger.remembered() };
+        for (key, uid, version) in remembered {
+            if known.get(&key).is_none_or(|(_, newest)| *newest <= version) {
+                known.insert(key, (uid, version));
             }
-        };
-        let emitter = Emitter::new(inboxes.clone(), place, move |what| note(&told, &what), Arc::default());
-        let mut emitter = emitter.knowing(known);
-        if let Some(table) = &table {
-            let listing = Arc::new(Listing::new(table.clone()));
-            emitter = emitter.paced(move |emitted| {
-                let listing = listing.clone();
-                async move { listing.wait_for_capacity(emitted).await }
-            });
         }
-        shared.source.run(emitter, stop.clone())
-    };
-    supervise(shared.source.name(), config.restart, &stop, broken, start).await;
+        for (key, pending) in ledger.journaled() {
+            if let Some(uid) = pending.latest() {
+                known.entry(key).or_insert_with(|| (uid.clone(), Version(0)));
+            }
+        }
+    }
+    let known = known.into_iter().filter(|(key, _)| wants(key));
+    known.map(|(key, (uid, version))| (key, uid, version)).collect()
 }
 
 /// What all shards remember, trying until the bus answers: measured by less, a list might not show that the cluster's
@@ -81,59 +137,5 @@ async fn remembered_by_all(ledger: &Ledger) -> Vec<Remembered> {
                 tokio::time::sleep(AGAIN).await;
             }
         }
-    }
-}
-
-/// A watch whose events are published.
-pub(super) struct Published {
-    pub(super) config: Config,
-    pub(super) shared: Arc<Shared>,
-    /// Shards come and go: this process watches for all, while it does.
-    pub(super) leased: bool,
-}
-
-impl Published {
-    /// Watches whenever it is to (`watches`), from the start each time the stream was made anew (`made`), until `stop`.
-    pub(super) async fn run(
-        self,
-        outlet: Publisher,
-        mut made: watch::Receiver<u64>,
-        mut watches: watch::Receiver<bool>,
-        stop: Shutdown,
-    ) {
-        let Self { config, shared, leased } = self;
-        let (out, events) = mpsc::channel(INBOX);
-        let outlet = spawn(outlet.run(events, watches.clone(), stop.clone()));
-        let inboxes: Arc<[mpsc::Sender<Event>]> = [out].into();
-        while !stop.is_cancelled() {
-            made.mark_unchanged();
-            if *watches.borrow_and_update() {
-                let ends = stop.child_token();
-                let place = move |key: &Key| {
-                    (leased || config.owned.lane(config.sharding, key).is_some()).then_some(0)
-                };
-                let watching =
-                    watch(config, shared.clone(), inboxes.clone(), place, None, leased, ends.clone());
-                let mut watching = std::pin::pin!(watching);
-                tokio::select! {
-                    () = &mut watching => continue,
-                    Ok(()) = made.changed() => shared.metrics.bus().made_anew(),
-                    Ok(()) = watches.changed() => {}
-                }
-                ends.cancel();
-                // It ends at its next step; what it still shows is published.
-                if tokio::time::timeout(super::SOURCE_END, watching).await.is_err() {
-                    tracing::warn!("the source did not stop in time");
-                }
-            } else {
-                tokio::select! {
-                    () = stop.cancelled() => {}
-                    Ok(()) = watches.changed() => {}
-                    else => break,
-                }
-            }
-        }
-        drop(inboxes);
-        let _ = outlet.await;
     }
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use pipeline_core::{Key, Report, Timestamp};
+use bytes::Bytes;
+use pipeline_core::{Cause, Change, Event, Key, Report, Timestamp};
 use tokio::sync::mpsc::error::TrySendError;
 
-use super::{Acknowledged, BATCH, BusAnswer, Delivered, Shard, Shared, Taken};
+use super::{Acknowledged, BATCH, BusAnswer, Shard, Shared};
 use crate::lane::Input;
-use pipeline_bus::jetstream::Acker;
+use pipeline_bus::{Acker, DecodeError, Delivered, Message};
+use pipeline_observe::metrics::Unreadable;
 
 impl Shard {
     /// Takes a delivery in, and those that are there.
@@ -19,16 +21,48 @@ impl Shard {
         }
     }
 
-    fn delivered(&mut self, Delivered { what, acker }: Delivered) {
+    /// Takes in what nobody would deliver again.
+    pub(super) fn deliver_last(&mut self) {
+        while let Ok(delivered) = self.ports.deliveries.try_recv() {
+            if matches!(delivered, Delivered::Message { acker: None, .. }) {
+                self.delivered(delivered);
+            }
+        }
+    }
+
+    fn delivered(&mut self, delivered: Delivered) {
+        let (message, again, acker) = match delivered {
+            Delivered::Message { message, again, acker } => (message, again, acker),
+            Delivered::Unreadable { sequence, why } => return self.unreadable(sequence, why),
+        };
+        if acker.is_some() {
+            self.shared.metrics.bus().delivered();
+        }
+        let event = Arc::new(event(*message));
+        if !self.shared.takes(&event) {
+            self.shared.table.skip();
+            return self.answer(acker.into_iter().collect());
+        }
+        let Some(acker) = acker else { return self.step(Input::Event(event)) };
         let now = self.shared.now();
-        let (Taken::Event(event) | Taken::Again(event)) = &what;
-        // The bus may bring a state, or a life, behind a newer one: a watch that was cut off publishes late.
+        // The bus may bring a state, or an incarnation, behind a newer one: a watch that was cut off publishes late.
         let older = self.shared.ledger.get(&event.key).is_some_and(|known| event.version < known.version);
-        self.shared.source.delivered(event);
+        self.shared.source.delivered(&event);
         self.receipts.hold(event.key.clone(), event.uid.clone(), event.version, acker, now);
-        match what {
-            Taken::Event(event) if !older => self.step(Input::Event(Arc::from(event))),
-            Taken::Event(event) | Taken::Again(event) => self.step(Input::Again(Arc::from(event))),
+        self.step(if older || again { Input::Again(event) } else { Input::Event(event) });
+    }
+
+    fn unreadable(&self, sequence: u64, why: DecodeError) {
+        let metrics = self.shared.metrics.bus();
+        let reason = match why {
+            DecodeError::Newer { .. } => Unreadable::Newer,
+            DecodeError::Garbage(_) => Unreadable::Garbage,
+        };
+        if metrics.unreadable(reason) {
+            tracing::warn!(
+                sequence, %why,
+                "a message of the bus cannot be read: it is kept aside, as are those to come"
+            );
         }
     }
 
@@ -47,7 +81,7 @@ impl Shard {
     }
 
     /// These messages are done with.
-    pub(super) fn answer(&self, done: Vec<Arc<Acker>>) {
+    pub(super) fn answer(&self, done: Vec<Arc<dyn Acker>>) {
         if let Some(answers) = self.ports.answers.as_ref().filter(|_| !done.is_empty()) {
             // Where nobody answers any more, they are delivered again.
             let _ = answers.to.send(BusAnswer::Done(self.number, done));
@@ -73,4 +107,14 @@ impl Shared {
             self.metrics.bus().result_dropped();
         }
     }
+}
+
+/// The event of a message; one without its body where that was too large for the bus.
+fn event(message: Message) -> Event {
+    message.into_event().unwrap_or_else(|message| {
+        let Message { key, uid, version, observed, trace, fact, coalesced, .. } = *message;
+        let change = Change::Applied { body: Bytes::new() };
+        let cause = Cause::Watch;
+        Event { key, uid, version, change, cause, observed, fact, coalesced, trace }
+    })
 }

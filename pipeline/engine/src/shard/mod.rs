@@ -22,21 +22,21 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{CircuitState, Event, Key, Reason, Shutdown, Timestamp, Uid, Version};
+use pipeline_core::{CircuitState, Key, Reason, Shutdown, Timestamp, Uid, Version};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 pub(crate) use breaker::Breaker;
 pub(crate) use command::Command;
 pub use command::{Explained, Moment};
-pub(crate) use ports::{Answers, BusAnswer, Delivered, Ports, RecoveredWork, Taken};
+pub(crate) use ports::{Answers, BusAnswer, Ports, RecoveredWork};
 pub(crate) use shared::{Acknowledged, Shared};
 
 use crate::lane::{Action, Blame, Input, Lane, Outcome, ReadResult};
 use crate::supervise::caught;
 use history::{History, Moments};
 use journal::Journal;
-use pipeline_bus::jetstream::Acker;
+use pipeline_bus::Acker;
 use pipeline_observe::spans::{Recorder, TurnSpans};
 use pipeline_observe::top::{Tally, Top};
 use receipts::Receipts;
@@ -70,7 +70,7 @@ pub(crate) struct Shard {
     journal: Journal,
     /// The key that the lane has just parked.
     refused: Option<Key>,
-    receipts: Receipts<Arc<Acker>>,
+    receipts: Receipts<Arc<dyn Acker>>,
     published: Instant,
     changed: bool,
 }
@@ -118,10 +118,6 @@ impl Shard {
             tokio::select! {
                 () = stop.cancelled() => break,
                 Some(done) = self.tasks.join_next() => self.done(done),
-                event = self.ports.inbox.recv() => match event {
-                    Some(event) => self.observe(event),
-                    None => break,
-                },
                 Some(delivered) = self.ports.deliveries.recv() => self.deliver(delivered),
                 Ok(()) = circuit.changed() => {
                     let state = *circuit.borrow_and_update();
@@ -144,13 +140,10 @@ impl Shard {
 
     /// Begins nothing more. What is left then is journaled, as far as it cannot be read again.
     async fn drain(&mut self) {
-        self.ports.inbox.close();
         // What was delivered and not taken is delivered again, to whoever has the shard then.
         self.ports.deliveries.close();
         self.step(Input::Stop);
-        while let Ok(event) = self.ports.inbox.try_recv() {
-            self.step(Input::Event(event.into()));
-        }
+        self.deliver_last();
         // Whoever stops the process may kill it before the grace period is over.
         self.keep_all();
         let mut deadline = Instant::now() + self.shared.grace;
@@ -202,14 +195,6 @@ impl Shard {
             .map(|at| started + at);
         let publish = self.changed.then(|| self.published + PUBLISH);
         due.into_iter().chain(publish).min().unwrap_or_else(|| Instant::now() + LONG)
-    }
-
-    fn observe(&mut self, event: Event) {
-        self.step(Input::Event(event.into()));
-        for _ in 1..BATCH {
-            let Ok(event) = self.ports.inbox.try_recv() else { break };
-            self.step(Input::Event(event.into()));
-        }
     }
 
     fn switch(&mut self, state: CircuitState) {

@@ -3,17 +3,15 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Event, Key, LaneCounts, Parked, Pending, Shutdown, Uid};
+use pipeline_core::{Key, LaneCounts, Parked, Pending, Shutdown, Uid};
 use tokio::sync::{mpsc, watch};
 
 use super::Command;
-use pipeline_bus::jetstream::Acker;
+use pipeline_bus::{Acker, Delivered};
 use pipeline_ownership::Fence;
 
 /// What a shard takes and tells.
 pub(crate) struct Ports {
-    /// Events of the watch of this process.
-    pub(crate) inbox: mpsc::Receiver<Event>,
     /// What the bus delivers.
     pub(crate) deliveries: mpsc::Receiver<Delivered>,
     pub(crate) commands: mpsc::Receiver<Command>,
@@ -25,22 +23,6 @@ pub(crate) struct Ports {
     /// What is in flight when the shard is told to stop may finish within the grace period, or, once this is cancelled,
     /// within that time.
     pub(crate) cut: (Shutdown, Duration),
-}
-
-/// A message of the bus.
-#[derive(Debug)]
-pub(crate) struct Delivered {
-    pub(crate) what: Taken,
-    pub(crate) acker: Arc<Acker>,
-}
-
-/// What a message says.
-#[derive(Debug)]
-pub(crate) enum Taken {
-    /// A change.
-    Event(Box<Event>),
-    /// A change that may be older than what was reported since, or whose body is missing.
-    Again(Box<Event>),
 }
 
 /// Takes the answers of shards to the bus.
@@ -56,9 +38,9 @@ pub(crate) struct Answers {
 #[derive(Debug)]
 pub(crate) enum BusAnswer {
     /// Those of a shard are done with, as soon as the ledger is written.
-    Done(u32, Vec<Arc<Acker>>),
+    Done(u32, Vec<Arc<dyn Acker>>),
     /// They are worked on.
-    Busy(Vec<Arc<Acker>>),
+    Busy(Vec<Arc<dyn Acker>>),
 }
 
 /// What an earlier process left to a shard.

@@ -3,18 +3,22 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_core::{Enrich, Key, Report, Sink, Source, Timestamp, Trace};
+use pipeline_core::{Enrich, Event, Key, Report, Sink, Source, Timestamp, Trace};
 use tokio::sync::{Semaphore, broadcast, mpsc};
 use tokio::time::Instant;
 
 use super::Breaker;
+use crate::run::{Match, Table};
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::Health;
 use pipeline_observe::metrics::Metrics;
 use pipeline_observe::spans::Tap;
 
-/// What all shards of a process share.
+/// What all shards of one route share.
 pub(crate) struct Shared {
+    /// Which events the route takes.
+    pub(crate) takes: Match,
+    pub(crate) table: Arc<Table>,
     pub(crate) source: Arc<dyn Source>,
     pub(crate) enrich: Arc<dyn Enrich>,
     pub(crate) sink: Arc<dyn Sink>,
@@ -49,6 +53,11 @@ impl Shared {
     /// Whether an object is watched by the settings of now. What cannot be listed is watched as long as it is shown.
     pub(crate) fn watches(&self, key: &Key) -> bool {
         self.source.as_survey().is_none_or(|survey| survey.watches(key))
+    }
+
+    /// Whether an event is the route's: also what it has reported before.
+    pub(super) fn takes(&self, event: &Event) -> bool {
+        self.takes.is_all() || self.takes.takes(event) || self.ledger.get(&event.key).is_some()
     }
 
     /// Tells whoever listens; nobody is waited for.

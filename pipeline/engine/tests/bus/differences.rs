@@ -7,7 +7,7 @@ use async_nats::jetstream::stream;
 use pipeline_bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
 
 use crate::server::{Server, version};
-use crate::world::{config, connected, durable, published, state};
+use crate::world::{SOURCE, config, connected, durable, published, state};
 
 fn said(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()
@@ -22,16 +22,16 @@ async fn what_is_absent_is_made_once_and_is_then_as_it_should_be() {
     assert_eq!(
         said(&bus.check(&durables).await.unwrap()),
         [
-            "stream gitops-runtime is absent, and should be present",
+            "stream gitops-runtime_applications is absent, and should be present",
             "durable reporter_applications_0 is absent, and should be present",
             "durable reporter_applications_1 is absent, and should be present",
             "stream gitops-runtime_reports is absent, and should be present",
             "durable a=2Eb_reports is absent, and should be present",
         ]
     );
-    assert_eq!(bus.show().await.unwrap().stream, None, "asking made nothing");
+    assert_eq!(bus.show(SOURCE).await.unwrap().stream, None, "asking made nothing");
     let created = [
-        "stream gitops-runtime",
+        "stream gitops-runtime_applications",
         "durable reporter_applications_0",
         "durable reporter_applications_1",
         "stream gitops-runtime_reports",
@@ -58,7 +58,7 @@ async fn each_setting_that_differs_is_listed() {
     let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
     let other = raw
         .create_stream(stream::Config {
-            name: "gitops-runtime".into(),
+            name: "gitops-runtime_applications".into(),
             subjects: vec!["gitops-runtime.>".into(), "more".into()],
             max_bytes: 1_000,
             max_messages_per_subject: 2,
@@ -87,13 +87,13 @@ async fn each_setting_that_differs_is_listed() {
     }
     let bus = connected(config(&server)).await;
     let expected = [
-        "stream gitops-runtime: subjects is gitops-runtime.>, more, and should be gitops-runtime.applications.>",
-        "stream gitops-runtime: retention is limits, and should be interest",
-        "stream gitops-runtime: discard_new_per_subject is true, and should be false",
-        "stream gitops-runtime: max_msgs_per_subject is 2, and should be 1",
-        "stream gitops-runtime: max_bytes is 1000, and should be 1073741824",
-        "stream gitops-runtime: max_age is 60s, and should be none",
-        "stream gitops-runtime: duplicate_window is 30s, and should be 120s",
+        "stream gitops-runtime_applications: subjects is gitops-runtime.>, more, and should be gitops-runtime.applications.>",
+        "stream gitops-runtime_applications: retention is limits, and should be interest",
+        "stream gitops-runtime_applications: discard_new_per_subject is true, and should be false",
+        "stream gitops-runtime_applications: max_msgs_per_subject is 2, and should be 1",
+        "stream gitops-runtime_applications: max_bytes is 1000, and should be 1073741824",
+        "stream gitops-runtime_applications: max_age is 60s, and should be none",
+        "stream gitops-runtime_applications: duplicate_window is 30s, and should be 120s",
         "durable reporter_applications_0: filter_subject is gitops-runtime.applications.>, and should be gitops-runtime.applications.0.>",
         "durable reporter_applications_0: ack_wait is 1s, and should be 30s",
         "durable reporter_applications_0: max_deliver is 3, and should be none",
@@ -118,14 +118,21 @@ async fn what_stands_there_is_shown() {
     bus.ensure(&[durable(1), durable(0)]).await.unwrap();
     published(&bus, &state("u", 1, 10)).await;
     published(&bus, &state("u", 2, 10)).await;
-    let show = bus.show().await.unwrap();
+    let show = bus.show(SOURCE).await.unwrap();
     assert_eq!((show.server, show.max_payload), (version(), 1 << 20));
     let stream = show.stream.unwrap();
     let bytes = stream.bytes;
     assert!((200..500).contains(&bytes), "{bytes}");
     assert_eq!(
         stream,
-        StreamShow { name: "gitops-runtime".into(), messages: 1, bytes, max_bytes: 5_000, first: 2, last: 2 }
+        StreamShow {
+            name: "gitops-runtime_applications".into(),
+            messages: 1,
+            bytes,
+            max_bytes: 5_000,
+            first: 2,
+            last: 2
+        }
     );
     let shown = |shard: u32, pending| DurableShow {
         name: format!("reporter_applications_{shard}"),

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pipeline_bus::DecodeError;
 
 use crate::server::Server;
-use crate::world::{config, delivered, published, ready, soon, state, taken};
+use crate::world::{SOURCE, config, delivered, published, ready, soon, state, taken};
 
 #[tokio::test]
 async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {
@@ -18,8 +18,8 @@ async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {
         ("applications.0.u.once.1", Bytes::from(vec![0xff; 1_000_000]), Err(garbage("it is no map"))),
         (
             "applications.0.v.once.2",
-            Bytes::from_static(b"\x81\xa6format\x02"),
-            Err(DecodeError::Newer { format: 2 }),
+            Bytes::from_static(b"\x81\xa6format\x03"),
+            Err(DecodeError::Newer { format: 3 }),
         ),
         (
             "applications.0.v.once.3",
@@ -43,7 +43,7 @@ async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {
     }
     assert_eq!(taken(&mut deliveries).await, state("after", 1, 10));
     let empty = async {
-        while bus.show().await.unwrap().stream.unwrap().messages > 0 {
+        while bus.show(SOURCE).await.unwrap().stream.unwrap().messages > 0 {
             tokio::task::yield_now().await;
         }
     };

@@ -7,7 +7,7 @@ use pipeline_bus::jetstream::Config;
 use pipeline_core::Shutdown;
 
 use crate::server::Server;
-use crate::world::{config, connected, delivered, durable, published, ready, soon, state, taken};
+use crate::world::{SOURCE, config, connected, delivered, durable, published, ready, soon, state, taken};
 
 #[tokio::test]
 async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {
@@ -66,7 +66,7 @@ async fn no_more_than_max_ack_pending_is_given_at_a_time() {
     }
     let first = delivered(&mut deliveries).await;
     let _second = delivered(&mut deliveries).await;
-    let show = bus.show().await.unwrap();
+    let show = bus.show(SOURCE).await.unwrap();
     assert_eq!((show.durables[0].in_flight, show.durables[0].pending), (2, 1));
     first.acker.ack().await.unwrap();
     assert_eq!(delivered(&mut deliveries).await.message.unwrap().uid.as_ref(), "c");

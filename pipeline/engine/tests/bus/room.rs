@@ -8,7 +8,8 @@ use pipeline_core::EntityId;
 
 use crate::server::Server;
 use crate::world::{
-    config, connected, deleted, delivered, durable, ended, published, ready, resource, result, state, taken,
+    SOURCE, config, connected, deleted, delivered, durable, ended, published, ready, resource, result, state,
+    taken,
 };
 
 fn stored(sequence: u64) -> Published {
@@ -86,12 +87,12 @@ async fn a_full_stream_refuses_and_drops_nothing() {
     };
     assert_eq!((held, refused.1), (9, FULL));
     assert_eq!(published(&bus, &refused.0).await, FULL, "what was refused is no duplicate");
-    let show = bus.show().await.unwrap().stream.unwrap();
+    let show = bus.show(SOURCE).await.unwrap().stream.unwrap();
     assert_eq!((show.messages, show.last), (9, 9), "nothing was dropped for it");
 
     assert_eq!(taken(&mut deliveries).await, ended("u0", 1, 10_000));
     let room = async {
-        while bus.show().await.unwrap().stream.unwrap().messages == 9 {
+        while bus.show(SOURCE).await.unwrap().stream.unwrap().messages == 9 {
             tokio::task::yield_now().await;
         }
     };
@@ -176,7 +177,7 @@ async fn what_nobody_is_interested_in_is_taken_and_not_kept() {
     let bus = connected(config(&server)).await;
     bus.ensure(&[durable(1)]).await.unwrap();
     assert_eq!(published(&bus, &state("u", 1, 10)).await, stored(1));
-    assert_eq!(bus.show().await.unwrap().stream.unwrap().messages, 0);
+    assert_eq!(bus.show(SOURCE).await.unwrap().stream.unwrap().messages, 0);
     bus.ensure(&[durable(0)]).await.unwrap();
     assert_eq!(
         published(&bus, &state("u", 1, 10)).await,

@@ -6,7 +6,9 @@ use pipeline_bus::{Kind, Message};
 use pipeline_core::EntityId;
 
 use crate::server::Server;
-use crate::world::{config, deleted, delivered, ended, published, ready, resource, result, state, taken};
+use crate::world::{
+    SOURCE, config, deleted, delivered, ended, published, ready, resource, result, state, taken,
+};
 
 const SIZES: [usize; 4] = [0, 900_000, 1_100_000, 10_000_000];
 
@@ -61,7 +63,7 @@ async fn a_server_that_takes_more_is_given_more() {
 async fn a_body_at_the_very_limit_is_sent_whole_or_not_at_all() {
     let server = Server::start();
     let (bus, mut deliveries) = ready(config(&server)).await;
-    let limit = bus.show().await.unwrap().max_payload;
+    let limit = bus.show(SOURCE).await.unwrap().max_payload;
     assert_eq!(limit, 1 << 20);
     for (version, bytes) in
         (1..).zip([limit - 10_000, limit - 8_400, limit - 8_192, limit - 1, limit, limit + 1])

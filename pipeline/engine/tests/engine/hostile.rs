@@ -59,8 +59,8 @@ async fn a_message_of_a_newer_format_is_kept_aside_and_its_application_read_agai
     headers.insert("key", key("app").as_str());
     headers.insert("uid", "app-1");
     headers.insert("resourceversion", "5");
-    // A map of one field: `format` is 2.
-    let newer = b"\x81\xa6format\x02".to_vec();
+    // A map of one field: `format` is 3.
+    let newer = b"\x81\xa6format\x03".to_vec();
     publish(&engine, "gitops-runtime.applications.0.app-1.state", headers, newer).await;
     engine.until("reported", |counts| counts.acked == 1).await;
     assert_eq!((unreadable(&engine, "newer"), unreadable(&engine, "garbage")), (1, 0));

@@ -3,12 +3,12 @@
 //! Time is paused in most of these tests, and would leap ahead whenever the engine waits for the server. So here it goes on in
 //! small steps, each of which takes real time: about two hundred times as fast as a clock.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
+use pipeline_bus::Bus;
 use pipeline_bus::jetstream::{Config, Credentials, JetStream, connect};
 use pipeline_core::Shutdown;
-use pipeline_engine::run::{Bus, Joined};
 use tokio::runtime::Runtime;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -67,10 +67,9 @@ impl Kept {
     }
 }
 
-pub(crate) fn bus() -> (Bus, Kept) {
+pub(crate) fn bus() -> (Arc<dyn Bus>, Kept) {
     let kept = server();
-    let joined = Joined { jetstream: kept.connect(), reports: false, leases: None };
-    (Bus::JetStream(joined), kept)
+    (Arc::new(kept.connect()), kept)
 }
 
 /// A server to which engines connect as they like.

@@ -1,8 +1,9 @@
 //! The engine's watch and shards are connected by memory.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use pipeline_engine::run::Bus;
+use pipeline_bus::{Bus, Memory};
 
 /// Nothing to keep.
 pub(crate) struct Kept;
@@ -20,8 +21,8 @@ pub(crate) fn undone(events: u64) -> u64 {
     events
 }
 
-pub(crate) fn bus() -> (Bus, Kept) {
-    (Bus::Memory, Kept)
+pub(crate) fn bus() -> (Arc<dyn Bus>, Kept) {
+    (Arc::new(Memory::default()), Kept)
 }
 
 /// Called before a source repeats what it showed.

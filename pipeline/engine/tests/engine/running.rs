@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pipeline_core::{Backoff, LaneCounts, Shutdown};
 use pipeline_engine::circuit;
-use pipeline_engine::run::{Config, Engine, EngineError, Handle, Parts};
+use pipeline_engine::run::{Config, Engine, EngineError, Handle, Match, Pipeline, Route};
 use pipeline_ledger::Ledger;
 use pipeline_observe::health::{Health, HealthLimits};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
@@ -81,20 +81,38 @@ pub(crate) fn start_on(
     let health = Health::new(HealthLimits::default(), owned.clone(), std::time::Instant::now());
     let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
     let (bus, kept) = on::bus();
-    let parts = Parts {
-        source: Arc::new(cluster.clone()),
-        enrich: Arc::new(enricher.clone()),
-        sink: Arc::new(receiver.clone()),
-        ledger: ledger.clone(),
-        metrics: metrics.clone(),
-        health: health.clone(),
-        bus,
-    };
-    let engine = Engine::new(config, parts);
-    let handle = engine.handle();
+    let parts = (cluster.clone(), enricher.clone(), receiver.clone());
+    let pipeline = pipeline(parts, ledger.clone(), metrics.clone(), health.clone());
+    let engine = Engine::new(config, bus, None).pipeline(pipeline);
+    let handle = engine.handle("applications", "reporter").unwrap();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
     Running { cluster, receiver, enricher, ledger, health, metrics, handle, stop, task, bus: kept }
+}
+
+/// From a cluster to a receiver.
+pub(crate) fn pipeline(
+    (cluster, enricher, receiver): (Cluster, Enricher, Receiver),
+    ledger: Ledger,
+    metrics: Metrics,
+    health: Health,
+) -> Pipeline {
+    let route = Route {
+        name: "reporter".to_owned(),
+        takes: Match::default(),
+        sink: Arc::new(receiver),
+        ledger,
+        metrics,
+        health,
+        tap: None,
+        reports: false,
+    };
+    Pipeline {
+        name: "applications".to_owned(),
+        source: Arc::new(cluster),
+        enrich: Arc::new(enricher),
+        routes: vec![route],
+    }
 }
 
 impl Running {

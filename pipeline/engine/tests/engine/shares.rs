@@ -8,8 +8,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
 use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Version};
-use pipeline_engine::run::{Bus, Joined, Leases};
-use pipeline_engine::run::{Config, Engine, EngineError, Parts};
+use pipeline_engine::run::{Config, Engine, EngineError, Leases};
 use pipeline_ledger::{BucketOptions, Ledger};
 use pipeline_observe::health::{Health, HealthLimits, State};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
@@ -19,7 +18,7 @@ use tokio::task::JoinHandle;
 
 use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
-use crate::running::PATIENCE;
+use crate::running::{PATIENCE, pipeline};
 
 const SHARDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
 const POST: Duration = Duration::from_secs(3);
@@ -110,19 +109,12 @@ impl Member {
             let store = bus.leases(SHARDS, config.ttl);
             Leases { driven: drive(config, me, store, POST, stop.clone()), post_timeout: POST }
         });
-        let parts = Parts {
-            source: Arc::new(cluster.clone()),
-            enrich: Arc::new(Enricher::default()),
-            sink: Arc::new(receiver.clone()),
-            ledger: ledger(&bus, sink),
-            metrics: Metrics::new(&MetricsConfig {
-                shards: SHARDS.get(),
-                ..MetricsConfig::new(owned, "test")
-            }),
-            health: health.clone(),
-            bus: Bus::JetStream(Joined { jetstream: bus, reports: false, leases }),
-        };
-        let task = tokio::spawn(Engine::new(config(), parts).run(stop.clone()));
+        let metrics =
+            Metrics::new(&MetricsConfig { shards: SHARDS.get(), ..MetricsConfig::new(owned, "test") });
+        let parts = (cluster.clone(), Enricher::default(), receiver.clone());
+        let pipeline = pipeline(parts, ledger(&bus, sink), metrics, health.clone());
+        let engine = Engine::new(config(), Arc::new(bus), leases).pipeline(pipeline);
+        let task = tokio::spawn(engine.run(stop.clone()));
         Self { receiver, health, task, stop }
     }
 

@@ -40,7 +40,7 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
-use pipeline_core::{Service, Shutdown, StageError, async_trait};
+use pipeline_core::{Given, Service, Shutdown, StageError, async_trait};
 use tokio::net::TcpListener;
 
 pub use self::guard::Secret;
@@ -148,7 +148,7 @@ impl Service for Admin {
         "admin"
     }
 
-    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
         let Self { on, pages, closing } = *self;
         let ending = async {
             stop.cancelled().await;

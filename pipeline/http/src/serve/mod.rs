@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
-use pipeline_core::{Key, Service, Shutdown, StageError, async_trait};
+use pipeline_core::{Given, Key, Service, StageError, async_trait};
 use tokio::net::TcpListener;
 
 use self::connections::Bounds;
@@ -191,7 +191,7 @@ impl Service for Server {
         "serve"
     }
 
-    async fn serve(self: Box<Self>, stop: Shutdown) -> Result<(), StageError> {
+    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
         let Self { listener, pages, config, .. } = *self;
         let bounds = Bounds {
             head_timeout: config.head_timeout,

@@ -4,7 +4,7 @@ use std::num::NonZeroU32;
 use std::time::Instant;
 
 use futures::FutureExt as _;
-use pipeline_core::{LaneCounts, Note, ObjectIndex, Reason, Uid, Version};
+use pipeline_core::{LaneCounts, Note, ObjectIndex, Reason, Shutdown, Uid, Version};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, DuplexStream, duplex};
 use tokio::net::TcpStream;
@@ -65,7 +65,7 @@ async fn run(config: ServeConfig) -> Running {
     let served = served(&seen);
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(stop.clone()));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
     Running { address, stop, served, seen, task }
 }
 
@@ -127,7 +127,7 @@ async fn a_process_that_does_not_work_yet_says_why() {
     let served = starting();
     let server = config().build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(stop.clone()));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
     let running = Running { address, stop, served, seen, task };
     running.served.health.bus(pipeline_observe::health::Link::Joining, Instant::now());
     let (status, line) = running.get("/healthz").await;
@@ -504,7 +504,7 @@ async fn an_answer_that_takes_too_long_is_given_up() {
     let config = ServeConfig { request_timeout: Duration::from_millis(50), ..config() };
     let server = config.build(served.clone()).await.unwrap();
     let (address, stop) = (server.address(), Shutdown::new());
-    let task = tokio::spawn(Box::new(server).serve(stop.clone()));
+    let task = tokio::spawn(Box::new(server).serve(pipeline_core::Given::alone(stop.clone())));
     let running = Running { address, stop, served, seen, task };
     let slow = running.get("/app-distribution").await;
     assert_eq!(slow, text(503, "the answer was not ready in time\n"));

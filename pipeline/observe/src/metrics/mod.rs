@@ -151,6 +151,12 @@ struct Inner {
 }
 
 impl Metrics {
+    /// Where more may be registered, to be shown with all of this.
+    #[must_use]
+    pub fn registry(&self) -> Registry {
+        self.inner.registry.clone()
+    }
+
     /// Every series at zero.
     #[must_use]
     pub fn new(config: &MetricsConfig) -> Self {

@@ -97,7 +97,7 @@ async fn tap_follows_what_is_published_and_shows_no_body() {
         change("shop", 3, 7),
         change("web", 4, 8),
         json!({"source": "applications", "shard": 3, "problem": "the message is garbage: it is no map"}),
-        json!({"problem": "the message is of format 9, and the newest that is known is 1"}),
+        json!({"problem": "the message is of format 9, and the newest that is known is 2"}),
         reported.clone(),
     ];
     for expected in &lines {
@@ -122,7 +122,7 @@ async fn tap_follows_what_is_published_and_shows_no_body() {
     assert_eq!(shard.ended().await, Some(0));
 
     // Listening changes nothing: both states wait for whoever consumes them.
-    let stream = bus.show().await.unwrap();
+    let stream = bus.show("applications").await.unwrap();
     assert_eq!(stream.durables.iter().map(|durable| durable.pending).sum::<u64>(), 3);
 }
 

@@ -118,13 +118,17 @@ impl Run {
         let (to_shard, events) = mpsc::channel(10_000);
         let (to_notes, notes) = mpsc::unbounded_channel();
         let out = Emitter::new(
-            Arc::from([to_shard]),
-            move |key| wants(key).then_some(0),
+            wants,
+            move |event| {
+                let to_shard = to_shard.clone();
+                Box::pin(async move { to_shard.send(event).await.is_ok() })
+            },
             move |note| {
                 let _ = to_notes.send(note);
             },
-            known.map(remembered).collect(),
         );
+        let known: Vec<_> = known.map(remembered).collect();
+        let out = out.knowing(move || std::future::ready(known.clone()));
         let paced: Arc<Mutex<Vec<u64>>> = Arc::default();
         let asked = paced.clone();
         let out = out.paced(move |emitted| {

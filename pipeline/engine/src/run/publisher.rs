@@ -5,8 +5,6 @@
 //! marks its application dirty, which is read and published again
 
 use std::collections::HashMap;
-use std::pin::pin;
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt as _;
@@ -17,11 +15,9 @@ use tokio::sync::{mpsc, watch};
 use tokio::time::{MissedTickBehavior, interval, timeout};
 
 use super::dirty::{Dirty, Republish};
-use super::{Stream, is_gone};
-use crate::shard::Shared;
-use pipeline_bus::jetstream::{BusError, Published};
-use pipeline_bus::{APPLICATIONS, Keep, Message, Subject};
-use pipeline_ownership::sharding::Sharding;
+use super::feed::Feed;
+use pipeline_bus::{BusError, Keep, Message, Published};
+use pipeline_observe::metrics::BusSeries;
 
 /// Messages on their way.
 const FLYING: usize = 128;
@@ -37,11 +33,11 @@ type Flown = (Event, Result<Published, BusError>, u64);
 /// What became of one read.
 type Looked = (Key, Result<Option<Event>, StageError>);
 
-pub(in crate::run) struct Publisher {
-    shared: Arc<Shared>,
-    stream: Arc<Stream>,
-    sharding: Sharding,
-    /// The end of an operation that was published last of each life: later states show it as well, and coalesce.
+pub(super) struct Publisher {
+    feed: Feed,
+    made: watch::Receiver<u64>,
+    metrics: BusSeries,
+    /// The fact that was published last of each incarnation: later states show it as well, and coalesce.
     told: HashMap<Uid, Digest>,
     dirty: Dirty,
     flying: FuturesUnordered<BoxFuture<'static, Flown>>,
@@ -50,11 +46,11 @@ pub(in crate::run) struct Publisher {
 }
 
 impl Publisher {
-    pub(in crate::run) fn new(shared: Arc<Shared>, stream: Arc<Stream>, sharding: Sharding) -> Self {
+    pub(super) fn new(feed: Feed, metrics: BusSeries) -> Self {
         Self {
-            shared,
-            stream,
-            sharding,
+            made: feed.bus.made(),
+            feed,
+            metrics,
             told: HashMap::new(),
             dirty: Dirty::default(),
             flying: FuturesUnordered::new(),
@@ -64,7 +60,7 @@ impl Publisher {
     }
 
     /// Publishes until `stop`. What is dirty is given up when another process `watches`: it lists everything.
-    pub(in crate::run) async fn run(
+    pub(super) async fn run(
         mut self,
         mut events: mpsc::Receiver<Event>,
         watches: watch::Receiver<bool>,
@@ -112,8 +108,8 @@ impl Publisher {
 
     /// Takes up some of what is dirty, if the server may take it.
     async fn look(&mut self) {
-        self.stream.metrics.dirty(self.dirty.len());
-        if self.dirty.len() == 0 || !self.stream.jetstream.is_connected() {
+        self.metrics.dirty(self.dirty.len());
+        if self.dirty.len() == 0 || !self.feed.bus.is_connected() {
             return;
         }
         let most = READS.saturating_sub(self.reading.len());
@@ -121,9 +117,9 @@ impl Publisher {
             match again {
                 Republish::Publish(event) => self.publish(event).await,
                 Republish::Read(key) => {
-                    let shared = self.shared.clone();
+                    let source = self.feed.source.clone();
                     self.reading.push(Box::pin(async move {
-                        let found = shared.source.read(&key, Version(0)).await;
+                        let found = source.read(&key, Version(0)).await;
                         (key, found)
                     }));
                 }
@@ -133,14 +129,14 @@ impl Publisher {
 
     /// Sends one event. While it waits for room, what was sent before is attended to.
     async fn publish(&mut self, event: Event) {
-        let message = Message::of(&event);
+        let message = Message::of(event.clone());
         let keep = Keep::of(&message, self.told.get(&event.uid).copied());
-        let subject = Subject::of(APPLICATIONS, self.sharding.place(&event.key), &message, keep);
-        let made = self.stream.made();
+        let shard = self.feed.sharding.place(&event.key);
+        let made = *self.made.borrow();
         let event = slim(event);
-        let (stream, mut earlier) = (self.stream.clone(), Vec::new());
+        let (feed, mut earlier) = (self.feed.clone(), Vec::new());
         let sent = {
-            let mut sending = pin!(stream.jetstream.send(&subject, &message));
+            let mut sending = feed.bus.publish(&feed.name, shard, message, keep);
             loop {
                 tokio::select! {
                     sent = sending.as_mut() => break sent,
@@ -149,7 +145,7 @@ impl Publisher {
             }
         };
         match sent {
-            Ok(sent) => self.flying.push(Box::pin(async move { (event, sent.answer().await, made) })),
+            Ok(sent) => self.flying.push(Box::pin(async move { (event, sent.await, made) })),
             Err(error) => earlier.push((event, Err(error), made)),
         }
         for flown in earlier {
@@ -160,7 +156,7 @@ impl Publisher {
     async fn flown(&mut self, (event, published, made): Flown) {
         let error = match published {
             Ok(Published::Stored { .. } | Published::Duplicate) => {
-                self.stream.metrics.published();
+                self.metrics.published();
                 match &event.fact {
                     _ if event.is_deleted() => drop(self.told.remove(&event.uid)),
                     Some(end) => drop(self.told.insert(event.uid.clone(), end.id)),
@@ -182,12 +178,12 @@ impl Publisher {
             }
             Err(error) => Some(error),
         };
-        self.stream.metrics.refused();
+        self.metrics.refused();
         self.told.remove(&event.uid);
         self.dirty.mark(event);
         let Some(error) = error else { return };
-        if is_gone(&error) {
-            self.stream.remake(made).await;
+        if matches!(error, BusError::Gone { .. }) {
+            self.feed.bus.make_anew(made).await;
         } else if !std::mem::replace(&mut self.away, true) {
             let error: &dyn std::error::Error = &error;
             tracing::warn!(error, "the bus does not take events: they are read and published again");

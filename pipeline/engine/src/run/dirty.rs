@@ -25,13 +25,13 @@ struct Entry {
 
 /// Applications to be published again: bounded by how many there are.
 #[derive(Debug, Default)]
-pub(super) struct Dirty {
+pub(in crate::run) struct Dirty {
     entries: BTreeMap<Key, Entry>,
 }
 
 /// What to do for one application.
 #[derive(Debug)]
-pub(super) enum Republish {
+pub(in crate::run) enum Republish {
     /// Publish this.
     Publish(Event),
     /// Read it, and offer what is found with [`Dirty::read`].
@@ -39,12 +39,12 @@ pub(super) enum Republish {
 }
 
 impl Dirty {
-    pub(super) fn len(&self) -> usize {
+    pub(in crate::run) fn len(&self) -> usize {
         self.entries.len()
     }
 
     /// The bus did not take this event, or it is not known whether it did.
-    pub(super) fn mark(&mut self, event: Event) {
+    pub(in crate::run) fn mark(&mut self, event: Event) {
         let entry = self.entries.entry(event.key.clone()).or_default();
         // What is being read may be older.
         entry.reading = false;
@@ -66,7 +66,7 @@ impl Dirty {
     }
 
     /// The watch shows a newer event of a marked application: what is to be published now, in order.
-    pub(super) fn overtaken(&mut self, event: Event) -> Vec<Event> {
+    pub(in crate::run) fn overtaken(&mut self, event: Event) -> Vec<Event> {
         let Some(Entry { mut deleted, facts, .. }) = self.entries.remove(&event.key) else {
             return vec![event];
         };
@@ -76,7 +76,7 @@ impl Dirty {
     }
 
     /// What to do next for at most `most` applications.
-    pub(super) fn next(&mut self, most: usize) -> Vec<Republish> {
+    pub(in crate::run) fn next(&mut self, most: usize) -> Vec<Republish> {
         let mut work = Vec::new();
         let mut rest = Vec::new();
         for (key, entry) in self.entries.iter_mut().filter(|(_, entry)| !entry.reading).take(most) {
@@ -95,7 +95,7 @@ impl Dirty {
     }
 
     /// What a read found: `None` for nothing, which the watch tells by itself. Gives what is to be published.
-    pub(super) fn read(&mut self, key: &Key, found: Option<Event>) -> Option<Event> {
+    pub(in crate::run) fn read(&mut self, key: &Key, found: Option<Event>) -> Option<Event> {
         let entry = self.entries.get(key).filter(|entry| entry.reading)?;
         debug_assert!(entry.deleted.is_empty(), "they were published when the read began");
         let entry = self.entries.remove(key)?;
@@ -103,7 +103,7 @@ impl Dirty {
     }
 
     /// A read failed: it is tried again later.
-    pub(super) fn not_read(&mut self, key: &Key) {
+    pub(in crate::run) fn not_read(&mut self, key: &Key) {
         if let Some(entry) = self.entries.get_mut(key) {
             entry.reading = false;
         }

@@ -9,10 +9,10 @@ use std::time::Duration;
 use futures::future::join_all;
 use tokio::sync::mpsc;
 
-use super::Stream;
 use crate::shard::BusAnswer;
-use pipeline_bus::jetstream::Acker;
+use pipeline_bus::{Acker, Bus};
 use pipeline_ledger::Ledger;
+use pipeline_observe::metrics::Metrics;
 
 /// So long answers are gathered, for one commit of them all.
 const GATHER: Duration = Duration::from_millis(20);
@@ -22,8 +22,9 @@ const TOGETHER: usize = 256;
 const LAST: Duration = Duration::from_secs(2);
 
 /// Answers until no shard is left that could ask for it.
-pub(in crate::run) async fn answer(
-    stream: Arc<Stream>,
+pub(super) async fn answer(
+    bus: Arc<dyn Bus>,
+    metrics: Metrics,
     ledger: Ledger,
     mut asked: mpsc::UnboundedReceiver<BusAnswer>,
 ) {
@@ -47,16 +48,16 @@ pub(in crate::run) async fn answer(
             });
         }
         if !done.is_empty() {
-            acknowledge(&stream, &ledger, &done).await;
+            acknowledge(&metrics, &ledger, &done).await;
         }
     }
-    if let Err(error) = stream.jetstream.flush(LAST).await {
+    if let Err(error) = bus.flush(LAST).await {
         tracing::debug!(error = &error as &dyn std::error::Error, "the last acknowledgements may be lost");
     }
 }
 
 /// What was acknowledged to the server stands nowhere but in the ledger.
-async fn acknowledge(stream: &Stream, ledger: &Ledger, done: &[(u32, Arc<Acker>)]) {
+async fn acknowledge(metrics: &Metrics, ledger: &Ledger, done: &[(u32, Arc<dyn Acker>)]) {
     if let Err(error) = ledger.flush().await {
         let error: &dyn std::error::Error = &error;
         tracing::debug!(error, messages = done.len(), "the ledger is not written: these come again");
@@ -65,11 +66,11 @@ async fn acknowledge(stream: &Stream, ledger: &Ledger, done: &[(u32, Arc<Acker>)
     // Of a shard that was lost meanwhile nothing was written.
     let held = ledger.is_in_bucket().then(|| ledger.owned());
     let done = done.iter().filter(|(shard, _)| held.as_ref().is_none_or(|held| held.contains(shard)));
-    let done: Vec<&Acker> = done.map(|(_, acker)| &**acker).collect();
+    let done: Vec<&dyn Acker> = done.map(|(_, acker)| &**acker).collect();
     for some in done.chunks(TOGETHER) {
         let answers = join_all(some.iter().map(|acker| acker.ack())).await;
         let taken = answers.iter().filter(|answer| answer.is_ok()).count();
-        stream.metrics.acknowledged(taken);
+        metrics.bus().acknowledged(taken);
         if taken == 0 {
             // There is no connection: all that is left would wait as long.
             return;

@@ -11,20 +11,20 @@ use futures::stream::FuturesUnordered;
 use pipeline_core::{EntityId, Shutdown, Uid};
 use tokio::sync::mpsc;
 
-use super::Stream;
 use crate::shard::Acknowledged;
-use pipeline_bus::jetstream::{BusError, Published, Refusal};
-use pipeline_bus::{Keep, Message, REPORTS, Subject};
+use pipeline_bus::{Bus, BusError, Keep, Message, Published, REPORTS, Refusal};
+use pipeline_observe::metrics::BusSeries;
 use pipeline_ownership::sharding::Sharding;
 
 /// Reports that wait to be published.
-pub(in crate::run) const WAITING: usize = 256;
+pub(super) const WAITING: usize = 256;
 /// Of these, on their way.
 const FLYING: usize = 64;
 
 /// Publishes until `stop`, or until nothing is acknowledged any more and the last is published.
-pub(in crate::run) async fn publish(
-    stream: Arc<Stream>,
+pub(super) async fn publish(
+    bus: Arc<dyn Bus>,
+    metrics: BusSeries,
     sharding: Sharding,
     mut acknowledged: mpsc::Receiver<Acknowledged>,
     stop: Shutdown,
@@ -39,14 +39,14 @@ pub(in crate::run) async fn publish(
         if flying.is_empty() && !refused.is_empty() {
             let made = tokio::select! {
                 () = stop.cancelled() => return,
-                made = make_room(&stream) => made,
+                made = make_room(&*bus, &metrics) => made,
             };
             for (number, report) in std::mem::take(&mut refused) {
                 if made {
-                    flying.push(one(&stream, sharding, number, report));
+                    flying.push(one(&*bus, sharding, number, report));
                 } else {
                     latest.remove(&thing(&report));
-                    stream.metrics.result_dropped();
+                    metrics.result_dropped();
                 }
             }
             continue;
@@ -65,7 +65,7 @@ pub(in crate::run) async fn publish(
                         continue;
                     }
                     Ok(Published::Stored { .. } | Published::Duplicate) => {}
-                    Ok(Published::Refused(Refusal::Storage)) | Err(_) => stream.metrics.result_dropped(),
+                    Ok(Published::Refused(Refusal::Storage)) | Err(_) => metrics.result_dropped(),
                 }
                 if is_latest {
                     latest.remove(&of);
@@ -75,7 +75,7 @@ pub(in crate::run) async fn publish(
                 Some(report) => {
                     number += 1;
                     latest.insert(thing(&report), number);
-                    flying.push(one(&stream, sharding, number, report));
+                    flying.push(one(&*bus, sharding, number, report));
                 }
                 None => open = false,
             },
@@ -89,7 +89,7 @@ fn thing(Acknowledged { report, .. }: &Acknowledged) -> (Uid, EntityId) {
 }
 
 async fn one(
-    stream: &Stream,
+    bus: &dyn Bus,
     sharding: Sharding,
     number: u64,
     acknowledged: Acknowledged,
@@ -97,17 +97,19 @@ async fn one(
     let Acknowledged { report, at } = &acknowledged;
     let message = Message::of_report(report, *at);
     // Each report of one thing takes the place of the one before it.
-    let subject = Subject::of(REPORTS, sharding.place(&report.key), &message, Keep::Newest);
-    let done = stream.jetstream.publish(&subject, &message).await;
+    let done = match bus.publish(REPORTS, sharding.place(&report.key), message, Keep::Newest).await {
+        Ok(sent) => sent.await,
+        Err(error) => Err(error),
+    };
     (number, acknowledged, done)
 }
 
 /// Whether there is room for more.
-async fn make_room(stream: &Stream) -> bool {
-    match stream.jetstream.discard_reports().await {
+async fn make_room(bus: &dyn Bus, metrics: &BusSeries) -> bool {
+    match bus.discard_reports().await {
         Ok(None) => false,
         Ok(Some(discarded)) => {
-            if stream.metrics.results_discarded(discarded) {
+            if metrics.results_discarded(discarded) {
                 tracing::warn!(
                     "who reads the reports on the bus does not keep up: the oldest are discarded; `gitops-runtime bus \
                      show` names who"
@@ -121,7 +123,3 @@ async fn make_room(stream: &Stream) -> bool {
         }
     }
 }
-
-#[cfg(test)]
-#[path = "results_tests.rs"]
-mod tests;

@@ -1,0 +1,213 @@
+//! The bus that [`JetStream`] is: messages become bytes, what is lost is made anew, and what cannot be read is kept aside.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use futures::future::BoxFuture;
+use pipeline_core::{Shutdown, Timestamp};
+use tokio::sync::{mpsc, watch};
+
+use super::{BusError, Deliveries, Delivery, Durable, JetStream, Unread};
+use crate::bus::{Acker, Bus, Delivered, Publishing};
+use crate::{DecodeError, Keep, Message, Payload, Subject};
+
+/// Between tries to make what is not there.
+const AGAIN: Duration = Duration::from_secs(1);
+
+#[async_trait]
+impl Bus for JetStream {
+    fn is_sure(&self) -> bool {
+        false
+    }
+
+    async fn ready(&self, durables: Vec<Durable>) {
+        let mut making = self.inner.making.lock().await;
+        *making = durables;
+        self.ensured(&making).await;
+    }
+
+    fn made(&self) -> watch::Receiver<u64> {
+        self.inner.made.subscribe()
+    }
+
+    async fn make_anew(&self, seen: u64) {
+        let making = self.inner.making.lock().await;
+        if *self.inner.made.borrow() != seen {
+            return;
+        }
+        self.ensured(&making).await;
+        tracing::warn!(
+            "the bus lost its stream, and it was made anew: everything is listed and published again"
+        );
+        self.inner.made.send_modify(|made| *made += 1);
+    }
+
+    fn is_connected(&self) -> bool {
+        Self::is_connected(self)
+    }
+
+    async fn publish(
+        &self,
+        source: &str,
+        shard: u32,
+        message: Message,
+        keep: Keep,
+    ) -> Result<Publishing, BusError> {
+        let subject = Subject::of(source, shard, &message, keep);
+        let sent = self.send(&subject, &message).await?;
+        Ok(Box::pin(sent.answer()))
+    }
+
+    async fn discard_reports(&self) -> Result<Option<u64>, BusError> {
+        Self::discard_reports(self).await
+    }
+
+    fn subscribe(&self, of: Durable, out: mpsc::Sender<Delivered>, stop: Shutdown) -> BoxFuture<'static, ()> {
+        Box::pin(feed(self.clone(), of, out, stop))
+    }
+
+    fn publishes_in(&self, epoch: u64) {
+        self.inner.epoch.store(epoch, Ordering::Relaxed);
+    }
+
+    fn knows_epoch(&self, epoch: u64) {
+        self.newest(epoch);
+    }
+
+    fn ack_wait(&self) -> Option<Duration> {
+        Some(self.inner.config.ack_wait)
+    }
+
+    async fn flush(&self, patience: Duration) -> Result<(), BusError> {
+        Self::flush(self, patience).await
+    }
+}
+
+#[async_trait]
+impl Acker for super::Acker {
+    async fn ack(&self) -> Result<(), BusError> {
+        Self::ack(self).await
+    }
+
+    async fn progress(&self) -> Result<(), BusError> {
+        Self::progress(self).await
+    }
+}
+
+impl JetStream {
+    /// Makes what is absent, trying until the server answers, and says what differs.
+    async fn ensured(&self, durables: &[Durable]) {
+        loop {
+            match self.ensure(durables).await {
+                Ok(ensured) => {
+                    for difference in &ensured.differences {
+                        tracing::warn!(%difference, "the bus is not as the settings say; nobody changes it but you");
+                    }
+                    return;
+                }
+                Err(error) => {
+                    tracing::debug!(error = &error as &dyn std::error::Error, "cannot look at the bus yet");
+                    tokio::time::sleep(AGAIN).await;
+                }
+            }
+        }
+    }
+
+    /// The highest epoch of a publisher that is known of, with this one.
+    fn newest(&self, epoch: u64) -> u64 {
+        self.inner.newest.fetch_max(epoch, Ordering::Relaxed).max(epoch)
+    }
+}
+
+/// Delivers until `stop`, whatever is lost meanwhile.
+async fn feed(bus: JetStream, of: Durable, out: mpsc::Sender<Delivered>, stop: Shutdown) {
+    while !stop.is_cancelled() {
+        let seen = *bus.inner.made.borrow();
+        let end = match bus.consume(&of, stop.clone()) {
+            Ok(mut deliveries) => pass_on(&bus, &mut deliveries, &out).await,
+            Err(error) => Some(error),
+        };
+        let Some(error) = end else { return };
+        let work = async {
+            if matches!(error, BusError::Gone { .. }) {
+                bus.make_anew(seen).await;
+            } else {
+                tracing::warn!(
+                    shard = of.shard,
+                    error = &error as &dyn std::error::Error,
+                    "cannot consume from the bus"
+                );
+                tokio::time::sleep(AGAIN).await;
+            }
+        };
+        tokio::select! {
+            () = stop.cancelled() => return,
+            () = work => {}
+        }
+    }
+}
+
+/// Passes on until whoever takes it or the deliveries end; gives why, if that was not asked for.
+async fn pass_on(
+    bus: &JetStream,
+    deliveries: &mut Deliveries,
+    out: &mpsc::Sender<Delivered>,
+) -> Option<BusError> {
+    while let Some(next) = deliveries.next().await {
+        let delivery = match next {
+            Ok(delivery) => delivery,
+            Err(error) => return Some(error),
+        };
+        for delivered in read(bus, delivery).await {
+            out.send(delivered).await.ok()?;
+        }
+    }
+    None
+}
+
+/// What a delivery says.
+async fn read(bus: &JetStream, delivery: Delivery) -> Vec<Delivered> {
+    let Delivery { message, sequence, epoch, redelivered, unread, acker, .. } = delivery;
+    let acker: Arc<dyn Acker> = Arc::new(acker);
+    match (message, unread) {
+        (Ok(message), _) => {
+            let whole = !matches!(message.payload, Payload::Overlarge { .. });
+            // One that was delivered before, to this process or the shard's former owner, or that a former publisher sent
+            // late, may be of a life that is over and forgotten: the cluster knows.
+            let again = !whole || redelivered || epoch < bus.newest(epoch);
+            vec![Delivered::Message { message: Box::new(message), again, acker: Some(acker) }]
+        }
+        (Err(why), Some(unread)) => set_aside(bus, sequence, (unread, why), acker).await,
+        (Err(_), None) => Vec::new(),
+    }
+}
+
+/// Keeps a message aside. Where its headers name an object that is read again: whatever it said, the cluster says it too.
+async fn set_aside(
+    bus: &JetStream,
+    sequence: u64,
+    (unread, why): (Unread, DecodeError),
+    acker: Arc<dyn Acker>,
+) -> Vec<Delivered> {
+    if let Err(error) = bus.set_aside(sequence, unread.bytes).await {
+        let error: &dyn std::error::Error = &error;
+        tracing::debug!(sequence, error, "cannot keep a message aside: it comes again");
+        return Vec::new();
+    }
+    let mut all = vec![Delivered::Unreadable { sequence, why }];
+    match unread.of {
+        Some((key, uid, version)) => {
+            let (observed, payload) = (Timestamp::now(), Payload::Overlarge { about: None });
+            let (fact, coalesced) = (None, Vec::new());
+            let message = Message { key, uid, version, observed, trace: 0, fact, coalesced, payload };
+            all.push(Delivered::Message { message: Box::new(message), again: true, acker: Some(acker) });
+        }
+        None => {
+            // A lost acknowledgement brings it again, and it is kept aside once.
+            let _ = acker.ack().await;
+        }
+    }
+    all
+}

@@ -1,0 +1,89 @@
+//! Work of its own for each connection of a service: bounded, and awaited at the end.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_util::task::TaskTracker;
+
+use crate::Shutdown;
+
+/// Spawns at most so many tasks at a time; cloning shares. A task should end soon after [`Spawner::stop`] was cancelled:
+/// whoever gave the spawner awaits all of them, within a time.
+#[derive(Debug, Clone)]
+pub struct Spawner {
+    places: Arc<Semaphore>,
+    tasks: TaskTracker,
+    stop: Shutdown,
+}
+
+impl Spawner {
+    /// At most `tasks` at a time.
+    #[must_use]
+    pub fn new(tasks: usize, stop: Shutdown) -> Self {
+        Self { places: Arc::new(Semaphore::new(tasks)), tasks: TaskTracker::new(), stop }
+    }
+
+    /// Tells tasks to end.
+    #[must_use]
+    pub fn stop(&self) -> &Shutdown {
+        &self.stop
+    }
+
+    /// Runs `task` as soon as there is a place for it; until then it waits, so that whoever takes connections takes no more
+    /// of them than are worked on. `false`: it was told to stop, and nothing was begun.
+    pub async fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        let place = tokio::select! {
+            biased;
+            () = self.stop.cancelled() => return false,
+            place = self.places.clone().acquire_owned() => place,
+        };
+        self.begin(place.ok(), task)
+    }
+
+    /// Runs `task` if there is a place for it now; else gives it up, and says `false`.
+    pub fn try_spawn(&self, task: impl Future<Output = ()> + Send + 'static) -> bool {
+        !self.stop.is_cancelled() && self.begin(self.places.clone().try_acquire_owned().ok(), task)
+    }
+
+    fn begin(
+        &self,
+        place: Option<OwnedSemaphorePermit>,
+        task: impl Future<Output = ()> + Send + 'static,
+    ) -> bool {
+        let Some(place) = place else { return false };
+        self.tasks.spawn(async move {
+            task.await;
+            drop(place);
+        });
+        true
+    }
+
+    /// Waits until every task has ended.
+    pub async fn drained(&self) {
+        self.tasks.close();
+        self.tasks.wait().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn no_more_tasks_run_than_may_and_all_of_them_are_awaited() {
+        let stop = Shutdown::new();
+        let spawner = Spawner::new(1, stop.clone());
+        let (end, ended) = oneshot::channel::<()>();
+        assert!(spawner.try_spawn(async move { drop(ended.await) }));
+        assert!(!spawner.try_spawn(async {}), "there is one place");
+        let waiting = spawner.clone();
+        let second = tokio::spawn(async move { waiting.spawn(async {}).await });
+        end.send(()).unwrap();
+        assert!(second.await.unwrap());
+        stop.cancel();
+        assert!(!spawner.spawn(async {}).await, "nothing begins any more");
+        spawner.drained().await;
+    }
+}

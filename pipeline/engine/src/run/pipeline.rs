@@ -1,0 +1,59 @@
+//! What an engine works on.
+
+use std::fmt;
+use std::sync::Arc;
+
+use pipeline_core::{Enrich, Sink, Source};
+
+use super::Match;
+use pipeline_ledger::Ledger;
+use pipeline_observe::health::Health;
+use pipeline_observe::metrics::Metrics;
+use pipeline_observe::spans::Tap;
+
+/// From one source, by one enrichment, to as many sinks as it has routes.
+pub struct Pipeline {
+    /// What the source is called on the bus.
+    pub name: String,
+    /// Where events come from.
+    pub source: Arc<dyn Source>,
+    /// What makes reports of them.
+    pub enrich: Arc<dyn Enrich>,
+    /// Where they go: each route sees every event, and is delayed by itself alone.
+    pub routes: Vec<Route>,
+}
+
+/// One way of events to one sink, with lanes, a record of what was acknowledged, and a circuit of its own.
+pub struct Route {
+    /// The group of consumers that it is on the bus.
+    pub name: String,
+    /// Which events are reported.
+    pub takes: Match,
+    /// Where reports go.
+    pub sink: Arc<dyn Sink>,
+    /// What was acknowledged; no other route's.
+    pub ledger: Ledger,
+    /// Where to count; no other route's.
+    pub metrics: Metrics,
+    /// Where to tell how it goes; no other route's.
+    pub health: Health,
+    /// Is told how long everything takes, where somebody wants to know.
+    pub tap: Option<Tap>,
+    /// Whether what was acknowledged is published too, for other readers of the bus.
+    pub reports: bool,
+}
+
+impl fmt::Debug for Pipeline {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pipeline")
+            .field("name", &self.name)
+            .field("routes", &self.routes)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Route {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Route").field("name", &self.name).field("takes", &self.takes).finish_non_exhaustive()
+    }
+}

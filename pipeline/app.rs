@@ -122,6 +122,11 @@ impl Reporter {
         let metrics = Metrics::new(&MetricsConfig {
             compat: config.metrics.compat,
             shards: engine_config.sharding.shards().get(),
+            stages: vec![
+                stages_kube::labels::LABELS,
+                stages_argocd::labels::LABELS,
+                stages_report::labels::LABELS,
+            ],
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let health = Health::new(

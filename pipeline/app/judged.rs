@@ -3,9 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use pipeline_core::{Call, Meter, Outcome, Peer, Pressure, Reason, Sample, Wait};
+use pipeline_core::{Meter, Outcome, Peer, Pressure, Reason, Sample, Wait};
 use pipeline_observe::health::Health;
 use pipeline_observe::metrics::Metrics;
+use stages_argocd::labels;
 
 /// Counts in the metrics, and judges the answers to the token.
 pub(super) struct Judged {
@@ -24,7 +25,7 @@ impl Meter for Judged {
     fn record(&self, sample: Sample) {
         self.metrics.record(sample);
         // The settings are given to anybody: they say nothing of the token.
-        if sample.peer != Peer::ArgoCd || sample.call == Call::Settings {
+        if sample.call.peer() != labels::ARGOCD || sample.call == labels::SETTINGS {
             return;
         }
         let refused = match sample.outcome {

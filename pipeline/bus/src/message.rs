@@ -9,9 +9,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use pipeline_core::{
-    Cause, Change, Digest, EntityId, Event, Fact, Key, Report, ReportKind, Timestamp, Uid, Version,
-};
+use pipeline_core::{Cause, Change, Digest, EntityId, Event, Fact, Key, Report, Timestamp, Uid, Version};
 
 pub use super::wire::decode;
 
@@ -54,12 +52,12 @@ impl Kind {
 }
 
 /// What a report is about, as far as a reader of the bus must know without its body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct About {
-    /// The application, or one resource of it.
+    /// Which entity.
     pub entity: EntityId,
     /// The report's kind.
-    pub report: ReportKind,
+    pub report: Arc<str>,
     /// The report's content digest.
     pub content: Digest,
 }
@@ -188,7 +186,8 @@ impl Message {
     /// The message of one report that was made at `observed`.
     #[must_use]
     pub fn of_report(report: &Report, observed: Timestamp) -> Self {
-        let about = About { entity: report.entity, report: report.kind, content: report.content };
+        let about =
+            About { entity: report.entity, report: report.kind.as_str().into(), content: report.content };
         Self {
             key: report.key.clone(),
             uid: Arc::clone(&report.uid),
@@ -260,8 +259,8 @@ impl Message {
         let payload = match &self.payload {
             Payload::Deleted { .. } => Payload::Deleted { body: None },
             Payload::Change { .. } => Payload::Overlarge { about: None },
-            Payload::Result { about, .. } => Payload::Overlarge { about: Some(*about) },
-            Payload::Overlarge { about } => Payload::Overlarge { about: *about },
+            Payload::Result { about, .. } => Payload::Overlarge { about: Some(about.clone()) },
+            Payload::Overlarge { about } => Payload::Overlarge { about: about.clone() },
         };
         Self {
             key: self.key.clone(),

@@ -6,7 +6,7 @@
 use std::fmt;
 
 use bytes::Bytes;
-use pipeline_core::{Digest, EntityId, Fact, Key, ReportKind, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Fact, Key, Timestamp, Version};
 use serde::de::{IgnoredAny, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
@@ -137,7 +137,7 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, EncodeError> {
         fact: message.fact.as_ref().map(WireFact::of),
         coalesced: Facts(message.coalesced.iter().map(WireFact::of).collect()),
         entity: about.map(|about| about.entity.0).filter(|id| *id > 0),
-        report: about.map(|about| about.report.as_str()),
+        report: about.map(|about| &*about.report),
         content: about.map(|about| about.content.0),
         body: message.body().map(|body| Body(body)),
     };
@@ -214,10 +214,9 @@ fn about(wire: &Wire<'_>) -> Result<Option<About>, DecodeError> {
         (Some(report), Some(content), _) => (report, content),
         _ => return Err(DecodeError::Garbage("its fields do not fit its kind")),
     };
-    let report = ReportKind::ALL
-        .into_iter()
-        .find(|kind| kind.as_str() == report)
-        .ok_or(DecodeError::Garbage("its kind of report is not known"))?;
+    if report.len() > MAX_NAME {
+        return Err(DecodeError::Garbage("a name is too long"));
+    }
     let entity = EntityId(wire.entity.unwrap_or_default());
-    Ok(Some(About { entity, report, content: Digest(content) }))
+    Ok(Some(About { entity, report: report.into(), content: Digest(content) }))
 }

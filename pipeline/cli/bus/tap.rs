@@ -36,7 +36,7 @@ enum What {
         kind: &'static str,
         /// What a report is about: the application, or a resource.
         #[serde(skip_serializing_if = "Option::is_none")]
-        report: Option<&'static str>,
+        report: Option<String>,
         app: String,
         resource_version: u64,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ fn line(tapped: &Tapped, at: Timestamp) -> Line {
         what: match &tapped.message {
             Ok(message) => What::Message {
                 kind: message.kind().as_str(),
-                report: message.about().map(|about| about.report.as_str()),
+                report: message.about().map(|about| shown(&about.report)),
                 app: shown(message.key.as_str()),
                 resource_version: message.version.number(),
                 trace: (message.trace != 0).then(|| format!("{:032x}", message.trace)),
@@ -115,7 +115,7 @@ fn text(line: &Line) -> String {
     let bytes = line.bytes;
     match &line.what {
         What::Message { kind, report, app, resource_version, trace } => {
-            let kind = report.map_or((*kind).to_owned(), |report| format!("{kind} {report}"));
+            let kind = report.as_ref().map_or((*kind).to_owned(), |report| format!("{kind} {report}"));
             let trace = trace.as_deref().unwrap_or("-");
             format!(
                 "{at}  {source:<12}  {shard:>3}  {kind:<20}  {app}  {resource_version}  {bytes} B  {trace}\n"
@@ -133,7 +133,7 @@ fn shown(name: &str) -> String {
 #[cfg(test)]
 mod tests {
     use pipeline_bus::{About, DecodeError, Keep, Payload, Subject};
-    use pipeline_core::{Digest, EntityId, Key, ReportKind, Version};
+    use pipeline_core::{Digest, EntityId, Key, Version};
 
     use super::*;
 
@@ -179,7 +179,7 @@ mod tests {
                 r#"{{"at":"{AT}","source":"applications","shard":7,"kind":"change","app":"argocd/shop","resourceVersion":42,"trace":"{trace}","bytes":321}}"#
             )
         );
-        let about = About { entity: EntityId::OBJECT, report: ReportKind::App, content: Digest(1) };
+        let about = About { entity: EntityId::OBJECT, report: "app".into(), content: Digest(1) };
         let (text, json) = of(&tapped(message("shop", Payload::Result { about, body: body() })));
         assert!(text.contains("  result app  ") && json.contains(r#""report":"app""#), "{text}{json}");
     }

@@ -5,73 +5,53 @@ use std::time::{Duration, Instant};
 
 use crate::Reason;
 
-/// Who was called.
+/// Who is called; a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Peer {
-    /// The Kubernetes API server.
-    Kubernetes,
-    /// The Argo CD API server.
-    ArgoCd,
+pub struct Peer(&'static str);
+
+impl Peer {
+    /// Where events come from, and objects are read: the Kubernetes API server.
+    pub const KUBERNETES: Self = Self("kubernetes");
     /// Where reports go.
-    Platform,
-}
+    pub const PLATFORM: Self = Self("platform");
 
-/// Which call; a metric label.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Call {
-    /// One page of a list.
-    List,
-    /// One watch connection.
-    Watch,
-    /// One object by name.
-    Get,
-    /// `managed-resources`.
-    ManagedResources,
-    /// `resource-tree`.
-    ResourceTree,
-    /// `resource`.
-    Resource,
-    /// `manifests`.
-    Manifests,
-    /// `revisions/{rev}/metadata`.
-    RevisionMetadata,
-    /// `applications/{name}`: a parent.
-    Application,
-    /// `settings`.
-    Settings,
-    /// One report.
-    Report,
-}
+    /// A peer that a stage declares.
+    #[must_use]
+    pub const fn new(name: &'static str) -> Self {
+        Self(name)
+    }
 
-impl Call {
     /// The label and log value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Get => "get",
-            Self::ManagedResources => "managed_resources",
-            Self::ResourceTree => "resource_tree",
-            Self::Resource => "resource",
-            Self::Manifests => "manifests",
-            Self::RevisionMetadata => "revision_metadata",
-            Self::Application => "application",
-            Self::Settings => "settings",
-            Self::Report => "report",
-        }
+        self.0
     }
 }
 
-impl Peer {
+/// Which call of which peer, as the stage that makes it declares it; a metric label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call {
+    peer: Peer,
+    name: &'static str,
+}
+
+impl Call {
+    /// A call of `peer`.
+    #[must_use]
+    pub const fn new(peer: Peer, name: &'static str) -> Self {
+        Self { peer, name }
+    }
+
+    /// Who is called.
+    #[must_use]
+    pub const fn peer(self) -> Peer {
+        self.peer
+    }
+
     /// The label and log value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::Kubernetes => "kubernetes",
-            Self::ArgoCd => "argocd",
-            Self::Platform => "platform",
-        }
+        self.name
     }
 }
 
@@ -89,8 +69,6 @@ pub enum Outcome {
 /// One call that was made.
 #[derive(Debug, Clone, Copy)]
 pub struct Sample {
-    /// Who was called.
-    pub peer: Peer,
     /// Which call.
     pub call: Call,
     /// How it ended.

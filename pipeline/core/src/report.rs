@@ -22,29 +22,36 @@ impl EntityId {
     }
 }
 
-/// The kind of a report; a metric label.
+/// The kind of a report, as the stage that builds it declares it; a metric label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum ReportKind {
-    /// A root application.
-    App,
-    /// A child application, reported as a resource of its parent.
-    ChildApp,
-    /// A resource.
-    Resource,
+pub struct ReportKind {
+    name: &'static str,
+    of_object: bool,
 }
 
 impl ReportKind {
-    /// All kinds, for metrics that start at zero.
-    pub const ALL: [Self; 3] = [Self::App, Self::ChildApp, Self::Resource];
+    /// Of reports about the object itself.
+    #[must_use]
+    pub const fn of_object(name: &'static str) -> Self {
+        Self { name, of_object: true }
+    }
+
+    /// Of reports about an entity that the object lists.
+    #[must_use]
+    pub const fn of_listed(name: &'static str) -> Self {
+        Self { name, of_object: false }
+    }
+
+    /// Whether it is one of many that an event may bring.
+    #[must_use]
+    pub const fn is_of_listed(self) -> bool {
+        !self.of_object
+    }
 
     /// The label and log value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::App => "app",
-            Self::ChildApp => "child_app",
-            Self::Resource => "resource",
-        }
+        self.name
     }
 }
 

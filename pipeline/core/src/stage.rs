@@ -162,8 +162,6 @@ impl Enriched {
 pub enum Filtered {
     /// Nothing that counts differs from what was acknowledged.
     Unchanged,
-    /// Only `status.reconciledAt` moved, and no resource's health did.
-    ReconciledOnly,
     /// Every report would have equalled its predecessor.
     SameContent,
     /// A deletion of something that was never reported.
@@ -172,29 +170,25 @@ pub enum Filtered {
     Stale,
     /// A redelivery of a state that was refused for good.
     Parked,
+    /// A reason that the stage declares.
+    Of(&'static str),
 }
 
 impl Filtered {
-    /// All, for metrics that start at zero.
-    pub const ALL: [Self; 6] = [
-        Self::Unchanged,
-        Self::ReconciledOnly,
-        Self::SameContent,
-        Self::NeverReported,
-        Self::Stale,
-        Self::Parked,
-    ];
+    /// Those that every stage may give.
+    pub const COMMON: [Self; 5] =
+        [Self::Unchanged, Self::SameContent, Self::NeverReported, Self::Stale, Self::Parked];
 
     /// The label and log value.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unchanged => "unchanged",
-            Self::ReconciledOnly => "reconciled_only",
             Self::SameContent => "same_content",
             Self::NeverReported => "never_reported",
             Self::Stale => "stale",
             Self::Parked => "parked",
+            Self::Of(name) => name,
         }
     }
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use loadtest::nats::NatsServer;
 use pipeline_bus::jetstream::{Config, Credentials, Durable, Expect, JetStream, LEASES, LEDGER, connect};
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
-use pipeline_core::{Digest, EntityId, Key, ReportKind, Shutdown, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Key, Shutdown, Timestamp, Version};
 use pipeline_ownership::{Presence, Replica};
 use serde_json::{Value, json};
 use tokio::process::Command;
@@ -88,7 +88,7 @@ fn state(name: &str, version: u64) -> Message {
 }
 
 fn report(name: &str, version: u64) -> Message {
-    let about = About { entity: EntityId::OBJECT, report: ReportKind::App, content: Digest(version) };
+    let about = About { entity: EntityId::OBJECT, report: "app".into(), content: Digest(version) };
     message(name, version, Payload::Result { about, body: CANARY.into() })
 }
 

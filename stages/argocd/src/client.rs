@@ -17,10 +17,11 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Backoff, Call, Meter, Outcome, Peer, Reason, Sample, Samples, Timestamp};
+use pipeline_core::{Backoff, Call, Meter, Outcome, Reason, Sample, Samples, Timestamp};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
+use crate::labels;
 use crate::ttl_set::TtlSet;
 
 use self::gate::Gate;
@@ -285,7 +286,7 @@ impl ArgoCd {
         if outcome == Outcome::Ok {
             self.last_success.store(Timestamp::now().as_millisecond(), Ordering::Relaxed);
         }
-        let sample = Sample { peer: Peer::ArgoCd, call, outcome, took };
+        let sample = Sample { call, outcome, took };
         self.meter.record(sample);
         budget.calls.record(Sample { took: waited + took, ..sample });
     }
@@ -320,16 +321,16 @@ fn end_of(reply: &Result<Reply, HttpError>) -> End {
 }
 
 /// Completes "cannot ...".
-const fn act(call: Call) -> &'static str {
+fn act(call: Call) -> &'static str {
     match call {
-        Call::ManagedResources => "read managed resources",
-        Call::ResourceTree => "read the resource tree",
-        Call::Manifests => "read manifests",
-        Call::Resource => "read a resource",
-        Call::RevisionMetadata => "read revision metadata",
-        Call::Application => "read the parent application",
-        Call::Settings => "read the settings",
-        Call::List | Call::Watch | Call::Get | Call::Report => "call argo cd",
+        labels::MANAGED_RESOURCES => "read managed resources",
+        labels::RESOURCE_TREE => "read the resource tree",
+        labels::MANIFESTS => "read manifests",
+        labels::RESOURCE => "read a resource",
+        labels::REVISION_METADATA => "read revision metadata",
+        labels::APPLICATION => "read the parent application",
+        labels::SETTINGS => "read the settings",
+        _ => "call argo cd",
     }
 }
 

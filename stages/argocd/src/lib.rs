@@ -9,6 +9,7 @@ pub mod client;
 pub mod content;
 mod faults;
 pub mod fetch;
+pub mod labels;
 mod members;
 mod object;
 mod operation_end;

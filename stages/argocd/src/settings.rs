@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-use pipeline_core::{Call, Given, Service, StageError, async_trait};
+use pipeline_core::{Given, Service, StageError, async_trait};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::{Fault, HttpError, Reply};
@@ -18,6 +18,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use crate::client::{ArgoCd, CallBudget};
+use crate::labels;
 use crate::plan::{RawManifests, Settings, TrackingMethod};
 
 /// What is set here is not asked for.
@@ -157,7 +158,7 @@ impl Service for SettingsWatch {
                 let wait = match self.look().await {
                     Ok(()) => self.config.every,
                     Err(error) => {
-                        self.argocd.say(&error, Call::Settings.as_str());
+                        self.argocd.say(&error, labels::SETTINGS.as_str());
                         let is_known = self.known.borrow().is_some();
                         if is_known { self.config.every } else { self.config.every_until_known }
                     }
@@ -211,7 +212,7 @@ impl SettingsWatch {
     }
 
     async fn read<T: DeserializeOwned>(&self, path: &str, calls: &CallBudget) -> Result<T, HttpError> {
-        self.argocd.get(Call::Settings, path, calls, parse).await
+        self.argocd.get(labels::SETTINGS, path, calls, parse).await
     }
 }
 

@@ -13,6 +13,7 @@ use futures::future::join_all;
 use pipeline_core::{Backoff, Call, Meter, ObjectIndex, Reason, Sample, Samples};
 use stages_argocd::client::{CallBudget, Config};
 use stages_argocd::fetch::{self, Fetcher};
+use stages_argocd::labels;
 use stages_argocd::plan::{AppRef, Fetch, Response};
 use tokio::net::TcpListener;
 use tokio::sync::mpsc;
@@ -117,7 +118,7 @@ async fn no_slot(log: &Log) {
         assert_eq!(fetcher.fetch(&fetch, &budget, "argocd").await, Response::Failed(Reason::Timeout));
         assert_eq!(calls.take().len(), 0, "no call was made for the event");
         let said = log.take();
-        let once = line(&host, "read managed resources", Call::ManagedResources);
+        let once = line(&host, "read managed resources", labels::MANAGED_RESOURCES);
         assert_eq!(said, if n == 1 { once } else { String::new() });
         // Whose time was over before has nothing to wait for, and that is nothing to say of the bounds.
         assert_eq!(fetcher.fetch(&fetch, &budget, "argocd").await, Response::Failed(Reason::Timeout));
@@ -146,7 +147,7 @@ async fn no_budget(log: &Log) {
     let said = log.take();
     let own: Vec<&str> =
         said.split_inclusive('\n').filter(|line| line.contains("requestsPerSecond")).collect();
-    assert_eq!(own, [line(&host, "read the resource tree", Call::ResourceTree)]);
+    assert_eq!(own, [line(&host, "read the resource tree", labels::RESOURCE_TREE)]);
 }
 
 #[tokio::test]

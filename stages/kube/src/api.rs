@@ -16,12 +16,13 @@ use kube::api::{GetParams, ListParams, WatchParams};
 use kube::client::Body;
 use kube::core::Request;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use pipeline_core::{Call, Key, Meter, Outcome, Peer, Reason, Sample, StageError, Version};
+use pipeline_core::{Call, Key, Meter, Outcome, Reason, Sample, StageError, Version};
 use serde::Deserialize;
 
 use crate::Config;
 use crate::credentials;
 use crate::kind::{Act, Kind};
+use crate::labels;
 use crate::lines::{Line, Lines};
 use crate::pages::Page;
 use crate::token::TokenFile;
@@ -174,7 +175,7 @@ impl Api {
     async fn list(&self, asked: &ListParams) -> Result<Bytes, Failure> {
         let act = self.kind.list();
         let request = Request::new(&self.collection).list(asked).map_err(|error| unbuilt(act, error))?;
-        self.measured(Call::List, act, async {
+        self.measured(labels::LIST, act, async {
             let body = ok(act, self.send(act, request).await?)?;
             read(act, body, self.max_body).await
         })
@@ -189,7 +190,8 @@ impl Api {
         let request = Request::new(&self.collection)
             .watch(&asked, resource_version)
             .map_err(|error| unbuilt(act, error))?;
-        let body = self.measured(Call::Watch, act, async { ok(act, self.send(act, request).await?) }).await?;
+        let body =
+            self.measured(labels::WATCH, act, async { ok(act, self.send(act, request).await?) }).await?;
         Ok(Changes { act, body, lines: Lines::new(self.max_body), idle_limit: self.idle_limit })
     }
 
@@ -203,7 +205,7 @@ impl Api {
         let request = Request::new(self.kind.collection(Some(key.namespace())))
             .get(&segment(key.name()), &asked)
             .map_err(|error| unbuilt(act, error))?;
-        self.measured(Call::Get, act, async {
+        self.measured(labels::GET, act, async {
             let response = self.send(act, request).await?;
             if response.status().as_u16() != 404 {
                 let body = ok(act, response)?;
@@ -237,7 +239,7 @@ impl Api {
             Ok(_) => Outcome::Ok,
             Err(failure) => Outcome::Failed(failure.reason()),
         };
-        self.meter.record(Sample { peer: Peer::Kubernetes, call, outcome, took: begun.elapsed() });
+        self.meter.record(Sample { call, outcome, took: begun.elapsed() });
         result
     }
 }

@@ -12,6 +12,7 @@ mod credentials;
 mod era;
 mod failures;
 mod kind;
+pub mod labels;
 mod lines;
 mod list;
 mod namespaces;

@@ -6,6 +6,7 @@
 
 mod envelope;
 pub mod file;
+pub mod labels;
 mod lines;
 pub mod platform;
 pub mod stdout;

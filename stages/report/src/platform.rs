@@ -33,14 +33,14 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use pipeline_core::{
-    ApplicationDigest, Call, Compared, Key, Meter, Outcome, Peer, Reason, Sample, ShardDigest, Shipment,
-    StageError,
+    ApplicationDigest, Compared, Key, Meter, Outcome, Reason, Sample, ShardDigest, Shipment, StageError,
 };
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
 
 use self::batch::Batching;
 use crate::envelope;
+use crate::labels;
 
 const ACT: &str = "send a report";
 /// A body from this many bytes on is compressed on a thread that may block.
@@ -191,7 +191,7 @@ impl Platform {
             Ok(()) => Outcome::Ok,
             Err(error) => Outcome::Failed(error.reason()),
         };
-        self.meter.record(Sample { peer: Peer::Platform, call: Call::Report, outcome, took });
+        self.meter.record(Sample { call: labels::REPORT, outcome, took });
     }
 
     async fn send(&self, shipment: &Shipment) -> Result<(), StageError> {

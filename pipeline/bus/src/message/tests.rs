@@ -189,7 +189,7 @@ fn payload() -> impl Strategy<Value = Payload> {
         (proptest::option::of(any::<u64>()), 0..3_usize, any::<u64>()).prop_map(|(id, kind, content)| {
             About {
                 entity: pipeline_core::EntityId(id.unwrap_or_default()),
-                report: ReportKind::ALL[kind],
+                report: ["app", "child_app", "resource"][kind].into(),
                 content: Digest(content),
             }
         });

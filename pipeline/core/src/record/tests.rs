@@ -3,13 +3,15 @@ use bytes::Bytes;
 use super::*;
 use crate::{Key, ReportKind, Shipment};
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("argocd", "store").unwrap(),
         uid: uid.into(),
         version: Version(version),
         entity,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(content + 100),
         content: Digest(content),
         owed: false,

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use pipeline_core::{Key, ReportKind, Step};
+use pipeline_core::{Key, Step};
 
 use super::Moment;
 use super::slim::{Kept, Whose};
@@ -90,7 +90,11 @@ impl Moments {
 }
 
 fn is_detail(step: Step) -> bool {
-    matches!(step, Step::Fetched { failed: None, .. } | Step::Reported { kind: ReportKind::Resource, .. })
+    match step {
+        Step::Fetched { failed, .. } => failed.is_none(),
+        Step::Reported { kind, .. } => kind.is_of_listed(),
+        _ => false,
+    }
 }
 
 /// The last steps of the applications that something happened to last.
@@ -157,6 +161,10 @@ mod tests {
     use pipeline_core::{Call, Reason, Timestamp, Version};
 
     use super::*;
+
+    const CALL: Call = Call::new(pipeline_core::Peer::new("peer"), "call");
+    const OBJECT: pipeline_core::ReportKind = pipeline_core::ReportKind::of_object("object");
+    const LISTED: pipeline_core::ReportKind = pipeline_core::ReportKind::of_listed("listed");
 
     fn key(number: usize) -> Key {
         Key::new("ns", &format!("app-{number}")).unwrap()
@@ -225,19 +233,15 @@ mod tests {
     fn a_round_of_many_resources_does_not_hide_how_it_began_or_what_failed() {
         let mut history = History::new(3);
         let took = Duration::from_millis(5);
-        let failed =
-            Step::NotTaken { kind: ReportKind::Resource, reason: Reason::Timeout, took: Duration::ZERO };
+        let failed = Step::NotTaken { kind: LISTED, reason: Reason::Timeout, took: Duration::ZERO };
         let mut turn = Moments::default();
         history.push(&key(0), at(1), moment(1, Step::Started { attempt: 0 }));
         for second in 2..5 {
-            turn.push(
-                at(second),
-                moment(second, Step::Fetched { call: Call::ResourceTree, took, failed: None }),
-            );
+            turn.push(at(second), moment(second, Step::Fetched { call: CALL, took, failed: None }));
         }
-        turn.push(at(5), moment(5, Step::Reported { kind: ReportKind::App, took }));
+        turn.push(at(5), moment(5, Step::Reported { kind: OBJECT, took }));
         for second in 6..500 {
-            let taken = Step::Reported { kind: ReportKind::Resource, took };
+            let taken = Step::Reported { kind: LISTED, took };
             turn.push(at(second), moment(second, if second == 50 { failed } else { taken }));
         }
         history.append(&key(0), turn);

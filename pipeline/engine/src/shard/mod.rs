@@ -11,6 +11,7 @@ pub(crate) mod delivery;
 mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
+mod known_labels;
 mod ports;
 mod receipts;
 mod shared;

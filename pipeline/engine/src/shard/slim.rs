@@ -6,9 +6,18 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Call, Filtered, Folded, Reason, ReportKind, Step, Timestamp, Version};
+use pipeline_core::{Call, Filtered, Folded, Peer, Reason, ReportKind, Step, Timestamp, Version};
 
 use super::Moment;
+use super::known_labels::KnownLabels;
+
+static CALLS: KnownLabels<Call> = KnownLabels::new();
+static KINDS: KnownLabels<ReportKind> = KnownLabels::new();
+static REASONS: KnownLabels<Filtered> = KnownLabels::new();
+
+/// Of a place that none was given.
+const NO_CALL: Call = Call::new(Peer::new("unknown"), "unknown");
+const NO_KIND: ReportKind = ReportKind::of_object("unknown");
 
 /// A span of time in four bytes.
 #[derive(Debug, Clone, Copy)]
@@ -38,13 +47,13 @@ impl Took {
 enum Slim {
     Observed,
     Coalesced(Folded),
-    Filtered(Filtered),
+    Filtered(u8),
     Limited(Took),
     Started(u32),
-    Fetched(Call, Option<Reason>, Took),
+    Fetched(u8, Option<Reason>, Took),
     Enriched(u16, Took),
-    Reported(ReportKind, Took),
-    NotTaken(ReportKind, Reason, Took),
+    Reported(u8, Took),
+    NotTaken(u8, Reason, Took),
     Acked(Took),
     Retried(Reason, Took),
     Parked(Reason),
@@ -57,15 +66,17 @@ impl Slim {
         match step {
             Step::Observed => Self::Observed,
             Step::Coalesced(folded) => Self::Coalesced(folded),
-            Step::Filtered(why) => Self::Filtered(why),
+            Step::Filtered(why) => Self::Filtered(REASONS.place(why)),
             Step::Limited(by) => Self::Limited(Took::of(by)),
             Step::Started { attempt } => Self::Started(attempt),
-            Step::Fetched { call, took, failed } => Self::Fetched(call, failed, Took::of(took)),
+            Step::Fetched { call, took, failed } => Self::Fetched(CALLS.place(call), failed, Took::of(took)),
             Step::Enriched { reports, took } => {
                 Self::Enriched(u16::try_from(reports).unwrap_or(u16::MAX), Took::of(took))
             }
-            Step::Reported { kind, took } => Self::Reported(kind, Took::of(took)),
-            Step::NotTaken { kind, reason, took } => Self::NotTaken(kind, reason, Took::of(took)),
+            Step::Reported { kind, took } => Self::Reported(KINDS.place(kind), Took::of(took)),
+            Step::NotTaken { kind, reason, took } => {
+                Self::NotTaken(KINDS.place(kind), reason, Took::of(took))
+            }
             Step::Acked { after } => Self::Acked(Took::of(after)),
             Step::Retried { reason, after } => Self::Retried(reason, Took::of(after)),
             Step::Parked(reason) => Self::Parked(reason),
@@ -78,13 +89,19 @@ impl Slim {
         match self {
             Self::Observed => Step::Observed,
             Self::Coalesced(folded) => Step::Coalesced(folded),
-            Self::Filtered(why) => Step::Filtered(why),
+            Self::Filtered(why) => Step::Filtered(REASONS.label(why).unwrap_or(Filtered::Unchanged)),
             Self::Limited(by) => Step::Limited(by.time()),
             Self::Started(attempt) => Step::Started { attempt },
-            Self::Fetched(call, failed, took) => Step::Fetched { call, took: took.time(), failed },
+            Self::Fetched(call, failed, took) => {
+                Step::Fetched { call: CALLS.label(call).unwrap_or(NO_CALL), took: took.time(), failed }
+            }
             Self::Enriched(reports, took) => Step::Enriched { reports: reports.into(), took: took.time() },
-            Self::Reported(kind, took) => Step::Reported { kind, took: took.time() },
-            Self::NotTaken(kind, reason, took) => Step::NotTaken { kind, reason, took: took.time() },
+            Self::Reported(kind, took) => {
+                Step::Reported { kind: KINDS.label(kind).unwrap_or(NO_KIND), took: took.time() }
+            }
+            Self::NotTaken(kind, reason, took) => {
+                Step::NotTaken { kind: KINDS.label(kind).unwrap_or(NO_KIND), reason, took: took.time() }
+            }
             Self::Acked(after) => Step::Acked { after: after.time() },
             Self::Retried(reason, after) => Step::Retried { reason, after: after.time() },
             Self::Parked(reason) => Step::Parked(reason),
@@ -176,19 +193,22 @@ fn clamped(milliseconds: i64) -> i16 {
 mod tests {
     use super::*;
 
+    const CALL: Call = Call::new(Peer::new("peer"), "call");
+    const LISTED: ReportKind = ReportKind::of_listed("listed");
+
     #[test]
     fn a_step_is_small_and_comes_back() {
         assert!(size_of::<Kept>() <= 16, "{}", size_of::<Kept>());
         let took = Duration::from_micros(12_340);
-        let (kind, reason) = (ReportKind::Resource, Reason::Timeout);
+        let (kind, reason) = (LISTED, Reason::Timeout);
         for step in [
             Step::Observed,
             Step::Coalesced(Folded::Full),
             Step::Filtered(Filtered::Stale),
             Step::Limited(took),
             Step::Started { attempt: u32::MAX },
-            Step::Fetched { call: Call::Manifests, took, failed: Some(reason) },
-            Step::Fetched { call: Call::Get, took: Duration::ZERO, failed: None },
+            Step::Fetched { call: CALL, took, failed: Some(reason) },
+            Step::Fetched { call: CALL, took: Duration::ZERO, failed: None },
             Step::Enriched { reports: 61, took },
             Step::Reported { kind, took },
             Step::NotTaken { kind, reason, took },

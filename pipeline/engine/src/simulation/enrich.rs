@@ -12,6 +12,9 @@ use pipeline_core::{
 
 use super::world::{Operation, RESOURCES, State, end, operation_of};
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+const LISTED: ReportKind = ReportKind::of_listed("listed");
+
 /// What came of the calls of one try.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
@@ -234,7 +237,7 @@ impl Draft<'_> {
             if row.is_some_and(|row| row.content == content && !row.in_doubt) {
                 unsent.push((id, decision, lacks(commit)));
             } else {
-                let (entity, kind) = (id, ReportKind::Resource);
+                let (entity, kind) = (id, LISTED);
                 reports.push(Report { entity, kind, decision, ..self.report(content, lacks(commit)) });
             }
         }
@@ -262,7 +265,7 @@ impl Draft<'_> {
             uid: self.event.uid.clone(),
             version: self.event.version,
             entity: EntityId::OBJECT,
-            kind: ReportKind::App,
+            kind: OBJECT,
             decision: digest(&[10]),
             content,
             owed,

@@ -3,6 +3,8 @@ use pipeline_core::{Digest, EntityId, Record, Report, ReportKind, Settled, Surve
 use super::compare::{Difference, acknowledged, difference};
 use super::*;
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 fn record(uid: &str, version: u64) -> Record {
     Record { version: Version(version), settled: Settled::Now, ..Record::new(uid.into()) }
 }
@@ -13,7 +15,7 @@ fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
         uid: uid.into(),
         version: Version(1),
         entity,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(1),
         content: Digest(1),
         owed: false,

@@ -12,6 +12,8 @@ use pipeline_ownership::sharding::Sharding;
 use crate::server::Server;
 use crate::world::{config, connected, soon};
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 pub(crate) const UID: &str = "01234567-89ab-cdef-0123-456789abcdef";
 
 pub(crate) const SHARDS: u32 = 4;
@@ -65,7 +67,7 @@ pub(crate) fn report(key: &Key, content: u64) -> Report {
         uid: UID.into(),
         version: Version(1),
         entity: EntityId::OBJECT,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(content + 1),
         content: Digest(content),
         owed: false,

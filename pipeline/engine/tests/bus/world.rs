@@ -7,7 +7,7 @@ use pipeline_bus::jetstream::{
     BusError, Config, Credentials, Deliveries, Delivery, Durable, JetStream, Published, connect,
 };
 use pipeline_bus::{About, Keep, Message, Payload, Subject};
-use pipeline_core::{Digest, EntityId, Fact, Key, ReportKind, Shutdown, Timestamp, Version};
+use pipeline_core::{Digest, EntityId, Fact, Key, Shutdown, Timestamp, Version};
 
 use crate::server::Server;
 
@@ -99,7 +99,7 @@ pub(crate) fn ended(uid: &str, version: u64, bytes: usize) -> Message {
 }
 
 pub(crate) fn result(uid: &str, version: u64, entity: EntityId, bytes: usize) -> Message {
-    let about = About { entity, report: ReportKind::Resource, content: Digest(version) };
+    let about = About { entity, report: "listed".into(), content: Digest(version) };
     Message { payload: Payload::Result { about, body: body(bytes) }, ..state(uid, version, 0) }
 }
 

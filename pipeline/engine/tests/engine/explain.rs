@@ -11,6 +11,10 @@ use pipeline_ownership::sharding::{Owned, Sharding};
 use crate::fakes::{Cluster, Enricher, Receiver, key};
 use crate::running::{one_shard, start};
 
+const CALL: Call = Call::new(pipeline_core::Peer::new("peer"), "call");
+const OBJECT: ReportKind = ReportKind::of_object("object");
+const LISTED: ReportKind = ReportKind::of_listed("listed");
+
 fn steps(explained: &Explained) -> Vec<Step> {
     explained.moments.iter().map(|moment| moment.step).collect()
 }
@@ -32,10 +36,10 @@ async fn what_was_acknowledged_is_told_with_the_time_each_step_took() {
     let expected = [
         Step::Observed,
         Step::Started { attempt: 0 },
-        Step::Fetched { call: Call::ResourceTree, took: short, failed: None },
+        Step::Fetched { call: CALL, took: short, failed: None },
         Step::Enriched { reports: 2, took: short },
-        Step::Reported { kind: ReportKind::App, took: sent },
-        Step::Reported { kind: ReportKind::Resource, took: sent },
+        Step::Reported { kind: OBJECT, took: sent },
+        Step::Reported { kind: LISTED, took: sent },
         Step::Acked { after: short + 2 * sent },
         Step::Observed,
         Step::Started { attempt: 0 },
@@ -71,7 +75,7 @@ async fn what_waits_is_told_with_what_it_waits_for() {
     assert!(matches!(
         told[told.len() - 2..],
         [
-            Step::NotTaken { kind: ReportKind::App, reason: Reason::ServerError, .. },
+            Step::NotTaken { kind: OBJECT, reason: Reason::ServerError, .. },
             Step::Retried { reason: Reason::ServerError, .. }
         ]
     ));

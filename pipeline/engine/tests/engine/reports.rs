@@ -12,6 +12,9 @@ use crate::fakes::{Came, Cluster, Enricher, Receiver, key};
 use crate::on;
 use crate::running::{one_shard, start};
 
+const CALL: Call = Call::new(pipeline_core::Peer::new("peer"), "call");
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 #[tokio::test(start_paused = true)]
 async fn more_applications_than_the_queue_holds_are_all_reported() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
@@ -243,9 +246,9 @@ async fn whoever_listens_sees_an_events_life() {
         matches!(
             steps[2..],
             [
-                Step::Fetched { call: Call::ResourceTree, failed: None, .. },
+                Step::Fetched { call: CALL, failed: None, .. },
                 Step::Enriched { reports: 1, .. },
-                Step::Reported { kind: ReportKind::App, .. },
+                Step::Reported { kind: OBJECT, .. },
                 Step::Acked { .. }
             ]
         ),

@@ -20,6 +20,8 @@ use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
 use crate::running::{PATIENCE, pipeline};
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 const SHARDS: NonZeroU32 = NonZeroU32::MIN.saturating_add(3);
 const POST: Duration = Duration::from_secs(3);
 /// What stands in the ledger where a newer version has claimed a shard.
@@ -66,7 +68,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         uid: "gone".into(),
         version: Version(1),
         entity: EntityId::OBJECT,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(1),
         content: Digest(1),
         owed: false,

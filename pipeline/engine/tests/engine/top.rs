@@ -58,7 +58,7 @@ async fn the_hottest_the_slowest_and_what_fails_are_told() {
     assert_eq!((last.reason, last.version.0, last.trace), (Reason::Timeout, 1, 1));
     let errors: Vec<_> =
         ranking.errors.iter().map(|error| (error.peer, error.reason, error.count, &error.key)).collect();
-    assert_eq!(errors, [(Peer::Platform, Reason::Timeout, 2, &key("slow"))]);
+    assert_eq!(errors, [(Peer::PLATFORM, Reason::Timeout, 2, &key("slow"))]);
 
     // The slowest is what explain tells of.
     let worst = &ranking.slowest[0].worst;

@@ -9,13 +9,15 @@ use proptest::prelude::*;
 use super::*;
 use crate::Ledger;
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 pub(crate) fn report(n: usize, uid: &str, entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("argocd", &format!("app-{n}")).unwrap(),
         uid: uid.into(),
         version: Version(1),
         entity,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(content + 1),
         content: Digest(content),
         owed: false,

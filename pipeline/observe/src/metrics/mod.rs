@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{
-    Call, CircuitState, DigestOutcome, Filtered, LaneCounts, Meter, Note, Outcome, Peer, Pressure, Reason,
+    CircuitState, DigestOutcome, Filtered, Labels, LaneCounts, Meter, Note, Outcome, Peer, Pressure, Reason,
     ReportKind, Sample, Wait,
 };
 use prometheus::{
@@ -44,24 +44,6 @@ const CALL_BUCKETS: [f64; 7] = [0.005, 0.025, 0.1, 0.25, 1.0, 5.0, 30.0];
 /// From a report that met no queue to one that met an outage.
 pub const LATENCY_BUCKETS: [f64; 12] = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 60.0, 300.0];
 
-/// Every call that stages make; another combination is counted as call `other` of its peer.
-const CALLS: [(Peer, &[Call]); 3] = [
-    (Peer::Kubernetes, &[Call::List, Call::Watch, Call::Get]),
-    (
-        Peer::ArgoCd,
-        &[
-            Call::ManagedResources,
-            Call::ResourceTree,
-            Call::Resource,
-            Call::Manifests,
-            Call::RevisionMetadata,
-            Call::Application,
-            Call::Settings,
-        ],
-    ),
-    (Peer::Platform, &[Call::Report]),
-];
-
 /// What is counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MetricsConfig {
@@ -75,6 +57,8 @@ pub struct MetricsConfig {
     pub compat: bool,
     /// Applications that the compatibility family names; the others are `other`.
     pub compat_applications: usize,
+    /// What the stages declare; a call that none of them does is counted as `other` of its peer.
+    pub stages: Vec<Labels>,
 }
 
 impl MetricsConfig {
@@ -83,7 +67,7 @@ impl MetricsConfig {
     pub fn new(owned: impl IntoIterator<Item = u32>, version: &'static str) -> Self {
         let owned: Vec<u32> = owned.into_iter().collect();
         let shards = u32::try_from(owned.len()).unwrap_or(u32::MAX);
-        Self { owned, shards, version, compat: false, compat_applications: 10_000 }
+        Self { owned, shards, version, compat: false, compat_applications: 10_000, stages: Vec::new() }
     }
 }
 
@@ -122,6 +106,7 @@ pub struct Metrics {
 struct Inner {
     registry: Registry,
     started: Instant,
+    stages: Vec<Labels>,
     lanes: Mutex<Lanes>,
     moved: Mutex<Instant>,
     filtered: IntCounterVec,
@@ -171,6 +156,7 @@ impl Metrics {
         show(&owned, config.owned.len() as u64);
         let inner = Inner {
             started: now,
+            stages: config.stages.clone(),
             lanes: Mutex::new(Lanes::new(&make, &config.owned, now)),
             moved: Mutex::new(now),
             filtered: make.counters("filtered_total", "Events without a report, by why.", ["reason"]),
@@ -195,7 +181,7 @@ impl Metrics {
                 ["peer"],
                 &CALL_BUCKETS,
             ),
-            pressure: PressureSeries::new(&make),
+            pressure: PressureSeries::new(&make, &config.stages),
             malformed: make.counter("malformed_objects_total", "Objects that could not be read."),
             watch_restarts: make.counter("watch_restarts_total", "Watches that broke and were begun again."),
             lists: make.counter("lists_total", "Lists that were completed."),
@@ -334,8 +320,8 @@ impl Metrics {
 impl Meter for Metrics {
     fn record(&self, sample: Sample) {
         let inner = &*self.inner;
-        let peer = sample.peer.as_str();
-        let expected = CALLS.iter().any(|(of, calls)| *of == sample.peer && calls.contains(&sample.call));
+        let peer = sample.call.peer().as_str();
+        let expected = inner.stages.iter().any(|stage| stage.calls.contains(&sample.call));
         let call = if expected { sample.call.as_str() } else { "other" };
         let outcome = match sample.outcome {
             Outcome::Ok => "ok",
@@ -362,13 +348,14 @@ impl Meter for Metrics {
 
 impl Inner {
     fn start_at_zero(&self) {
-        for why in Filtered::ALL {
+        let declared = self.stages.iter().flat_map(|stage| stage.filtered);
+        for why in Filtered::COMMON.iter().chain(declared) {
             self.filtered.with_label_values(&[why.as_str()]);
         }
         for told in DigestOutcome::ALL {
             self.digests.with_label_values(&[told.as_str()]);
         }
-        for kind in ReportKind::ALL {
+        for kind in self.stages.iter().flat_map(|stage| stage.kinds) {
             for result in ReportResult::ALL {
                 self.reports.with_label_values(&[kind.as_str(), result.as_str()]);
             }
@@ -377,7 +364,7 @@ impl Inner {
             self.retries.with_label_values(&[reason.as_str()]);
             self.parked.with_label_values(&[reason.as_str()]);
         }
-        for (peer, calls) in CALLS {
+        for Labels { peer, calls, caches, .. } in &self.stages {
             self.call_duration.with_label_values(&[peer.as_str()]);
             // A call is never given up for want of disk space, nor for its content, nor because the process stops.
             let of_calls =
@@ -385,11 +372,8 @@ impl Inner {
             for reason in Reason::ALL.into_iter().filter(of_calls) {
                 self.call_failures.with_label_values(&[peer.as_str(), reason.as_str()]);
             }
-            let outcomes: &[&str] = match peer {
-                Peer::ArgoCd => &["ok", "cached", "failed"],
-                Peer::Kubernetes | Peer::Platform => &["ok", "failed"],
-            };
-            for call in calls {
+            let outcomes: &[&str] = if *caches { &["ok", "cached", "failed"] } else { &["ok", "failed"] };
+            for call in *calls {
                 for outcome in outcomes {
                     self.calls.with_label_values(&[peer.as_str(), call.as_str(), outcome]);
                 }

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Peer, Pressure, Wait};
+use pipeline_core::{Labels, Peer, Pressure, Wait};
 use prometheus::{CounterVec, IntGauge, IntGaugeVec};
 
 use super::families::{Families, show};
-
-/// Peers whose calls are limited.
-const LIMITED: [Peer; 1] = [Peer::ArgoCd];
 
 pub(super) struct PressureSeries {
     limit: IntGaugeVec,
@@ -18,7 +15,7 @@ pub(super) struct PressureSeries {
 }
 
 impl PressureSeries {
-    pub(super) fn new(make: &Families) -> Self {
+    pub(super) fn new(make: &Families, stages: &[Labels]) -> Self {
         let this = Self {
             limit: make.gauges("call_limit", "Calls of a peer that may be under way at once.", ["peer"]),
             in_flight: make.gauges("calls_in_flight", "Calls of a peer that are under way.", ["peer"]),
@@ -33,7 +30,7 @@ impl PressureSeries {
                 ["peer", "wait"],
             ),
         };
-        for peer in LIMITED {
+        for peer in stages.iter().filter(|stage| stage.limits).map(|stage| stage.peer) {
             this.take(Pressure { peer, limit: 0, in_flight: 0, waiting: 0 });
             for wait in Wait::ALL {
                 this.waited.with_label_values(&[peer.as_str(), wait.as_str()]);

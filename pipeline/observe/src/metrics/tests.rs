@@ -3,13 +3,28 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use pipeline_core::Key;
+use pipeline_core::{Call, Key};
 
 use super::*;
 use pipeline_ledger::Ledger;
 
+const PEER: Peer = Peer::new("argocd");
+const CALL: Call = Call::new(PEER, "manifests");
+const SENT: Call = Call::new(Peer::PLATFORM, "report");
+const STAGES: [Labels; 2] = [
+    Labels {
+        peer: PEER,
+        calls: &[CALL, Call::new(PEER, "settings")],
+        caches: true,
+        limits: true,
+        kinds: &[ReportKind::of_object("app"), ReportKind::of_listed("resource")],
+        filtered: &[Filtered::Of("reconciled_only")],
+    },
+    Labels::of_calls(Peer::PLATFORM, &[SENT]),
+];
+
 fn metrics(owned: u32) -> Metrics {
-    Metrics::new(&MetricsConfig::new(0..owned, "1.2.3"))
+    Metrics::new(&MetricsConfig { stages: STAGES.into(), ..MetricsConfig::new(0..owned, "1.2.3") })
 }
 
 /// Series of a scrape: name and labels to value.
@@ -28,11 +43,11 @@ fn value(metrics: &Metrics, series: &str) -> f64 {
 
 /// Everything that can happen, once.
 fn exercise(metrics: &Metrics) {
-    for why in Filtered::ALL {
+    for why in Filtered::COMMON.into_iter().chain(STAGES[0].filtered.iter().copied()) {
         metrics.filtered(why);
     }
-    for kind in ReportKind::ALL {
-        ReportResult::ALL.into_iter().for_each(|result| metrics.report(kind, result));
+    for kind in STAGES[0].kinds {
+        ReportResult::ALL.into_iter().for_each(|result| metrics.report(*kind, result));
     }
     for reason in Reason::ALL {
         metrics.retried(reason);
@@ -57,11 +72,9 @@ fn series_are_few_and_all_there_from_the_start() {
         assert!(at_start.len() < limit, "{} series with {owned} shards", at_start.len());
         exercise(&metrics);
         (0..owned).for_each(|shard| metrics.lane(shard, &LaneCounts::default()));
-        for (peer, calls) in CALLS {
-            for call in calls {
-                for outcome in [Outcome::Ok, Outcome::Failed(Reason::Timeout)] {
-                    metrics.record(Sample { peer, call: *call, outcome, took: Duration::ZERO });
-                }
+        for call in STAGES.iter().flat_map(|stage| stage.calls) {
+            for outcome in [Outcome::Ok, Outcome::Failed(Reason::Timeout)] {
+                metrics.record(Sample { call: *call, outcome, took: Duration::ZERO });
             }
         }
         let later: Vec<String> = scrape(&metrics).into_keys().collect();
@@ -128,11 +141,11 @@ fn owned_shards_stand_beside_those_of_all_processes() {
 #[test]
 fn calls_are_counted_by_peer_call_and_outcome() {
     let metrics = metrics(1);
-    let sample = |peer, call, outcome| Sample { peer, call, outcome, took: Duration::from_millis(50) };
-    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Ok));
-    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Cached));
-    metrics.record(sample(Peer::ArgoCd, Call::Manifests, Outcome::Failed(Reason::TooLarge)));
-    metrics.record(sample(Peer::Platform, Call::Get, Outcome::Ok));
+    let sample = |call, outcome| Sample { call, outcome, took: Duration::from_millis(50) };
+    metrics.record(sample(CALL, Outcome::Ok));
+    metrics.record(sample(CALL, Outcome::Cached));
+    metrics.record(sample(CALL, Outcome::Failed(Reason::TooLarge)));
+    metrics.record(sample(Call::new(Peer::PLATFORM, "get"), Outcome::Ok));
     for (series, expected) in [
         ("calls_total{call=\"manifests\",outcome=\"ok\",peer=\"argocd\"}", 1.0),
         ("calls_total{call=\"manifests\",outcome=\"cached\",peer=\"argocd\"}", 1.0),
@@ -324,11 +337,11 @@ fn the_ledger_and_health_are_shown() {
 #[test]
 fn what_is_asked_of_argo_cd_at_once_is_shown() {
     let metrics = metrics(1);
-    let told = Pressure { peer: Peer::ArgoCd, limit: 40, in_flight: 38, waiting: 7 };
+    let told = Pressure { peer: PEER, limit: 40, in_flight: 38, waiting: 7 };
     metrics.pressure(told);
     metrics.pressure(Pressure { in_flight: 39, ..told });
     for (wait, millis) in [(Wait::Slot, 1_500), (Wait::Slot, 500), (Wait::Budget, 250)] {
-        Meter::waited(&metrics, Peer::ArgoCd, wait, Duration::from_millis(millis));
+        Meter::waited(&metrics, PEER, wait, Duration::from_millis(millis));
     }
     for (series, expected) in [
         ("call_limit{peer=\"argocd\"}", 40.0),

@@ -8,6 +8,10 @@ use pipeline_core::{Cause, Change, Event, Filtered, Folded, Outcome, Peer, Sampl
 
 use super::*;
 
+const CALL: Call = Call::new(Peer::new("peer"), "call");
+const OBJECT: ReportKind = ReportKind::of_object("object");
+const LISTED: ReportKind = ReportKind::of_listed("listed");
+
 const TRACE: u128 = 0x4bf9_2f35_77b3_4da6_a3ce_929d_0e0e_4736;
 
 /// A shard's recorder, what it told, and how many spans were lost.
@@ -86,7 +90,7 @@ fn event(trace: u128, version: u64) -> Event {
 
 fn call(outcome: Outcome, milliseconds: u64) -> Sample {
     let took = Duration::from_millis(milliseconds);
-    Sample { peer: Peer::ArgoCd, call: Call::ManagedResources, outcome, took }
+    Sample { call: CALL, outcome, took }
 }
 
 /// What each span was, with the seconds from and to.
@@ -105,8 +109,8 @@ fn an_event_is_told_when_it_ends_with_all_that_took_time() {
     // Enrichment ends now, which the test cannot move: it begins, and its calls lie, before that.
     let began = Instant::now();
     turn.enriched(began, &calls, 2, None);
-    turn.reported((second(14), at(1)), ReportKind::App, 0xabc, None);
-    turn.reported((second(15), at(2)), ReportKind::Resource, 0xdef, Some(Reason::Timeout));
+    turn.reported((second(14), at(1)), OBJECT, 0xabc, None);
+    turn.reported((second(15), at(2)), LISTED, 0xdef, Some(Reason::Timeout));
     assert!(world.all().is_empty(), "nothing is told before the end");
     world.recorder.turned(turn);
     world.step(18, Step::Acked { after: at(8) });
@@ -119,14 +123,11 @@ fn an_event_is_told_when_it_ends_with_all_that_took_time() {
     let [queue, enrich, managed, cached, app, resource] = &told.spans[..] else { panic!("{told:#?}") };
     assert_eq!((queue.what, queue.from, queue.to), (What::Queue, at(10), at(12)));
     assert_eq!(enrich.what, What::Enrich { attempt: 0, reports: 2, failed: None });
-    let of_call = |cached| What::Call { call: Call::ManagedResources, cached, failed: None };
+    let of_call = |cached| What::Call { call: CALL, cached, failed: None };
     assert_eq!((managed.what, cached.what), (of_call(false), of_call(true)));
     let failed = Some(Reason::Timeout);
-    assert_eq!(
-        (app.what, app.from, app.to),
-        (What::Report { kind: ReportKind::App, failed: None }, at(14), at(15))
-    );
-    assert_eq!(resource.what, What::Report { kind: ReportKind::Resource, failed });
+    assert_eq!((app.what, app.from, app.to), (What::Report { kind: OBJECT, failed: None }, at(14), at(15)));
+    assert_eq!(resource.what, What::Report { kind: LISTED, failed });
     for span in [queue, enrich, app, resource] {
         assert_eq!(span.parent, root.id, "{span:?}");
     }
@@ -173,19 +174,19 @@ fn a_try_that_failed_is_told_at_once_and_the_wait_after_it_later() {
     world.step(2, Step::Limited(at(2)));
     world.step(4, Step::Started { attempt: 0 });
     let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
-    turn.reported((world.started + at(4), at(1)), ReportKind::App, 9, Some(Reason::ServerError));
+    turn.reported((world.started + at(4), at(1)), OBJECT, 9, Some(Reason::ServerError));
     world.recorder.turned(turn);
     world.step(5, Step::Retried { reason: Reason::ServerError, after: at(60) });
     let first = world.one();
     assert_eq!(first.event, None);
-    let report = |failed| What::Report { kind: ReportKind::App, failed };
+    let report = |failed| What::Report { kind: OBJECT, failed };
     assert_eq!(
         shown(&first),
         [(What::Queue, 1, 2), (What::RateLimit, 2, 4), (report(Some(Reason::ServerError)), 4, 5)]
     );
     world.step(65, Step::Started { attempt: 1 });
     let mut turn = world.recorder.starts(&event(TRACE, 7), 1);
-    turn.reported((world.started + at(65), at(1)), ReportKind::App, 9, None);
+    turn.reported((world.started + at(65), at(1)), OBJECT, 9, None);
     world.recorder.turned(turn);
     world.step(66, Step::Acked { after: at(65) });
     let last = world.one();
@@ -259,7 +260,7 @@ fn an_event_that_is_not_sampled_is_not_followed_and_its_peers_are_told_so() {
     let header = turn.traceparent().unwrap();
     assert!(header.starts_with(&format!("00-{TRACE:032x}-")) && header.ends_with("-00"), "{header}");
     turn.enriched(Instant::now(), &[], 1, None);
-    turn.reported((world.started, at(1)), ReportKind::App, 1, None);
+    turn.reported((world.started, at(1)), OBJECT, 1, None);
     assert_eq!(turn.spans, []);
     world.recorder.turned(turn);
     world.step(2, Step::Parked(Reason::Refused));
@@ -279,7 +280,7 @@ fn a_turn_of_thousands_of_resources_tells_the_first_and_how_many_more() {
     world.step(1, Step::Started { attempt: 0 });
     let mut turn = world.recorder.starts(&event(TRACE, 7), 0);
     for id in 1..=2000 {
-        turn.reported((world.started, at(1)), ReportKind::Resource, id, None);
+        turn.reported((world.started, at(1)), LISTED, id, None);
     }
     world.recorder.turned(turn);
     world.step(2, Step::Acked { after: at(1) });

@@ -230,7 +230,7 @@ impl Top {
     /// An application could not be read again.
     pub fn not_read(&mut self, key: &Key, reason: Reason, now: Duration, at: Timestamp) {
         self.turn_over(now);
-        let (peer, key) = (Peer::Kubernetes, key.clone());
+        let (peer, key) = (Peer::KUBERNETES, key.clone());
         self.now.fail(Errors { peer, reason, count: 1, key, trace: 0, at });
     }
 

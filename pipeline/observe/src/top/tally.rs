@@ -38,12 +38,12 @@ impl Tally {
 
     /// A call was made, or its answer was at hand.
     pub fn call(&mut self, sample: &Sample) {
-        if sample.peer == Peer::ArgoCd && sample.outcome != Outcome::Cached {
+        if sample.outcome != Outcome::Cached {
             self.calls += 1;
             self.took = self.took.saturating_add(sample.took);
         }
         if let Outcome::Failed(reason) = sample.outcome {
-            self.fail(sample.peer, reason);
+            self.fail(sample.call.peer(), reason);
         }
     }
 
@@ -51,7 +51,7 @@ impl Tally {
     pub fn report(&mut self, answer: Result<(), Reason>) {
         match answer {
             Ok(()) => self.reports += 1,
-            Err(reason) => self.fail(Peer::Platform, reason),
+            Err(reason) => self.fail(Peer::PLATFORM, reason),
         }
     }
 

@@ -4,6 +4,8 @@ use pipeline_core::{Call, Filtered, Folded, Outcome, Sample};
 
 use super::*;
 
+const CALL: Call = Call::new(Peer::new("argocd"), "call");
+
 fn key(name: &str) -> Key {
     Key::new("ns", name).unwrap()
 }
@@ -42,12 +44,7 @@ fn each_list_has_its_own_order() {
     let (reason, after) = (Reason::Timeout, Duration::ZERO);
     step(&mut top, "calm", 3, Step::Retried { reason, after });
     step(&mut top, "calm", 4, Step::Parked(Reason::Refused));
-    let call = |ms, outcome| Sample {
-        peer: Peer::ArgoCd,
-        call: Call::ResourceTree,
-        outcome,
-        took: Duration::from_millis(ms),
-    };
+    let call = |ms, outcome| Sample { call: CALL, outcome, took: Duration::from_millis(ms) };
     for (name, calls) in [
         ("busy", vec![call(5, Outcome::Ok); 3]),
         ("calm", vec![call(900, Outcome::Failed(Reason::Timeout)), call(1, Outcome::Cached)]),
@@ -83,9 +80,9 @@ fn each_list_has_its_own_order() {
         .map(|errors| (errors.peer, errors.reason, errors.count, errors.key.name(), errors.trace))
         .collect();
     let expected = [
-        (Peer::Kubernetes, Reason::Forbidden, 1, "quiet", 0),
-        (Peer::ArgoCd, Reason::Timeout, 1, "calm", 9),
-        (Peer::Platform, Reason::Refused, 4, "calm", 9),
+        (Peer::KUBERNETES, Reason::Forbidden, 1, "quiet", 0),
+        (Peer::new("argocd"), Reason::Timeout, 1, "calm", 9),
+        (Peer::PLATFORM, Reason::Refused, 4, "calm", 9),
     ];
     assert_eq!(errors, expected);
 }
@@ -146,7 +143,7 @@ fn what_is_older_than_two_spans_is_told_no_more() {
 fn its_size_does_not_depend_on_the_number_of_applications() {
     let mut top = Top::default();
     let mut tally = Tally::new(1);
-    let call = Sample { peer: Peer::ArgoCd, call: Call::Resource, outcome: Outcome::Ok, took: SPAN };
+    let call = Sample { call: CALL, outcome: Outcome::Ok, took: SPAN };
     tally.call(&call);
     for number in 0..20_000_u64 {
         let name = format!("app-{number}");

@@ -5,12 +5,13 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use pipeline_core::{Call, Meter, Peer, Pressure, Wait};
+use pipeline_core::{Call, Meter, Pressure, Wait};
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until};
 
 use super::limit::{End, Flight, Limit, STUCK_AFTER};
 use super::rate::CallRate;
+use crate::labels;
 
 /// The gate, and what the limit learnt.
 pub(super) struct Gate {
@@ -71,7 +72,7 @@ impl Gate {
         if let Some(rate) = &self.rate
             && let Some(took) = rate.take().await
         {
-            self.meter.waited(Peer::ArgoCd, Wait::Budget, took);
+            self.meter.waited(labels::ARGOCD, Wait::Budget, took);
         }
         let now = self.built.elapsed();
         let flight = self.with(|state| state.limit.begin(call, now));
@@ -88,7 +89,7 @@ impl Gate {
                     permit = self.slots.acquire() => permit.ok(),
                     never = self.make_room() => match never {},
                 };
-                self.meter.waited(Peer::ArgoCd, Wait::Slot, waiting.since.elapsed());
+                self.meter.waited(labels::ARGOCD, Wait::Slot, waiting.since.elapsed());
                 permit
             }
         };
@@ -118,7 +119,7 @@ impl Gate {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         let result = act(&mut state);
         self.meter.pressure(Pressure {
-            peer: Peer::ArgoCd,
+            peer: labels::ARGOCD,
             limit: state.slots,
             in_flight: state.limit.in_flight(),
             waiting: state.waiting,

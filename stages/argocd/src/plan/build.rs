@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 use super::{FetchPlan, PACE, Parsed, Settings, Which, stub};
 use crate::application::{Application, Health};
 use crate::faults;
+use crate::labels;
 use crate::object;
 use crate::payload::{Moment, Payload, Source};
 use crate::responses::Tree;
@@ -104,7 +105,7 @@ impl FetchPlan {
     }
 
     fn why_filtered(&self, same_content: bool) -> Filtered {
-        if self.scope.application || same_content { Filtered::SameContent } else { Filtered::ReconciledOnly }
+        if self.scope.application || same_content { Filtered::SameContent } else { labels::RECONCILED_ONLY }
     }
 
     fn settle(&self, incomplete: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Checkpoint {
@@ -163,11 +164,11 @@ impl FetchPlan {
         let (kind, payload, of_parent) = match self.parent_app() {
             Some(parent) => {
                 let (payload, incomplete) = self.child(app, parent, &marks, gone, versions);
-                (ReportKind::ChildApp, payload, incomplete)
+                (labels::CHILD_APP_REPORT, payload, incomplete)
             }
             None => {
                 let payload = self.root(app, &marks, gone, versions);
-                (ReportKind::App, payload, self.in_want().is_some())
+                (labels::APP_REPORT, payload, self.in_want().is_some())
             }
         };
         let payload = self.redacted(payload);

@@ -3,6 +3,7 @@
 use pipeline_core::{Again, Cause, Change, Enriched, Event, Filtered, Record};
 
 use super::PACE;
+use crate::labels;
 use crate::{Sections, State};
 
 /// What of an object decides.
@@ -101,7 +102,7 @@ pub(crate) fn unchanged(
     match decide(event, Some(known), found, false) {
         Err(why) => Some(filtered(why, Some(known))),
         Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && was_looked_at() => {
-            Some(Enriched { owed: Some(Again::Paced(PACE)), ..Enriched::filtered(Filtered::ReconciledOnly) })
+            Some(Enriched { owed: Some(Again::Paced(PACE)), ..Enriched::filtered(labels::RECONCILED_ONLY) })
         }
         Ok(_) => None,
     }

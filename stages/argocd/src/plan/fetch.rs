@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::labels;
 use bytes::Bytes;
 use pipeline_core::{Call, Digest, EntityId, Hasher, Reason};
 
@@ -142,12 +143,12 @@ impl Fetch {
     #[must_use]
     pub const fn call(&self) -> Call {
         match self {
-            Self::ManagedResources { .. } => Call::ManagedResources,
-            Self::ResourceTree { .. } => Call::ResourceTree,
-            Self::Manifests { .. } => Call::Manifests,
-            Self::Resource { .. } => Call::Resource,
-            Self::RevisionMetadata { .. } => Call::RevisionMetadata,
-            Self::Parent { .. } => Call::Application,
+            Self::ManagedResources { .. } => labels::MANAGED_RESOURCES,
+            Self::ResourceTree { .. } => labels::RESOURCE_TREE,
+            Self::Manifests { .. } => labels::MANIFESTS,
+            Self::Resource { .. } => labels::RESOURCE,
+            Self::RevisionMetadata { .. } => labels::REVISION_METADATA,
+            Self::Parent { .. } => labels::APPLICATION,
         }
     }
 

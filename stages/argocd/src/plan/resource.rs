@@ -1,12 +1,13 @@
 //! Reports of resources, and of child applications as resources of their parent.
 
-use pipeline_core::{ReportKind, Timestamp};
+use pipeline_core::Timestamp;
 use serde_json::{Value, json};
 
 use super::build::Draft;
 use super::{FetchPlan, Parsed};
 use crate::application::{Application, Entry, Health};
 use crate::faults;
+use crate::labels;
 use crate::object::{self, Marks};
 use crate::payload::{self, Moment, ObjectText, Payload, Source};
 use crate::plan::{RawManifests, ResourceRef};
@@ -82,7 +83,7 @@ impl FetchPlan {
         let payload = self.redacted(Payload { object, source, errors, app_versions: json!({}) });
         Some(Draft {
             entity: entry.id,
-            kind: ReportKind::Resource,
+            kind: labels::RESOURCE_REPORT,
             decision,
             incomplete,
             fact: None,

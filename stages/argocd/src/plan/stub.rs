@@ -1,12 +1,13 @@
 //! Reports of an application that is gone, of which nothing but the record is left.
 
-use pipeline_core::{Digest, EntityId, Event, Record, Report, ReportKind, Turn, Version};
+use pipeline_core::{Digest, EntityId, Event, Record, Report, Turn, Version};
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 
 use super::{Settings, build, untold};
 use crate::State;
 use crate::application::Application;
+use crate::labels;
 use crate::object;
 use crate::payload::{self, ObjectText, Payload, Source};
 
@@ -80,7 +81,7 @@ fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, pay
         // Of another life the event's version says nothing.
         version: if record.uid == event.uid { event.version } else { Version(0) },
         entity: EntityId::OBJECT,
-        kind: ReportKind::App,
+        kind: labels::APP_REPORT,
         decision: Digest::of(b"gone"),
         content: payload.content(),
         owed: false,

@@ -8,12 +8,13 @@ use axum::http::StatusCode;
 use axum::http::header::RETRY_AFTER;
 use axum::response::{IntoResponse, Response as HttpResponse};
 use pipeline_core::{
-    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Peer, Reason,
-    ReportKind, StageError, Timestamp, Turn, Version,
+    Cause, Change, Enrich as _, Enriched, Event, Filtered, Key, ObjectIndex, Outcome, Reason, ReportKind,
+    StageError, Timestamp, Turn, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use stages_argocd::client;
+use stages_argocd::labels;
 use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::{ArgoCdEnrichment, Config};
 use tokio::sync::Barrier;
@@ -114,7 +115,7 @@ async fn the_calls_of_an_event_are_told_with_it() {
         let turn = Turn::at(Timestamp::UNIX_EPOCH);
         stage.stage.enrich(event, None, &turn).await.unwrap();
         let calls = turn.calls.take();
-        assert!(calls.iter().all(|sample| sample.peer == Peer::ArgoCd));
+        assert!(calls.iter().all(|sample| sample.call.peer() == labels::ARGOCD));
         let mut told: Vec<_> = calls.iter().map(|sample| (sample.call.as_str(), sample.outcome)).collect();
         told.sort_by_key(|(call, _)| *call);
         told
@@ -135,7 +136,7 @@ async fn an_event_becomes_reports_of_the_application_and_its_resources() {
     let stage = Stage::looked(&server, |_| {}).await;
     let enriched = stage.enrich(&event("store")).await.unwrap();
     let kinds: Vec<ReportKind> = enriched.reports.iter().map(|report| report.kind).collect();
-    assert_eq!(kinds, [ReportKind::App, ReportKind::Resource, ReportKind::Resource]);
+    assert_eq!(kinds, [labels::APP_REPORT, labels::RESOURCE_REPORT, labels::RESOURCE_REPORT]);
     for (what, calls) in [("managed-resources", 1), ("resource-tree", 1), ("/metadata", 1), ("manifests", 1)]
     {
         assert_eq!(calls_of(&server, what), calls, "{what}");

@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use pipeline_core::{Call, Digest, Outcome, Reason};
+use pipeline_core::{Digest, Outcome, Reason};
 use stages_argocd::fetch;
+use stages_argocd::labels;
 use stages_argocd::plan::{Fetch, Purpose, Response};
 use tokio::sync::Semaphore;
 
@@ -60,7 +61,7 @@ async fn manifests_are_kept_per_application_sources_and_revisions() {
         assert_eq!(rig.fetch(other).await, body(&format!("{{\"n\":{n}}}")), "{other:?}");
     }
     assert_eq!(server.asked().len(), 5);
-    assert_eq!(rig.samples.all()[5..], [(Call::Manifests, Outcome::Cached); 5]);
+    assert_eq!(rig.samples.all()[5..], [(labels::MANIFESTS, Outcome::Cached); 5]);
 }
 
 #[tokio::test]

@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use pipeline_core::{Call, Outcome, Reason, Service as _, Shutdown};
+use pipeline_core::{Outcome, Reason, Service as _, Shutdown};
+use stages_argocd::labels;
 use stages_argocd::plan::{RawManifests, TrackingMethod};
 use stages_argocd::settings::{Config, Current, SettingsWatch};
 
@@ -182,6 +183,6 @@ async fn it_keeps_looking_until_it_is_stopped() {
     stop.cancel();
     served.await.unwrap().unwrap();
     let samples = rig.samples.all();
-    assert!(samples.iter().all(|(call, _)| *call == Call::Settings));
-    assert_eq!(samples[..6], [(Call::Settings, Outcome::Failed(Reason::ServerError)); 6]);
+    assert!(samples.iter().all(|(call, _)| *call == labels::SETTINGS));
+    assert_eq!(samples[..6], [(labels::SETTINGS, Outcome::Failed(Reason::ServerError)); 6]);
 }

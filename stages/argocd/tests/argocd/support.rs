@@ -11,6 +11,7 @@ use futures::future::BoxFuture;
 use pipeline_core::{Backoff, Call, Digest, Key, Meter, ObjectIndex, Outcome, Sample, Version};
 use stages_argocd::client::{self, ArgoCd, CallBudget};
 use stages_argocd::fetch::{self, Fetcher};
+use stages_argocd::labels;
 use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
 use stages_argocd::settings;
 use tokio::net::TcpListener;
@@ -119,7 +120,7 @@ impl Samples {
 
 impl Meter for Samples {
     fn record(&self, sample: Sample) {
-        assert_eq!(sample.peer, pipeline_core::Peer::ArgoCd);
+        assert_eq!(sample.call.peer(), labels::ARGOCD);
         self.0.lock().unwrap().push((sample.call, sample.outcome));
     }
 }

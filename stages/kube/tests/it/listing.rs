@@ -1,9 +1,10 @@
 //! Lists: pages, what vanished, what cannot be read, which namespaces.
 
-use pipeline_core::{Call, Change, Note, Outcome, Reason, Version};
+use pipeline_core::{Change, Note, Outcome, Reason, Version};
 
 use crate::fake::{ALL, Answer, Fake, HOME, app, list, page, paged, stream};
 use crate::harness::{Run, config};
+use stages_kube::labels;
 
 fn many(count: u64) -> Vec<String> {
     (0..count).map(|n| app("home", &format!("app-{n:03}"), &format!("u{n}"), n + 1)).collect()
@@ -48,8 +49,8 @@ async fn a_list_of_250_comes_in_three_pages() {
 
     let samples = run.samples.0.lock().unwrap().clone();
     let calls: Vec<_> = samples.iter().map(|sample| (sample.call, sample.outcome)).collect();
-    let list = (Call::List, Outcome::Ok);
-    assert_eq!(calls, [list, list, list, (Call::Watch, Outcome::Ok)]);
+    let list = (labels::LIST, Outcome::Ok);
+    assert_eq!(calls, [list, list, list, (labels::WATCH, Outcome::Ok)]);
     run.finish().await.unwrap();
 }
 

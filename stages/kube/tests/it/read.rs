@@ -1,9 +1,10 @@
 //! One object by name.
 
-use pipeline_core::{Call, Cause, Key, Outcome, Reason, Source as _, Version};
+use pipeline_core::{Cause, Key, Outcome, Reason, Source as _, Version};
 
 use crate::fake::{Answer, Fake, HOME, app};
 use crate::harness::{brief, build, config};
+use stages_kube::labels;
 
 fn key(name: &str) -> Key {
     Key::new("home", name).unwrap()
@@ -25,7 +26,7 @@ async fn reads_an_object_not_older_than_asked() {
     let noted = Some(("u1".into(), Version(0)));
     assert_eq!(seen.get(&key("a")), noted, "that it is there; in which state only the watch says");
     let sample = samples.0.lock().unwrap()[0];
-    assert_eq!((sample.call, sample.outcome), (Call::Get, Outcome::Ok));
+    assert_eq!((sample.call, sample.outcome), (labels::GET, Outcome::Ok));
 }
 
 #[tokio::test]

@@ -7,8 +7,9 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use axum::response::IntoResponse as _;
 use futures::future::join_all;
-use pipeline_core::{Call, Outcome, Peer, Reason, Shipment, Sink as _, StageError};
+use pipeline_core::{Outcome, Peer, Reason, Shipment, Sink as _, StageError};
 use serde_json::json;
+use stages_report::labels;
 use stages_report::platform::Config;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
@@ -100,7 +101,9 @@ async fn each_report_of_a_batch_has_its_own_answer_and_the_wire_is_as_described(
 
     let samples = meter.0.lock().unwrap();
     assert_eq!(samples.len(), 8, "each report is counted, and not each request");
-    assert!(samples.iter().all(|sample| sample.peer == Peer::Platform && sample.call == Call::Report));
+    assert!(
+        samples.iter().all(|sample| sample.call.peer() == Peer::PLATFORM && sample.call == labels::REPORT)
+    );
     assert_eq!(samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count(), 2);
 }
 

@@ -8,8 +8,9 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use pipeline_core::{Call, Outcome, Peer, Reason, Sink as _};
+use pipeline_core::{Outcome, Peer, Reason, Sink as _};
 use stages_client::Token;
+use stages_report::labels;
 use stages_report::platform::Config;
 use stages_report::traceparent;
 
@@ -121,7 +122,9 @@ async fn each_report_has_its_own_answer_in_its_place() {
     assert_eq!(taken, [true, false, true, false, true, false, true, false, true]);
     let samples = meter.0.lock().unwrap();
     assert_eq!(samples.len(), 9);
-    assert!(samples.iter().all(|sample| sample.peer == Peer::Platform && sample.call == Call::Report));
+    assert!(
+        samples.iter().all(|sample| sample.call.peer() == Peer::PLATFORM && sample.call == labels::REPORT)
+    );
     let refused = samples.iter().filter(|sample| sample.outcome == Outcome::Failed(Reason::Refused)).count();
     assert_eq!((refused, samples.iter().filter(|sample| sample.outcome == Outcome::Ok).count()), (4, 5));
 }

@@ -23,7 +23,7 @@ pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
         uid: "uid-1".into(),
         version: Version(7),
         entity: EntityId::OBJECT,
-        kind: ReportKind::App,
+        kind: ReportKind::of_object("app"),
         decision: Digest(1),
         content: Digest::of(body.as_bytes()),
         owed: false,

@@ -52,13 +52,13 @@ fn what_an_event_finds_paid_is_not_looked_at_again() {
     bench.take(state("x", 1));
     bench.end("x", owed());
     let at_a_glance = |why| Outcome::Filtered { why, owed: None, settled: false };
-    let glances = [Filtered::Unchanged, Filtered::Stale, Filtered::ReconciledOnly].map(at_a_glance);
+    let glances = [Filtered::Unchanged, Filtered::Stale, Filtered::Of("paced")].map(at_a_glance);
     for (version, outcome) in (2..).zip(glances) {
         bench.take(state("x", version));
         bench.end("x", outcome);
         assert_eq!(bench.counts().owed, 1);
     }
-    let settled = |owed| Outcome::Filtered { why: Filtered::ReconciledOnly, owed, settled: true };
+    let settled = |owed| Outcome::Filtered { why: Filtered::Of("paced"), owed, settled: true };
     bench.pass(MINUTE / 2);
     bench.take(state("x", 5));
     bench.end("x", settled(Some(Again::Incomplete)));

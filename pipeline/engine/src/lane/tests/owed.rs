@@ -84,7 +84,7 @@ fn refreshes_do_not_hasten_what_stays_missing() {
         bench.pass(Duration::from_secs(10));
         bench.take(state("x", version));
         let settled = version % 2 == 0;
-        let refreshed = Outcome::Filtered { why: Filtered::ReconciledOnly, owed: INCOMPLETE, settled };
+        let refreshed = Outcome::Filtered { why: Filtered::Of("paced"), owed: INCOMPLETE, settled };
         bench.end("x", refreshed);
         assert_eq!((bench.lane.next_deadline(), bench.counts().owed), (due, 1));
     }
@@ -95,14 +95,14 @@ fn what_was_looked_at_just_before_is_looked_at_when_it_may_be_and_is_no_refetch(
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
     let paced = Some(Again::Paced(Duration::from_secs(10)));
-    bench.end("x", Outcome::Filtered { why: Filtered::ReconciledOnly, owed: paced, settled: false });
+    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), owed: paced, settled: false });
     assert_eq!((bench.counts().owed, bench.counts().oldest), (1, Duration::ZERO));
     bench.pass(Duration::from_secs(10));
     assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
     assert_eq!(bench.counts().oldest, Duration::ZERO, "nothing of it is unreported");
     bench.found("x", state("x", 1));
     assert_eq!(bench.starts[0].event.cause, Cause::Read);
-    bench.end("x", Outcome::Filtered { why: Filtered::ReconciledOnly, owed: None, settled: true });
+    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), owed: None, settled: true });
     assert!(bench.lane.keys.is_empty());
 }
 

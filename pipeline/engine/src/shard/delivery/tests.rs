@@ -4,13 +4,15 @@ use pipeline_core::{EntityId, Key, ReportKind, Version};
 
 use super::*;
 
+const OBJECT: ReportKind = ReportKind::of_object("object");
+
 fn report(entity: EntityId, content: u64) -> Report {
     Report {
         key: Key::new("ns", "app").unwrap(),
         uid: "uid".into(),
         version: Version(7),
         entity,
-        kind: ReportKind::App,
+        kind: OBJECT,
         decision: Digest(content),
         content: Digest(content),
         owed: false,
@@ -120,10 +122,10 @@ fn nothing_to_send_is_filtered_and_still_settles() {
 
 #[test]
 fn what_is_told_at_a_glance_settles_nothing() {
-    let glance = Enriched::filtered(Filtered::ReconciledOnly);
+    let glance = Enriched::filtered(Filtered::Of("paced"));
     let (_, end) = run(Delivery::new(glance, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_none());
-    let filtered = Outcome::Filtered { why: Filtered::ReconciledOnly, owed: None, settled: false };
+    let filtered = Outcome::Filtered { why: Filtered::Of("paced"), owed: None, settled: false };
     assert_eq!(end.outcome, filtered);
 }
 

@@ -10,6 +10,10 @@ use pipeline_core::{
     Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Settled, StageError, Turn, async_trait,
 };
 
+const CALL: Call = Call::new(Peer::new("peer"), "call");
+const OBJECT: ReportKind = ReportKind::of_object("object");
+const LISTED: ReportKind = ReportKind::of_listed("listed");
+
 /// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
 /// known; leaves out what the ledger says was acknowledged. A report's body is the time of the operation's end that it
 /// shows.
@@ -37,12 +41,7 @@ impl Enrich for Enricher {
         }
         let took = Duration::from_millis(1);
         tokio::time::sleep(took).await;
-        turn.calls.record(Sample {
-            peer: Peer::ArgoCd,
-            call: Call::ResourceTree,
-            outcome: Outcome::Ok,
-            took,
-        });
+        turn.calls.record(Sample { call: CALL, outcome: Outcome::Ok, took });
         let panics = match self.panics.lock().unwrap().get_mut(&event.key) {
             Some(left) if *left > 0 => {
                 *left -= 1;
@@ -112,7 +111,7 @@ impl Enricher {
             uid: event.uid.clone(),
             version: event.version,
             entity,
-            kind: if entity == EntityId::OBJECT { ReportKind::App } else { ReportKind::Resource },
+            kind: if entity == EntityId::OBJECT { OBJECT } else { LISTED },
             decision: Digest(event.version.0),
             content: Digest(content + extra),
             owed: false,

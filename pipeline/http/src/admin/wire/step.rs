@@ -1,6 +1,6 @@
 //! A step in the life of an event, as `explain` and `tail` tell it.
 
-use pipeline_core::{Call, Peer, Timestamp};
+use pipeline_core::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::rounded;
@@ -135,7 +135,7 @@ impl From<pipeline_core::Step> for Step {
             From::Limited(by) => Self::Limited { seconds: by.as_secs_f64() },
             From::Started { attempt } => Self::Started { attempt },
             From::Fetched { call, took, failed } => Self::Fetched {
-                peer: text(peer(call).as_str()),
+                peer: text(call.peer().as_str()),
                 call: text(call.as_str()),
                 seconds: took.as_secs_f64(),
                 failed: failed.map(|reason| text(reason.as_str())),
@@ -201,21 +201,6 @@ impl Step {
     }
 }
 
-/// Whom a call asks.
-fn peer(call: Call) -> Peer {
-    match call {
-        Call::List | Call::Watch | Call::Get => Peer::Kubernetes,
-        Call::Report => Peer::Platform,
-        Call::ManagedResources
-        | Call::ResourceTree
-        | Call::Resource
-        | Call::Manifests
-        | Call::RevisionMetadata
-        | Call::Application
-        | Call::Settings => Peer::ArgoCd,
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use std::time::Duration;
@@ -225,6 +210,10 @@ mod tests {
 
     use super::*;
 
+    const CALL: pipeline_core::Call =
+        pipeline_core::Call::new(pipeline_core::Peer::new("argocd"), "managed_resources");
+    const OBJECT: ReportKind = ReportKind::of_object("object");
+
     /// One of each kind.
     fn steps() -> Vec<pipeline_core::Step> {
         use pipeline_core::Step as S;
@@ -232,13 +221,13 @@ mod tests {
         vec![
             S::Observed,
             S::Coalesced(pipeline_core::Folded::Full),
-            S::Filtered(Filtered::ReconciledOnly),
+            S::Filtered(Filtered::Of("reconciled_only")),
             S::Limited(took),
             S::Started { attempt: 2 },
-            S::Fetched { call: Call::ManagedResources, took, failed: Some(reason) },
+            S::Fetched { call: CALL, took, failed: Some(reason) },
             S::Enriched { reports: 3, took },
-            S::Reported { kind: ReportKind::ChildApp, took },
-            S::NotTaken { kind: ReportKind::App, reason, took },
+            S::Reported { kind: OBJECT, took },
+            S::NotTaken { kind: OBJECT, reason, took },
             S::Acked { after: took },
             S::Retried { reason, after: took },
             S::Parked(Reason::Refused),

@@ -7,6 +7,7 @@ use tokio::time::{sleep, timeout};
 
 use super::super::limit::Bounds;
 use super::*;
+use crate::labels;
 
 #[derive(Default)]
 struct Told {
@@ -25,12 +26,12 @@ impl Meter for Told {
     fn record(&self, _: pipeline_core::Sample) {}
 
     fn pressure(&self, told: Pressure) {
-        assert_eq!(told.peer, Peer::ArgoCd);
+        assert_eq!(told.peer, labels::ARGOCD);
         self.pressures.lock().unwrap().push((told.limit, told.in_flight, told.waiting));
     }
 
-    fn waited(&self, peer: Peer, wait: Wait, took: Duration) {
-        assert_eq!(peer, Peer::ArgoCd);
+    fn waited(&self, peer: pipeline_core::Peer, wait: Wait, took: Duration) {
+        assert_eq!(peer, labels::ARGOCD);
         self.waited.lock().unwrap().push((wait, took));
     }
 }
@@ -50,7 +51,7 @@ async fn grown(gate: &Gate, limit: usize) {
         }
         let mut passes = Vec::new();
         for _ in 0..now {
-            passes.push(gate.enter(Call::Manifests).await);
+            passes.push(gate.enter(labels::MANIFESTS).await);
         }
         sleep(SECOND / 10).await;
         passes.into_iter().for_each(|pass| pass.end(End::Answered));
@@ -72,7 +73,7 @@ async fn calls_pass_in_the_order_in_which_they_came_and_are_told_of() {
                 sleep(Duration::from_millis(n)).await;
                 // One gives up, another is given up while it is under way.
                 let patience = if n == 3 { SECOND / 2 } else { SECOND * 60 };
-                let Ok(pass) = timeout(patience, gate.enter(Call::Manifests)).await else { return };
+                let Ok(pass) = timeout(patience, gate.enter(labels::MANIFESTS)).await else { return };
                 order.lock().unwrap().push(n);
                 sleep(SECOND).await;
                 if n != 4 {
@@ -101,19 +102,19 @@ async fn a_limit_that_falls_keeps_calls_out_until_fewer_are_under_way() {
     grown(&gate, 8).await;
     let mut passes = Vec::new();
     for _ in 0..8 {
-        passes.push(gate.enter(Call::Manifests).await);
+        passes.push(gate.enter(labels::MANIFESTS).await);
     }
     passes.remove(0).end(End::Overloaded);
     assert_eq!(told.last(), (4, 7, 0));
     for under_way in [6, 5, 4] {
-        assert!(timeout(SECOND / 10, gate.enter(Call::Manifests)).await.is_err());
+        assert!(timeout(SECOND / 10, gate.enter(labels::MANIFESTS)).await.is_err());
         passes.remove(0).end(End::Other);
         assert_eq!(told.last(), (4, under_way, 0));
     }
-    assert!(timeout(SECOND / 10, gate.enter(Call::Manifests)).await.is_err());
+    assert!(timeout(SECOND / 10, gate.enter(labels::MANIFESTS)).await.is_err());
     drop(passes.remove(0));
-    let pass = timeout(SECOND, gate.enter(Call::Manifests)).await.expect("a slot is free");
-    assert!(timeout(SECOND / 10, gate.enter(Call::Manifests)).await.is_err());
+    let pass = timeout(SECOND, gate.enter(labels::MANIFESTS)).await.expect("a slot is free");
+    assert!(timeout(SECOND / 10, gate.enter(labels::MANIFESTS)).await.is_err());
     drop((pass, passes));
     assert_eq!((told.last(), gate.slots.available_permits()), ((4, 0, 0), 4));
 }
@@ -131,7 +132,7 @@ async fn whatever_happens_as_many_slots_are_left_as_the_limit_says() {
             tokio::spawn(async move {
                 sleep(Duration::from_millis(start)).await;
                 let patience = Duration::from_millis(patience);
-                let Ok(pass) = timeout(patience, gate.enter(Call::Manifests)).await else { return };
+                let Ok(pass) = timeout(patience, gate.enter(labels::MANIFESTS)).await else { return };
                 most.fetch_max(gate.with(|state| state.limit.in_flight()), Ordering::Relaxed);
                 sleep(Duration::from_millis(takes)).await;
                 match end {
@@ -159,7 +160,7 @@ async fn the_rate_holds_for_all_and_its_wait_is_told_apart() {
         .map(|_| {
             let gate = gate.clone();
             tokio::spawn(async move {
-                let pass = gate.enter(Call::Settings).await;
+                let pass = gate.enter(labels::SETTINGS).await;
                 pass.end(End::Answered);
             })
         })
@@ -181,16 +182,16 @@ async fn calls_that_are_stuck_give_up_their_slots_but_not_the_upper_bound() {
     let begun = Instant::now();
     let mut stuck = Vec::new();
     for _ in 0..4 {
-        stuck.push(gate.enter(Call::Manifests).await);
+        stuck.push(gate.enter(labels::MANIFESTS).await);
     }
-    assert!(timeout(SECOND * 9 / 10, gate.enter(Call::Manifests)).await.is_err());
-    let (one, other) = tokio::join!(gate.enter(Call::ResourceTree), gate.enter(Call::ResourceTree));
+    assert!(timeout(SECOND * 9 / 10, gate.enter(labels::MANIFESTS)).await.is_err());
+    let (one, other) = tokio::join!(gate.enter(labels::RESOURCE_TREE), gate.enter(labels::RESOURCE_TREE));
     let took = begun.elapsed();
     assert!((SECOND..SECOND * 11 / 10).contains(&took), "{took:?}");
     assert_eq!(told.last(), (6, 6, 0));
-    assert!(timeout(SECOND * 60, gate.enter(Call::Manifests)).await.is_err(), "six are under way");
+    assert!(timeout(SECOND * 60, gate.enter(labels::MANIFESTS)).await.is_err(), "six are under way");
     one.end(End::Answered);
-    let third = timeout(SECOND / 10, gate.enter(Call::Manifests)).await.expect("five are under way");
+    let third = timeout(SECOND / 10, gate.enter(labels::MANIFESTS)).await.expect("five are under way");
     drop((stuck, other, third));
     assert_eq!((told.last(), gate.slots.available_permits()), ((4, 0, 0), 4));
 }
@@ -200,11 +201,11 @@ async fn whoever_comes_when_calls_are_stuck_already_need_not_wait() {
     let (gate, _) = gate(4, 100, 0);
     let mut stuck = Vec::new();
     for _ in 0..4 {
-        stuck.push(gate.enter(Call::Manifests).await);
+        stuck.push(gate.enter(labels::MANIFESTS).await);
     }
     sleep(SECOND * 2).await;
     for _ in 0..500 {
-        let pass = gate.enter(Call::ResourceTree).await;
+        let pass = gate.enter(labels::RESOURCE_TREE).await;
         assert_eq!(pass.waited, Duration::ZERO);
         sleep(Duration::from_millis(20)).await;
         pass.end(End::Answered);

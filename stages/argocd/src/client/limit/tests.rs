@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BinaryHeap};
 use proptest::prelude::*;
 
 use super::*;
+use crate::labels;
 
 mod stuck;
 
@@ -95,7 +96,7 @@ impl World {
     }
 }
 
-const TREE: [(Call, Duration); 1] = [(Call::ResourceTree, Duration::from_millis(20))];
+const TREE: [(Call, Duration); 1] = [(labels::RESOURCE_TREE, Duration::from_millis(20))];
 
 fn bounds(min: usize, max: usize) -> Bounds {
     Bounds { min, max }
@@ -109,7 +110,7 @@ proptest! {
         workers in 4usize..128, small in 5u64..100, large in 1.0f64..5.0, jitter in 0.0f64..0.4, seed: u64,
     ) {
         let small = Duration::from_millis(small);
-        let kinds = [(Call::ResourceTree, small), (Call::ManagedResources, small.mul_f64(large))];
+        let kinds = [(labels::RESOURCE_TREE, small), (labels::MANAGED_RESOURCES, small.mul_f64(large))];
         let mut world = World::new(bounds(4, 1_000), workers, &kinds);
         world.jitter = jitter;
         world.chance.seed(seed);
@@ -132,7 +133,7 @@ proptest! {
         for (later, begin, which, end) in steps {
             now += MS * later as u32;
             if begin || flights.is_empty() {
-                flights.push(limit.begin(Call::Manifests, now));
+                flights.push(limit.begin(labels::MANIFESTS, now));
             } else {
                 let flight = flights.swap_remove(which % flights.len());
                 let end = [End::Answered, End::Overloaded, End::TimedOut, End::Other][usize::from(end)];
@@ -197,8 +198,8 @@ fn a_peer_that_is_slower_for_reasons_of_its_own_is_soon_used_as_before() {
 
 #[test]
 fn a_small_part_of_huge_applications_does_not_count_as_a_queue() {
-    let mut kinds = vec![(Call::ManagedResources, MS * 20); 19];
-    kinds.push((Call::ManagedResources, MS * 2_000));
+    let mut kinds = vec![(labels::MANAGED_RESOURCES, MS * 20); 19];
+    kinds.push((labels::MANAGED_RESOURCES, MS * 2_000));
     let mut world = World::new(bounds(4, 100), 10_000, &kinds);
     world.run(10_000);
     assert_eq!(world.limit.limit(), 100);
@@ -227,7 +228,7 @@ fn a_limit_that_is_not_in_use_does_not_grow() {
 fn equal_bounds_are_a_limit_that_does_not_move() {
     let mut world = World::new(bounds(20, 20), 5, &TREE);
     world.run(5_000);
-    let flight = world.limit.begin(Call::Settings, world.now);
+    let flight = world.limit.begin(labels::SETTINGS, world.now);
     world.limit.end(&flight, End::Overloaded, world.now);
     assert_eq!(world.limit.limit(), 20);
 }
@@ -245,7 +246,7 @@ fn an_overload_halves_what_was_under_way_at_once_and_only_once() {
         assert_eq!(limit.limit(), 32, "the first one halves it, and the others belong to the same overload");
     }
     for ms in 100..120 {
-        let flight = limit.begin(Call::Manifests, at(ms));
+        let flight = limit.begin(labels::MANIFESTS, at(ms));
         limit.end(&flight, End::Overloaded, at(ms));
     }
     assert_eq!(limit.limit(), 4, "one after the other counts each time");
@@ -255,7 +256,7 @@ fn an_overload_halves_what_was_under_way_at_once_and_only_once() {
 fn calls_that_end_otherwise_teach_nothing() {
     let mut limit = Limit::new(bounds(2, 64));
     for ms in 0..500 {
-        let flight = limit.begin(Call::Resource, MS * ms);
+        let flight = limit.begin(labels::RESOURCE, MS * ms);
         limit.end(&flight, End::Other, MS * (ms + 30_000));
     }
     assert_eq!((limit.limit(), limit.in_flight(), limit.usual.len()), (2, 0, 0));
@@ -288,7 +289,7 @@ fn a_kind_that_is_first_seen_in_a_queue_is_not_taken_to_be_that_slow() {
     world.jitter = 0.1;
     world.run(10_000);
     let before = world.limit.limit();
-    world.kinds.push((Call::Manifests, MS * 20));
+    world.kinds.push((labels::MANIFESTS, MS * 20));
     for _ in 0..20 {
         world.run(200);
         let limit = world.limit.limit();

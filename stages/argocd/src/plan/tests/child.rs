@@ -1,9 +1,10 @@
 //! Child applications: reported as a resource of their parent.
 
-use pipeline_core::{Reason, ReportKind};
+use pipeline_core::Reason;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::labels;
 use crate::plan::TrackingMethod;
 
 fn child() -> Value {
@@ -42,7 +43,7 @@ fn responses(fetch: &Fetch) -> Response {
 fn a_child_has_the_state_of_its_own_and_the_sync_of_its_parent() {
     let (enriched, asked) = run(&event(&child()), None, responses);
     assert_eq!(asked[0].path(""), "/api/v1/applications/parent?appNamespace=");
-    assert_eq!(enriched.reports[0].kind, ReportKind::ChildApp);
+    assert_eq!(enriched.reports[0].kind, labels::CHILD_APP_REPORT);
     let report = payload(&enriched, "Application");
     let source = &report["source"];
     assert_eq!(source["path"], "parent/store.yaml");
@@ -102,7 +103,7 @@ fn a_child_whose_parent_cannot_be_read_is_a_root() {
         fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event(&child()), None, lost);
-    assert_eq!(enriched.reports[0].kind, ReportKind::App);
+    assert_eq!(enriched.reports[0].kind, labels::APP_REPORT);
     assert_eq!(payload(&enriched, "Application")["source"]["appName"], "");
     assert_eq!(kinds(&enriched).len(), 3);
 }

@@ -4,6 +4,7 @@ use pipeline_core::{Cause, Filtered, Reason};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::labels;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -56,7 +57,7 @@ fn a_refresh_shows_that_what_is_not_in_sync_has_drifted_further() {
         let known = remember(Some(known), &moved).unwrap();
         // Once is enough, and back is a change too.
         let (same, _) = run(&refreshed(&app), Some(&known), states("two", "wanted", 1));
-        assert_eq!((same.filtered, same.owed), (Some(Filtered::ReconciledOnly), None), "Argo CD {major}");
+        assert_eq!((same.filtered, same.owed), (Some(labels::RECONCILED_ONLY), None), "Argo CD {major}");
         assert_eq!(kinds(&run(&refreshed(&app), Some(&known), states("one", "wanted", 1)).0), ["Service"]);
         assert_eq!(kinds(&run(&refreshed(&app), Some(&known), states("two", "another", 1)).0), ["Service"]);
     }
@@ -67,7 +68,7 @@ fn what_the_cluster_counts_is_no_drift_and_what_is_in_sync_cannot_drift() {
     let app = drifted(2);
     let known = reported(&app);
     let (same, asked) = run(&refreshed(&app), Some(&known), states("one", "wanted", 2));
-    assert_eq!((same.filtered, calls(&asked)), (Some(Filtered::ReconciledOnly), vec!["managed_resources"]));
+    assert_eq!((same.filtered, calls(&asked)), (Some(labels::RECONCILED_ONLY), vec!["managed_resources"]));
     let known = known_store();
     let (same, asked) = run(&refreshed(&store()), Some(&known), states("two", "wanted", 1));
     assert_eq!((same.filtered, asked), (Some(Filtered::Unchanged), vec![]));
@@ -98,7 +99,7 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
             fetch => states("two", "wanted", 1)(fetch),
         };
         let (skipped, asked) = run(&refreshed(&app), Some(&known), skipping);
-        assert_eq!((skipped.filtered, calls(&asked)), (Some(Filtered::ReconciledOnly), vec![first]));
+        assert_eq!((skipped.filtered, calls(&asked)), (Some(labels::RECONCILED_ONLY), vec![first]));
         assert_eq!(skipped.owed, Some(Again::Paced(Duration::from_secs(10))));
         assert_eq!(remember(Some(known.clone()), &skipped).unwrap().entities, known.entities);
         let asked_for = Event { cause: Cause::Owed, ..refreshed(&app) };
@@ -115,7 +116,7 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
         fetch => healthy(fetch),
     };
     let (quiet, _) = run(&refreshed(&app), Some(&known), failing);
-    assert_eq!((quiet.filtered, quiet.owed), (Some(Filtered::ReconciledOnly), Some(Again::Incomplete)));
+    assert_eq!((quiet.filtered, quiet.owed), (Some(labels::RECONCILED_ONLY), Some(Again::Incomplete)));
     let mut later = app;
     later["status"]["sync"]["revision"] = json!("2");
     let upstream = settings(RawManifests::Absent);
@@ -141,5 +142,5 @@ fn a_refresh_of_an_application_that_argo_cd_does_not_know_tells_nothing_of_drift
         fetch => healthy(fetch),
     };
     let (same, _) = run(&refreshed(&app), Some(&known), unknown);
-    assert_eq!((same.filtered, same.owed), (Some(Filtered::ReconciledOnly), None));
+    assert_eq!((same.filtered, same.owed), (Some(labels::RECONCILED_ONLY), None));
 }

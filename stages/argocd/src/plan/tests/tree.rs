@@ -1,9 +1,10 @@
 //! Health from the tree, and what is degraded below a resource.
 
-use pipeline_core::{Cause, Filtered};
+use pipeline_core::Cause;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::labels;
 
 fn tree(service: &Value, deployment: &str) -> Response {
     let mut nodes =
@@ -69,7 +70,7 @@ fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
     later["status"]["reconciledAt"] = json!("2026-11-21T12:30:00Z");
     let later = event(&later);
     let (same, asked) = run(&later, Some(&known), responses(healthy_service(), "Progressing"));
-    assert_eq!(same.filtered, Some(Filtered::ReconciledOnly));
+    assert_eq!(same.filtered, Some(labels::RECONCILED_ONLY));
     assert!(matches!(asked.as_slice(), [Fetch::ResourceTree { paced: true, .. }]), "{asked:?}");
     let (moved, asked) = run(&later, Some(&known), responses(healthy_service(), "Healthy"));
     assert_eq!(kinds(&moved), ["Deployment"]);
@@ -82,7 +83,7 @@ fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
             _ => Again::Incomplete,
         };
         let (none, _) = run(&later, Some(&known), |_| response.clone());
-        assert_eq!(none.filtered, Some(Filtered::ReconciledOnly));
+        assert_eq!(none.filtered, Some(labels::RECONCILED_ONLY));
         assert_eq!(none.owed, Some(again));
     }
     let owed = pipeline_core::Event { cause: Cause::Owed, ..later };

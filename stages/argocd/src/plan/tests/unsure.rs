@@ -1,9 +1,10 @@
 //! What was sent and not answered for certain is reported again, whether it changed or not; and nothing else is.
 
-use pipeline_core::{Cause, Event, Filtered, Reason, Report, ReportKind, Shipment};
+use pipeline_core::{Cause, Event, Filtered, Reason, Report, Shipment};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::labels;
 
 /// What is remembered when nothing of `enriched` was answered for certain.
 fn unanswered(known: Record, reports: &[Report]) -> Record {
@@ -246,7 +247,7 @@ fn ends_of_a_life_that_nobody_saw_go_are_told_before_its_own() {
     let (enriched, asked) = run(&event, Some(&known), healthy);
     assert!(asked.is_empty());
     let told: Vec<_> = enriched.reports.iter().map(|report| (report.kind, report.ends)).collect();
-    assert_eq!(told, [(ReportKind::App, false), (ReportKind::App, false), (ReportKind::App, true)]);
+    assert_eq!(told, [(labels::APP_REPORT, false), (labels::APP_REPORT, false), (labels::APP_REPORT, true)]);
     let [(_, first), (_, second), (_, last)] = &payloads(&enriched)[..] else { panic!("three reports") };
     assert_eq!(first["source"]["syncFinishedAt"], "2026-11-21T11:10:05Z");
     assert_eq!(first["source"]["repoURL"], "https://git.example.com/mono.git");

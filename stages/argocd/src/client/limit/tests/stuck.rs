@@ -1,6 +1,7 @@
 //! Calls that hang: what they teach the limit, and what they leave for the others.
 
 use super::*;
+use crate::labels;
 
 /// Calls that hang for 30 s, one after the other, beside one call of 20 ms at a time; for how long that one could not
 /// be made, from when to when.
@@ -14,9 +15,10 @@ fn beside_hanging(limit: &mut Limit, hanging: usize, until: Duration) -> Vec<(Du
             }
         }
         while hung.len() < hanging && limit.in_flight() < limit.allowed(now) {
-            hung.push(limit.begin(Call::Manifests, now));
+            hung.push(limit.begin(labels::MANIFESTS, now));
         }
-        let moving = (limit.in_flight() < limit.allowed(now)).then(|| limit.begin(Call::ResourceTree, now));
+        let moving =
+            (limit.in_flight() < limit.allowed(now)).then(|| limit.begin(labels::RESOURCE_TREE, now));
         match (&moving, pause) {
             (None, None) => pause = Some(now),
             (Some(_), Some(since)) => {
@@ -46,10 +48,10 @@ fn calls_that_hang_hold_up_the_others_once_and_for_a_second() {
 fn calls_that_are_stuck_make_room_up_to_the_upper_bound() {
     let mut limit = Limit::new(bounds(4, 10));
     let second = |n: u64| Duration::from_secs(n);
-    let mut flights: Vec<Flight> = (0..4).map(|_| limit.begin(Call::Manifests, MS * 5)).collect();
+    let mut flights: Vec<Flight> = (0..4).map(|_| limit.begin(labels::MANIFESTS, MS * 5)).collect();
     assert_eq!((limit.allowed(MS * 1_004), limit.next_stuck()), (4, Some(MS * 1_005)));
     assert_eq!((limit.allowed(MS * 1_005), limit.next_stuck(), limit.in_flight()), (8, None, 4));
-    flights.extend((0..4).map(|_| limit.begin(Call::Manifests, second(2))));
+    flights.extend((0..4).map(|_| limit.begin(labels::MANIFESTS, second(2))));
     assert_eq!((limit.allowed(second(2)), limit.allowed(second(3)), limit.in_flight()), (8, 10, 8));
     for (flight, left) in flights.iter().zip((0..8).rev()) {
         limit.end(flight, End::Other, second(4));
@@ -60,12 +62,12 @@ fn calls_that_are_stuck_make_room_up_to_the_upper_bound() {
 #[test]
 fn a_call_is_stuck_after_ten_times_what_is_usual_of_its_kind() {
     let mut limit = Limit::new(bounds(4, 100));
-    limit.usual = vec![(Call::ResourceTree, MS * 20), (Call::Manifests, MS * 700)];
+    limit.usual = vec![(labels::RESOURCE_TREE, MS * 20), (labels::MANIFESTS, MS * 700)];
     for (call, patience) in [
-        (Call::ResourceTree, MS * 1_000),
-        (Call::Manifests, MS * 7_000),
+        (labels::RESOURCE_TREE, MS * 1_000),
+        (labels::MANIFESTS, MS * 7_000),
         // Not known: as the slowest that is.
-        (Call::RevisionMetadata, MS * 7_000),
+        (labels::REVISION_METADATA, MS * 7_000),
     ] {
         let flight = limit.begin(call, MS * 100);
         assert_eq!(limit.next_stuck(), Some(MS * 100 + patience), "{call:?}");
@@ -83,7 +85,8 @@ fn a_time_out_is_an_overload_only_where_others_are_slow_too() {
     };
     let late = |world: &mut World, flights: usize| {
         let begun = world.now;
-        let flights: Vec<Flight> = (0..flights).map(|_| world.limit.begin(Call::Manifests, begun)).collect();
+        let flights: Vec<Flight> =
+            (0..flights).map(|_| world.limit.begin(labels::MANIFESTS, begun)).collect();
         (flights, begun + Duration::from_secs(30))
     };
     // Of the last 64 ends a quarter is 16.
@@ -98,7 +101,7 @@ fn a_time_out_is_an_overload_only_where_others_are_slow_too() {
         let mut world = grown();
         let (flights, end) = late(&mut world, 1);
         world.limit.open(end);
-        world.limit.window.took = vec![(Call::ResourceTree, took); 10];
+        world.limit.window.took = vec![(labels::RESOURCE_TREE, took); 10];
         world.limit.window.peak = 64;
         world.limit.end(&flights[0], End::TimedOut, end);
         assert_eq!(world.limit.limit(), limit, "{took:?}");

@@ -38,6 +38,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("loadtest-bench", &["loadtest-judge", "loadtest-sim", "pipeline-core"]),
     ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
+    ("loadtest-image", &[]),
     ("loadtest-judge", &["loadtest-sim"]),
     ("loadtest-sim", &["pipeline-core"]),
     ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),

@@ -16,5 +16,5 @@ pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
 pub use self::finding::{Finding, Severity, Unmeasured};
 pub use self::report::{Format, Report};
-pub use self::rules::{Settings, Tiers, validate};
+pub use self::rules::{Settings, Tiers, codes, validate};
 pub use self::tree::{File, Node, Unreadable, Value};

@@ -67,6 +67,23 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0205", "Argo CD's version and token"),
 ];
 
+/// Every code and what it is about, as a table in Markdown.
+#[must_use]
+pub fn codes() -> String {
+    let row = |(code, text): &(&str, &str)| {
+        let tier = match code {
+            code if code.starts_with("GR00") => "files",
+            code if code.starts_with("GR01") => "cluster",
+            _ => "network",
+        };
+        format!("| {code} | {tier} | {text} |\n")
+    };
+    CODES
+        .iter()
+        .map(row)
+        .fold("| code | told by | what |\n|---|---|---|\n".to_owned(), |text, row| text + &row)
+}
+
 /// What only a cluster or a network can tell.
 const BEYOND: &[&str] = &[
     "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0201", "GR0202", "GR0203",

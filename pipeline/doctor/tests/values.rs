@@ -5,7 +5,7 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use pipeline_doctor::{Chart, File, Format, Node, Report, Tiers, Value, convert, validate};
+use pipeline_doctor::{Chart, File, Format, Node, Report, Tiers, Value, codes, convert, validate};
 
 const VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/values");
 const INCUMBENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/incumbent");
@@ -175,6 +175,7 @@ fn the_schema_and_the_table_are_those_of_the_values() {
     expect(&chart.join("values.schema.json"), &schema);
     let path = chart.join("README.md");
     let readme = std::fs::read_to_string(&path).unwrap();
-    let (head, _) = readme.split_once("<!-- values -->\n").unwrap();
-    expect(&path, &format!("{head}<!-- values -->\n{}", Chart::get().table()));
+    let (head, _) = readme.split_once("<!-- codes -->\n").unwrap();
+    let table = Chart::get().table();
+    expect(&path, &format!("{head}<!-- codes -->\n{}\n## Values\n\n<!-- values -->\n{table}", codes()));
 }

@@ -1,24 +1,27 @@
-//! Every test of the engine once more, with NATS JetStream between its watch and its shards.
+//! Every test of the engine once more, with NATS JetStream between its watch and its shards, and those of what stands on a
+//! server alone. Each starts a real `nats-server` on a free port, with its storage in a temporary folder.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test's fakes fail by panicking")]
 
+mod bus;
 mod circuit;
+mod config_maps_bucket;
 mod credentials;
 mod divergence;
 mod explain;
 mod fakes;
 mod flow;
 mod hostile;
-#[path = "on_jetstream.rs"]
-mod on;
+mod on_jetstream;
+mod proofs;
 mod replayed;
 mod reports;
 mod restart;
 mod running;
-#[expect(dead_code, reason = "other tests kill it, and take its storage away")]
-#[path = "../bus/server.rs"]
 mod server;
 mod shares;
 mod top;
 mod unsure;
 mod verify;
+
+use on_jetstream as on;

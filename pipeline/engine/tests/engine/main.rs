@@ -9,8 +9,8 @@ mod divergence;
 mod explain;
 mod fakes;
 mod flow;
-#[path = "on_memory.rs"]
-mod on;
+mod on_memory;
+mod proofs;
 mod replayed;
 mod reports;
 mod restart;
@@ -18,3 +18,5 @@ mod running;
 mod top;
 mod unsure;
 mod verify;
+
+use on_memory as on;

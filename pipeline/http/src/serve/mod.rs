@@ -17,6 +17,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use axum::Router;
+use axum::middleware::from_fn;
 use pipeline_core::{Given, Key, Service, StageError, async_trait};
 use tokio::net::TcpListener;
 
@@ -172,6 +173,14 @@ pub struct Server {
 }
 
 impl Server {
+    /// The same with more routes: what a service answers over HTTP. Each answers within the same time as a page.
+    #[must_use]
+    pub fn mount(self, routes: Router) -> Self {
+        let timeout = self.config.request_timeout;
+        let routes = routes.layer(from_fn(move |request, next| connections::timed(request, next, timeout)));
+        Self { pages: self.pages.merge(routes), ..self }
+    }
+
     /// The address with its true port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {

@@ -6,8 +6,10 @@ use std::time::Duration;
 use pipeline_bus::jetstream::Config;
 use pipeline_core::Shutdown;
 
+use crate::bus::world::{
+    SOURCE, config, connected, delivered, durable, published, ready, soon, state, taken,
+};
 use crate::server::Server;
-use crate::world::{SOURCE, config, connected, delivered, durable, published, ready, soon, state, taken};
 
 #[tokio::test]
 async fn what_a_consumer_held_when_it_was_killed_comes_to_the_next_one() {

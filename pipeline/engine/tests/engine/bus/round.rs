@@ -5,10 +5,10 @@ use pipeline_bus::jetstream::{Config, Published};
 use pipeline_bus::{Kind, Message};
 use pipeline_core::EntityId;
 
-use crate::server::Server;
-use crate::world::{
+use crate::bus::world::{
     SOURCE, config, deleted, delivered, ended, published, ready, resource, result, state, taken,
 };
+use crate::server::Server;
 
 const SIZES: [usize; 4] = [0, 900_000, 1_100_000, 10_000_000];
 
@@ -95,7 +95,7 @@ async fn headers_say_what_a_message_is() {
     let mut seen = Vec::new();
     for message in &messages {
         published(&bus, message).await;
-        let arrived = crate::world::soon("a message", all.next()).await.unwrap();
+        let arrived = crate::bus::world::soon("a message", all.next()).await.unwrap();
         let headers = arrived.headers.unwrap();
         let header = |name: &str| headers.get(name).map_or("none".to_owned(), |value| value.to_string());
         assert_eq!(header("key"), "argocd/shop");

@@ -9,8 +9,8 @@ use pipeline_ownership::{Config, Driven, Fence, Order, Replica, SHARDS, Standing
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinHandle};
 
+use crate::bus::world::{config as bus_config, connected, soon};
 use crate::server::Server;
-use crate::world::{config as bus_config, connected, soon};
 
 pub(crate) const TTL: Duration = Duration::from_secs(2);
 const POST: Duration = Duration::from_millis(800);

@@ -9,9 +9,9 @@ use pipeline_core::Timestamp;
 use pipeline_ownership::{Answer, Lease, Replica, SHARDS, Shown, Store as _};
 use tokio::sync::mpsc;
 
-use crate::lease_world::{Crew, Member, TTL, config, long};
+use crate::bus::lease_world::{Crew, Member, TTL, config, long};
+use crate::bus::world::{DEADLINE, config as bus_config, connected, soon};
 use crate::server::Server;
-use crate::world::{DEADLINE, config as bus_config, connected, soon};
 
 /// Leases that were given back: they are claimed at once.
 async fn given_back(bucket: &Bucket) {

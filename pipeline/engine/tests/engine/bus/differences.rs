@@ -6,8 +6,8 @@ use async_nats::jetstream::consumer::pull;
 use async_nats::jetstream::stream;
 use pipeline_bus::jetstream::{Config, Difference, Durable, DurableShow, Ensured, StreamShow};
 
+use crate::bus::world::{SOURCE, config, connected, durable, published, state};
 use crate::server::{Server, version};
-use crate::world::{SOURCE, config, connected, durable, published, state};
 
 fn said(differences: &[Difference]) -> Vec<String> {
     differences.iter().map(ToString::to_string).collect()

@@ -9,8 +9,8 @@ use pipeline_core::{Checkpoint, Digest, EntityId, Key, Record, Report, ReportKin
 use pipeline_ledger::{BucketOptions, Claimed, Ledger};
 use pipeline_ownership::sharding::Sharding;
 
+use crate::bus::world::{config, connected, soon};
 use crate::server::Server;
-use crate::world::{config, connected, soon};
 
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
@@ -104,7 +104,7 @@ pub(crate) async fn flushed(ledger: &Ledger) {
 
 /// Keys that stand in the bucket.
 pub(crate) async fn keys(bucket: &Bucket, filter: &str) -> Vec<String> {
-    let entries = bucket.load(&[filter.to_owned()], None, crate::world::DEADLINE).await.unwrap();
+    let entries = bucket.load(&[filter.to_owned()], None, crate::bus::world::DEADLINE).await.unwrap();
     let mut keys: Vec<String> = entries.into_iter().map(|entry| entry.key).collect();
     keys.sort();
     keys

@@ -6,11 +6,11 @@ use pipeline_bus::jetstream::{Bucket, Expect};
 use pipeline_core::{Digest, EntityId, EntityRow, Record, Settled};
 use pipeline_ledger::{Ledger, LedgerError};
 
-use crate::ledger_world::{
+use crate::bus::ledger_world::{
     SHARDS, bucket, claim, counted, flushed, key, keys, replica, report, reported, slow, until,
 };
+use crate::bus::world::soon;
 use crate::server::Server;
-use crate::world::soon;
 
 async fn away(bucket: &Bucket) {
     until("the end of the connection", async || !bucket.is_connected()).await;

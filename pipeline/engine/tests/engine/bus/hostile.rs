@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use pipeline_bus::DecodeError;
 
+use crate::bus::world::{SOURCE, config, delivered, published, ready, soon, state, taken};
 use crate::server::Server;
-use crate::world::{SOURCE, config, delivered, published, ready, soon, state, taken};
 
 #[tokio::test]
 async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use pipeline_core::Report;
 use pipeline_ledger::BucketOptions;
 
-use crate::ledger_world::{
+use crate::bus::ledger_world::{
     bucket, claim, flushed, key, keys, replica, report, reported, settle, slow, until, with,
 };
+use crate::bus::world::soon;
 use crate::server::Server;
-use crate::world::soon;
 
 const INTENTS: &str = "intents.>";
 

@@ -8,9 +8,9 @@ use pipeline_bus::jetstream::{
 };
 use pipeline_bus::{Keep, Subject};
 
-use crate::ledger_world::until;
+use crate::bus::ledger_world::until;
+use crate::bus::world::{DEADLINE, SOURCE, config, connected, durable, soon, state};
 use crate::server::Server;
-use crate::world::{DEADLINE, SOURCE, config, connected, durable, soon, state};
 
 async fn bucket(server: &Server) -> Bucket {
     let bucket = connected(config(server)).await.bucket(LEDGER);

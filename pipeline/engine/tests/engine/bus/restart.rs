@@ -7,8 +7,8 @@ use pipeline_bus::jetstream::{BusError, JetStream, Published};
 use pipeline_bus::{Keep, Message, Subject};
 use pipeline_core::Shutdown;
 
+use crate::bus::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};
 use crate::server::Server;
-use crate::world::{SOURCE, config, delivered, durable, error, published, ready, soon, state, taken};
 
 async fn away(bus: &JetStream) {
     let lost = async {

@@ -4,9 +4,11 @@ use pipeline_bus::jetstream::Expect;
 use pipeline_core::{Cause, Change, Checkpoint, Digest, Event, Fact, Key, Report, Timestamp, Version};
 use pipeline_ledger::Ledger;
 
-use crate::ledger_world::{UID, bucket, claim, flushed, key, keys, replica, report, reported, settle, until};
+use crate::bus::ledger_world::{
+    UID, bucket, claim, flushed, key, keys, replica, report, reported, settle, until,
+};
+use crate::bus::world::soon;
 use crate::server::Server;
-use crate::world::soon;
 
 const RECENT: &str = "recent.>";
 

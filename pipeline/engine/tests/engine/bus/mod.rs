@@ -1,7 +1,5 @@
 //! The bus on a real `nats-server`, started on a free port with its storage in a temporary folder.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a test's fakes fail by panicking")]
-
 mod access;
 mod differences;
 mod hostile;
@@ -17,5 +15,4 @@ mod redelivery;
 mod restart;
 mod room;
 mod round;
-mod server;
 mod world;

@@ -17,8 +17,8 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use pipeline_bus::{Keep, Subject};
 
+use crate::bus::world::{SOURCE, config, connected, durable, published, soon, state};
 use crate::server::Server;
-use crate::world::{SOURCE, config, connected, durable, published, soon, state};
 
 /// What this thread logs, one event a line.
 #[derive(Clone, Default)]

@@ -7,12 +7,12 @@ use pipeline_bus::jetstream::Expect;
 use pipeline_core::{Digest, Fact, Parked, Pending, Reason, Timestamp, Version};
 use pipeline_ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
 
-use crate::ledger_world::{
+use crate::bus::ledger_world::{
     SHARDS, UID, bucket, claim, counted, flushed, key, keys, replica, report, reported, settle, sharding,
     slow, until, with,
 };
+use crate::bus::world::soon;
 use crate::server::Server;
-use crate::world::soon;
 
 const NEW: Claimed = Claimed { new: true, records: 0, unfinished: Vec::new() };
 

@@ -6,11 +6,11 @@ use pipeline_bus::jetstream::{Config, Durable, Published, Refusal, Sent};
 use pipeline_bus::{Keep, Subject};
 use pipeline_core::EntityId;
 
-use crate::server::Server;
-use crate::world::{
+use crate::bus::world::{
     SOURCE, config, connected, deleted, delivered, durable, ended, published, ready, resource, result, state,
     taken,
 };
+use crate::server::Server;
 
 fn stored(sequence: u64) -> Published {
     Published::Stored { sequence, whole: true }
@@ -96,7 +96,7 @@ async fn a_full_stream_refuses_and_drops_nothing() {
             tokio::task::yield_now().await;
         }
     };
-    crate::world::soon("the acknowledgement", room).await;
+    crate::bus::world::soon("the acknowledgement", room).await;
     assert_eq!(published(&bus, &refused.0).await, stored(10), "there is room for it now");
     for uid in 1..9 {
         assert_eq!(taken(&mut deliveries).await.uid.as_ref(), format!("u{uid}"));

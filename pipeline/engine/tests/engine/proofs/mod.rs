@@ -1,0 +1,226 @@
+//! What another role needs: a pipeline and a service that are not the reporter's, on either bus.
+
+mod api;
+mod buses;
+mod configmaps;
+mod greeter;
+mod services;
+
+use std::num::NonZeroU32;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use pipeline_bus::Bus;
+use pipeline_core::{Backoff, Shutdown};
+use pipeline_engine::run::{Config, Engine, EngineError, Handle, Match, Pipeline, Route};
+use pipeline_ledger::{Ledger, LedgerOptions};
+use pipeline_observe::health::{Health, HealthLimits};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
+use tokio::task::JoinHandle;
+
+use crate::on;
+use crate::restart::crash;
+use crate::running::{PATIENCE, config, one_shard};
+use api::{Api, key};
+use configmaps::{ConfigMaps, Data, Journal};
+
+/// A reporter of ConfigMaps that runs.
+pub(crate) struct Reporter {
+    api: Arc<Api>,
+    journal: Journal,
+    handle: Handle,
+    stop: Shutdown,
+    task: JoinHandle<Result<(), EngineError>>,
+}
+
+fn route(name: &str, takes: Match, journal: &Journal, ledger: Ledger, config: Config) -> Route {
+    let owned = config.owned.shards(config.sharding);
+    Route {
+        name: name.to_owned(),
+        takes,
+        sink: Arc::new(journal.clone()),
+        ledger,
+        metrics: Metrics::new(&MetricsConfig::new(owned.clone(), "test")),
+        health: Health::new(HealthLimits::default(), owned, Instant::now()),
+        tap: None,
+        reports: false,
+    }
+}
+
+fn pipeline(api: &Arc<Api>, routes: Vec<Route>) -> Pipeline {
+    let source = Arc::new(ConfigMaps(api.clone()));
+    Pipeline { name: "configmaps".to_owned(), source, enrich: Arc::new(Data), routes }
+}
+
+impl Reporter {
+    fn start(config: Config, api: Arc<Api>, journal: Journal, ledger: Ledger, bus: Arc<dyn Bus>) -> Self {
+        let route = route("archive", Match::default(), &journal, ledger, config);
+        let engine = Engine::new(config, bus, None).pipeline(pipeline(&api, vec![route]));
+        let handle = engine.handle("configmaps", "archive").unwrap();
+        let stop = Shutdown::new();
+        let task = tokio::spawn(engine.run(stop.clone()));
+        Self { api, journal, handle, stop, task }
+    }
+
+    /// What was written last of a name, and whether that was its end.
+    fn newest(&self, name: &str) -> Option<(String, bool)> {
+        let lines = self.journal.lines.lock().unwrap();
+        let of = lines.iter().rfind(|(of, ..)| *of == key(name))?;
+        Some((String::from_utf8(of.1.to_vec()).unwrap(), of.2))
+    }
+
+    fn written(&self) -> usize {
+        self.journal.lines.lock().unwrap().len()
+    }
+
+    async fn until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            let lines = self.written();
+            assert!(begun.elapsed() < PATIENCE, "never {what}: {lines} lines, {:?}", self.handle.status());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        let total = self.handle.status().total();
+        assert_eq!(total.balance(), 0, "{total:?}");
+    }
+
+    async fn end(self) {
+        self.stop.cancel();
+        self.task.await.unwrap().unwrap();
+    }
+}
+
+async fn open(directory: &Path) -> Ledger {
+    let path = directory.join("ledger");
+    let options = LedgerOptions::new("journal-of-tests".to_owned());
+    tokio::task::spawn_blocking(move || Ledger::open(path, options).unwrap()).await.unwrap()
+}
+
+fn small() -> Config {
+    Config { queue_events: 10, ..one_shard() }
+}
+
+/// Every state that counts is written once, and the end; what equals its predecessor is not.
+pub(crate) async fn follows(ledger: Ledger, bus: Arc<dyn Bus>) {
+    let api = Arc::new(Api::new());
+    api.put("one", "a");
+    api.put("two", "a");
+    let reporter = Reporter::start(config(), api, Journal::default(), ledger, bus);
+    reporter.until("listed", |it| it.written() == 2).await;
+    reporter.api.put("one", "b");
+    reporter.until("changed", |it| it.newest("one") == Some(("b".to_owned(), false))).await;
+    reporter.api.put("one", "b");
+    reporter.api.delete("two");
+    reporter.until("over", |it| it.newest("two").is_some_and(|(_, ends)| ends)).await;
+    let idle = |it: &Reporter| it.handle.status().total().held() == 0;
+    reporter.until("idle", |it| idle(it) && it.handle.status().total().filtered >= 1).await;
+    assert_eq!(reporter.written(), 4);
+    reporter.end().await;
+}
+
+/// What waits for its sink when the queue is full is read again on its turn: the newest state of each arrives.
+pub(crate) async fn overflows(ledger: Ledger, bus: Arc<dyn Bus>) {
+    let (api, journal) = (Arc::new(Api::new()), Journal::default());
+    journal.down.store(true, Ordering::SeqCst);
+    for number in 0..100 {
+        api.put(&format!("map-{number}"), "old");
+    }
+    let reporter = Reporter::start(small(), api, journal, ledger, bus);
+    reporter.until("observed", |it| it.handle.status().total().observed >= 10).await;
+    for number in 0..100 {
+        reporter.api.put(&format!("map-{number}"), "new");
+    }
+    reporter.journal.down.store(false, Ordering::SeqCst);
+    let newest = |it: &Reporter| {
+        (0..100).all(|number| it.newest(&format!("map-{number}")).is_some_and(|(data, _)| data == "new"))
+    };
+    reporter.until("all of them", newest).await;
+    reporter.end().await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_maps_are_reported_when_they_change_and_when_they_end() {
+    let (bus, kept) = on::bus();
+    follows(Ledger::memory(), bus).await;
+    kept.end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn config_maps_are_reported_through_a_queue_of_ten() {
+    let (bus, kept) = on::bus();
+    overflows(Ledger::memory(), bus).await;
+    kept.end();
+}
+
+#[tokio::test]
+async fn config_maps_are_reported_with_a_ledger_in_a_file() {
+    let directory = tempfile::tempdir().unwrap();
+    let (bus, kept) = on::bus();
+    follows(open(directory.path()).await, bus).await;
+    kept.end();
+}
+
+#[tokio::test]
+async fn a_reporter_of_config_maps_that_is_killed_goes_on_where_it_was() {
+    let directory = tempfile::tempdir().unwrap();
+    let api = Arc::new(Api::new());
+    for name in ["one", "two", "three"] {
+        api.put(name, "a");
+    }
+    let (bus, kept) = on::bus();
+    let patient = Duration::from_secs(3 * 3600);
+    let waits = Config { retry: Backoff { min: patient, max: patient }, ..one_shard() };
+    let ledger = open(directory.path()).await;
+    let first = Reporter::start(waits, api.clone(), Journal::default(), ledger.clone(), bus);
+    first.until("reported", |it| it.written() == 3).await;
+    ledger.flush().await.unwrap();
+    first.journal.down.store(true, Ordering::SeqCst);
+    api.put("one", "b");
+    api.delete("two");
+    first.until("waiting", |it| it.handle.status().total().observed >= 5).await;
+    let image = crash(directory.path());
+    first.task.abort();
+    kept.end();
+
+    let (bus, kept) = on::bus();
+    let ledger = open(image.path()).await;
+    let again = Reporter::start(one_shard(), api, Journal::default(), ledger, bus);
+    again.until("the change", |it| it.newest("one") == Some(("b".to_owned(), false))).await;
+    again.until("the end", |it| it.newest("two").is_some_and(|(_, ends)| ends)).await;
+    assert_eq!(again.newest("three"), None, "it was acknowledged before");
+    again.end().await;
+    kept.end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_sink_that_is_down_delays_its_own_route_alone() {
+    let (bus, kept) = on::bus();
+    let api = Arc::new(Api::new());
+    let (quick, slow) = (Journal::default(), Journal::default());
+    slow.down.store(true, Ordering::SeqCst);
+    let config = Config { concurrency: NonZeroU32::MIN, ..small() };
+    let team = Match::default().in_namespaces("team-*").unwrap();
+    let routes = vec![
+        route("quick", Match::default(), &quick, Ledger::memory(), config),
+        route("slow", team, &slow, Ledger::memory(), config),
+    ];
+    for number in 0..60 {
+        api.put(&format!("team-a/map-{number}"), "a");
+        api.put(&format!("other/map-{number}"), "a");
+    }
+    let engine = Engine::new(config, bus, None).pipeline(pipeline(&api, routes));
+    let handle = engine.handle("configmaps", "quick").unwrap();
+    let stop = Shutdown::new();
+    let task = tokio::spawn(engine.run(stop.clone()));
+    let reporter = Reporter { api, journal: quick, handle, stop, task };
+    reporter.until("all of the quick route", |it| it.written() == 120).await;
+    assert_eq!(slow.lines.lock().unwrap().len(), 0);
+    slow.down.store(false, Ordering::SeqCst);
+    reporter.until("all of the slow route", |_| slow.lines.lock().unwrap().len() >= 60).await;
+    let others = slow.lines.lock().unwrap().iter().filter(|(key, ..)| key.namespace() == "other").count();
+    assert_eq!((others, reporter.written()), (0, 120));
+    reporter.end().await;
+    kept.end();
+}

@@ -9,7 +9,6 @@ use std::time::Duration;
 use pipeline_core::{Key, Step};
 
 use super::Moment;
-use super::slim::{Kept, Whose};
 
 /// Steps kept of each application.
 const KEPT: usize = 24;
@@ -19,73 +18,29 @@ const DETAILS: usize = 5;
 /// Room is made for so many steps at a time: most applications take few.
 const GROWTH: usize = 4;
 
-/// The last steps of one application, oldest first.
+/// The last steps of one application, oldest first, each with its time since the engine started: that never goes back.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
-    steps: Vec<Kept>,
-    /// The events they are of; no more than there are steps.
-    events: Vec<Whose>,
+    steps: Vec<(Duration, Moment)>,
 }
 
 impl Moments {
     /// Adds a step where its time puts it: what a turn did comes with its end, after what the lane did meanwhile.
     pub(super) fn push(&mut self, now: Duration, moment: Moment) {
-        let (event, whose) = self.whose(Whose::of(now, &moment));
-        self.insert(Kept::new(now, &moment, &event, whose));
-    }
-
-    /// Adds the steps of a turn.
-    fn append(&mut self, turn: Self) {
-        for step in turn.steps {
-            if let Some(own) = turn.events.get(usize::from(step.whose)) {
-                let (event, whose) = self.whose(*own);
-                self.insert(step.beside(own, &event, whose));
-            }
-        }
-    }
-
-    fn insert(&mut self, kept: Kept) {
-        if self.steps.len() >= KEPT || (is_detail(kept.step()) && self.details() >= DETAILS) {
-            let detail = self.steps.iter().position(|known| is_detail(known.step()));
+        if self.steps.len() >= KEPT || (is_detail(moment.step) && self.details() >= DETAILS) {
+            let detail = self.steps.iter().position(|(_, known)| is_detail(known.step));
             let first = detail.filter(|_| self.details() >= DETAILS).unwrap_or_default();
             self.steps.remove(first);
         }
         if self.steps.len() == self.steps.capacity() {
             self.steps.reserve_exact(GROWTH);
         }
-        let later = self.steps.iter().rev().take_while(|known| known.since() > kept.since()).count();
-        self.steps.insert(self.steps.len() - later, kept);
-    }
-
-    /// An event as it is known, and its place; events of which no step is kept give theirs away.
-    fn whose(&mut self, event: Whose) -> (Whose, u8) {
-        let known = self.events.iter().position(|known| known.is(&event));
-        let place = known.unwrap_or_else(|| {
-            let is_used = |place: usize| self.steps.iter().any(|step| usize::from(step.whose) == place);
-            let free = (0..self.events.len()).find(|place| !is_used(*place));
-            match free.and_then(|place| Some((place, self.events.get_mut(place)?))) {
-                Some((place, unused)) => {
-                    *unused = event;
-                    place
-                }
-                None => {
-                    self.events.reserve_exact(1);
-                    self.events.push(event);
-                    self.events.len() - 1
-                }
-            }
-        });
-        // Every place but one is of a step, and few steps are kept.
-        let whose = u8::try_from(place).unwrap_or_default();
-        (self.events.get(place).copied().unwrap_or(event), whose)
+        let later = self.steps.iter().rev().take_while(|(known, _)| *known > now).count();
+        self.steps.insert(self.steps.len() - later, (now, moment));
     }
 
     fn details(&self) -> usize {
-        self.steps.iter().filter(|kept| is_detail(kept.step())).count()
-    }
-
-    fn all(&self) -> impl Iterator<Item = Moment> {
-        self.steps.iter().filter_map(|kept| Some(kept.moment(self.events.get(usize::from(kept.whose))?)))
+        self.steps.iter().filter(|(_, moment)| is_detail(moment.step)).count()
     }
 }
 
@@ -124,12 +79,14 @@ impl History {
         if turn.steps.is_empty() {
             return;
         }
-        self.moments_of(key).append(turn);
+        let moments = self.moments_of(key);
+        turn.steps.into_iter().for_each(|(now, moment)| moments.push(now, moment));
     }
 
     /// What happened last to `key`, oldest first.
     pub(super) fn of(&self, key: &Key) -> Vec<Moment> {
-        self.moments.get(key).into_iter().flat_map(|(_, moments)| moments.all()).collect()
+        let steps = self.moments.get(key).map_or(&[][..], |(_, moments)| &moments.steps);
+        steps.iter().map(|(_, moment)| *moment).collect()
     }
 
     fn moments_of(&mut self, key: &Key) -> &mut Moments {

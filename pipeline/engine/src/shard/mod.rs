@@ -11,11 +11,9 @@ pub(crate) mod delivery;
 mod history;
 pub(crate) mod journal;
 pub(crate) mod keep;
-mod known_labels;
 mod ports;
 mod receipts;
 mod shared;
-mod slim;
 mod tell;
 pub(crate) mod turn;
 

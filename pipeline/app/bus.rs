@@ -6,7 +6,6 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use pipeline_bus::jetstream;
 use pipeline_core::{ExposeSecret as _, SecretString};
-use pipeline_ledger::BucketOptions;
 use pipeline_ownership::Replica;
 
 use super::build;
@@ -94,19 +93,14 @@ pub(crate) fn replica(bus: &Bus) -> anyhow::Result<Replica> {
     Replica::new(&format!("{}.{life:016x}", bus.replica.0)).context("name this replica: set bus.replica")
 }
 
-/// The ledger of what was reported of the configured cluster to the configured sink, as it stands in a bucket.
+/// What the ledger calls the configured sink of what was reported of the configured cluster.
 ///
 /// # Errors
 /// When the cluster's address cannot be found.
-pub(crate) async fn ledger(config: &Config) -> anyhow::Result<BucketOptions> {
+pub(crate) async fn ledger(config: &Config) -> anyhow::Result<String> {
     let server =
         build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
-    Ok(options(config, &server))
-}
-
-/// The ledger of what was reported of the cluster at `server` to the configured sink, as it stands in a bucket.
-pub(super) fn options(config: &Config, server: &str) -> BucketOptions {
-    BucketOptions::new(build::acknowledged_by(config, server), build::engine(config).sharding)
+    Ok(build::acknowledged_by(config, &server))
 }
 
 #[cfg(test)]

@@ -7,11 +7,11 @@ use pipeline_bus::Bus;
 use pipeline_bus::jetstream::{Expect, JetStream, LEDGER, PutError, connect};
 use pipeline_core::{Shutdown, Timestamp};
 use pipeline_engine::run::Leases;
-use pipeline_ledger::Ledger;
+use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_ownership::drive;
 use pipeline_redact::RedactionKey;
 
-use super::bus;
+use super::{build, bus};
 use crate::config::{self, Config, Places};
 
 /// The key of the bucket under which the replicas find the redaction key, where none is set.
@@ -70,7 +70,8 @@ impl Connected<'_> {
         for difference in ensured.context("make the bucket of the ledger")?.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
-        let ledger = Ledger::in_bucket(bucket, bus::options(config, server))
+        let options = LedgerOptions::new(build::acknowledged_by(config, server));
+        let ledger = Ledger::in_bucket(bucket, build::engine(config).sharding, options)
             .context("open the ledger in the bucket")?;
         tracing::info!("the ledger is in the bucket of the bus");
         Ok(Some(ledger))

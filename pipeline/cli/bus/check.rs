@@ -51,9 +51,9 @@ pub(super) async fn run(reached: &Reached, json: bool) -> anyhow::Result<ExitCod
     }
     if reached.config.bus.as_ref().is_some_and(|bus| bus.bucket) {
         // Without a cluster nobody knows whose claims they are: then all count.
-        let options = app::bus::ledger(&reached.config).await.ok();
-        let (sink, sharding) = (options.as_ref().map(|it| it.sink.as_str()), app::sharding(&reached.config));
-        let claims = refusing_claims(&reached.bus.bucket(LEDGER), sink, sharding).await.context(ACT)?;
+        let sink = app::bus::ledger(&reached.config).await.ok();
+        let (bucket, sharding) = (reached.bus.bucket(LEDGER), app::sharding(&reached.config));
+        let claims = refusing_claims(&bucket, sink.as_deref(), sharding).await.context(ACT)?;
         differences.extend(claims);
     }
     if reached.config.bus.as_ref().is_some_and(|bus| bus.leases.is_some()) {

@@ -51,41 +51,12 @@ use super::group_commit::{Group, GroupCommit, Writer};
 use super::intents::Intent;
 use super::state::{Shared, State};
 use super::store::{Store, Unwritten};
-use super::{Ledger, Origin};
+use super::{Ledger, LedgerOptions, Origin};
 use pipeline_bus::jetstream::{Bucket, BusError, PutError};
 use pipeline_ownership::sharding::Sharding;
 
 /// Within this time what all replicas remember of a shard must have been read.
 const PATIENCE: Duration = Duration::from_secs(60);
-
-/// How a ledger in a bucket behaves.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BucketOptions {
-    /// The name of the sink whose acknowledgements are held; each sink has rows of its own in the bucket.
-    pub sink: String,
-    /// How applications are divided; the same for all replicas.
-    pub sharding: Sharding,
-    /// A change waits at most this long to be written.
-    pub group_time: Duration,
-    /// Writing begins at once when this many rows have changed.
-    pub group_size: usize,
-    /// The first pause after a failed group; doubled up to 30 s while it keeps failing.
-    pub retry: Duration,
-}
-
-impl BucketOptions {
-    /// The defaults, for one sink.
-    #[must_use]
-    pub fn new(sink: impl Into<String>, sharding: Sharding) -> Self {
-        Self {
-            sink: sink.into(),
-            sharding,
-            group_time: Duration::from_millis(50),
-            group_size: 256,
-            retry: Duration::from_secs(1),
-        }
-    }
-}
 
 /// What was found when a shard was claimed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -104,22 +75,27 @@ pub(super) struct BucketStore {
     shared: Arc<Shared>,
     bucket: Bucket,
     names: Names,
-    options: BucketOptions,
+    options: LedgerOptions,
+    sharding: Sharding,
     intents: IntentPages,
     /// The task that writes intents.
     task: Mutex<Option<JoinHandle<()>>>,
 }
 
 impl Ledger {
-    /// A ledger in `bucket`, of which nothing is held yet: see [`Ledger::claim`]. To be called on a runtime. It remembers
+    /// A ledger in `bucket`, of which nothing is held yet: see [`Ledger::claim`]. `sharding` is the same for all replicas. To be called on a runtime. It remembers
     /// nothing of applications whose shard it does not hold. Dropped without [`Ledger::close`], it does not write what
     /// waits.
     ///
     /// # Errors
     /// [`LedgerError::Bus`] when the sink's name is too long for a key.
-    pub fn in_bucket(bucket: Bucket, options: BucketOptions) -> Result<Self, LedgerError> {
+    pub fn in_bucket(
+        bucket: Bucket,
+        sharding: Sharding,
+        options: LedgerOptions,
+    ) -> Result<Self, LedgerError> {
         let names = Names::new(&options.sink).map_err(|error| LedgerError::bus("name")(error.into()))?;
-        let state = State { shards: Some(Shards::new(options.sharding)), ..State::default() };
+        let state = State { shards: Some(Shards::new(sharding)), ..State::default() };
         let shared = Shared::new(String::new(), options.sink.clone(), state, Some(options.group_size));
         let shared = Arc::new(shared);
         let (group_time, retry) = (options.group_time, options.retry);
@@ -128,6 +104,7 @@ impl Ledger {
             bucket,
             names,
             options,
+            sharding,
             intents: IntentPages::default(),
             task: Mutex::default(),
         });
@@ -215,7 +192,7 @@ impl BucketStore {
     /// What stands in the bucket of all shards, one after the other.
     async fn all_remembered(&self) -> Result<Vec<Remembered>, LedgerError> {
         let mut all = Vec::new();
-        for shard in 0..self.options.sharding.shards().get() {
+        for shard in 0..self.sharding.shards().get() {
             let entries = match self.bucket.load(&[self.names.records(shard)], None, PATIENCE).await {
                 Err(BusError::Gone { .. }) => break,
                 entries => entries.map_err(LedgerError::bus("read"))?,
@@ -236,7 +213,7 @@ impl Store for BucketStore {
     }
 
     fn intend(&self, intent: Intent) -> BoxFuture<'_, bool> {
-        let written = self.intents.add(self.options.sharding.place(&intent.key), intent);
+        let written = self.intents.add(self.sharding.place(&intent.key), intent);
         async { written.await.unwrap_or(false) }.boxed()
     }
 

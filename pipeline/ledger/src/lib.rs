@@ -42,7 +42,7 @@ use std::sync::Arc;
 use pipeline_core::{ApplicationDigest, Checkpoint, Fact, Key, Record, Remembered, Report, SendIntent, Uid};
 use tokio::sync::oneshot;
 
-pub use bucket::{BucketOptions, Claimed, refusing_claims};
+pub use bucket::{Claimed, refusing_claims};
 pub use error::{Failure, LedgerError};
 use file_store::FileStore;
 use group_commit::{GroupCommit, Writer};

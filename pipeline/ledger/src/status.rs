@@ -5,18 +5,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-/// How a file ledger behaves.
+/// How a ledger in a file or a bucket behaves.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LedgerOptions {
-    /// The name of the sink whose acknowledgements are held; each sink has a table of its own in the file.
+    /// The name of the sink whose acknowledgements are held; each sink has a table or rows of its own.
     pub sink: String,
-    /// A change waits at most this long for its commit.
+    /// A change waits at most this long to be written.
     pub group_time: Duration,
-    /// A commit begins at once when this many records have changed.
+    /// Writing begins at once when this many rows have changed.
     pub group_size: usize,
-    /// The first pause after a failed commit; doubled up to 30 s while it keeps failing.
+    /// The first pause after a failed group; doubled up to 30 s while it keeps failing.
     pub retry: Duration,
-    /// Bytes of the file that are cached in memory; records are read from memory in any case.
+    /// Bytes of a file that are cached in memory; records are read from memory in any case.
     pub cache: usize,
 }
 

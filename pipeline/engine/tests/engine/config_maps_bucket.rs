@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use pipeline_bus::jetstream::{JetStream, LEDGER};
 use pipeline_engine::run::Config;
-use pipeline_ledger::{BucketOptions, Ledger};
+use pipeline_ledger::{Ledger, LedgerOptions};
 
 use crate::on;
 use crate::proofs::{follows, overflows};
@@ -13,7 +13,7 @@ use crate::running::{config, one_shard};
 async fn ledger(bus: &JetStream, config: Config) -> Ledger {
     let bucket = bus.bucket(LEDGER);
     bucket.ensure().await.unwrap();
-    Ledger::in_bucket(bucket, BucketOptions::new("journal", config.sharding)).unwrap()
+    Ledger::in_bucket(bucket, config.sharding, LedgerOptions::new("journal")).unwrap()
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
 use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Version};
 use pipeline_engine::run::{Config, Engine, EngineError, Leases};
-use pipeline_ledger::{BucketOptions, Ledger};
+use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_observe::health::{Health, HealthLimits, State};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
 use pipeline_ownership::sharding::{Owned, Sharding};
@@ -58,7 +58,7 @@ async fn given_up(bus: &JetStream) {
 }
 
 fn ledger(bus: &JetStream, sink: &str) -> Ledger {
-    Ledger::in_bucket(bus.bucket(LEDGER), BucketOptions::new(sink, config().sharding)).unwrap()
+    Ledger::in_bucket(bus.bucket(LEDGER), config().sharding, LedgerOptions::new(sink)).unwrap()
 }
 
 /// All of an application is reported and acknowledged.

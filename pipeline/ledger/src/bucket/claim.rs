@@ -108,7 +108,7 @@ impl BucketStore {
 
     /// The claim that follows what stands there, under `epoch` or the one that follows.
     fn next_claim(&self, shard: u32, epoch: Option<u64>, value: Option<&[u8]>) -> Result<Claim, LedgerError> {
-        let sharding = self.options.sharding.to_string();
+        let sharding = self.sharding.to_string();
         let mut next = epoch.unwrap_or(1);
         let ledger = match value.map(Claim::read) {
             None => None,
@@ -158,7 +158,7 @@ impl BucketStore {
                 },
                 // What cannot be read says nothing.
                 Some((_, Place::Recent)) => found.recent = open(&key, &value).unwrap_or_default(),
-                Some((_, Place::Row(slot))) if self.options.sharding.place(&slot.1) == shard => {
+                Some((_, Place::Row(slot))) if self.sharding.place(&slot.1) == shard => {
                     match row::unseal(&slot, &value) {
                         Some(bytes) => drop(found.tables.of_mut(slot.0).insert(slot.1, bytes)),
                         None if slot.0 == Table::Records => found.damaged = true,

@@ -37,7 +37,7 @@ struct Failed {
 impl BucketStore {
     pub(super) async fn write(&self, group: &Group) -> Result<(), Unwritten> {
         let held = &group.held;
-        let place = |slot: &Slot| self.options.sharding.place(&slot.1);
+        let place = |slot: &Slot| self.sharding.place(&slot.1);
         let mut rows: Vec<(u32, &Row)> = group.rows.iter().map(|row| (place(&row.0), row)).collect();
         // What moved together: the journal first.
         rows.sort_by_key(|(_, ((table, _), _))| *table);

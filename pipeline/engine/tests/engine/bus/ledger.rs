@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use pipeline_bus::jetstream::Expect;
 use pipeline_core::{Digest, Fact, Parked, Pending, Reason, Timestamp, Version};
-use pipeline_ledger::{BucketOptions, Claimed, Ledger, LedgerError, refusing_claims};
+use pipeline_ledger::{Claimed, Ledger, LedgerError, LedgerOptions, refusing_claims};
 
 use crate::bus::ledger_world::{
     SHARDS, UID, bucket, claim, counted, flushed, key, keys, replica, report, reported, settle, sharding,
@@ -290,8 +290,7 @@ async fn an_application_that_is_made_again_replaces_its_row() {
 #[tokio::test]
 async fn many_rows_are_written_and_loaded() {
     let server = Server::start();
-    let one = sharding_of_one();
-    let ledger = with(&server, one.clone()).await;
+    let ledger = of_one_shard(&server).await;
     claim(&ledger, 0, 1).await;
     let key = |n: usize| pipeline_core::Key::new("argocd", &format!("app-{n}")).unwrap();
     let begun = Instant::now();
@@ -302,7 +301,7 @@ async fn many_rows_are_written_and_loaded() {
     let written = begun.elapsed();
     drop(ledger);
     let begun = Instant::now();
-    let ledger = with(&server, one).await;
+    let ledger = of_one_shard(&server).await;
     assert_eq!(claim(&ledger, 0, 2).await.records, 3_000);
     println!("3,000 rows were written in {written:?} and claimed in {:?}", begun.elapsed());
     for n in 0..3_000 {
@@ -310,20 +309,20 @@ async fn many_rows_are_written_and_loaded() {
     }
 }
 
-fn sharding_of_one() -> BucketOptions {
+async fn of_one_shard(server: &Server) -> Ledger {
     let one = pipeline_ownership::sharding::Sharding::Jump { shards: std::num::NonZeroU32::MIN };
-    BucketOptions { sharding: one, ..slow() }
+    Ledger::in_bucket(bucket(server).await, one, slow()).unwrap()
 }
 
 #[tokio::test]
 async fn groups_are_written_by_themselves() {
     let server = Server::start();
-    let quick = BucketOptions { group_time: Duration::from_millis(5), ..slow() };
+    let quick = LedgerOptions { group_time: Duration::from_millis(5), ..slow() };
     let ledger = with(&server, quick).await;
     claim(&ledger, 0, 1).await;
     ledger.update(&key(0, 0), |_| Some(counted(1)));
     until("a group of one", async || ledger.status().commits == 1).await;
-    let full = BucketOptions { group_size: 2, sink: "other".into(), ..slow() };
+    let full = LedgerOptions { group_size: 2, sink: "other".into(), ..slow() };
     let ledger = with(&server, full).await;
     claim(&ledger, 0, 1).await;
     ledger.update(&key(0, 0), |_| Some(counted(1)));
@@ -337,7 +336,7 @@ async fn what_another_version_or_configuration_wrote_is_refused() {
     let server = Server::start();
     let ledger = replica(&server).await;
     claim(&ledger, 0, 1).await;
-    let more = with(&server, sharding_of_one()).await;
+    let more = of_one_shard(&server).await;
     assert_eq!(
         more.claim(0, 2).await.unwrap_err().to_string(),
         "the ledger in the bucket was written with the sharding jump:4, and this process has jump:1: give all replicas \
@@ -350,9 +349,9 @@ async fn what_another_version_or_configuration_wrote_is_refused() {
         ledger.claim(1, 2).await.unwrap_err().to_string(),
         "the ledger in the bucket has format 2, and this version knows formats up to 1: run the version that wrote it"
     );
-    let long = BucketOptions::new("x".repeat(513), sharding());
+    let long = LedgerOptions::new("x".repeat(513));
     assert_eq!(
-        Ledger::in_bucket(bucket, long).unwrap_err().to_string(),
+        Ledger::in_bucket(bucket, sharding(), long).unwrap_err().to_string(),
         "cannot name the ledger in the bucket"
     );
 }

@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use pipeline_core::Report;
-use pipeline_ledger::BucketOptions;
+use pipeline_ledger::LedgerOptions;
 
 use crate::bus::ledger_world::{
     bucket, claim, flushed, key, keys, replica, report, reported, settle, slow, until, with,
@@ -142,7 +142,7 @@ async fn a_state_that_the_bucket_knows_is_noted_once() {
 #[tokio::test]
 async fn notes_go_by_themselves_where_groups_are_written() {
     let server = Server::start();
-    let ledger = with(&server, BucketOptions { group_time: Duration::from_millis(5), ..slow() }).await;
+    let ledger = with(&server, LedgerOptions { group_time: Duration::from_millis(5), ..slow() }).await;
     claim(&ledger, 1, 1).await;
     let begun = Instant::now();
     for n in 0..50 {

@@ -7,7 +7,7 @@ use pipeline_core::{Digest, EntityId, EntityRow, Record, Settled};
 use pipeline_ledger::{Ledger, LedgerError};
 
 use crate::bus::ledger_world::{
-    SHARDS, bucket, claim, counted, flushed, key, keys, replica, report, reported, slow, until,
+    SHARDS, bucket, claim, counted, flushed, key, keys, replica, report, reported, sharding, slow, until,
 };
 use crate::bus::world::soon;
 use crate::server::Server;
@@ -22,7 +22,7 @@ async fn back(bucket: &Bucket) {
 
 async fn held(server: &Server) -> (Bucket, Ledger) {
     let bucket = bucket(server).await;
-    let ledger = Ledger::in_bucket(bucket.clone(), slow()).unwrap();
+    let ledger = Ledger::in_bucket(bucket.clone(), sharding(), slow()).unwrap();
     claim(&ledger, 1, 1).await;
     (bucket, ledger)
 }

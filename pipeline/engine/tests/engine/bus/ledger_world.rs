@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, LEDGER};
 use pipeline_core::{Checkpoint, Digest, EntityId, Key, Record, Report, ReportKind, Version};
-use pipeline_ledger::{BucketOptions, Claimed, Ledger};
+use pipeline_ledger::{Claimed, Ledger, LedgerOptions};
 use pipeline_ownership::sharding::Sharding;
 
 use crate::bus::world::{config, connected, soon};
@@ -23,11 +23,11 @@ pub(crate) fn sharding() -> Sharding {
 }
 
 /// Groups that only a flush, a full group or a release ends.
-pub(crate) fn slow() -> BucketOptions {
-    BucketOptions {
+pub(crate) fn slow() -> LedgerOptions {
+    LedgerOptions {
         group_time: Duration::from_secs(600),
         retry: Duration::from_millis(50),
-        ..BucketOptions::new("platform", sharding())
+        ..LedgerOptions::new("platform")
     }
 }
 
@@ -41,8 +41,8 @@ pub(crate) async fn replica(server: &Server) -> Ledger {
     with(server, slow()).await
 }
 
-pub(crate) async fn with(server: &Server, options: BucketOptions) -> Ledger {
-    Ledger::in_bucket(bucket(server).await, options).unwrap()
+pub(crate) async fn with(server: &Server, options: LedgerOptions) -> Ledger {
+    Ledger::in_bucket(bucket(server).await, sharding(), options).unwrap()
 }
 
 pub(crate) async fn claim(ledger: &Ledger, shard: u32, epoch: u64) -> Claimed {

@@ -68,6 +68,8 @@ impl Source for ConfigMaps {
     }
 }
 
+const CONFIG_MAP: ReportKind = ReportKind::of_object("config_map");
+
 /// Reports what a ConfigMap holds whenever that changed, and its end.
 pub(super) struct Data;
 
@@ -82,7 +84,7 @@ impl Enrich for Data {
             uid: event.uid.clone(),
             version: event.version,
             entity: EntityId::OBJECT,
-            kind: ReportKind::App,
+            kind: CONFIG_MAP,
             decision: digest,
             content: digest,
             owed: false,

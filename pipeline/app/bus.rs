@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn there_is_a_durable_for_each_shard() {
-        let names: Vec<String> = durables(super::super::ROUTE, super::super::PIPELINE, 2)
+        let names: Vec<String> = durables(crate::app::ROUTE, crate::app::PIPELINE, 2)
             .iter()
             .map(|durable| durable.name().unwrap())
             .collect();

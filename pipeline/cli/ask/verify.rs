@@ -92,6 +92,9 @@ fn text(verified: &Verified) -> String {
         (None, None) => "the receiver does not compare: only cluster and ledger were\n".to_owned(),
         (None, Some(_)) => String::new(),
     };
+    if verified.others_unknown {
+        text += "the bus was away: what the shards of other replicas remember was not compared with\n";
+    }
     if !found.is_empty() {
         text += &format!("\n{}\n", table(3, &["FOUND", "WHAT", "WHICH", "N"], &found));
     }

@@ -86,6 +86,10 @@ pub struct Verified {
     pub drifted: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
     pub receiver_differs: Option<Found>,
+    /// What other processes' shards remember could not be read, because the bus was away: the list was measured by this
+    /// process's own, by which it may go unnoticed that the cluster's versions went back.
+    #[serde(default)]
+    pub others_unknown: bool,
     /// Why the receiver could not be asked, if it could not.
     pub receiver_failed: Option<String>,
     /// Different, and refused for good by the receiver: they are left to a person.

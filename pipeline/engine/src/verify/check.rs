@@ -105,7 +105,7 @@ impl<'a> Check<'a> {
         let source = self.shared.source.as_survey().ok_or(VerifyError::Unlisted)?;
         let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");
         let listed = timeout_at(self.time.deadline, self.survey(source)).await;
-        let listed = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
+        let (listed, others_unknown) = listed.map_err(late).flatten().map_err(VerifyError::Survey)?;
         // Of what is not watched no list says anything.
         let ours = |key: &Key| self.handle.owns(key) && self.shared.watches(key);
         let owned = listed.into_iter().filter(|listed| ours(&listed.key));
@@ -126,6 +126,7 @@ impl<'a> Check<'a> {
             newer: Found::of(&found.newer),
             receiver_differs: receiver.differs.as_ref().map(Found::of),
             receiver_failed: receiver.failed.map(str::to_owned),
+            others_unknown,
             ..Verified::default()
         };
         let mut still: BTreeSet<Key> = found.different().union(&differs).cloned().collect();
@@ -150,16 +151,22 @@ impl<'a> Check<'a> {
         Ok(verified)
     }
 
-    /// A list, and beside it what the ledger remembered before: of all shards, where the bus answers, and of this process's
-    /// own at least, since these are what is compared.
-    async fn survey(&self, source: &dyn Survey) -> Result<Vec<Surveyed>, StageError> {
+    /// A list, measured by what the ledger remembered before: of all shards, where the bus answers, and of this process's own
+    /// at least, since these are what is compared. Gives whether it was by its own alone.
+    async fn survey(&self, source: &dyn Survey) -> Result<(Vec<Surveyed>, bool), StageError> {
         let ledger = &self.shared.ledger;
-        let known = ledger.remembered_by_all().await.unwrap_or_else(|error| {
-            let error: &dyn std::error::Error = &error;
-            tracing::debug!(error, "cannot read what other shards remember");
-            ledger.remembered()
-        });
-        source.survey(known).await
+        let (known, others_unknown) = match ledger.remembered_by_all().await {
+            Ok(known) => (known, false),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(
+                    error,
+                    "cannot read what other shards remember: verifying by this process's own"
+                );
+                (ledger.remembered(), true)
+            }
+        };
+        Ok((source.survey(known).await?, others_unknown))
     }
 
     /// Lays the list beside the ledger; what seems to differ is judged once nothing of it is under way any more.

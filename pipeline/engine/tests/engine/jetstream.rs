@@ -17,6 +17,7 @@ mod proofs;
 mod replayed;
 mod reports;
 mod restart;
+mod results;
 mod running;
 mod server;
 mod shares;

@@ -46,8 +46,15 @@ impl Kept {
 
     /// A connection of another engine's.
     pub(crate) fn connect(&self) -> JetStream {
-        let url = self.server.url();
-        std::thread::spawn(move || REAL.block_on(connected(url))).join().unwrap()
+        self.connect_with(|_| ())
+    }
+
+    /// The same with other settings.
+    pub(crate) fn connect_with(&self, change: impl FnOnce(&mut Config) + Send + 'static) -> JetStream {
+        let mut config = settings(self.server.url());
+        change(&mut config);
+        let connect = async move { connect(config, &Shutdown::new()).await.unwrap() };
+        std::thread::spawn(move || REAL.block_on(connect)).join().unwrap()
     }
 
     /// A connection of somebody else's.
@@ -83,10 +90,10 @@ pub(crate) fn before_a_repeat() {
     std::thread::sleep(WINDOW * 3);
 }
 
-async fn connected(url: String) -> JetStream {
+fn settings(url: String) -> Config {
     let (heartbeat, timeout) = (Duration::from_secs(3600), Duration::from_secs(3600));
     let urls = vec![url];
-    let config = Config {
+    Config {
         urls,
         prefix: "gitops-runtime".to_owned(),
         replicas: 1,
@@ -99,8 +106,7 @@ async fn connected(url: String) -> JetStream {
         timeout,
         credentials: Credentials::None,
         tls: None,
-    };
-    connect(config, &Shutdown::new()).await.unwrap()
+    }
 }
 
 async fn steps() {

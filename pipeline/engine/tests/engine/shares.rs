@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use pipeline_bus::jetstream::{Expect, JetStream, LEASES, LEDGER};
 use pipeline_core::{Checkpoint, Digest, EntityId, Key, Report, ReportKind, Shutdown, Version};
 use pipeline_engine::run::{Config, Engine, EngineError, Leases};
+use pipeline_engine::verify::VerifyOptions;
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_observe::health::{Health, HealthLimits, State};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
@@ -269,4 +270,36 @@ async fn a_clock_that_is_behind_keeps_no_process_from_its_shards() {
     let changed = BTreeSet::from([(crate::fakes::key(&name(1)), false)]);
     again.until("a report of what changed", |again| again.told() == changed).await;
     again.end().await;
+}
+
+#[tokio::test]
+async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_alone() {
+    let kept = on::server();
+    let bus = kept.connect();
+    bus.bucket(LEDGER).ensure().await.unwrap();
+    let cluster = Cluster::new();
+    cluster.put(&name(0), 1);
+    let owned = 0..SHARDS.get();
+    let health = Health::new(HealthLimits::default(), owned.clone(), Instant::now());
+    let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
+    let parts = (cluster, Enricher::default(), Receiver::new());
+    let pipeline = pipeline(parts, ledger(&bus, "sink"), metrics, health);
+    let engine = Engine::new(config(), Arc::new(bus.clone()), None).pipeline(pipeline);
+    let handle = engine.handle("applications", "reporter").unwrap();
+    let task = tokio::spawn(engine.run(Shutdown::new()));
+    let until = async |what: &str, is_so: &dyn Fn() -> bool| {
+        let begun = Instant::now();
+        while !is_so() {
+            assert!(begun.elapsed() < PATIENCE, "never {what}: {:?}", handle.status());
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    until("reported", &|| handle.status().total().acked == 1).await;
+    let options = VerifyOptions { dry: true, ..VerifyOptions::default() };
+    assert!(!handle.verify(options).await.unwrap().others_unknown);
+    kept.end();
+    until("away", &|| !bus.is_connected()).await;
+    let verified = handle.verify(options).await.unwrap();
+    assert!(verified.others_unknown && verified.applications == 1, "{verified:?}");
+    task.abort();
 }

@@ -1,0 +1,301 @@
+//! The role `reporter`: what happens to Argo CD applications, reported.
+
+use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+use pipeline_bus::jetstream::JetStream;
+use pipeline_bus::{Bus, Memory};
+use pipeline_core::{Given, Meter, ObjectIndex, Service as _, Shutdown, StageError};
+use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
+use pipeline_http::admin::Answering;
+use pipeline_http::serve::{ServeConfig, Served, Server, Works};
+use pipeline_ledger::{Ledger, LedgerError};
+use pipeline_observe::health::{Health, HealthLimits, Link};
+use pipeline_observe::metrics::{Metrics, MetricsConfig};
+use stages_argocd::stage::ArgoCdEnrichment;
+use stages_kube::Mapping as _;
+use tokio::task::JoinSet;
+
+use super::applications::Applications;
+use super::judged::Judged;
+use super::{VERSION, admin, build, join, traces};
+use crate::config::Config;
+
+/// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
+pub(crate) const PIPELINE: &str = "applications";
+pub(crate) const ROUTE: &str = "reporter";
+
+/// A turn may take the time of all calls for its event, and then that of its reports, before its lane counts
+/// as stuck.
+const SLACK: Duration = Duration::from_secs(180);
+/// Argo CD's settings are asked for every two seconds until they are known; later than this, health tells.
+const SETTINGS_KNOWN_WITHIN: Duration = Duration::from_secs(60);
+/// The last group of acknowledgements is written in this time, or given up: it would be sent again.
+const LEDGER_CLOSED_WITHIN: Duration = Duration::from_secs(10);
+/// A process that is to end waits so long for a bus that does not answer,
+const BUS_AWAY: Duration = Duration::from_secs(5);
+/// asks it so often,
+const BUS_ASKED_EVERY: Duration = Duration::from_millis(200);
+/// and then gives up within this time, so that all takes less than ten seconds.
+const GIVEN_UP_WITHIN: Duration = Duration::from_secs(1);
+/// How often health looks whether Argo CD's settings are known.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// How the settings share applications out.
+pub(crate) fn sharding(config: &Config) -> pipeline_ownership::sharding::Sharding {
+    build::engine(config).sharding
+}
+
+/// A reporter that has not begun.
+pub(super) struct Reporter {
+    engine: Engine,
+    services: JoinSet<Result<(), StageError>>,
+    ledger: Ledger,
+    traces: Option<traces::Traces>,
+    /// The bus, where there is one.
+    bus: Option<JetStream>,
+    grace: Duration,
+}
+
+impl Reporter {
+    pub(super) async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
+        let engine_config = build::engine(config);
+        // Shards that come and go are nobody's at first.
+        let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
+        let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };
+        let metrics = Metrics::new(&MetricsConfig {
+            compat: config.metrics.compat,
+            shards: engine_config.sharding.shards().get(),
+            stages: vec![
+                stages_kube::labels::LABELS,
+                stages_argocd::labels::LABELS,
+                stages_report::labels::LABELS,
+            ],
+            ..MetricsConfig::new(owned.iter().copied(), VERSION)
+        });
+        let health = Health::new(
+            HealthLimits {
+                lane_stuck: *config.argocd.event_timeout + SLACK,
+                settings: Some(SETTINGS_KNOWN_WITHIN),
+                ..HealthLimits::default()
+            },
+            owned,
+            Instant::now(),
+        );
+
+        let meter: Arc<dyn Meter> = Arc::new(Judged::new(metrics.clone(), health.clone()));
+        let mut services = JoinSet::new();
+        let works = Arc::new(OnceLock::new());
+        let served = Served {
+            health: health.clone(),
+            metrics: metrics.clone(),
+            sharding: engine_config.sharding,
+            works: works.clone(),
+        };
+        if config.bus.is_some() {
+            health.bus(Link::Joining, Instant::now());
+        }
+        // Before anything is waited for: what keeps a process from working is asked of it.
+        for server in listen(config, served).await? {
+            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
+        }
+
+        let places = build::places(config).await?;
+        let connected = join::connected(config, stop).await?;
+        let seen = ObjectIndex::default();
+        let watch = build::watch(config);
+        let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
+        let (mut ledger, mut shared_key) = (None, None);
+        if let Some(connected) = &connected {
+            ledger = connected.ledger(config, &server).await?;
+            shared_key = connected.redaction_key(&places).await?;
+        }
+        let redactor = build::redactor(&places, shared_key).await?;
+        let ledger = match ledger {
+            Some(ledger) => ledger,
+            None => build::ledger(config, &server, &places).await?,
+        };
+        let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone() };
+        let source = watch
+            .build(Applications { redactor: redactor.clone() }, deps)
+            .await
+            .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+        let (enrichment, following) = build::enrichment(config, stop).await?;
+        let (enrich, settings) = enrichment
+            .build(seen.clone(), redactor, meter.clone())
+            .await
+            .context("reach Argo CD (settings under `argocd`)")?;
+        let sink = build::sink(config, meter, stop).await?;
+
+        let jetstream = connected.as_ref().map(join::Connected::jetstream);
+        let (bus, leases): (Arc<dyn Bus>, _) = match connected {
+            Some(connected) => connected.join(stop)?,
+            None => (Arc::new(Memory::default()), None),
+        };
+        let (tap, traces) = traces::start(config, &metrics).await?.unzip();
+        let route = Route {
+            name: ROUTE.to_owned(),
+            takes: Match::default(),
+            sink,
+            ledger: ledger.clone(),
+            metrics,
+            health: health.clone(),
+            tap,
+            reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
+        };
+        let pipeline = Pipeline {
+            name: PIPELINE.to_owned(),
+            source: Arc::new(source),
+            enrich: Arc::new(enrich.clone()),
+            routes: vec![route],
+        };
+        let engine = Engine::new(engine_config, bus, leases).pipeline(pipeline).service(settings);
+
+        if let Some(following) = following {
+            services.spawn(async {
+                following.await;
+                Ok(())
+            });
+        }
+        services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
+        let handle = engine.handle(PIPELINE, ROUTE).context("find the reporter in its engine")?;
+        let answering = Answering {
+            handle: handle.clone(),
+            ledger: ledger.clone(),
+            health,
+            sharding: engine_config.sharding,
+            keys: {
+                let seen = seen.clone();
+                Arc::new(move || seen.keys())
+            },
+        };
+        for server in admin::listen(config, &places, answering).await? {
+            services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
+        }
+        let (keys, engine_status) = (Arc::new(move || seen.keys()), Arc::new(move || handle.status()));
+        // Nobody else sets it.
+        let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
+        tracing::info!(
+            source = Applications::KIND.plural,
+            shards = engine_config.sharding.shards().get(),
+            "reporting"
+        );
+        Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: *config.shutdown.grace })
+    }
+
+    pub(super) async fn run(self, stop: Shutdown) -> anyhow::Result<()> {
+        let Self { engine, mut services, ledger, traces, bus, grace } = self;
+        let asked = stop.clone();
+        let asked = tokio::spawn(async move {
+            asked.cancelled().await;
+            tokio::time::Instant::now()
+        });
+        let mut engine = std::pin::pin!(engine.run(stop.clone()));
+        let work = async {
+            let ran = tokio::select! {
+                ran = engine.as_mut() => ran.context("run the engine"),
+                // Nothing that is served ends by itself: without it the reporter would be blind, or mute.
+                Some(ended) = services.join_next() => {
+                    let asked = stop.is_cancelled();
+                    stop.cancel();
+                    let ran = engine.await.context("run the engine");
+                    if asked { ran } else { ran.and(Err(ended_early(ended))) }
+                }
+            };
+            stop.cancel();
+            while services.join_next().await.is_some() {}
+            let last_traces = async {
+                if let (Some(traces), Ok(asked)) = (traces, asked.await) {
+                    traces.finish(asked + grace).await;
+                }
+            };
+            let closed = tokio::time::timeout(LEDGER_CLOSED_WITHIN, ledger.close());
+            let (closed, ()) = tokio::join!(closed, last_traces);
+            let closed =
+                closed.context("close the ledger: the disk does not answer")?.context("close the ledger");
+            ran.and(closed)
+        };
+        let ended = tokio::select! {
+            ended = work => ended,
+            () = away(bus.as_ref(), &stop) => {
+                tracing::warn!("the bus does not answer: what waits for it is reported after the next start");
+                // Where the ledger is a file, it is written.
+                let _ = tokio::time::timeout(GIVEN_UP_WITHIN, ledger.close()).await;
+                return Ok(());
+            }
+        };
+        match (ended, bus) {
+            (Err(error), Some(bus)) if is_unwritten(&error) && !bus.answers(GIVEN_UP_WITHIN).await => {
+                let error: &dyn std::error::Error = error.as_ref();
+                tracing::warn!(error, "the bus does not answer: what it did not take is reported again");
+                Ok(())
+            }
+            (ended, _) => ended,
+        }
+    }
+}
+
+/// Whether what was acknowledged last could not be written down, and nothing else went wrong.
+fn is_unwritten(error: &anyhow::Error) -> bool {
+    error.downcast_ref::<LedgerError>().is_some()
+        || matches!(error.downcast_ref(), Some(EngineError::Ledger(_)))
+}
+
+/// Returns when the process was told to stop and the bus has not answered for [`BUS_AWAY`] since: without it nothing of what
+/// is under way can be written down, so that nothing is won by waiting for it.
+async fn away(bus: Option<&JetStream>, stop: &Shutdown) {
+    let Some(bus) = bus else { return std::future::pending().await };
+    stop.cancelled().await;
+    let mut answered = Instant::now();
+    while answered.elapsed() < BUS_AWAY {
+        if bus.answers(BUS_AWAY.saturating_sub(answered.elapsed())).await {
+            answered = Instant::now();
+        }
+        tokio::time::sleep(BUS_ASKED_EVERY).await;
+    }
+}
+
+/// Listens where the settings say so.
+async fn listen(config: &Config, served: Served) -> anyhow::Result<Vec<Server>> {
+    let addresses = [
+        (*config.serve.address, "serve.address", false),
+        (*config.serve.metrics_address, "serve.metricsAddress", true),
+    ];
+    let mut servers = Vec::new();
+    for (address, setting, metrics_only) in addresses {
+        if let Some(address) = address {
+            let config = ServeConfig { metrics_only, ..ServeConfig::new(address.to_string(), setting) };
+            servers.push(config.build(served.clone()).await?);
+        }
+    }
+    Ok(servers)
+}
+
+fn ended_early(ended: Result<Result<(), StageError>, tokio::task::JoinError>) -> anyhow::Error {
+    match ended {
+        Ok(Err(error)) => anyhow::Error::from(error).context("a service ended"),
+        Ok(Ok(())) => anyhow::anyhow!("a service ended without being asked"),
+        // What it said may quote what it worked on.
+        Err(_) => anyhow::anyhow!("a service panicked"),
+    }
+}
+
+/// Tells health when Argo CD's settings are known.
+async fn tell_of_settings(
+    enrich: ArgoCdEnrichment,
+    health: Health,
+    stop: Shutdown,
+) -> Result<(), StageError> {
+    let known = async {
+        while !enrich.health().settings_known {
+            tokio::time::sleep(LOOK).await;
+        }
+        health.settings_known();
+    };
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = known => stop.cancelled().await,
+    }
+    Ok(())
+}

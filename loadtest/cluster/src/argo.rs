@@ -18,7 +18,7 @@ use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
 /// How long a controller may take to become ready on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 /// How long one question whether it is may take.
 const ANSWER: Duration = Duration::from_secs(5);
 /// The namespace of the workflow controller's own settings.

@@ -28,7 +28,7 @@ use loadtest_sim::port;
 pub const AUDITED: &str = "system:serviceaccount:argocd:event-reporter";
 
 /// How long a program may take to become ready on a busy machine.
-const LIMIT: Duration = Duration::from_secs(120);
+const LIMIT: Duration = Duration::from_secs(300);
 /// Of a ServiceAccount's token, in seconds: longer than any run.
 const TOKEN_LIFE: u32 = 24 * 60 * 60;
 

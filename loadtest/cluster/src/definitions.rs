@@ -18,7 +18,7 @@ const GROUP: &str = "argoproj.io";
 const SERVED: &str = "/apis/argoproj.io/v1alpha1";
 /// The answer without the definition itself.
 const NAME_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
-const SERVED_WITHIN: Duration = Duration::from_secs(60);
+const SERVED_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(50);
 
 /// Creates what is not there yet and waits until all of it is served. `given` comes first; a file of the folder whose

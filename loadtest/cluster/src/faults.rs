@@ -42,11 +42,11 @@ Examples:
     loadtest cluster faults --rounds 10 --seed 1";
 
 /// How long Argo CD may take to come to rest.
-const RESTS_WITHIN: Duration = Duration::from_secs(240);
+const RESTS_WITHIN: Duration = Duration::from_secs(300);
 /// It is at rest when so long no application has changed, and none is synced or deleted.
 const REST: Duration = Duration::from_secs(2);
 /// How long the reporter may hold events when all is right.
-const IDLE_WITHIN: Duration = Duration::from_secs(60);
+const IDLE_WITHIN: Duration = Duration::from_secs(300);
 /// How a line of the audit's verdict begins that tells of a right that was refused.
 const REFUSED: &str = "answered 403: ";
 /// What the reporter's rights are about.
@@ -54,7 +54,7 @@ const GRANTED: &str = " applications.argoproj.io ";
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(250);
 /// How long the right reports may take: a fact that could not be had is asked for again after a minute.
-const PATIENCE: Duration = Duration::from_secs(180);
+const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Arguments of `loadtest cluster faults`.
 #[derive(Debug, Clone, clap::Args)]

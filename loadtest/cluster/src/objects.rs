@@ -23,7 +23,7 @@ const OWNER: &str = "cluster";
 /// Its schemas are so large that the API server takes seconds to apply one, and a fraction of that to create it.
 const DEFINITION: &str = "CustomResourceDefinition";
 /// How long a kind that is not served yet is waited for: its definition may just have been made.
-const SERVED_WITHIN: Duration = Duration::from_secs(90);
+const SERVED_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(50);
 
 /// Reads and writes objects with the rights of its client.

@@ -36,7 +36,7 @@ pub(super) const REFRESH: &str = "argocd.argoproj.io/refresh";
 /// Applications that one step is carried out for at once.
 const AT_ONCE: usize = 8;
 /// What is waited for where a step says nothing.
-const WITHIN: Duration = Duration::from_secs(180);
+const WITHIN: Duration = Duration::from_secs(300);
 /// The finalizer by which an application takes its resources with it.
 const FINALIZER: &str = "resources-finalizer.argocd.argoproj.io";
 

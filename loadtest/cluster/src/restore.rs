@@ -29,7 +29,7 @@ use loadtest_sim::{Setup, Simulation};
 
 const NAMESPACE: &str = "argocd";
 /// How long the platform may take to hold what it should, after everything was away.
-const HOLDS_WITHIN: Duration = Duration::from_secs(120);
+const HOLDS_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs once for each restore.

@@ -53,7 +53,7 @@ pub struct Args {
     pub parallel: u8,
     /// How many seconds the right reports may be waited for; a fact that could not be had is asked for again after a
     /// minute
-    #[arg(long, value_name = "SECONDS", default_value_t = 180)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 300)]
     pub patience: u64,
     /// The folder of the scenarios
     #[arg(long, value_name = "DIR", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/scenarios"), hide_default_value = true)]

@@ -25,7 +25,7 @@ const EVERY: Duration = Duration::from_secs(1);
 /// How long the platform and Argo CD are in trouble.
 const OUTAGE: Duration = Duration::from_secs(2);
 /// How long the reporter may take to be ready.
-const READY: Duration = Duration::from_secs(90);
+const READY: Duration = Duration::from_secs(300);
 
 /// Everything a demo is about.
 pub(super) struct Story<'a> {

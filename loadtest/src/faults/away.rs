@@ -13,15 +13,15 @@ use tokio::time::{Instant, sleep};
 
 use super::Setting;
 use super::memory::Curve;
-use super::world::{READY, Scene, World};
+use super::world::{READY, SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::outcome::seconds;
 use loadtest_judge::truth::{self, End};
 use loadtest_sim::Simulation;
 use loadtest_sim::fault::{Fault, Rule};
 
-/// How long it may take to report everything once the receiver is back.
-const DRAINED: Duration = Duration::from_secs(60);
+/// How long it may take to report everything once the receiver is back, in the short form and the long one.
+const DRAINED: [Duration; 2] = [SOON, Duration::from_secs(60)];
 /// So long after it happened an operation's end is in the journal.
 const JOURNALED: Duration = Duration::from_secs(3);
 /// Requests that may come in the first moments of each part, before the circuit opens: those that were in flight.
@@ -90,15 +90,17 @@ async fn survive(
     world.simulation.platform.faults().clear();
     world.simulation.platform.up().await?;
     world.load.bound(false);
-    world.verdict(&mut outcome, Some(Instant::now()), DRAINED + Duration::from_secs(30)).await?;
+    world.verdict(&mut outcome, Some(Instant::now()), SOON).await?;
     let took = outcome.drain.unwrap_or_default();
-    outcome.demand(took < DRAINED, || format!("it took {} to drain", seconds(took)));
+    outcome.demand(took < setting.either(DRAINED[0], DRAINED[1]), || {
+        format!("it took {} to drain", seconds(took))
+    });
     ends(&mut outcome, &world, killed);
     let storm = AT_ONCE * 3 + PROBES * away.as_secs();
     outcome.notes.push(format!("{asked} requests came while it answered 503 or not at all"));
     outcome.demand(asked <= storm, || format!("{asked} requests came while it was away, more than {storm}"));
     outcome.demand(asked > 0, || "nobody tried whether it was back".to_owned());
-    if !kill {
+    if !kill && setting.long {
         curve.judge(&mut outcome);
     }
     world.end().await?;

@@ -5,13 +5,12 @@
 //! anything
 
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use anyhow::Context as _;
 use tokio::time::Instant;
 
 use super::Setting;
-use super::world::{Scene, World};
+use super::world::{SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::screen::bar;
 use loadtest_judge::truth::KEPT;
@@ -20,8 +19,6 @@ const APPLICATIONS: u32 = 20;
 const RESOURCES: u32 = 2;
 /// Of the storage.
 const PAGE: u64 = 4_096;
-/// How long one start may take until everything is known.
-const SOON: Duration = Duration::from_secs(120);
 /// What the log says when the ledger is not used: it was set aside, or nothing was left of it.
 const NOT_USED: [&str; 2] = ["it was set aside", "the ledger is new: everything is reported"];
 
@@ -39,7 +36,7 @@ enum Damage {
 pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let mut outcome = Outcome::new("damage", "ledger cut, bits flipped");
     let mut world = World::settled(setting, Scene::new(APPLICATIONS, RESOURCES)).await?;
-    tokio::time::sleep(Duration::from_millis(500)).await;
+    world.committed().await?;
     world.kill().await?;
     let state = world.simulation.directory().join("state");
     let good = world.simulation.directory().join("good-state");

@@ -19,7 +19,7 @@ use tokio::process::Command;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{Scene, World};
+use super::world::{SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::Simulation;
 use loadtest_sim::process::{Process, Start};
@@ -28,8 +28,6 @@ use loadtest_sim::process::{Process, Start};
 const ROOM: u64 = 4_096;
 /// How long the disk is full.
 const FULL: [u64; 2] = [5, 60];
-/// How long one thing may take.
-const SOON: Duration = Duration::from_secs(60);
 /// What it says of a state directory, or a file in it, that it may not write to.
 const NO_RIGHT: [&str; 2] =
     ["to a directory that can be written to", "no right to read and write the ledger file"];
@@ -98,9 +96,16 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
         let loaded = load.run(simulation, 40.0);
         let watched = async {
             sleep(full).await;
-            let status: Value =
-                serde_json::from_str(&reporter.page("/status").await?).context("read /status")?;
-            anyhow::Ok(status)
+            let deadline = Instant::now() + SOON;
+            loop {
+                let status: Value =
+                    serde_json::from_str(&reporter.page("/status").await?).context("read /status")?;
+                let reports = simulation.platform.totals().taken > before;
+                if reports && status["health"] != "ok" || Instant::now() > deadline {
+                    return anyhow::Ok(status);
+                }
+                sleep(Duration::from_millis(100)).await;
+            }
         };
         tokio::select! {
             watched = watched => watched,
@@ -118,16 +123,7 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
     limit(id, "unlimited").await?;
     let since = Instant::now();
     world.verdict(outcome, None, SOON).await?;
-    let written = async {
-        loop {
-            let status: Value = serde_json::from_str(&world.binary.reporter()?.page("/status").await?)?;
-            if status.pointer("/ledger/waiting") == Some(&json!(0)) {
-                return anyhow::Ok(());
-            }
-            sleep(Duration::from_millis(100)).await;
-        }
-    };
-    let committed = matches!(tokio::time::timeout(SOON, written).await, Ok(Ok(())));
+    let committed = world.committed().await.is_ok();
     outcome.drain = Some(since.elapsed());
     let [failed, again] = SAID.map(|text| world.binary.said(text).len());
     let healthy = health.get("health").and_then(Value::as_str).unwrap_or_default().to_owned();
@@ -143,7 +139,6 @@ async fn full_in_the_middle(setting: &Setting, outcome: &mut Outcome) -> anyhow:
         "full in the middle: not everything was committed once there was room".to_owned()
     });
     // All is in the ledger: after a kill nothing is sent again.
-    sleep(Duration::from_millis(600)).await;
     let posts = world.posts();
     world.kill().await?;
     world.start().await?;

@@ -10,15 +10,13 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{Scene, World};
+use super::world::{SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_sim::fault::{Fault, Rule};
 use loadtest_sim::generate::Fleet;
 
 /// The one that is refused.
 const POOR: u32 = 0;
-/// How long reports may take.
-const SOON: Duration = Duration::from_secs(120);
 /// So long nothing may be sent after the restart.
 const QUIET: Duration = Duration::from_secs(3);
 
@@ -45,8 +43,7 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     outcome.wrong.extend(others.told);
     let before = parked(&world).await?;
     outcome.demand(before == 1, || format!("{before} applications are parked, not one"));
-    // What is parked is in the ledger.
-    sleep(Duration::from_secs(1)).await;
+    world.committed().await?;
     world.kill().await?;
     let refused = world.simulation.platform.totals().spoilt;
     world.start().await?;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio::time::{Instant, sleep};
 
 use super::Setting;
-use super::world::{Scene, World};
+use super::world::{SOON, Scene, World};
 use loadtest_judge::outcome::Outcome;
 use loadtest_judge::outcome::seconds;
 
@@ -18,7 +18,7 @@ const REFUSED: [u64; 2] = [6, 60];
 const AT_ONCE: u64 = 40;
 /// After the file has changed the next report is taken within, in the short form on a machine that may be busy. Without
 /// the change the next try would come after five minutes.
-const GOES_ON: [Duration; 2] = [Duration::from_secs(60), Duration::from_secs(8)];
+const GOES_ON: [Duration; 2] = [Duration::from_secs(240), Duration::from_secs(8)];
 /// What the log says of a refused token.
 const SAID: &str = "the sink refuses everything: check its address and token";
 const NEW: &str = "another-platform-token";
@@ -41,9 +41,9 @@ pub(super) async fn run(setting: &Setting) -> anyhow::Result<Outcome> {
     let taken = world.simulation.platform.totals().taken;
     replace(&world, NEW).await?;
     let changed = Instant::now();
-    world.simulation.platform.wait_until(Duration::from_secs(120), |totals| totals.taken > taken).await?;
+    world.simulation.platform.wait_until(SOON, |totals| totals.taken > taken).await?;
     let went_on = changed.elapsed();
-    world.verdict(&mut outcome, Some(changed), Duration::from_secs(90)).await?;
+    world.verdict(&mut outcome, Some(changed), SOON).await?;
     let said = world.binary.said(SAID).len();
     outcome.notes.push(format!(
         "{refused} requests were refused in {}, said {said} times, went on {} after the token changed",

@@ -19,7 +19,11 @@ use loadtest_sim::process;
 use loadtest_sim::reporter::Reporter;
 
 /// How long the binary may take until it is ready.
-pub(super) const READY: Duration = Duration::from_secs(60);
+pub(super) const READY: Duration = Duration::from_secs(300);
+/// How long anything else may take, on a machine that may be busy with other things.
+pub(super) const SOON: Duration = Duration::from_secs(300);
+/// How long an answer may take into the ledger on such a machine; the long form knows better.
+const COMMITTED_WITHIN: Duration = Duration::from_secs(10);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// So long nothing more may come once everything is known.
@@ -77,6 +81,9 @@ impl World {
         let latencies = [scene.argocd_latency, scene.platform_latency];
         let keep = Keep { last: scene.facts, reports: 0 };
         let (simulation, witness, load) = generated(shape, latencies, keep).await?;
+        if !setting.long {
+            witness.lock().commit = Some(COMMITTED_WITHIN);
+        }
         let binary = Binary {
             program: setting.program.clone(),
             settings: scene.settings,
@@ -91,7 +98,7 @@ impl World {
     pub(super) async fn settled(setting: &Setting, scene: Scene) -> anyhow::Result<Self> {
         let mut world = Self::new(setting, scene).await?;
         world.start().await?;
-        let missing = world.known(Duration::from_secs(120)).await?;
+        let missing = world.known(SOON).await?;
         if let Some(first) = missing.told.first() {
             anyhow::bail!("the first reports did not come, {} of them: {first}", missing.count);
         }
@@ -102,6 +109,20 @@ impl World {
     pub(super) async fn start(&mut self) -> anyhow::Result<()> {
         self.binary.start(&self.simulation).await?;
         self.binary.reporter()?.ready(READY).await
+    }
+
+    /// Waits until nothing is left that the ledger has yet to hold.
+    pub(super) async fn committed(&self) -> anyhow::Result<()> {
+        let deadline = Instant::now() + SOON;
+        loop {
+            let page = self.binary.reporter()?.page("/status").await?;
+            let status: Value = serde_json::from_str(&page).context("read /status")?;
+            if status.pointer("/ledger/waiting") == Some(&json!(0)) {
+                return Ok(());
+            }
+            anyhow::ensure!(Instant::now() < deadline, "the ledger does not hold everything within {SOON:?}");
+            sleep(LOOK).await;
+        }
     }
 
     /// How many reports and repetitions the platform got.

@@ -13,7 +13,7 @@ use loadtest_sim::platform::PlatformSim;
 use loadtest_sim::proxy::Network;
 
 /// How long hand-overs may take until every shard is owned once, and evenly.
-const SETTLES_WITHIN: Duration = Duration::from_secs(180);
+const SETTLES_WITHIN: Duration = Duration::from_secs(300);
 /// So long after a replica or the bus is there again, answers may go astray: connections are made, groups are written.
 const MENDS: Duration = Duration::from_secs(2);
 /// How long the server of the bus is gone, at most.

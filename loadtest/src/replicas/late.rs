@@ -9,7 +9,7 @@ use super::group::Group;
 use loadtest_sim::platform::{HeldUp, Hold, PlatformSim};
 
 /// How long anything may take: a report to be sent, another owner to report the same application, this one to be judged.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(20);
 

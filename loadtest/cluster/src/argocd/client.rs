@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use super::ArgoCd;
 
 /// How long a call may take: one that refreshes waits for the controller.
-const CALL: Duration = Duration::from_secs(120);
+const CALL: Duration = Duration::from_secs(300);
 /// Letters of a refusal that are told.
 const TOLD: usize = 300;
 

@@ -15,7 +15,7 @@ use crate::definitions::define;
 use crate::objects::{Objects, Patch, Reference};
 
 /// How long a new token may take to be known to the API server, which reads accounts by a watch.
-const KNOWN_WITHIN: Duration = Duration::from_secs(120);
+const KNOWN_WITHIN: Duration = Duration::from_secs(300);
 const ASK: Duration = Duration::from_millis(20);
 /// ApplicationSets, which Argo CD lists and nobody here makes: its own definition of them is a megabyte that the API
 /// server takes seconds and a hundred megabytes to understand.

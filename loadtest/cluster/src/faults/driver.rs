@@ -18,7 +18,7 @@ use crate::git::{Commit, Repository};
 use crate::objects::{Objects, Patch, Propagation, Reference};
 
 /// How long a request is made again: longer than anything is away.
-const PATIENCE: Duration = Duration::from_secs(150);
+const PATIENCE: Duration = Duration::from_secs(300);
 /// How long one request may take: a connection to what was killed may hang.
 const ANSWER: Duration = Duration::from_secs(15);
 /// Between two tries, and between two looks.
@@ -27,7 +27,7 @@ const AGAIN: Duration = Duration::from_millis(250);
 const EFFECT: Duration = Duration::from_secs(15);
 /// How long a deletion may take: of what it finds out about a cluster that was away Argo CD learns some only when it
 /// looks at an application anew, once a minute.
-const GONE: Duration = Duration::from_secs(180);
+const GONE: Duration = Duration::from_secs(300);
 /// Asks for a comparison.
 const REFRESH: &str = "argocd.argoproj.io/refresh";
 

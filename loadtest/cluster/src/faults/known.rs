@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use loadtest_sim::platform::PlatformSim;
 
 /// After so long the reporter has noted down that the platform has a report: its ledger is written in groups.
-const NOTED: Duration = Duration::from_secs(1);
+const NOTED: Duration = Duration::from_secs(3);
 
 /// Uids that were reported. An application of which nothing was noted down before the reporter was killed and that is
 /// deleted before it is back leaves no trace anywhere, so its end cannot be reported; such a one is not deleted here.

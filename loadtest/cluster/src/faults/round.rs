@@ -25,7 +25,7 @@ use crate::run::Stage;
 use crate::scenario::Lifecycle;
 
 /// How long it may take until everything works again.
-const WORKS_WITHIN: Duration = Duration::from_secs(180);
+const WORKS_WITHIN: Duration = Duration::from_secs(300);
 /// Between two looks.
 const LOOK: Duration = Duration::from_millis(100);
 /// What the reporter logs when its watch breaks, and what the API server answers when a version is too old.

@@ -18,7 +18,7 @@ use loadtest_sim::platform::ResourceKey;
 /// How soon a watch that failed goes on.
 const AGAIN: Duration = Duration::from_millis(200);
 /// The first list is complete in this time.
-const LISTED_WITHIN: Duration = Duration::from_secs(60);
+const LISTED_WITHIN: Duration = Duration::from_secs(300);
 
 /// One life of an application: from its creation to its deletion.
 #[derive(Debug, Clone, PartialEq)]

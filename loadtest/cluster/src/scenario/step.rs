@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::time::{duration, within};
 
-/// One step. What is waited for must come within the step's `within`, 180 s where nothing is said.
+/// One step. What is waited for must come within the step's `within`, 300 s where nothing is said.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {

@@ -29,7 +29,7 @@ fn a_scenario_is_read_with_its_defaults() {
     assert_eq!(scenario.applications, ["shop", "shop-one"]);
     assert!(!scenario.alone && scenario.controllers.is_empty());
     let Some(Step::Sync(sync)) = scenario.steps.get(1) else { panic!("{:?}", scenario.steps) };
-    assert_eq!((sync.ends, sync.within), (Ends::Succeeded, Duration::from_secs(180)));
+    assert_eq!((sync.ends, sync.within), (Ends::Succeeded, Duration::from_secs(300)));
     assert_eq!(scenario.selected(None), ["shop"]);
     assert_eq!(scenario.selected(Some("*")), ["shop", "shop-one"]);
     assert_eq!(scenario.selected(Some("shop-one")), ["shop-one"]);

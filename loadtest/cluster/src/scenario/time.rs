@@ -6,7 +6,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 /// What is waited for where nothing is said.
-const WITHIN: Duration = Duration::from_secs(180);
+const WITHIN: Duration = Duration::from_secs(300);
 
 pub(super) fn within() -> Duration {
     WITHIN

@@ -3,11 +3,10 @@
 pub mod demo;
 pub mod faults;
 pub mod full;
-pub mod recordings;
 pub mod replay;
 pub mod replicas;
 
 // The tests of the workspace speak of these by one name.
 pub use loadtest_judge::oracle;
 pub use loadtest_sim as sim;
-pub use loadtest_sim::{nats, process, proxy, reporter};
+pub use loadtest_sim::{nats, process, proxy, recordings, reporter};

@@ -25,8 +25,6 @@ enum Command {
     Full(loadtest::full::Args),
     /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
     Cluster(loadtest_cluster::Args),
-    /// Packs and unpacks recordings
-    Recordings(loadtest::recordings::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
@@ -39,7 +37,6 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replicas(args) => loadtest::replicas::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest_cluster::run(&args),
-        Command::Recordings(args) => loadtest::recordings::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

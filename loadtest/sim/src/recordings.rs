@@ -2,7 +2,7 @@
 //!
 //! A case is a folder of `case.json`, `watch.jsonl`, `calls.jsonl`, `bodies.jsonl` and, where a reporter was
 //! recorded, `reports.jsonl` and `rounds.jsonl`. Cases are read from any folder ([`load_dir`]) or from the
-//! copies inside this program ([`packed`]), which `loadtest recordings pack` makes. Fails with the file and
+//! copies inside this program ([`packed`]). Fails with the file and
 //! the line that cannot be read.
 
 mod pack;
@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use pack::{SETS, pack, packed, unpack};
+pub use pack::{SETS, packed};
 
 /// One recorded case.
 #[derive(Debug, Clone)]

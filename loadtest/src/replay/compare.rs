@@ -38,28 +38,18 @@ pub(super) struct Unequal {
     pub(super) differences: Vec<Difference>,
 }
 
-/// One of our reports, as it is written out.
-#[derive(Debug)]
-pub(super) struct Ours {
-    /// The number of the recorded report that it was compared with.
-    pub(super) n: Option<u64>,
-    pub(super) t: f64,
-    pub(super) data: Value,
-}
-
-/// Compares a played case; also gives our reports in their order.
-pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -> (Tally, Vec<Ours>) {
+/// Compares a played case.
+pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -> Tally {
     let theirs: HashMap<u64, &ReportLine> = case.reports.iter().map(|report| (report.n, report)).collect();
     let mut tally = Tally { rounds: playback.rounds.len(), ..Tally::default() };
-    let mut written = Vec::new();
     let mut memory = Memory::default();
     let redactor = redactor();
     for round in &playback.rounds {
         let our_now = second(round.line.t);
         // The hour was taken just before the round was noted.
         let since = second(round.line.t - 0.1);
-        let ours: Vec<(View, Value)> = round.reports.iter().map(open).collect();
-        let newer: Vec<View> = round.newer.iter().map(|report| open(report).0).collect();
+        let ours: Vec<View> = round.reports.iter().map(open).collect();
+        let newer: Vec<View> = round.newer.iter().map(open).collect();
         let posted: Vec<&ReportLine> =
             round.line.reports.iter().filter_map(|n| theirs.get(n).copied()).collect();
         let mut left: Vec<usize> = (0..ours.len()).collect();
@@ -85,11 +75,11 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
             let about = view.identity();
             let until = second(line.t);
             let now: (&str, &str) = (&since, &until);
-            let pair = left.iter().position(|&index| ours[index].0.identity() == about);
+            let pair = left.iter().position(|&index| ours[index].identity() == about);
             let pair = pair.map(|at| left.remove(at));
             let scene = Scene {
                 now,
-                ours: pair.map(|index| &ours[index].0),
+                ours: pair.map(|index| &ours[index]),
                 theirs: Some(&view),
                 predecessor: memory.predecessor(round, &about),
                 said: pair.is_none() && memory.is_said(round, &view, now, &redactor),
@@ -99,9 +89,6 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
             let found = differences(&scene, rules);
             let is_unsent = pair.is_none() && found.on_purpose;
             count(&mut tally, found, round, Some(line.n), about.clone());
-            if let Some(index) = pair {
-                written.push(Ours { n: Some(line.n), t: line.t, data: ours[index].1.clone() });
-            }
             if is_unsent {
                 memory.unsent(round, &about);
             }
@@ -110,16 +97,15 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
         }
         let later = if left.is_empty() { HashSet::new() } else { posted_later(case, playback, round.line) };
         for index in left {
-            let view = &ours[index].0;
+            let view = &ours[index];
             let about = view.identity();
             scene.ours = Some(view);
             scene.remembered = memory.is_remembered(round, &about);
             scene.taken_up_again = later.contains(&about);
             let found = differences(&scene, rules);
             count(&mut tally, found, round, None, about);
-            written.push(Ours { n: None, t: round.line.t, data: ours[index].1.clone() });
         }
-        ours.iter().for_each(|(view, _)| memory.made(round, view, &our_now));
+        ours.iter().for_each(|view| memory.made(round, view, &our_now));
     }
     for line in &playback.lost {
         for report in line.reports.iter().filter_map(|n| theirs.get(n)) {
@@ -130,7 +116,7 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
             tally.different.push(Unequal { round, report, about, differences });
         }
     }
-    (tally, written)
+    tally
 }
 
 /// What was found between two reports.
@@ -242,9 +228,9 @@ pub(super) fn is_same_yaml(difference: &Difference) -> bool {
     difference.path == "source.gitManifest" && read(ours).is_some_and(|ours| Some(ours) == read(theirs))
 }
 
-fn open(report: &pipeline_core::Report) -> (View, Value) {
+fn open(report: &pipeline_core::Report) -> View {
     let data: Value = serde_json::from_slice(&report.body).unwrap_or_default();
-    (View::of(&data), data)
+    View::of(&data)
 }
 
 fn second(t: f64) -> String {
@@ -255,9 +241,7 @@ fn second(t: f64) -> String {
 pub(super) fn unequal_rounds(one: &Playback<'_>, other: &Playback<'_>) -> Vec<u64> {
     let mut unequal = HashSet::new();
     for (a, b) in one.rounds.iter().zip(&other.rounds) {
-        let views = |played: &Played<'_>| -> Vec<View> {
-            played.reports.iter().map(|report| open(report).0).collect()
-        };
+        let views = |played: &Played<'_>| -> Vec<View> { played.reports.iter().map(open).collect() };
         let mut others = views(b);
         let same = views(a).iter().all(|view| {
             let found = others.iter().position(|other| other == view);

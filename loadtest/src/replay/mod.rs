@@ -17,12 +17,12 @@ mod said;
 #[cfg(test)]
 mod tests;
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use compare::{Ours, Tally};
+use compare::Tally;
 use loadtest_sim::recordings::{self, Case, WatchLine};
 use play::Watched;
 use rules::Rules;
@@ -32,9 +32,6 @@ use rules::Rules;
 pub struct Args {
     /// A folder of cases, or one case, in the format of the recordings
     dir: PathBuf,
-    /// Also writes our reports as reports.jsonl, one folder per case, into this folder
-    #[arg(long, value_name = "DIR")]
-    out: Option<PathBuf>,
 }
 
 /// What a replay found.
@@ -76,13 +73,13 @@ impl Summary {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cases = recordings::load_dir(&args.dir)?;
-    let summary = replay(&cases, args.out.as_deref())?;
+    let summary = replay(&cases)?;
     output::print(&summary.text)?;
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Replays cases; `out` is where our reports are written.
-pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
+/// Replays cases.
+pub fn replay(cases: &[Case]) -> anyhow::Result<Summary> {
     let mut rules = Rules::load()?;
     let mut summary = Summary::default();
     let mut rows = Vec::new();
@@ -91,7 +88,7 @@ pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
     for case in &with {
         let watched = watched(case)?;
         let playback = play::play(case, &watched, false);
-        let (tally, ours) = compare::compare(case, &playback, &mut rules);
+        let tally = compare::compare(case, &playback, &mut rules);
         let paired = play::play(case, &watched, true);
         let unequal = compare::unequal_rounds(&playback, &paired);
         lines.extend(output::differences(&case.name, &tally));
@@ -102,9 +99,6 @@ pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
         summary.pairs.0 += paired.pairs.0;
         summary.pairs.1 += paired.pairs.1;
         rows.push(output::Row::of(&case.name, &tally, playback.unfiltered));
-        if let Some(out) = out {
-            write(&out.join(&case.name), &ours)?;
-        }
     }
     let mut checks = Vec::new();
     for case in &without {
@@ -112,9 +106,6 @@ pub fn replay(cases: &[Case], out: Option<&Path>) -> anyhow::Result<Summary> {
         summary.observed += check.applications + check.resources;
         summary.exceptions += check.exceptions.len();
         lines.extend(check.exceptions.iter().map(|exception| format!("{}: {exception}", case.name)));
-        if let Some(out) = out {
-            write(&out.join(&case.name), &check.reports)?;
-        }
         checks.push((case.name.clone(), check));
     }
     summary.text = output::text(&summary, &rows, &checks, &lines, &rules);
@@ -132,21 +123,4 @@ fn add(summary: &mut Summary, tally: &Tally) {
     summary.equal += tally.equal;
     summary.on_purpose += tally.on_purpose;
     summary.different += tally.different.len();
-}
-
-/// Writes our reports in the recordings' format; what has no recorded counterpart is numbered after the rest.
-fn write(dir: &Path, ours: &[Ours]) -> anyhow::Result<()> {
-    std::fs::create_dir_all(dir).with_context(|| format!("make folder {}", dir.display()))?;
-    let mut next = ours.iter().filter_map(|report| report.n).max().map_or(0, |n| n + 1);
-    let mut text = String::new();
-    for report in ours {
-        let n = report.n.unwrap_or_else(|| {
-            next += 1;
-            next - 1
-        });
-        text.push_str(&serde_json::json!({"n": n, "t": report.t, "data": report.data}).to_string());
-        text.push('\n');
-    }
-    let file = dir.join("reports.jsonl");
-    std::fs::write(&file, text).with_context(|| format!("write {}", file.display()))
 }

@@ -7,7 +7,6 @@ use pipeline_core::{EntityId, Key, Record, Report};
 use serde_json::{Map, Value};
 use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response};
 
-use super::compare::Ours;
 use super::play::{Watched, enrich, redactor, remember, settings};
 use super::recorded::{Target, classify};
 use loadtest_judge::view::View;
@@ -24,7 +23,6 @@ pub(super) struct Check {
     /// Changed entries whose report would have said what the last one said.
     pub(super) unsent: usize,
     pub(super) exceptions: Vec<String>,
-    pub(super) reports: Vec<Ours>,
 }
 
 /// What the check itself remembers of an application: it does not use the product's memory.
@@ -54,10 +52,6 @@ pub(super) fn check(case: &Case, watched: &[Watched]) -> anyhow::Result<Check> {
         compare(&mut check, event, &expected, &enriched.reports, |id| {
             settled.iter().any(|(at, ..)| *at == id)
         });
-        for report in &enriched.reports {
-            let data = serde_json::from_slice(&report.body).unwrap_or_default();
-            check.reports.push(Ours { n: None, t: event.t, data });
-        }
         memory.insert(event.event.key.clone(), remember(known, &enriched));
     }
     Ok(check)

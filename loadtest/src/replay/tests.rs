@@ -24,7 +24,7 @@ fn tally(case: &Case, playback: &Playback<'_>) -> Tally {
 }
 
 fn tally_by(rules: &mut Rules, case: &Case, playback: &Playback<'_>) -> Tally {
-    compare(case, playback, rules).0
+    compare(case, playback, rules)
 }
 
 fn with_play(name: &str, test: impl FnOnce(&Case, &Playback<'_>)) {
@@ -208,7 +208,7 @@ fn opening_and_closing_a_report_changes_nothing() {
 }
 
 fn replayed(case: &Case) -> super::Summary {
-    super::replay(std::slice::from_ref(case), None).unwrap()
+    super::replay(std::slice::from_ref(case)).unwrap()
 }
 
 fn with_body(case: &mut Case, edit: impl Fn(&mut Value)) {

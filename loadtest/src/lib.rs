@@ -7,6 +7,6 @@ pub mod replay;
 pub mod replicas;
 
 // The tests of the workspace speak of these by one name.
-pub use loadtest_judge::oracle;
+pub use loadtest_judge::{canary, oracle};
 pub use loadtest_sim as sim;
 pub use loadtest_sim::{nats, process, proxy, recordings, reporter};

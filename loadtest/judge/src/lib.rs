@@ -1,5 +1,6 @@
 //! The one judge of what arrived: what was lost, repeated, out of order, or is not as it should be, and how that is told.
 
+pub mod canary;
 pub mod diff;
 pub mod interrupt;
 pub mod oracle;

@@ -2,15 +2,8 @@
 //! (`cases/redact/<name>/in.{json,yaml,txt}`, with canaries to be filled in), so that others can send them
 //! through the whole program; `UPDATE=1` rewrites what is expected of them.
 
-#![expect(
-    clippy::expect_used,
-    clippy::unwrap_used,
-    clippy::string_slice,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "redact/canary.rs"]
-mod canary;
 #[path = "redact/properties.rs"]
 mod properties;
 
@@ -19,7 +12,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::{env, fs};
 
-use canary::{Canary, FIRST, SECOND};
+use loadtest_judge::canary::{self, Canary, FIRST, SECOND};
 use pipeline_redact::Redactor;
 
 fn folder(name: &str) -> PathBuf {

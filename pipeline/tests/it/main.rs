@@ -1,12 +1,6 @@
 //! The program itself, end to end: the real binary as a child process, against simulated peers over real HTTP.
 
-#![expect(
-    clippy::expect_used,
-    clippy::panic,
-    clippy::string_slice,
-    clippy::unwrap_used,
-    reason = "a test fails by panicking"
-)]
+#![expect(clippy::expect_used, clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod ask;
 mod bad_input;

@@ -1,9 +1,6 @@
 //! Canary secrets through the whole program: in every shape that the redaction knows, at every place where it may
 //! come in, with every sink. No form of them may be in a byte sent, logged, served or kept.
 
-#[path = "../../redact/tests/redact/canary.rs"]
-#[expect(dead_code, reason = "the second canary is for those who compare")]
-mod canary;
 mod shapes;
 
 use std::collections::BTreeMap;
@@ -16,6 +13,7 @@ use axum::body::Bytes;
 use axum::http::StatusCode;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use loadtest::canary::{FIRST, assert_absent};
 use loadtest::process::Start;
 use loadtest::sim::argocd::Kind;
 use loadtest::sim::fault::{Fault, Rule};
@@ -29,7 +27,6 @@ use crate::ask;
 use crate::runtime::{PROGRAM, Runtime, eventually, start};
 use crate::told;
 use crate::traces::Collector;
-use canary::{FIRST, assert_absent};
 use shapes::Shape;
 
 /// What the simulators ask for; to be nowhere but in the header of their own calls.

@@ -8,9 +8,9 @@ use loadtest::sim::argocd::Kind;
 use loadtest::sim::kube::Collection;
 use serde_json::{Value, json};
 
-use super::canary::{FIRST, fill};
 use crate::runtime::merge;
 use crate::told::{REVISION, application, managed, thing, tree};
+use loadtest::canary::{FIRST, fill};
 
 const CASES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/pipeline/redact/tests/cases/redact");
 

@@ -1,22 +1,34 @@
 //! Canaries: what stands for a secret in a case, and every form in which it must not come out.
 
+#![expect(
+    clippy::expect_used,
+    clippy::string_slice,
+    clippy::missing_panics_doc,
+    reason = "it is for tests, which fail by panicking"
+)]
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 
-/// A canary and the letters-and-digits one for places that take no other characters.
-pub(crate) struct Canary {
-    pub(crate) text: &'static str,
-    pub(crate) alphanumeric: &'static str,
+/// A canary, and the letters-and-digits one for places that take no other characters.
+#[derive(Debug, Clone, Copy)]
+pub struct Canary {
+    /// The one.
+    pub text: &'static str,
+    /// The other.
+    pub alphanumeric: &'static str,
 }
 
-pub(crate) const FIRST: Canary =
+/// The canary of most cases.
+pub const FIRST: Canary =
     Canary { text: "kanarie-7Qx!Zp9~w", alphanumeric: "kanarie7QxZp9wkanarie7QxZp9wKANA" };
-pub(crate) const SECOND: Canary =
+/// Another, where two are compared.
+pub const SECOND: Canary =
     Canary { text: "kanarie-3Rt!Yk4~v", alphanumeric: "kanarie3RtYk4vkanarie3RtYk4vKANA" };
 
 /// Fills the canary into a case: `@@CANARY@@`, `@@CANARY_ALNUM@@`, `@@CANARY_JSON@@` (`\uNNNN`),
 /// `@@CANARY_YAML@@` (`\xNN`), and around any text `@@BASE64(...)@@` and `@@BASE64URL(...)@@`.
-pub(crate) fn fill(case: &str, canary: &Canary) -> String {
+pub fn fill(case: &str, canary: &Canary) -> String {
     let escaped =
         |each: &dyn Fn(u32) -> String| canary.text.chars().map(|c| each(u32::from(c))).collect::<String>();
     let mut text = case
@@ -61,7 +73,7 @@ fn forms(canary: &str) -> Vec<String> {
 }
 
 /// Panics when any form of the canary, or its beginning, stands in `text`.
-pub(crate) fn assert_absent(name: &str, text: &str, canary: &Canary) {
+pub fn assert_absent(name: &str, text: &str, canary: &Canary) {
     for form in forms(canary.text).iter().chain(&forms(canary.alphanumeric)) {
         assert!(!text.contains(form.as_str()), "{name}: the canary came out as {form:?} in\n{text}");
     }

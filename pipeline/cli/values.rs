@@ -1,15 +1,18 @@
 //! `gitops-runtime validate` and `gitops-runtime values convert`: the doctor, for people and for CI.
 //!
 //! takes: files of values of the chart - gives: every finding, or the values that mean the same here
-//! calls: nothing - fails: when a file cannot be converted, or standard output cannot be written
+//! calls: the API server of the kubeconfig, where there is one, to read - fails: when a file cannot be converted, or standard output cannot be written
+
+mod cluster;
 
 use std::io::{self, Read as _, Write as _};
 use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::{Context as _, bail};
-use pipeline_doctor::{File, Format, Tiers, Unreadable};
+use pipeline_doctor::{Around, Cluster, File, Format, Tiers, Unreadable};
 
+use self::cluster::Asked;
 use super::{Shape, Tier, Validate, ValuesCommand};
 use crate::config;
 
@@ -24,7 +27,14 @@ pub(crate) fn validate(given: &Validate) -> anyhow::Result<ExitCode> {
     let wanted = |tier: Tier| !given.skip.contains(&tier);
     let tiers =
         Tiers { files: wanted(Tier::Static), cluster: wanted(Tier::Cluster), network: wanted(Tier::Network) };
-    let report = pipeline_doctor::validate(&files, tiers, &config::judge);
+    let cluster =
+        if tiers.cluster { Asked::find(given.kubeconfig.clone(), given.context.clone())? } else { None };
+    let around = Around {
+        settings: &config::judge,
+        cluster: cluster.as_ref().map(|asked| asked as &dyn Cluster),
+        namespace: given.namespace.as_deref(),
+    };
+    let report = pipeline_doctor::validate(&files, tiers, around);
     let format = match given.format {
         Shape::Table => Format::Table,
         Shape::Json => Format::Json,

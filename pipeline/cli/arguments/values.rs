@@ -10,6 +10,8 @@ const VALIDATE: &str = "\
 Examples:
   Everything that is wrong with a file of values, before it is installed:
     gitops-runtime validate -f values.yaml
+  The files alone, with no cluster asked:
+    gitops-runtime validate -f values.yaml --skip cluster
   Several files, later over earlier as for helm, for a code scanner:
     gitops-runtime validate -f values.yaml -f prod.yaml --format sarif > values.sarif
 
@@ -28,6 +30,15 @@ pub(crate) struct Validate {
     /// A file of values; later ones stand above earlier ones. - is standard input
     #[arg(short = 'f', long = "values", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// The namespace that the chart is to be installed in; the runtime's name if none is given
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) namespace: Option<String>,
+    /// The kubeconfig of the cluster that is asked; without one it is the current one, or none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
     /// How it is shown
     #[arg(long, value_enum, default_value = "table")]
     pub(crate) format: Shape,

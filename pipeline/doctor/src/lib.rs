@@ -2,8 +2,8 @@
 //!
 //! takes: files of values - gives: every finding at once, each with a stable code, file, line and path, what was
 //! found and what is wanted; or the values that mean the same here, and what has no meaning here
-//! calls: nothing: what only a cluster or a network can tell is said to be not measured - fails: never; what cannot
-//! be read is a finding
+//! calls: nothing by itself: a cluster is asked through [`Cluster`], and what nobody could tell is said to be not
+//! measured - fails: never; what cannot be read is a finding
 
 mod chart;
 mod convert;
@@ -16,5 +16,5 @@ pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
 pub use self::finding::{Finding, Severity, Unmeasured};
 pub use self::report::{Format, Report};
-pub use self::rules::{Settings, Tiers, codes, validate};
+pub use self::rules::{Around, Cluster, Tiers, codes, validate};
 pub use self::tree::{File, Node, Unreadable, Value};

@@ -2,11 +2,14 @@
 
 mod access;
 mod chart;
+mod cluster;
 mod peers;
 mod schema;
 
 use std::sync::Arc;
 
+pub use self::cluster::Cluster;
+use self::cluster::{Place, Unanswered};
 use crate::chart::Chart;
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
 use crate::report::Report;
@@ -56,10 +59,11 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
-    ("GR0104", "Kubernetes 1.23 and Helm 3.8, or newer"),
+    ("GR0104", "Kubernetes 1.23 or newer"),
     ("GR0105", "2 CPU and 5,000 MB of nodes"),
     ("GR0106", "the storage class"),
     ("GR0107", "what is installed already"),
+    ("GR0108", "Helm 3.8 or newer"),
     ("GR0201", "the runtime's own address"),
     ("GR0202", "the platform's account, user and runtime"),
     ("GR0203", "what the Git token may do"),
@@ -86,8 +90,8 @@ pub fn codes() -> String {
 
 /// What only a cluster or a network can tell.
 const BEYOND: &[&str] = &[
-    "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0201", "GR0202", "GR0203",
-    "GR0204", "GR0205",
+    "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0108", "GR0201", "GR0202",
+    "GR0203", "GR0204", "GR0205",
 ];
 
 /// What is looked at.
@@ -107,16 +111,20 @@ impl Default for Tiers {
     }
 }
 
-/// Says what is wrong with settings of the reporter: the path of each, and why.
-pub type Settings<'a> = &'a dyn Fn(&serde_json::Value) -> Vec<(String, String)>;
+/// Whom the doctor may ask.
+#[derive(Clone, Copy)]
+pub struct Around<'a> {
+    /// Says what is wrong with settings of the reporter: the path of each, and why.
+    pub settings: &'a dyn Fn(&serde_json::Value) -> Vec<(String, String)>,
+    /// The cluster; `None` where there is none.
+    pub cluster: Option<&'a dyn Cluster>,
+    /// The namespace that the chart is to be installed in; the runtime's name where none is given.
+    pub namespace: Option<&'a str>,
+}
 
 /// Judges files of values, later over earlier as Helm lays them, over the chart's own.
 #[must_use]
-pub fn validate(
-    files: &[(String, Result<File, Unreadable>)],
-    tiers: Tiers,
-    settings: Settings<'_>,
-) -> Report {
+pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, around: Around<'_>) -> Report {
     let mut judged = Judged::new();
     for (name, file) in files {
         match file {
@@ -146,7 +154,7 @@ pub fn validate(
         peers::check(&mut judged);
         chart::check(&mut judged);
         if let Some(given) = judged.given.at("reporter.config").map(Node::json) {
-            for (path, why) in settings(&given) {
+            for (path, why) in (around.settings)(&given) {
                 let path = format!("reporter.config.{path}");
                 judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
             }
@@ -154,10 +162,16 @@ pub fn validate(
     } else if !tiers.files {
         judged.findings.clear();
     }
+    let mut asked = None;
+    if let Some(cluster) = around.cluster.filter(|_| tiers.cluster && is_read) {
+        let namespace = around.namespace.unwrap_or(judged.text("global.runtime.name")).to_owned();
+        asked = Some(cluster::check(&mut judged, &Place { cluster, namespace: &namespace }));
+    }
     let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
     judged.findings.sort_by_key(order);
     judged.findings.dedup();
-    let unmeasured = BEYOND.iter().map(|code| judged.unmeasured(code, tiers)).collect();
+    let unmeasured =
+        BEYOND.iter().filter_map(|code| judged.unmeasured(code, tiers, asked.as_ref())).collect();
     Report { findings: judged.findings, unmeasured }
 }
 
@@ -246,27 +260,24 @@ impl Judged {
         }
     }
 
-    /// Why something was not looked at: it was not to be, or there is nobody to ask.
-    fn unmeasured(&self, code: &'static str, tiers: Tiers) -> Unmeasured {
+    /// Why something was not looked at; `None` where it was.
+    fn unmeasured(&self, code: &'static str, tiers: Tiers, asked: Option<&Unanswered>) -> Option<Unmeasured> {
         let what = CODES.iter().find(|(known, _)| *known == code).map_or("", |(_, what)| what);
-        let cluster = code.starts_with("GR01");
-        let (tier, wanted) = if cluster { ("cluster", tiers.cluster) } else { ("network", tiers.network) };
-        let switch = match code {
-            "GR0101" | "GR0201" => "global.runtime.ingress.skipValidation",
-            "GR0203" => "app-proxy.config.skipGitPermissionValidation",
-            "GR0204" => "installer.skipUsageValidation",
-            _ => "installer.skipValidation",
-        };
-        let off = |path: &str| self.truth(path) || self.text(path) == "true";
+        let is_cluster = code.starts_with("GR01");
+        let (tier, wanted) = if is_cluster { ("cluster", tiers.cluster) } else { ("network", tiers.network) };
         let why = if !wanted {
             format!("skipped by --skip {tier}")
-        } else if off(switch) {
+        } else if let Some(switch) = self.skips(code) {
             format!("skipped by {switch}")
-        } else if off("installer.skipValidation") {
-            "skipped by installer.skipValidation".to_owned()
+        } else if code == "GR0108" {
+            "no other program is run".to_owned()
+        } else if let Some(unanswered) = asked.filter(|_| is_cluster) {
+            unanswered.get(code)?.clone()
+        } else if is_cluster {
+            "offline: no cluster was asked".to_owned()
         } else {
             format!("offline: this version asks no {tier}")
         };
-        Unmeasured { code, tier, what, why }
+        Some(Unmeasured { code, tier, what, why })
     }
 }

@@ -2,13 +2,19 @@
 //! what becomes of them.
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-use pipeline_doctor::{Chart, File, Format, Node, Report, Tiers, Value, codes, convert, validate};
+use pipeline_doctor::{
+    Around, Chart, Cluster, File, Format, Node, Report, Tiers, Value, codes, convert, validate,
+};
+use serde_json::{Value as Json, json};
 
 const VALUES: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/values");
 const INCUMBENT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/incumbent");
+
+/// Nobody to ask.
+const ALONE: Around<'static> = Around { settings: &|_| Vec::new(), cluster: None, namespace: None };
 
 /// The files of a folder that end so.
 fn cases(folder: &str) -> Vec<PathBuf> {
@@ -28,11 +34,7 @@ fn name(path: &Path) -> &str {
 }
 
 fn judge(name: &str, text: &str) -> Report {
-    validate(
-        &[(format!("{name}.yaml"), File::read(&format!("{name}.yaml"), text))],
-        Tiers::default(),
-        &|_| Vec::new(),
-    )
+    validate(&[(format!("{name}.yaml"), File::read(&format!("{name}.yaml"), text))], Tiers::default(), ALONE)
 }
 
 /// Compares with what is committed; UPDATE=1 rewrites it.
@@ -95,7 +97,7 @@ fn later_files_stand_above_earlier_ones_and_keep_their_places() {
         read("c.yaml", "nats: {mode: embedded}\n"),
     ];
     let codes = |count: usize| -> Vec<_> {
-        let report = validate(&files[..count], Tiers::default(), &|_| Vec::new());
+        let report = validate(&files[..count], Tiers::default(), ALONE);
         report.findings.iter().map(|finding| (finding.code, finding.file.clone(), finding.line)).collect()
     };
     assert!(codes(2).contains(&("GR0060", Some("b.yaml".into()), 2)), "{:?}", codes(2));
@@ -106,11 +108,114 @@ fn later_files_stand_above_earlier_ones_and_keep_their_places() {
 fn what_is_skipped_is_said_to_be() {
     let files = [("a.yaml".to_owned(), File::read("a.yaml", "reporter: {replicaCount: 3}\n"))];
     let tiers = Tiers { files: false, cluster: false, network: true };
-    let report = validate(&files, tiers, &|_| Vec::new());
+    let report = validate(&files, tiers, ALONE);
     assert!(report.findings.is_empty());
     let why = |code: &str| report.unmeasured.iter().find(|one| one.code == code).unwrap().why.clone();
     assert_eq!(why("GR0101"), "skipped by --skip cluster");
     assert_eq!(why("GR0202"), "offline: this version asks no network");
+}
+
+/// A cluster that holds these objects, by their paths, and refuses these rights.
+struct Held {
+    objects: BTreeMap<&'static str, Json>,
+    refused: BTreeSet<&'static str>,
+}
+
+impl Cluster for Held {
+    fn get(&self, path: &str) -> Result<Option<Json>, String> {
+        match self.objects.get(path) {
+            Some(Json::String(why)) => Err(why.clone()),
+            object => Ok(object.cloned()),
+        }
+    }
+
+    fn may(&self, verb: &str, _: &str, resource: &str, _: Option<&str>) -> Result<bool, String> {
+        Ok(!self.refused.contains(format!("{verb} {resource}").as_str()))
+    }
+}
+
+fn asked(held: &Held, text: &str) -> Report {
+    let files = [("a.yaml".to_owned(), File::read("a.yaml", text))];
+    validate(&files, Tiers::default(), Around { cluster: Some(held), ..ALONE })
+}
+
+const WITH_A_CLUSTER: &str = "global:
+  codefresh: {userToken: {secretKeyRef: {name: user, key: token}}}
+  runtime: {name: prod, ingress: {enabled: true, className: internal, hosts: [runtime.example.com]}}
+";
+
+#[test]
+fn a_cluster_that_has_all_brings_no_finding_and_nothing_of_it_is_unmeasured() {
+    let secret = json!({"data": {"token": "bm90LXRvLWJlLXNob3du"}});
+    let held = Held {
+        objects: BTreeMap::from([
+            ("/version", json!({"major": "1", "minor": "31+"})),
+            (
+                "/api/v1/nodes",
+                json!({"items": [{"status": {"allocatable": {"cpu": "4", "memory": "16Gi"}}}]}),
+            ),
+            ("/api/v1/namespaces/prod/secrets/codefresh-token", secret.clone()),
+            ("/api/v1/namespaces/prod/secrets/argocd-token", secret.clone()),
+            ("/api/v1/namespaces/prod/secrets/user", secret),
+            ("/api/v1/namespaces/prod/services/argocd-server", json!({})),
+            ("/apis/argoproj.io/v1alpha1", json!({})),
+            ("/apis/networking.k8s.io/v1/ingressclasses/internal", json!({})),
+            (
+                "/apis/storage.k8s.io/v1/storageclasses",
+                json!({"items": [{"metadata": {"annotations":
+                    {"storageclass.kubernetes.io/is-default-class": "true"}}}]}),
+            ),
+        ]),
+        refused: BTreeSet::new(),
+    };
+    let report = asked(&held, WITH_A_CLUSTER);
+    let text = report.write(Format::Table);
+    assert!(report.findings.is_empty(), "{text}");
+    let unmeasured: Vec<_> = report.unmeasured.iter().filter(|one| one.tier == "cluster").collect();
+    assert_eq!(unmeasured.iter().map(|one| one.code).collect::<Vec<_>>(), ["GR0108"], "{text}");
+}
+
+#[test]
+fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
+    let held = Held {
+        objects: BTreeMap::from([
+            ("/version", json!({"major": "1", "minor": "22"})),
+            ("/api/v1/nodes", json!("the API server answered 403")),
+            (
+                "/api/v1/namespaces/prod/secrets/codefresh-token",
+                json!({"data": {"other": "bm90LXRvLWJlLXNob3du"}}),
+            ),
+            (
+                "/api/v1/namespaces/prod/configmaps/codefresh-cm",
+                json!({"metadata": {"annotations": {"meta.helm.sh/release-name": "cf"}}}),
+            ),
+        ]),
+        refused: BTreeSet::from(["create deployments", "watch applications"]),
+    };
+    let report = asked(&held, WITH_A_CLUSTER);
+    let text = report.write(Format::Table);
+    for found in [
+        "no Secret argocd-token in namespace prod",
+        "no key token in the Secret codefresh-token in namespace prod",
+        "no Secret user in namespace prod",
+        "no right to create deployments.apps in namespace prod",
+        "no right to watch applications.argoproj.io in namespace prod",
+        "Kubernetes 1.22",
+        "no default storage class in the cluster",
+        "no Service argocd-server in namespace prod",
+        "no kind of argoproj.io/v1alpha1 in the cluster",
+        "a ConfigMap codefresh-cm of the release cf",
+        "an IngressClass that the cluster has",
+    ] {
+        assert!(text.contains(found), "{found}: {text}");
+    }
+    assert!(
+        text.contains("not measured GR0105: 2 CPU and 5,000 MB of nodes (the API server answered 403)"),
+        "{text}"
+    );
+    assert!(!text.contains("bm90"), "{text}");
+    let skipped = asked(&held, &format!("{WITH_A_CLUSTER}installer: {{skipValidation: true}}\n"));
+    assert!(skipped.findings.iter().all(|finding| !finding.code.starts_with("GR01")));
 }
 
 /// Every path with a value that is no mapping, or an empty one.

@@ -86,3 +86,50 @@ fn a_reporter_that_is_not_there_is_not_ready() {
     assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), "ready\n"));
     served.join().unwrap();
 }
+
+/// An API server that has nothing but a version and a Secret, and allows everything.
+async fn api() -> String {
+    use axum::Json;
+    use axum::routing::{get, post};
+    use serde_json::json;
+    let secret = Json(json!({"data": {"token": "bm90LXRvLWJlLXNob3du"}}));
+    let routes = axum::Router::new()
+        .route("/version", get(Json(json!({"major": "1", "minor": "21"}))))
+        .route("/api/v1/namespaces/gitops/secrets/argocd-token", get(secret))
+        .route("/api/v1/nodes", get(axum::http::StatusCode::FORBIDDEN))
+        .route(
+            "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
+            post(Json(json!({"status": {"allowed": true}}))),
+        );
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    address
+}
+
+#[test]
+fn a_cluster_is_asked_what_the_values_need_of_it() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let address = runtime.block_on(api());
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: '{address}'}}}}]\n\
+         users: [{{name: a, user: {{token: t}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    let good = values("good-minimal").remove(0);
+    let given = ["validate", "-f", good.to_str().unwrap(), "--namespace", "gitops"];
+    let output = run(&[&given[..], &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat());
+    let said = said(&output);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    for found in
+        ["Kubernetes 1.21", "no Secret codefresh-token in namespace gitops", "no default storage class"]
+    {
+        assert!(said.contains(found), "{found}: {said}");
+    }
+    assert!(said.contains("not measured GR0105") && said.contains("(the API server answered 403)"), "{said}");
+    assert!(!said.contains("argocd-token") && !said.contains("bm90") && !said.contains("GR0103"), "{said}");
+    let alone = run(&[&given[..], &["--skip", "cluster"]].concat());
+    assert_eq!(alone.status.code(), Some(0));
+}

@@ -1,0 +1,57 @@
+//! The cluster of a kubeconfig, as the doctor asks it.
+
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use pipeline_doctor::Cluster;
+use serde_json::Value;
+use stages_kube::{QuestionError, Questions};
+use tokio::runtime::Runtime;
+
+/// A cluster, and what its questions wait in.
+pub(super) struct Asked {
+    runtime: Runtime,
+    questions: Questions,
+}
+
+impl Asked {
+    /// The cluster of a kubeconfig, or of the pod; `None` where there is none, or it does not answer.
+    pub(super) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
+        stages_client::install_crypto();
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .context("start the runtime")?;
+        let is_named = path.is_some() || context.is_some();
+        let cluster = if is_named {
+            stages_kube::Cluster::Kubeconfig { path, context }
+        } else {
+            stages_kube::Cluster::Infer
+        };
+        match runtime.block_on(cluster.questions()) {
+            Ok(questions) => {
+                let asked = Self { runtime, questions };
+                Ok(asked.get("/version").is_ok().then_some(asked))
+            }
+            // Whoever names a kubeconfig wants that one asked.
+            Err(error) if is_named => Err(error).context("find the cluster"),
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+impl Cluster for Asked {
+    fn get(&self, path: &str) -> Result<Option<Value>, String> {
+        self.runtime.block_on(self.questions.get(path)).map_err(|error| said(&error))
+    }
+
+    fn may(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String> {
+        self.runtime
+            .block_on(self.questions.may(verb, group, resource, namespace))
+            .map_err(|error| said(&error))
+    }
+}
+
+fn said(error: &QuestionError) -> String {
+    error.to_string()
+}

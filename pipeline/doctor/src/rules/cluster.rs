@@ -1,0 +1,351 @@
+//! What a cluster tells: whether what the values refer to is there, and whether the chart can be installed.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value as Json;
+
+use super::{Judged, Node, Severity, Value};
+
+/// A cluster that can be asked. An error says why there is no answer, and nothing of one.
+pub trait Cluster {
+    /// The object at a path of the API, `None` where there is none.
+    ///
+    /// # Errors
+    /// When that is not said.
+    fn get(&self, path: &str) -> Result<Option<Json>, String>;
+
+    /// Whether whoever asks may do this: verb, group, resource; in a namespace, or in the whole cluster.
+    ///
+    /// # Errors
+    /// When that is not said.
+    fn may(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String>;
+}
+
+/// Where the chart is to be installed.
+pub(super) struct Place<'a> {
+    pub(super) cluster: &'a dyn Cluster,
+    pub(super) namespace: &'a str,
+}
+
+/// What could not be measured: code and why.
+pub(super) type Unanswered = BTreeMap<&'static str, String>;
+
+/// References to Secrets, and what makes them needed: always, or where they are given.
+const SECRETS: &[(&str, bool)] = &[
+    ("global.codefresh.runtimeToken.secretKeyRef", true),
+    ("global.integrations.argo-cd.server.auth.tokenSecretKeyRef", true),
+    ("global.codefresh.userToken.secretKeyRef", false),
+    ("global.codefresh.tls.caCerts.secretKeyRef", false),
+    ("global.runtime.gitCredentials.password.secretKeyRef", false),
+    ("global.integrations.argo-cd.server.tls.caSecretKeyRef", false),
+    ("reporter.redactionKey.secretKeyRef", false),
+    ("nats.auth.tokenSecretKeyRef", false),
+    ("nats.auth.credentialsSecretKeyRef", false),
+    ("nats.tls.caSecretKeyRef", false),
+];
+
+/// What whoever installs must be allowed to create in the namespace.
+const CREATED: &[(&str, &str)] = &[
+    ("", "configmaps"),
+    ("", "persistentvolumeclaims"),
+    ("", "secrets"),
+    ("", "serviceaccounts"),
+    ("", "services"),
+    ("apps", "deployments"),
+    ("networking.k8s.io", "networkpolicies"),
+    ("policy", "poddisruptionbudgets"),
+];
+
+/// What the incumbent's documentation asks of all nodes together.
+const CPU: f64 = 2.0;
+const MEMORY: f64 = 5_000e6;
+
+/// Asks all there is to ask.
+pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
+    let mut unanswered = Unanswered::new();
+    let rules: [(&'static str, Rule); 7] = [
+        ("GR0101", class),
+        ("GR0102", secrets),
+        ("GR0103", rights),
+        ("GR0104", version),
+        ("GR0105", nodes),
+        ("GR0106", storage),
+        ("GR0107", installed),
+    ];
+    for (code, rule) in rules {
+        if judged.skips(code).is_none()
+            && let Err(why) = rule(judged, place)
+        {
+            unanswered.insert(code, why);
+        }
+    }
+    unanswered
+}
+
+type Rule = fn(&mut Judged, &Place<'_>) -> Result<(), String>;
+
+fn class(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let path = "global.runtime.ingress.className";
+    let name = judged.text(path).to_owned();
+    if judged.truth("global.runtime.ingress.enabled")
+        && !name.is_empty()
+        && place.cluster.get(&format!("/apis/networking.k8s.io/v1/ingressclasses/{name}"))?.is_none()
+    {
+        judged.error("GR0101", path, "an IngressClass that the cluster has", "see kubectl get ingressclass");
+    }
+    Ok(())
+}
+
+fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let inline = !judged.is_empty("global.integrations.argo-cd.server.auth.token");
+    let reports = judged.text("reporter.sink") == "platform";
+    let runs = judged.truth("reporter.enabled");
+    for (path, always) in SECRETS {
+        let unused = match *path {
+            "global.codefresh.runtimeToken.secretKeyRef" => !reports || !runs,
+            "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs,
+            _ => false,
+        };
+        let (name, key) = (judged.text(&format!("{path}.name")), judged.text(&format!("{path}.key")));
+        if (unused && *always) || name.is_empty() || key.is_empty() {
+            continue;
+        }
+        let (name, key) = (name.to_owned(), key.to_owned());
+        let found =
+            match place.cluster.get(&format!("/api/v1/namespaces/{}/secrets/{name}", place.namespace))? {
+                None => format!("no Secret {name} in namespace {}", place.namespace),
+                Some(secret) if secret["data"].get(&key).is_none() => {
+                    format!("no key {key} in the Secret {name} in namespace {}", place.namespace)
+                }
+                Some(_) => continue,
+            };
+        judged.told(
+            Severity::Error,
+            "GR0102",
+            path,
+            found,
+            "that Secret with that key",
+            "make it before you install",
+        );
+    }
+    Ok(())
+}
+
+fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let mut wanted: Vec<(&str, &str, &str, Option<&str>)> = CREATED
+        .iter()
+        .map(|(group, resource)| ("create", *group, *resource, Some(place.namespace)))
+        .collect();
+    if judged.text("nats.mode") == "embedded" {
+        wanted.push(("create", "apps", "statefulsets", Some(place.namespace)));
+    }
+    let argocd = argocd(judged, place);
+    if judged.truth("rbac.create") {
+        let rbac = "rbac.authorization.k8s.io";
+        let everywhere = !judged.is_empty("reporter.applicationNamespaces");
+        let (roles, scope): (&[&str], _) = if everywhere {
+            (&["clusterroles", "clusterrolebindings"], None)
+        } else {
+            (&["roles", "rolebindings"], Some(argocd.as_str()))
+        };
+        wanted.extend(roles.iter().map(|role| ("create", rbac, *role, scope)));
+        // Nobody may grant what they do not have.
+        wanted.extend(["get", "list", "watch"].map(|verb| (verb, "argoproj.io", "applications", scope)));
+    }
+    for (verb, group, resource, scope) in wanted {
+        if !place.cluster.may(verb, group, resource, scope)? {
+            let dot = if group.is_empty() { "" } else { "." };
+            let at = scope.map_or_else(|| "in the cluster".to_owned(), |name| format!("in namespace {name}"));
+            let found = format!("no right to {verb} {resource}{dot}{group} {at}");
+            let todo = "install as somebody who has it, or ask for it";
+            judged.told(Severity::Error, "GR0103", "", found, "that right for who installs", todo);
+        }
+    }
+    Ok(())
+}
+
+fn version(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let version = place.cluster.get("/version")?.unwrap_or_default();
+    let number = |name: &str| -> Option<u32> {
+        let digits: String = version[name].as_str()?.chars().take_while(char::is_ascii_digit).collect();
+        digits.parse().ok()
+    };
+    let found = number("major").zip(number("minor")).ok_or("the API server tells no version")?;
+    if found < (1, 23) {
+        let found = format!("Kubernetes {}.{}", found.0, found.1);
+        judged.told(Severity::Error, "GR0104", "", found, "1.23 or newer", "upgrade the cluster");
+    }
+    Ok(())
+}
+
+fn nodes(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let nodes = place.cluster.get("/api/v1/nodes")?.unwrap_or_default();
+    let (mut cpu, mut memory) = (0.0, 0.0);
+    for node in nodes["items"].as_array().into_iter().flatten() {
+        let room = &node["status"]["allocatable"];
+        if node["spec"]["unschedulable"] != true {
+            cpu += quantity(&room["cpu"]);
+            memory += quantity(&room["memory"]);
+        }
+    }
+    if cpu < CPU || memory < MEMORY {
+        let found = format!("{cpu:.1} CPU and {:.0} MB on nodes that take pods", memory / 1e6);
+        let todo = "the reporter alone fits into less; a whole runtime does not";
+        judged.told(Severity::Warning, "GR0105", "", found, "2 CPU and 5000 MB", todo);
+    }
+    Ok(())
+}
+
+fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let classes = "/apis/storage.k8s.io/v1/storageclasses";
+    let has_bus = judged.text("nats.mode") != "none";
+    let keeps = judged.truth("reporter.enabled") && judged.truth("reporter.persistence.enabled") && !has_bus;
+    let claim = judged.text("reporter.persistence.existingClaim").to_owned();
+    if keeps && !claim.is_empty() {
+        let claims = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}", place.namespace);
+        if place.cluster.get(&claims)?.is_none() {
+            let path = "reporter.persistence.existingClaim";
+            judged.error("GR0106", path, "a claim in the namespace", "make it before you install");
+        }
+    }
+    let groups = [
+        ("reporter.persistence", keeps && claim.is_empty()),
+        ("nats.persistence", judged.text("nats.mode") == "embedded"),
+    ];
+    for (group, _) in groups.into_iter().filter(|(_, needed)| *needed) {
+        let path = format!("{group}.storageClass");
+        let name = judged.text(&path).to_owned();
+        if name.is_empty() {
+            let all = place.cluster.get(classes)?.unwrap_or_default();
+            let is_default = |class: &Json| {
+                class["metadata"]["annotations"]["storageclass.kubernetes.io/is-default-class"] == "true"
+            };
+            if !all["items"].as_array().into_iter().flatten().any(is_default) {
+                let found = "no default storage class in the cluster".to_owned();
+                let wanted = "the name of a storage class";
+                judged.told(
+                    Severity::Error,
+                    "GR0106",
+                    &path,
+                    found,
+                    wanted,
+                    "name one: kubectl get storageclass",
+                );
+            }
+        } else if place.cluster.get(&format!("{classes}/{name}"))?.is_none() {
+            let wanted = "a storage class that the cluster has";
+            judged.error("GR0106", &path, wanted, "see kubectl get storageclass");
+        }
+    }
+    Ok(())
+}
+
+fn installed(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    if !judged.truth("reporter.enabled") {
+        return Ok(());
+    }
+    let argocd = argocd(judged, place);
+    if place.cluster.get("/apis/argoproj.io/v1alpha1")?.is_none() {
+        let found = "no kind of argoproj.io/v1alpha1 in the cluster".to_owned();
+        let path = "global.integrations.argo-cd";
+        judged.told(Severity::Error, "GR0107", path, found, "Argo CD", "install it first");
+    }
+    let service = judged.text("global.integrations.argo-cd.server.svc").to_owned();
+    if judged.is_empty("global.integrations.argo-cd.server.url")
+        && !service.is_empty()
+        && place.cluster.get(&format!("/api/v1/namespaces/{argocd}/services/{service}"))?.is_none()
+    {
+        let found = format!("no Service {service} in namespace {argocd}");
+        let path = "global.integrations.argo-cd.server.svc";
+        let todo = "name the Service of Argo CD's API server, or its namespace in global.integrations.argo-cd.namespace";
+        judged.told(Severity::Error, "GR0107", path, found, "the Service of Argo CD's API server", todo);
+    }
+    let told = format!("/api/v1/namespaces/{}/configmaps/codefresh-cm", place.namespace);
+    if judged.truth("runtimeConfigMap.create")
+        && let Some(map) = place.cluster.get(&told)?
+        && map["metadata"]["labels"]["app.kubernetes.io/name"] != "gitops-runtime"
+    {
+        let release =
+            map["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str().unwrap_or("nobody");
+        let found = format!("a ConfigMap codefresh-cm of the release {release}");
+        let todo = "choose another namespace, or set runtimeConfigMap.create to false";
+        judged.told(Severity::Error, "GR0107", "runtimeConfigMap.create", found, "none of another's", todo);
+    }
+    Ok(())
+}
+
+fn argocd(judged: &Judged, place: &Place<'_>) -> String {
+    match judged.at("global.integrations.argo-cd.namespace").and_then(Node::text) {
+        Some(name) if !name.is_empty() => name.to_owned(),
+        _ => place.namespace.to_owned(),
+    }
+}
+
+/// A quantity of Kubernetes, such as 1930m, 16Gi or 4; 0 for what is none.
+fn quantity(value: &Json) -> f64 {
+    let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, unit) = text.split_at_checked(end).unwrap_or((&text, ""));
+    let factor = match unit {
+        "" => 1.0,
+        "m" => 1e-3,
+        "k" => 1e3,
+        "M" => 1e6,
+        "G" => 1e9,
+        "T" => 1e12,
+        "Ki" => 1024.0,
+        "Mi" => 1024.0 * 1024.0,
+        "Gi" => 1024.0 * 1024.0 * 1024.0,
+        "Ti" => 1024.0 * 1024.0 * 1024.0 * 1024.0,
+        _ => return 0.0,
+    };
+    number.parse::<f64>().unwrap_or_default() * factor
+}
+
+impl Judged {
+    /// Adds a finding whose text says what was found.
+    fn told(
+        &mut self,
+        severity: Severity,
+        code: &'static str,
+        path: &str,
+        found: String,
+        wanted: &str,
+        todo: &str,
+    ) {
+        self.add(severity, code, path, wanted, todo);
+        if let Some(finding) = self.findings.last_mut() {
+            finding.found = found;
+        }
+    }
+
+    /// The value that says not to look, where one does.
+    pub(super) fn skips(&self, code: &str) -> Option<&'static str> {
+        let own = match code {
+            "GR0101" | "GR0201" => "global.runtime.ingress.skipValidation",
+            "GR0203" => "app-proxy.config.skipGitPermissionValidation",
+            "GR0204" => "installer.skipUsageValidation",
+            _ => "installer.skipValidation",
+        };
+        let is_on = |path: &&str| {
+            self.at(path).is_some_and(|node| match &node.value {
+                Value::Bool(truth) => *truth,
+                Value::Text(text) => text == "true",
+                _ => false,
+            })
+        };
+        [own, "installer.skipValidation"].into_iter().find(is_on)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_as_kubernetes_writes_them() {
+        let read = |text: &str| quantity(&Json::from(text));
+        assert_eq!([read("1930m"), read("4"), read("2Ki"), read("1.5G")], [1.93, 4.0, 2048.0, 1.5e9]);
+        assert_eq!(read("many"), 0.0);
+    }
+}

@@ -1,0 +1,100 @@
+//! Questions that are asked once, of objects of any kind: for the doctor, which looks at a cluster before anything runs.
+//!
+//! takes: a path, or a right - gives: the object as JSON, or whether the right is there
+//! calls: `GET {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
+//! of the answer stands in an error
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::api::{Failure, exchange};
+use crate::kind::Kind;
+use crate::token::TokenFile;
+use crate::{Cluster, ConfigError};
+
+const LARGEST: usize = 8 << 20;
+const WITHIN: Duration = Duration::from_secs(10);
+const OBJECTS: Kind = Kind { group: "", version: "v1", plural: "objects", singular: "object" };
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum QuestionError {
+    /// The API server refused.
+    #[error("the API server answered {0}")]
+    Status(u16),
+    /// It could not be asked, or its answer could not be read.
+    #[error("the API server did not answer")]
+    Unanswered(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// A cluster that can be asked.
+pub struct Questions {
+    client: kube::Client,
+    token: Option<TokenFile>,
+}
+
+impl Cluster {
+    /// Finds the cluster; nothing is asked yet.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when it cannot be found.
+    pub async fn questions(&self) -> Result<Questions, ConfigError> {
+        let (client, token) = self.client().await?;
+        Ok(Questions { client, token })
+    }
+}
+
+impl Questions {
+    /// The object at a path, `None` where there is none.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any other answer, or none.
+    pub async fn get(&self, path: &str) -> Result<Option<Value>, QuestionError> {
+        let request = http::Request::get(path).body(Vec::new());
+        match self.ask(request).await {
+            Err(QuestionError::Status(404)) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Whether whoever asks may do something: a verb on a resource of a group, in a namespace or in the whole cluster.
+    ///
+    /// # Errors
+    /// [`QuestionError`] when that is not said.
+    pub async fn may(
+        &self,
+        verb: &str,
+        group: &str,
+        resource: &str,
+        namespace: Option<&str>,
+    ) -> Result<bool, QuestionError> {
+        let review = json!({
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": {
+                "verb": verb,
+                "group": group,
+                "resource": resource,
+                "namespace": namespace.unwrap_or_default(),
+            }},
+        });
+        let request = http::Request::post("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes());
+        Ok(self.ask(request).await?["status"]["allowed"] == true)
+    }
+
+    async fn ask(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Value, QuestionError> {
+        let request = request.map_err(|error| QuestionError::Unanswered(error.into()))?;
+        let act = OBJECTS.get();
+        let answer = exchange(act, &self.client, self.token.as_ref(), request, LARGEST);
+        let answer = tokio::time::timeout(WITHIN, answer).await.unwrap_or(Err(Failure::Timeout { act }));
+        let body = answer.map_err(|failure| match failure {
+            Failure::Status { code, .. } => QuestionError::Status(code),
+            failure => QuestionError::Unanswered(failure.into()),
+        })?;
+        // What a parser says of an answer quotes it.
+        serde_json::from_slice(&body).map_err(|_| QuestionError::Unanswered("the answer is no JSON".into()))
+    }
+}

@@ -12,10 +12,12 @@ use tokio::runtime::Runtime;
 pub(super) struct Asked {
     runtime: Runtime,
     questions: Questions,
+    /// Why it does not answer: it is not asked again, each question would take its time.
+    away: Option<String>,
 }
 
 impl Asked {
-    /// The cluster of a kubeconfig, or of the pod; `None` where there is none, or it does not answer.
+    /// The cluster of a kubeconfig, or of the pod; `None` where there is none.
     pub(super) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
         stages_client::install_crypto();
         let runtime = tokio::runtime::Builder::new_current_thread()
@@ -30,8 +32,9 @@ impl Asked {
         };
         match runtime.block_on(cluster.questions()) {
             Ok(questions) => {
-                let asked = Self { runtime, questions };
-                Ok(asked.get("/version").is_ok().then_some(asked))
+                let mut asked = Self { runtime, questions, away: None };
+                asked.away = asked.get("/version").err().map(|why| format!("offline: {why}"));
+                Ok(Some(asked))
             }
             // Whoever names a kubeconfig wants that one asked.
             Err(error) if is_named => Err(error).context("find the cluster"),
@@ -42,10 +45,12 @@ impl Asked {
 
 impl Cluster for Asked {
     fn get(&self, path: &str) -> Result<Option<Value>, String> {
+        self.away.clone().map_or(Ok(()), Err)?;
         self.runtime.block_on(self.questions.get(path)).map_err(|error| said(&error))
     }
 
     fn may(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String> {
+        self.away.clone().map_or(Ok(()), Err)?;
         self.runtime
             .block_on(self.questions.may(verb, group, resource, namespace))
             .map_err(|error| said(&error))

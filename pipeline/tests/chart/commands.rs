@@ -130,6 +130,15 @@ fn a_cluster_is_asked_what_the_values_need_of_it() {
     }
     assert!(said.contains("not measured GR0105") && said.contains("(the API server answered 403)"), "{said}");
     assert!(!said.contains("argocd-token") && !said.contains("bm90") && !said.contains("GR0103"), "{said}");
+    // One that does not answer is said to be away.
+    let away = std::fs::read_to_string(&kubeconfig).unwrap().replace(&address, "http://127.0.0.1:1");
+    std::fs::write(&kubeconfig, away).unwrap();
+    let output = run(&[&given[..], &["--kubeconfig", kubeconfig.to_str().unwrap()]].concat());
+    let said = self::said(&output);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains(
+        "not measured GR0102: Secrets that are referred to (offline: the API server did not answer)"
+    ));
     let alone = run(&[&given[..], &["--skip", "cluster"]].concat());
     assert_eq!(alone.status.code(), Some(0));
 }

@@ -133,3 +133,47 @@ fn the_core_knows_no_peer() {
         assert!(!found["pipeline-core"].contains(*name), "pipeline-core must not depend on {name}");
     }
 }
+
+/// Crates that every function of the house shares, whatever it is about.
+const KNOW_NO_FUNCTION: &[&str] = &["core", "bus", "ledger", "engine", "ownership"];
+
+/// Words of Argo CD. `sync` alone is none: it is a word of Rust too.
+const OF_ARGO_CD: &[&str] =
+    &["argo", "application", "operationstate", "reconcil", "outofsync", "managed-resources"];
+
+/// Where a word stands for something else, and how often at most: a media type.
+const ELSE: &[(&str, &str, usize)] = &[("engine/tests/engine/replayed.rs", "application", 1)];
+
+/// Files of a crate: sources, tests and its manifest.
+fn files(folder: &std::path::Path, found: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            files(&path, found);
+        } else if path.extension().is_some_and(|end| end == "rs" || end == "toml") {
+            found.push(path);
+        }
+    }
+}
+
+#[test]
+fn what_every_function_shares_knows_nothing_of_argo_cd() {
+    let pipeline = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("pipeline");
+    let mut all = Vec::new();
+    KNOW_NO_FUNCTION.iter().for_each(|of| files(&pipeline.join(of), &mut all));
+    assert!(all.len() > 200, "{} files are not all", all.len());
+    let mut told = Vec::new();
+    for path in all {
+        let text = std::fs::read_to_string(&path).unwrap().to_lowercase();
+        let name = path.strip_prefix(&pipeline).unwrap().to_string_lossy().into_owned();
+        for word in OF_ARGO_CD {
+            let times = text.matches(word).count();
+            let other = ELSE.iter().find(|(file, of, _)| *file == name && of == word);
+            let may = other.map_or(0, |(_, _, times)| *times);
+            if times > may {
+                told.push(format!("{name}: {word} stands there {times} times, and may {may} times"));
+            }
+        }
+    }
+    assert!(told.is_empty(), "{}", told.join("\n"));
+}

@@ -19,17 +19,17 @@ pub(super) const FORMAT: u64 = 2;
 /// Facts in one message: a lane keeps eight of a key, so more are no honest message.
 pub(super) const MAX_FACTS: usize = 64;
 
-/// Bytes of one name (namespace, application, uid) in a message. Kubernetes allows 253.
+/// Bytes of one name (namespace, object, uid) in a message. Kubernetes allows 253.
 pub(super) const MAX_NAME: usize = 512;
 
 /// What a message is; a metric label and a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// A state of an application.
+    /// A state of an object.
     Change,
-    /// An application is gone.
+    /// An object is gone.
     Deleted,
-    /// A report that was made of an application.
+    /// A report that was made of an object.
     Result,
     /// Any of them, without its body, which was larger than the server takes: to be read again.
     Overlarge,
@@ -65,12 +65,12 @@ pub struct About {
 /// What a message carries.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Payload {
-    /// The application is there, as in `body`: the JSON text as the API server sent it.
+    /// The object is there, as in `body`: the JSON text as the API server sent it.
     Change {
         /// The object's JSON.
         body: Bytes,
     },
-    /// The application is gone.
+    /// The object is gone.
     Deleted {
         /// Its last state, if it is known and the server takes as much.
         body: Option<Bytes>,
@@ -82,7 +82,7 @@ pub enum Payload {
         /// Its JSON.
         body: Bytes,
     },
-    /// A change, or a report, whose body is more than the server takes. Whoever consumes it reads the application
+    /// A change, or a report, whose body is more than the server takes. Whoever consumes it reads the object
     /// again, not older than [`Message::version`].
     Overlarge {
         /// What the report was about; `None` for a change.
@@ -102,7 +102,7 @@ impl fmt::Debug for Payload {
     }
 }
 
-/// One change of an application, or one report of it.
+/// One change of an object, or one report of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Message {
     /// Whose.
@@ -294,8 +294,13 @@ impl Message {
     }
 
     fn bounded(&self) -> Result<(), EncodeError> {
-        let names =
-            [("namespace", self.key.namespace()), ("name", self.key.name()), ("uid", self.uid.as_ref())];
+        let Self { key, uid, .. } = self;
+        let names = [
+            ("kind", key.kind()),
+            ("namespace", key.namespace()),
+            ("name", key.name()),
+            ("uid", uid.as_ref()),
+        ];
         for (what, name) in names {
             if name.len() > MAX_NAME {
                 return Err(EncodeError::Unbounded(what));

@@ -119,11 +119,11 @@ pub enum Slot {
 /// Where one message travels, without the prefix.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
-    /// What published it: `applications` for example.
+    /// What published it: `objects` for example.
     pub source: String,
-    /// The shard of the application's name.
+    /// The shard of the object's name.
     pub shard: u32,
-    /// The life of the application.
+    /// The life of the object.
     pub uid: Uid,
     /// Which place.
     pub slot: Slot,

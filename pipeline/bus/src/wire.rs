@@ -19,6 +19,9 @@ const MAX_DEPTH: usize = 32;
 struct Wire<'a> {
     format: u64,
     kind: &'a str,
+    /// The kind of the object; nothing where its source names none.
+    #[serde(default, skip_serializing_if = "str::is_empty")]
+    of: &'a str,
     namespace: &'a str,
     name: &'a str,
     uid: &'a str,
@@ -128,6 +131,7 @@ pub(super) fn encode(message: &Message) -> Result<Bytes, EncodeError> {
     let wire = Wire {
         format: FORMAT,
         kind: message.kind().as_str(),
+        of: message.key.kind(),
         namespace: message.key.namespace(),
         name: message.key.name(),
         uid: &message.uid,
@@ -180,7 +184,7 @@ fn read<'a, T: Deserialize<'a>>(bytes: &'a Bytes) -> Option<(T, bool)> {
 
 fn message(wire: &Wire<'_>, bytes: &Bytes) -> Result<Message, DecodeError> {
     let garbage = DecodeError::Garbage;
-    if [wire.namespace, wire.name, wire.uid].iter().any(|name| name.len() > MAX_NAME) {
+    if [wire.of, wire.namespace, wire.name, wire.uid].iter().any(|name| name.len() > MAX_NAME) {
         return Err(garbage("a name is too long"));
     }
     let kind = Kind::ALL
@@ -197,7 +201,7 @@ fn message(wire: &Wire<'_>, bytes: &Bytes) -> Result<Message, DecodeError> {
         _ => return Err(garbage("its fields do not fit its kind")),
     };
     Ok(Message {
-        key: Key::new(wire.namespace, wire.name).map_err(|_| garbage("its key is no key"))?,
+        key: Key::of_kind(wire.of, wire.namespace, wire.name).map_err(|_| garbage("its key is no key"))?,
         uid: wire.uid.into(),
         version: Version(wire.version),
         observed: Timestamp::from_millisecond(wire.observed).map_err(|_| garbage("its time is no time"))?,

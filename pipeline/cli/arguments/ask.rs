@@ -277,7 +277,7 @@ impl Place {
 }
 
 pub(super) fn app(text: &str) -> Result<String, String> {
-    let named = if text.contains('/') { Key::parse(text) } else { Key::new("any", text) };
+    let named = if text.contains('/') { Key::parse_plain(text) } else { Key::new("any", text) };
     match named {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => {

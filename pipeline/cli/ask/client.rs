@@ -123,7 +123,7 @@ impl Reporter {
 
     /// The application that is meant by a name with or without a namespace.
     pub(super) fn key(&self, app: &str) -> anyhow::Result<Key> {
-        let key = if app.contains('/') { Key::parse(app) } else { Key::new(&self.namespace, app) };
+        let key = if app.contains('/') { Key::parse_plain(app) } else { Key::new(&self.namespace, app) };
         key.with_context(|| format!("read the name '{app}'"))
     }
 

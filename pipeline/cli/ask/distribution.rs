@@ -81,7 +81,7 @@ fn names(text: impl Read, most: u64) -> anyhow::Result<Vec<Application>> {
         }
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|name| !name.starts_with('#')) else { continue };
-        let key = if name.contains('/') { Key::parse(name) } else { Key::new("any", name) };
+        let key = if name.contains('/') { Key::parse_plain(name) } else { Key::new("any", name) };
         let Ok(key) = key else {
             bail!("line {number}: '{name}' is not the name of an application, such as shop or argocd/shop");
         };
@@ -128,19 +128,16 @@ fn text(previewed: &Previewed) -> String {
         vec![
             ordinal.to_string(),
             share.shards.len().to_string(),
-            share.applications.to_string(),
-            part(share.applications, previewed.applications),
+            share.objects.to_string(),
+            part(share.objects, previewed.objects),
             share.resources.to_string(),
             part(share.resources, previewed.resources),
         ]
     };
     let rows: Vec<Vec<String>> = previewed.replicas.iter().enumerate().map(row).collect();
     let mut text = table(0, &["REPLICA", "SHARDS", "APPLICATIONS", "", "RESOURCES", ""], &rows);
-    text += &format!(
-        "\n{}, {}",
-        count(previewed.applications, "application"),
-        count(previewed.resources, "resource")
-    );
+    text +=
+        &format!("\n{}, {}", count(previewed.objects, "application"), count(previewed.resources, "resource"));
     if previewed.uncounted > 0 {
         text += &format!("; of {} it is not known how many", count(previewed.uncounted, "application"));
     }
@@ -150,8 +147,8 @@ fn text(previewed: &Previewed) -> String {
             "from {} to {}: {} move ({}), {}\n",
             moved.from,
             count(previewed.replicas.len() as u64, "replica"),
-            count(moved.applications, "application"),
-            part(moved.applications, previewed.applications),
+            count(moved.objects, "application"),
+            part(moved.objects, previewed.objects),
             count(moved.resources, "resource")
         );
     }

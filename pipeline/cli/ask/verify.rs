@@ -83,7 +83,7 @@ fn text(verified: &Verified) -> String {
         .collect();
     let mut text = format!(
         "{} in the cluster, {} acknowledged, compared in {}\n",
-        count(verified.applications as u64, "application"),
+        count(verified.objects as u64, "application"),
         verified.acknowledged,
         span(verified.seconds)
     );

@@ -1,9 +1,9 @@
 //! What a runtime and a receiver compare to find out whether they hold the same.
 //!
-//! Every acknowledged report had an idempotency key. The digest of an application is the exclusive or of the first
+//! Every acknowledged report had an idempotency key. The digest of an object is the exclusive or of the first
 //! 16 bytes (big-endian) of the SHA-256 of each entity's last key as it was sent (64 hexadecimal digits), that of a
-//! shard the exclusive or of those of its applications. An application's deletion takes all of its entities away, and a
-//! resource that the application's last report does not list (`status.resources` of its object) does not count: names
+//! shard the exclusive or of those of its objects. An object's deletion takes all of its entities away, and a
+//! resource that the object's last report does not list does not count: names
 //! that are generated never come back, and neither side could remember all of them. So a receiver that remembers the last
 //! key of every entity can compute both.
 
@@ -20,9 +20,9 @@ pub struct ShardDigest {
     pub shard: u32,
     /// Of how many.
     pub shards: u32,
-    /// Applications of which something was acknowledged.
-    pub applications: u64,
-    /// Entities: applications, and resources that these list and that were ever acknowledged.
+    /// Objects of which something was acknowledged.
+    pub objects: u64,
+    /// Entities: objects, and resources that these list and that were ever acknowledged.
     pub entities: u64,
     /// The exclusive or over all of them.
     pub digest: u128,
@@ -30,10 +30,10 @@ pub struct ShardDigest {
     pub at: Timestamp,
 }
 
-/// What was acknowledged of one application.
+/// What was acknowledged of one object.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ApplicationDigest {
-    /// Which application.
+pub struct ObjectDigest {
+    /// Which object.
     pub key: Key,
     /// Which life of it.
     pub uid: Uid,

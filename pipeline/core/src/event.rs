@@ -1,4 +1,4 @@
-//! One thing that happened to one application.
+//! One thing that happened to one object.
 
 use std::fmt;
 
@@ -85,7 +85,7 @@ pub enum Cause {
     Owed,
 }
 
-/// One observed change of one application, as it travels from a source through a lane to the enrichment.
+/// One observed change of one object, as it travels from a source through a lane to the enrichment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
     /// Whose.

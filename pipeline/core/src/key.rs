@@ -1,57 +1,101 @@
-//! The key of a lane: which application an event belongs to.
+//! The key of a lane: which object an event belongs to.
 
 use std::fmt;
 
 use arcstr::ArcStr;
 use serde::{Deserialize, Serialize};
 
-/// Identifies one application: `namespace/name`. Cheap to clone, and one word; ordered and hashed by its text.
+/// Identifies one object: `namespace/name`, or `kind/namespace/name` where its source names its kind; then the namespace
+/// may be empty, as that of an object of the whole cluster is. Cheap to clone, and one word; ordered and hashed by its
+/// text.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct Key {
     text: ArcStr,
 }
 
-/// A text that is not `namespace/name`.
+/// A text that is no key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("an application key is `namespace/name`, both non-empty, with one slash")]
+#[error("a key is `namespace/name`, both non-empty, or `kind/namespace/name`")]
 pub struct KeyError;
 
 impl Key {
-    /// Builds the key of the application `name` in `namespace`. A slash in either part is refused, as is
-    /// an empty part: Kubernetes allows neither.
+    /// Builds the key of the object `name` in `namespace`, of a kind that needs no name. A slash in either part is
+    /// refused, as is an empty part: Kubernetes allows neither.
     ///
     /// # Errors
     /// [`KeyError`] when a part is empty or holds a slash.
     pub fn new(namespace: &str, name: &str) -> Result<Self, KeyError> {
-        if namespace.is_empty() || name.is_empty() || namespace.contains('/') || name.contains('/') {
+        let is_part = |part: &str| !part.is_empty() && !part.contains('/');
+        if !is_part(namespace) || !is_part(name) {
             return Err(KeyError);
         }
         Ok(Self { text: arcstr::format!("{namespace}/{name}") })
     }
 
-    /// Reads `namespace/name`.
+    /// Builds the key of an object of a kind: `configmaps`, say. Without a kind as [`Key::new`]; with one, an empty
+    /// namespace is that of an object of the whole cluster.
+    ///
+    /// # Errors
+    /// [`KeyError`] when the name is empty, or a part holds a slash.
+    pub fn of_kind(kind: &str, namespace: &str, name: &str) -> Result<Self, KeyError> {
+        if kind.is_empty() {
+            return Self::new(namespace, name);
+        }
+        if name.is_empty() || [kind, namespace, name].iter().any(|part| part.contains('/')) {
+            return Err(KeyError);
+        }
+        Ok(Self { text: arcstr::format!("{kind}/{namespace}/{name}") })
+    }
+
+    /// Reads `namespace/name` or `kind/namespace/name`.
+    ///
+    /// # Errors
+    /// [`KeyError`] as for [`Key::of_kind`]; also when the kind is empty and its slash is there.
+    pub fn parse(text: &str) -> Result<Self, KeyError> {
+        let (rest, name) = text.rsplit_once('/').ok_or(KeyError)?;
+        match rest.split_once('/') {
+            None => Self::new(rest, name),
+            Some(("", _)) => Err(KeyError),
+            Some((kind, namespace)) => Self::of_kind(kind, namespace, name),
+        }
+    }
+
+    /// Reads `namespace/name` alone, as people write it.
     ///
     /// # Errors
     /// [`KeyError`] as for [`Key::new`].
-    pub fn parse(text: &str) -> Result<Self, KeyError> {
+    pub fn parse_plain(text: &str) -> Result<Self, KeyError> {
         let (namespace, name) = text.split_once('/').ok_or(KeyError)?;
         Self::new(namespace, name)
     }
 
-    /// The namespace of the application.
+    /// Kind, namespace and name.
+    fn parts(&self) -> (&str, &str, &str) {
+        let (rest, name) = self.text.rsplit_once('/').unwrap_or_default();
+        let (kind, namespace) = rest.split_once('/').unwrap_or(("", rest));
+        (kind, namespace, name)
+    }
+
+    /// The kind of the object; empty where its source names none.
+    #[must_use]
+    pub fn kind(&self) -> &str {
+        self.parts().0
+    }
+
+    /// The namespace of the object; empty for one of the whole cluster.
     #[must_use]
     pub fn namespace(&self) -> &str {
-        self.text.split_once('/').map_or("", |(namespace, _)| namespace)
+        self.parts().1
     }
 
-    /// The name of the application; what shards are hashed by.
+    /// The name of the object; what shards are hashed by.
     #[must_use]
     pub fn name(&self) -> &str {
-        self.text.split_once('/').map_or("", |(_, name)| name)
+        self.parts().2
     }
 
-    /// `namespace/name`.
+    /// The text that [`Key::parse`] reads.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.text
@@ -90,9 +134,9 @@ mod tests {
 
     #[test]
     fn splits_into_namespace_and_name() {
-        let key = Key::new("argocd", "store").unwrap();
-        assert_eq!((key.namespace(), key.name(), key.as_str()), ("argocd", "store", "argocd/store"));
-        assert_eq!(Key::parse("argocd/store"), Ok(key));
+        let key = Key::new("ns", "store").unwrap();
+        assert_eq!((key.namespace(), key.name(), key.as_str()), ("ns", "store", "ns/store"));
+        assert_eq!(Key::parse("ns/store"), Ok(key));
     }
 
     #[test]
@@ -102,7 +146,27 @@ mod tests {
         }
         assert_eq!(
             Key::parse("noslash").unwrap_err().to_string(),
-            "an application key is `namespace/name`, both non-empty, with one slash"
+            "a key is `namespace/name`, both non-empty, or `kind/namespace/name`"
         );
+    }
+
+    #[test]
+    fn a_kind_stands_first_and_allows_no_namespace() {
+        for (kind, namespace, name, text) in [
+            ("configmaps", "ns", "store", "configmaps/ns/store"),
+            ("nodes", "", "one", "nodes//one"),
+            ("", "ns", "store", "ns/store"),
+        ] {
+            let key = Key::of_kind(kind, namespace, name).unwrap();
+            assert_eq!((key.kind(), key.namespace(), key.name()), (kind, namespace, name));
+            assert_eq!((key.as_str(), Key::parse(text)), (text, Ok(key.clone())));
+        }
+        for (kind, namespace, name) in [("", "", "a"), ("k", "ns", ""), ("k/l", "ns", "a"), ("k", "n/s", "a")]
+        {
+            assert_eq!(Key::of_kind(kind, namespace, name), Err(KeyError));
+        }
+        for text in ["/ns/store", "//store", "a/b/c/d", "k/ns/", "/store", "ns/"] {
+            assert_eq!(Key::parse(text), Err(KeyError), "{text}");
+        }
     }
 }

@@ -38,7 +38,7 @@ pub use circuit::CircuitState;
 pub use counts::LaneCounts;
 pub use digest::{Digest, Hasher};
 pub use digest_outcome::DigestOutcome;
-pub use divergence::{ApplicationDigest, Compared, ShardDigest};
+pub use divergence::{Compared, ObjectDigest, ShardDigest};
 pub use error::{Reason, StageError};
 pub use event::{Cause, Change, Event, Version};
 pub use fact::Fact;

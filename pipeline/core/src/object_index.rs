@@ -1,4 +1,4 @@
-//! What the watch has seen: the newest version and the uid of every application, whoever owns its shard.
+//! What the watch has seen: the newest version and the uid of every object, whoever owns its shard.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockWriteGuard};
 use crate::{Key, Uid, Version, uid};
 
 /// Shared between the watch, which writes it, and enrichment, which asks it about parents. Bounded by the
-/// number of applications; holds no object. Cloning shares.
+/// number of objects; holds no object. Cloning shares.
 #[derive(Debug, Clone, Default)]
 pub struct ObjectIndex {
     lives: Arc<RwLock<Lives>>,
@@ -144,7 +144,7 @@ impl ObjectIndex {
         self.lives.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The same key, as it stands here where it does: all that is remembered of an application then shares one copy of
+    /// The same key, as it stands here where it does: all that is remembered of an object then shares one copy of
     /// it, where each event brings a new one.
     #[must_use]
     pub fn shared(&self, key: Key) -> Key {
@@ -158,7 +158,7 @@ impl ObjectIndex {
         self.lives.read().unwrap_or_else(PoisonError::into_inner).newest.keys().cloned().collect()
     }
 
-    /// How many applications are there.
+    /// How many objects are there.
     #[must_use]
     pub fn len(&self) -> usize {
         self.lives.read().unwrap_or_else(PoisonError::into_inner).newest.len()
@@ -176,7 +176,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_remembered_of_an_application_shares_one_copy_of_its_name() {
+    fn what_is_remembered_of_an_object_shares_one_copy_of_its_name() {
         let (seen, key) = (ObjectIndex::default(), || Key::new("ns", "app").unwrap());
         let place = |key: &Key| key.as_str().as_ptr();
         for uid in [uid::of_uuid([1; 16]), "one".into()] {
@@ -206,7 +206,7 @@ mod tests {
     }
 
     fn lives() -> (ObjectIndex, Key, [Uid; 3]) {
-        let key = Key::new("argocd", "store").unwrap();
+        let key = Key::new("ns", "store").unwrap();
         (ObjectIndex::default(), key, ["a", "b", "c"].map(Uid::from))
     }
 

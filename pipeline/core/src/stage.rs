@@ -13,8 +13,8 @@ use futures::future::BoxFuture;
 use jiff::Timestamp;
 
 use crate::{
-    ApplicationDigest, Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, Record, Report,
-    Samples, ShardDigest, Shutdown, StageError, Uid, Version,
+    Checkpoint, Compared, Digest, EntityId, Event, Key, MemoryPermit, ObjectDigest, Record, Report, Samples,
+    ShardDigest, Shutdown, StageError, Uid, Version,
 };
 
 /// Where events come from.
@@ -50,7 +50,7 @@ pub trait Survey: Source {
     async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError>;
 }
 
-/// What a ledger remembers of one application: which life of it, and the version of the state that was acknowledged last;
+/// What a ledger remembers of one object: which life of it, and the version of the state that was acknowledged last;
 /// 0 where none is known.
 pub type Remembered = (Key, Uid, Version);
 
@@ -99,8 +99,8 @@ pub trait Sink: Send + Sync + 'static {
         Ok(Compared::Unknown)
     }
 
-    /// Of these applications, those of which the receiver holds something else; `None` when it does not compare.
-    async fn differing(&self, _applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
+    /// Of these objects, those of which the receiver holds something else; `None` when it does not compare.
+    async fn differing(&self, _objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
         Ok(None)
     }
 }
@@ -129,7 +129,7 @@ impl Turn {
 /// What enrichment made of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Enriched {
-    /// The reports: those of applications first, one after the other, then resources in any order.
+    /// The reports: those of objects first, one after the other, then resources in any order.
     pub reports: Vec<Report>,
     /// What moves when all are acknowledged; `None` when the event changes nothing that is remembered
     /// (filtered), or ends the record.
@@ -200,7 +200,7 @@ pub struct Shipment {
     pub report: Report,
     /// 64 hexadecimal digits, see [`Shipment::new`].
     pub idempotency_key: Arc<str>,
-    /// How often the application's shard had changed hands when this was sent: a receiver that honours it refuses the
+    /// How often the object's shard had changed hands when this was sent: a receiver that honours it refuses the
     /// reports of an owner that another has followed. `None` where no shard changes hands.
     pub epoch: Option<u64>,
 }

@@ -7,7 +7,7 @@ use crate::{Call, Filtered, Key, Reason, ReportKind, Version};
 /// One step in the life of an event, for whoever looks on. Holds no body and no error text.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
-    /// Which application.
+    /// Which object.
     pub key: Key,
     /// Which state of it.
     pub version: Version,
@@ -90,9 +90,9 @@ pub enum Step {
 pub enum Folded {
     /// The queue was full.
     Full,
-    /// The application was to be read again already.
+    /// The object was to be read again already.
     Dirty,
-    /// The rate limit delays the application.
+    /// The rate limit delays the object.
     Limited,
     /// A read has shown a newer state.
     Overtaken,

@@ -1,13 +1,13 @@
 //! The circuit of a sink: when the sink as a whole is down, one probe is sent instead of a storm.
 //!
-//! Pure: it is told what happened and when. It opens after several applications failed in a row with no
+//! Pure: it is told what happened and when. It opens after several objects failed in a row with no
 //! answer between, or at once when the sink refuses the runtime itself: 401 and 403 at any time; 404, 405, a
 //! redirect or a certificate that does not verify before the first success, since the address is then more
 //! likely wrong than the report. While it is open nothing is parked and nothing is sent but the probe.
 //!
 //! A sink that refuses our token (401) or our rights (403) is not asked again every few seconds: only someone who
 //! changes the one or the other can help. It is probed every few minutes, and at once when the token changes. But as
-//! long as it refused reports of one application alone, it may well take those of others: then it is probed as soon as
+//! long as it refused reports of one object alone, it may well take those of others: then it is probed as soon as
 //! after any other failure.
 
 use std::collections::BTreeSet;
@@ -18,18 +18,18 @@ use pipeline_core::{Backoff, CircuitState, Key, Reason};
 /// When a circuit opens, and how long it stays open.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Opens when this many different applications failed in a row.
+    /// Opens when this many different objects failed in a row.
     pub failures: usize,
     /// Between probes.
     pub backoff: Backoff,
-    /// Between probes of a sink that answered 401 or 403 to reports of different applications.
+    /// Between probes of a sink that answered 401 or 403 to reports of different objects.
     pub refused: Backoff,
 }
 
 /// What was on its way when the token changed carries the old one: for so long after a change a 401 or 403 is followed
 /// by a probe as soon as after any other failure.
 const CHANGING: Duration = Duration::from_secs(60);
-/// Refused reports of so many applications are not due to the application.
+/// Refused reports of so many objects are not due to the object.
 const SEVERAL: usize = 2;
 
 #[cfg(test)]
@@ -79,13 +79,13 @@ pub enum Verdict {
 pub struct Circuit {
     config: Config,
     state: CircuitState,
-    /// Applications that failed since the last answer; at most `config.failures`.
+    /// Objects that failed since the last answer; at most `config.failures`.
     failing: BTreeSet<Key>,
     /// Times it opened in a row without closing.
     opened: u32,
     probes: u64,
     succeeded: bool,
-    /// Applications whose reports were answered with 401 or 403 since the last answer; two at most.
+    /// Objects whose reports were answered with 401 or 403 since the last answer; two at most.
     denied: BTreeSet<Key>,
     /// When the token changed last.
     changed: Option<Duration>,
@@ -137,7 +137,7 @@ impl Circuit {
                 self.fail(key, reason, None, probe, now, seed);
                 Verdict::Retry
             }
-            // It refuses the sender, which another has followed as the application's owner, and takes what others send.
+            // It refuses the sender, which another has followed as the object's owner, and takes what others send.
             Answer::Failed { reason: Reason::Refused, .. } => {
                 self.close();
                 Verdict::Retry

@@ -8,7 +8,7 @@
 //! moment, and one whose answer was lost makes one until its entity is reported again. So "something else" counts only
 //! when nothing of the shard was queued, waiting, in flight or to be read again, nothing of it is in doubt, and its
 //! digest did not move meanwhile; and it is believed, and said, when it counted two times in a row. A shard that is
-//! never at rest is never accused; `gitops-runtime verify` compares one application after the other, and waits for
+//! never at rest is never accused; `gitops-runtime verify` compares one object after the other, and waits for
 //! each.
 
 use std::collections::BTreeMap;
@@ -133,7 +133,7 @@ async fn ask(
         ledger: shared.ledger.id().to_owned(),
         shard,
         shards: config.sharding.shards().get(),
-        applications: before.applications,
+        objects: before.objects,
         entities: before.entities,
         digest: before.digest,
         at: Timestamp::now(),

@@ -1,4 +1,4 @@
-//! The rate limit of each application: a bucket that refills steadily.
+//! The rate limit of each object: a bucket that refills steadily.
 //!
 //! Its clock is the lane's: it moves only when the lane says what time it is.
 
@@ -12,13 +12,13 @@ use governor::state::keyed::HashMapStateStore;
 use governor::{Quota, RateLimiter};
 use pipeline_core::Key;
 
-/// Applications remembered before those whose bucket is full again are forgotten.
+/// Objects remembered before those whose bucket is full again are forgotten.
 const REMEMBERED: usize = 4096;
 
 /// At most `events` in a burst, and `events` per `window` in the long run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RateLimit {
-    /// Size of each application's bucket.
+    /// Size of each object's bucket.
     pub events: NonZeroU32,
     /// In this time an empty bucket fills.
     pub window: Duration,
@@ -33,7 +33,7 @@ type Buckets = RateLimiter<
     NoOpMiddleware<<FakeRelativeClock as Clock>::Instant>,
 >;
 
-/// The buckets of a lane's applications.
+/// The buckets of a lane's objects.
 pub(crate) struct Limiter {
     buckets: Buckets,
     clock: FakeRelativeClock,
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_empties_refills_and_is_each_applications_own() {
+    fn a_bucket_empties_refills_and_is_each_objects_own() {
         let limit = RateLimit {
             events: NonZeroU32::new(3).unwrap(),
             window: Duration::from_secs(30),

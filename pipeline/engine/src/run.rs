@@ -470,7 +470,7 @@ async fn credentials(shared: Arc<Shared>, stop: Shutdown) {
 }
 
 /// A ledger that was lost makes everything unreported, which is said once. The resend needs no pace of its own: each
-/// shard works on [`Config::concurrency`] applications at a time and sends [`Config::reports_per_key`] reports of each,
+/// shard works on [`Config::concurrency`] objects at a time and sends [`Config::reports_per_key`] reports of each,
 /// so that the receiver's own speed paces it; one that asks for time (429, 503, `Retry-After`) or is overwhelmed opens
 /// the circuit, and what waits is read again on its turn.
 fn say_origin(ledger: &Ledger) {

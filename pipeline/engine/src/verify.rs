@@ -33,7 +33,7 @@ pub struct VerifyOptions {
     /// The time for listing, comparing and repairing, in seconds. What is not looked at by then is said to be unread,
     /// and what is not repaired by then goes on, unwatched.
     pub seconds: u64,
-    /// Read what is not in sync again, which asks for its states: it may have drifted further. RecoveredWork out where a comparison
+    /// Read what may have drifted again, which asks for its states. Left out where a comparison
     /// comes by itself, with each shard that moves.
     pub drift: bool,
 }
@@ -44,7 +44,7 @@ impl Default for VerifyOptions {
     }
 }
 
-/// Applications that something was found of.
+/// Objects that something was found of.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Found {
     /// How many.
@@ -62,15 +62,15 @@ impl Found {
     }
 }
 
-/// What a verification found, of the applications whose shards this process owns.
+/// What a verification found, of the objects whose shards this process owns.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Verified {
     /// Nothing was to be repaired.
     pub dry: bool,
-    /// Applications in the cluster.
-    pub applications: usize,
-    /// Applications of which something was acknowledged, and that are watched.
+    /// Objects in the cluster.
+    pub objects: usize,
+    /// Objects of which something was acknowledged, and that are watched.
     pub acknowledged: usize,
     /// In the cluster, and nothing of them was acknowledged.
     pub missing: Found,
@@ -81,7 +81,7 @@ pub struct Verified {
     /// In the cluster in a newer state than the acknowledged one, or not acknowledged as a whole, or of which it is not
     /// known what the receiver holds. They are read again; most turn out to be unchanged.
     pub newer: Found,
-    /// In the acknowledged state, and changed all the same: what is not in sync was read again, and was reported. Without a
+    /// In the acknowledged state, and changed all the same: what may have drifted was read again, and was reported. Without a
     /// repair nobody looks.
     pub drifted: Found,
     /// Of which the receiver holds something else than what was acknowledged; `null` when it does not compare.
@@ -96,7 +96,7 @@ pub struct Verified {
     pub parked: Found,
     /// To be looked at one by one, and not to be read, or not in time: how they are is not known.
     pub unread: Found,
-    /// Applications that were read and reported again.
+    /// Objects that were read and reported again.
     pub repaired: usize,
     /// Reports of them that were acknowledged while they were.
     pub reports: u64,
@@ -122,7 +122,7 @@ impl Verified {
 pub struct Progress {
     /// What it does: `listing`, `comparing`, `asking the receiver`, `repairing` or `comparing again`.
     pub step: &'static str,
-    /// Applications that are done with in this step.
+    /// Objects that are done with in this step.
     pub done: usize,
     /// Of how many; 0 while that is not known.
     pub total: usize,
@@ -218,7 +218,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, handle: Handle, mut desk: Desk, s
 fn say(verified: &Answer) {
     match verified {
         Ok(found) => tracing::info!(
-            applications = found.applications,
+            objects = found.objects,
             missing = found.missing.total,
             recreated = found.recreated.total,
             gone = found.gone.total,

@@ -13,7 +13,7 @@
 //! intents.<sink>.<shard>                      send intents that no row covers yet
 //! recent.<sink>.<shard>                       what was reported recently and no row says any more
 //! ```
-//! Rows stand under the application's name and not its uid, so that one that is made again replaces its row in one write,
+//! Rows stand under the object's name and not its uid, so that one that is made again replaces its row in one write,
 //! and nothing is left that somebody would have to sweep.
 //!
 //! # Fencing
@@ -22,7 +22,7 @@
 //! holds in memory of a shard that it does not own any more is never written.
 //!
 //! # Groups
-//! The rows of a group are not written in one transaction. Of one application the journal goes first: were a record
+//! The rows of a group are not written in one transaction. Of one object the journal goes first: were a record
 //! written and the process killed, what the record says was reported would be reported again.
 
 mod check;
@@ -63,7 +63,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 pub struct Claimed {
     /// The shard has a new ledger id: nothing is known of it, and everything is to be reported.
     pub new: bool,
-    /// Applications that are remembered.
+    /// Objects that are remembered.
     pub records: usize,
     /// Those of them whose reports are not all acknowledged, or may have been received without being acknowledged, or
     /// lacked a fact: they are to be read again. In order.
@@ -84,7 +84,7 @@ pub(super) struct BucketStore {
 
 impl Ledger {
     /// A ledger in `bucket`, of which nothing is held yet: see [`Ledger::claim`]. `sharding` is the same for all replicas. To be called on a runtime. It remembers
-    /// nothing of applications whose shard it does not hold. Dropped without [`Ledger::close`], it does not write what
+    /// nothing of objects whose shard it does not hold. Dropped without [`Ledger::close`], it does not write what
     /// waits.
     ///
     /// # Errors

@@ -10,7 +10,7 @@ use super::state::Shared;
 use super::tables::Bytes;
 use super::{Acknowledged, stored};
 
-/// What was acknowledged of one application.
+/// What was acknowledged of one object.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Tally {
     pub(super) entities: u64,
@@ -29,7 +29,7 @@ pub(super) fn add_up(shared: &Shared, place: impl Fn(&Key) -> Option<u32>) -> BT
         let Ok(record) = stored::record(&bytes) else { continue };
         let Some(tally) = tally(&record, &id, shared.sink()) else { continue };
         let sum = shards.entry(shard).or_default();
-        sum.applications += 1;
+        sum.objects += 1;
         sum.entities += tally.entities;
         sum.digest ^= tally.digest;
     }

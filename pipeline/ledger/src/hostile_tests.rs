@@ -302,7 +302,7 @@ fn a_bit_flipped_anywhere_leaves_the_last_commit_or_sets_the_file_aside() {
     let mut random = fastrand::Rng::with_seed(seed);
     let holds = |page: &&[u8]| {
         let says = |text: &[u8]| page.windows(text.len()).any(|window| window == text);
-        says(b"argocd/app-") || says(b"covered/") || says(b"records/")
+        says(b"ns/app-") || says(b"covered/") || says(b"records/")
     };
     let (mut kept, mut aside) = (0, 0);
     for (what, whole) in [("killed", &made.killed), ("closed", &made.closed)] {

@@ -1,4 +1,4 @@
-//! What is kept beside the records: what of an application must outlive the process, and how it was parked.
+//! What is kept beside the records: what of an object must outlive the process, and how it was parked.
 
 use pipeline_core::{Key, Parked, Pending};
 

@@ -1,4 +1,4 @@
-//! The ledger: what has been acknowledged, one record per application and sink.
+//! The ledger: what has been acknowledged, one record per object and sink.
 //!
 //! takes: changes of records, by closure - gives: records, at once from memory
 //! calls: a store (a file of redb, or a bucket of the bus), in groups - fails: a write error loses nothing in
@@ -39,7 +39,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
-use pipeline_core::{ApplicationDigest, Checkpoint, Fact, Key, Record, Remembered, Report, SendIntent, Uid};
+use pipeline_core::{Checkpoint, Fact, Key, ObjectDigest, Record, Remembered, Report, SendIntent, Uid};
 use tokio::sync::oneshot;
 
 pub use bucket::{Claimed, refusing_claims};
@@ -156,7 +156,7 @@ impl Ledger {
     /// is not sure, and so does whoever owns the shard next. Returns when that would outlive the process: in a file
     /// also when it could not be written, which is said once, in a bucket not before.
     ///
-    /// Returns whether the report may go: it may not when the ledger does not hold the application's shard (any more).
+    /// Returns whether the report may go: it may not when the ledger does not hold the object's shard (any more).
     pub async fn sending(&self, key: &Key, report: &Report, first: Option<&bytes::Bytes>) -> bool {
         let written = {
             let shared = &self.inner.shared;
@@ -224,26 +224,26 @@ impl Ledger {
         self.inner.shared.sent_as.get_or_init(|| sink.to_owned());
     }
 
-    /// What was acknowledged of one application; `None` when nothing was.
+    /// What was acknowledged of one object; `None` when nothing was.
     #[must_use]
-    pub fn digest(&self, key: &Key) -> Option<ApplicationDigest> {
+    pub fn digest(&self, key: &Key) -> Option<ObjectDigest> {
         let shared = &self.inner.shared;
         let (record, id) = {
             let state = shared.lock();
             (state.tables.record(key)?, shared.id_of(&state, key))
         };
         let digests::Tally { entities, digest } = digests::tally(&record, &id, shared.sink())?;
-        Some(ApplicationDigest { key: key.clone(), uid: record.uid, entities, digest })
+        Some(ObjectDigest { key: key.clone(), uid: record.uid, entities, digest })
     }
 
-    /// What was acknowledged of each shard, `place` naming the shard of a key. Hashes everything: 10,000 applications of
+    /// What was acknowledged of each shard, `place` naming the shard of a key. Hashes everything: 10,000 objects of
     /// ten resources take a tenth of a second.
     #[must_use]
     pub fn digests(&self, place: impl Fn(&Key) -> Option<u32>) -> BTreeMap<u32, Acknowledged> {
         digests::add_up(&self.inner.shared, place)
     }
 
-    /// Applications of which something was reported at `seconds` since 1970 or later, or of which that is not known,
+    /// Objects of which something was reported at `seconds` since 1970 or later, or of which that is not known,
     /// in order.
     #[must_use]
     pub fn reported_since(&self, seconds: u32) -> Vec<Key> {
@@ -264,7 +264,7 @@ impl Ledger {
         all
     }
 
-    /// Every application that is remembered, and which incarnation of it, in order of keys.
+    /// Every object that is remembered, and which incarnation of it, in order of keys.
     #[must_use]
     pub fn known(&self) -> Vec<(Key, Uid)> {
         self.remembered().into_iter().map(|(key, uid, _)| (key, uid)).collect()
@@ -273,9 +273,7 @@ impl Ledger {
     /// The same, with versions.
     #[must_use]
     pub fn remembered(&self) -> Vec<Remembered> {
-        let lives = self.decoded(Table::Records, |bytes| {
-            stored::record(bytes).ok().map(|record| (record.uid, record.version))
-        });
+        let lives = self.decoded(Table::Records, |bytes| stored::incarnation(bytes).ok());
         lives.into_iter().map(|(key, (uid, version))| (key, uid, version)).collect()
     }
 
@@ -290,7 +288,7 @@ impl Ledger {
         Ok(all)
     }
 
-    /// Applications, of those that `of` names, of which something is owed, or in doubt, or not acknowledged as a whole: they
+    /// Objects, of those that `of` names, of which something is owed, or in doubt, or not acknowledged as a whole: they
     /// are to be read again where no list will show them. In order of keys.
     pub fn unfinished(&self, of: impl FnMut(&Key) -> bool) -> Vec<Key> {
         let unfinished = |bytes: &[u8]| stored::record(bytes).ok().filter(state::is_unfinished);

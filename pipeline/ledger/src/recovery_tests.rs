@@ -286,7 +286,7 @@ fn a_damaged_entry_of_the_journal_is_dropped_and_the_rest_kept() {
     drop(ledger);
     let database = redb::Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
-    for (table, key) in [("journal/platform", "argocd/app-1"), ("parked/platform", "no key")] {
+    for (table, key) in [("journal/platform", "ns/app-1"), ("parked/platform", "no key")] {
         let sealed = stored::seal("another", b"\x01");
         transaction.open_table(file::definition(table)).unwrap().insert(key, sealed.as_slice()).unwrap();
     }

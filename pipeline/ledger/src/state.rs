@@ -47,9 +47,9 @@ pub(super) struct State {
     pub(super) journal_refused: u64,
     /// Entities of which it is not known what the receiver holds.
     pub(super) in_doubt: usize,
-    /// Applications whose record is too large for the bus.
+    /// Objects whose record is too large for the bus.
     pub(super) cut: HashSet<Key>,
-    /// Names, not copies: what waits for a commit is bounded by the number of applications.
+    /// Names, not copies: what waits for a commit is bounded by the number of objects.
     pub(super) dirty: HashSet<Slot>,
     /// When the oldest of `dirty` began to wait.
     pub(super) dirty_since: Option<Instant>,

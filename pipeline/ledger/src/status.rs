@@ -50,9 +50,9 @@ pub enum Origin {
 /// What was acknowledged of one shard.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Acknowledged {
-    /// Applications of which something was acknowledged.
-    pub applications: u64,
-    /// Entities: those applications, and every resource that they list and that was ever acknowledged.
+    /// Objects of which something was acknowledged.
+    pub objects: u64,
+    /// Entities: those objects, and every resource that they list and that was ever acknowledged.
     pub entities: u64,
     /// The exclusive or over all of them, as [`pipeline_core::ShardDigest`] says.
     pub digest: u128,
@@ -63,7 +63,7 @@ pub struct Acknowledged {
 pub struct LedgerStatus {
     /// `memory`, `file` or `bucket`.
     pub storage: &'static str,
-    /// Records held: one an application.
+    /// Records held: one an object.
     pub records: usize,
     /// Bytes of bytes records and their keys in memory.
     pub bytes: usize,
@@ -73,13 +73,13 @@ pub struct LedgerStatus {
     pub waiting: usize,
     /// Entities of which it is not known what the receiver holds.
     pub in_doubt: usize,
-    /// Applications of which something is journaled.
+    /// Objects of which something is journaled.
     pub journal: usize,
     /// Bytes of what is journaled, and their keys, in memory.
     pub journal_bytes: usize,
     /// Journal entries that were refused because the journal is full.
     pub journal_refused: u64,
-    /// Applications that are parked.
+    /// Objects that are parked.
     pub parked: usize,
     /// Bytes of the file after its last commit; 0 in memory.
     pub file_bytes: u64,

@@ -2,8 +2,8 @@
 
 use std::hash::Hasher as _;
 
-use pipeline_core::{Parked, Pending, Record};
-use serde::de::DeserializeOwned;
+use pipeline_core::{Parked, Pending, Record, Uid, Version};
+use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
 use super::tables::Table;
@@ -37,6 +37,13 @@ pub(super) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable>
 pub(super) fn record(bytes: &[u8]) -> Result<Record, Unreadable> {
     let record: Record = decode(bytes)?;
     if record.entities.is_sorted_by(|a, b| a.id < b.id) { Ok(record) } else { Err(Unreadable) }
+}
+
+/// Which incarnation a record is of, and its version: nothing else of it is kept.
+pub(super) fn incarnation(bytes: &[u8]) -> Result<(Uid, Version), Unreadable> {
+    type Rest = IgnoredAny;
+    let (uid, version, ..): (_, _, Rest, Rest, Rest, Rest, Rest, Rest) = decode(bytes)?;
+    Ok((uid, version))
 }
 
 /// What stands in a file or a bucket: the bytes, then a checksum of their key and themselves.

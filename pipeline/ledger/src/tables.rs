@@ -1,4 +1,4 @@
-//! What the file holds beside its head: three tables of values by application.
+//! What the file holds beside its head: three tables of values by object.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ pub(super) type Bytes = Arc<[u8]>;
 /// A slot and what it is to hold; `None` is nothing.
 pub(super) type Row = (Slot, Option<Bytes>);
 
-/// Values by application.
+/// Values by object.
 pub(super) type Values = HashMap<Key, Bytes>;
 
 /// All tables of one sink.

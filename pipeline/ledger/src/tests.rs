@@ -12,7 +12,7 @@ use super::tables::weight;
 use super::*;
 
 pub(super) fn key(n: usize) -> Key {
-    Key::new("argocd", &format!("app-{n}")).unwrap()
+    Key::new("ns", &format!("app-{n}")).unwrap()
 }
 
 pub(super) fn counted(n: u64) -> Record {

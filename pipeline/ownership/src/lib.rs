@@ -1,6 +1,6 @@
 //! Which replica owns which shard, when replicas come and go: placement, leases, and the machine that claims them.
 //!
-//! An application belongs to a shard by its name ([`crate::sharding`]), a shard to the replica that holds its lease.
+//! An object belongs to a shard by its name ([`crate::sharding`]), a shard to the replica that holds its lease.
 //! A lease is one record of a store that writes by compare-and-set, such as a key of a JetStream bucket. [`place`] says who
 //! is to have a shard, the same to everybody who sees the same replicas and leases; [`Ownership`] is the pure state machine
 //! of one replica that brings that about, without a store, a clock or a task of its own; whoever drives it does what it says

@@ -169,9 +169,9 @@ mod tests {
     }
 
     #[test]
-    fn a_sixth_replica_re_homes_at_most_seventeen_percent_of_fifty_thousand_applications() {
+    fn a_sixth_replica_re_homes_at_most_seventeen_percent_of_fifty_thousand_objects() {
         let keys: Vec<Key> =
-            (0..50_000).map(|n| Key::new("argocd", &format!("team-{}-app-{n}", n % 37)).unwrap()).collect();
+            (0..50_000).map(|n| Key::new("ns", &format!("team-{}-app-{n}", n % 37)).unwrap()).collect();
         let jump = Sharding::Jump { shards: SHARDS };
         let shard_of: Vec<u32> = keys.iter().map(|key| jump.place(key)).collect();
         let moved = |before: &[&Replica], after: &[&Replica]| {

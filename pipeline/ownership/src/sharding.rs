@@ -1,4 +1,4 @@
-//! Which shard owns an application, and which shards this process owns.
+//! Which shard owns an object, and which shards this process owns.
 
 pub mod preview;
 
@@ -10,11 +10,11 @@ use std::str::FromStr;
 use pipeline_core::Key;
 use serde::Serialize;
 
-/// How a shard is found: always by the application's name, without its namespace.
+/// How a shard is found: always by the object's name, without its namespace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sharding {
     /// Seahash of the name, placed by jump consistent hash: going from 5 to 6 shards moves a sixth of the
-    /// applications.
+    /// objects.
     Jump {
         /// How many shards there are.
         shards: NonZeroU32,
@@ -120,10 +120,10 @@ impl Owned {
     }
 }
 
-/// Where applications are, under one sharding.
+/// Where objects are, under one sharding.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Distribution {
-    /// Applications by shard; a shard without any is there with 0.
+    /// Objects by shard; a shard without any is there with 0.
     pub distribution: BTreeMap<u32, u64>,
     /// Shard by `namespace/name`.
     pub apps: BTreeMap<String, u32>,
@@ -192,7 +192,7 @@ mod tests {
     }
 
     fn key(name: &str) -> Key {
-        Key::new("argocd", name).unwrap()
+        Key::new("ns", name).unwrap()
     }
 
     #[test]
@@ -262,7 +262,7 @@ mod tests {
         assert_eq!(
             json,
             serde_json::json!({"default": {
-                "distribution": {"0": 1, "1": 1}, "apps": {"argocd/a": 0, "argocd/b": 1}
+                "distribution": {"0": 1, "1": 1}, "apps": {"ns/a": 0, "ns/b": 1}
             }})
         );
         let several = distributions("default, jump:3", current, &keys).unwrap();

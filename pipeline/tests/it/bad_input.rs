@@ -154,7 +154,7 @@ async fn an_application_read_again_that_is_no_json() {
     more["reporter"]["lanes"]["concurrency"] = json!(1);
     let runtime = Runtime::start(&simulation, &more).await;
     let error = "get application: the answer is not json";
-    said(&runtime, "cannot read an application again", error).await;
+    said(&runtime, "cannot read an object again", error).await;
     taken(&simulation, 5 * REPORTS).await;
     assert!(runtime.counted("gitops_runtime_retries_total", &[("reason", "malformed")]).await >= 1.0);
     runtime.stop().await;

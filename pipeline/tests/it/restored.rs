@@ -150,7 +150,7 @@ async fn a_restored_store_is_noticed_by_what_another_shard_of_the_ledger_remembe
     runtime.until("rest", |status| status.total.idle()).await;
     let verified = json(&simulation, &["verify"]).await;
     assert_eq!(
-        (&verified["applications"], &verified["repaired"], &verified["stillDifferent"]["total"]),
+        (&verified["objects"], &verified["repaired"], &verified["stillDifferent"]["total"]),
         (&json!(1), &json!(0), &json!(0)),
         "{verified:#}"
     );

@@ -131,7 +131,7 @@ async fn an_end_that_the_watch_did_not_tell_is_found_and_reported_once() {
 
     let (code, repaired) = verified(&simulation, &[]).await;
     assert_eq!((code, findings(&repaired)), (Some(0), BTreeMap::from([("gone", gone)])), "{repaired:#}");
-    assert_eq!((&repaired["applications"], &repaired["repaired"]), (&json!(1), &json!(1)));
+    assert_eq!((&repaired["objects"], &repaired["repaired"]), (&json!(1), &json!(1)));
     let last = simulation.platform.last_of_application("argocd", "web").unwrap();
     let told = object(last.payload.as_deref().unwrap());
     assert!(told["metadata"]["deletionTimestamp"].is_string(), "{told:#}");
@@ -143,7 +143,7 @@ async fn an_end_that_the_watch_did_not_tell_is_found_and_reported_once() {
     runtime.idle(observed + 1).await;
     let (code, after) = verified(&simulation, &[]).await;
     assert_eq!((code, findings(&after)), (Some(0), BTreeMap::new()), "{after:#}");
-    assert_eq!((&after["applications"], &after["acknowledged"]), (&json!(1), &json!(1)));
+    assert_eq!((&after["objects"], &after["acknowledged"]), (&json!(1), &json!(1)));
     assert_eq!(simulation.platform.totals().posts, posts, "its end is reported once");
     runtime.stop().await;
 }

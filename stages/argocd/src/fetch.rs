@@ -172,7 +172,7 @@ impl Fetcher {
             return self.call(fetch, budget).await;
         };
         let is_current = |response: &Response| match response {
-            Response::Body(body) => version_of(body).is_some_and(|shown| shown >= version),
+            Response::Body(body) => version_of(body).is_some_and(|shown| is_not_older(shown, version)),
             _ => false,
         };
         let response =
@@ -335,6 +335,12 @@ fn app_of(fetch: &Fetch) -> Option<&AppRef> {
         | Fetch::RevisionMetadata { app, .. } => Some(app),
         Fetch::Parent { .. } => None,
     }
+}
+
+/// Whether an answer shows what the watch has seen, or something newer. An answer says nothing of the era that it is of:
+/// once versions went back, one of before may have any number, and only the very one that was seen is surely not older.
+fn is_not_older(shown: Version, seen: Version) -> bool {
+    if seen.era() == 0 { shown >= seen } else { shown.number() == seen.number() }
 }
 
 fn version_of(application: &Bytes) -> Option<Version> {

@@ -2,7 +2,7 @@
 //! as it is and never parsed: nothing changes a report on its way out.
 
 use bytes::Bytes;
-use pipeline_core::{ApplicationDigest, ShardDigest, Shipment};
+use pipeline_core::{ObjectDigest, ShardDigest, Shipment};
 use serde_json::{Value, json};
 
 const OPEN: &[u8] = b"{\"data\":";
@@ -76,8 +76,8 @@ pub(crate) fn digest_line(digest: &ShardDigest) -> Vec<u8> {
 }
 
 /// Digests of applications: `{"applications": [{"key", "uid", "entities", "digest"}]}`.
-pub(crate) fn applications(digests: &[ApplicationDigest]) -> Vec<u8> {
-    let one = |digest: &ApplicationDigest| {
+pub(crate) fn applications(digests: &[ObjectDigest]) -> Vec<u8> {
+    let one = |digest: &ObjectDigest| {
         json!({
             "key": digest.key.as_str(),
             "uid": &*digest.uid,
@@ -94,7 +94,7 @@ fn shard_value(digest: &ShardDigest) -> Value {
         "ledger": digest.ledger,
         "shard": digest.shard,
         "shards": digest.shards,
-        "applications": digest.applications,
+        "applications": digest.objects,
         "entities": digest.entities,
         "digest": hexadecimal(digest.digest),
         "at": digest.at.to_string(),

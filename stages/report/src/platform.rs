@@ -33,7 +33,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 use futures::StreamExt as _;
 use pipeline_core::{
-    ApplicationDigest, Compared, Key, Meter, Outcome, Reason, Sample, ShardDigest, Shipment, StageError,
+    Compared, Key, Meter, ObjectDigest, Outcome, Reason, Sample, ShardDigest, Shipment, StageError,
 };
 use stages_client::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Target, TargetError, Token};
@@ -165,7 +165,7 @@ impl pipeline_core::Sink for Platform {
         self.compare_shard(digest).await
     }
 
-    async fn differing(&self, applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
+    async fn differing(&self, applications: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
         self.compare_applications(applications).await
     }
 }

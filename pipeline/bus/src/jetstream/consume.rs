@@ -59,7 +59,7 @@ pub struct Delivery {
 pub struct Unread {
     /// Its bytes, as they came.
     pub bytes: Bytes,
-    /// The application, the life and the state of it that its headers name, if they do.
+    /// The object, the life and the state of it that its headers name, if they do.
     pub of: Option<(Key, Uid, Version)>,
 }
 
@@ -209,7 +209,7 @@ impl Deliveries {
         let message = decode(&raw.payload);
         let unread = message.is_err().then(|| Unread {
             bytes: raw.payload.clone(),
-            of: raw.headers.as_ref().and_then(headers::application),
+            of: raw.headers.as_ref().and_then(headers::object),
         });
         let epoch = raw.headers.as_ref().map_or(0, headers::epoch);
         let acker = Acker { inner, timeout: self.bus.inner.config.timeout };

@@ -59,8 +59,8 @@ pub(super) fn epoch(headers: &HeaderMap) -> u64 {
     headers.get(EPOCH).and_then(|value| value.as_str().parse().ok()).unwrap_or_default()
 }
 
-/// The application, which life and which state of it, that the headers of a message name.
-pub(super) fn application(headers: &HeaderMap) -> Option<(Key, Uid, Version)> {
+/// The object, which life and which state of it, that the headers of a message name.
+pub(super) fn object(headers: &HeaderMap) -> Option<(Key, Uid, Version)> {
     let text = |name| headers.get(name).and_then(|value| subject::plain(value.as_str()));
     let version = text("resourceversion")?.parse().ok()?;
     Some((Key::parse(&text("key")?).ok()?, text("uid")?.into(), Version(version)))
@@ -84,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn headers_name_an_application_or_nothing() {
+    fn headers_name_an_object_or_nothing() {
         let headers = |key: &str, uid: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("key", key);
@@ -92,12 +92,12 @@ mod tests {
             headers.insert("resourceversion", "7");
             headers
         };
-        let (key, uid) = (Key::new("argocd", "shop").unwrap(), "ä =1");
-        let told = application(&headers(&printable(key.as_str()), &printable(uid)));
+        let (key, uid) = (Key::new("ns", "shop").unwrap(), "ä =1");
+        let told = object(&headers(&printable(key.as_str()), &printable(uid)));
         assert_eq!(told, Some((key, Uid::from(uid), Version(7))));
-        for (key, uid) in [("shop", "1"), ("argocd/shop", "=zz"), ("argocd/shop", "=4"), ("=ff/x", "1")] {
-            assert_eq!(application(&headers(key, uid)), None, "{key} {uid}");
+        for (key, uid) in [("shop", "1"), ("ns/shop", "=zz"), ("ns/shop", "=4"), ("=ff/x", "1")] {
+            assert_eq!(object(&headers(key, uid)), None, "{key} {uid}");
         }
-        assert_eq!(application(&HeaderMap::new()), None);
+        assert_eq!(object(&HeaderMap::new()), None);
     }
 }

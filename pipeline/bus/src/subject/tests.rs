@@ -10,33 +10,33 @@ fn prefix() -> Prefix {
 }
 
 fn subject(uid: &str, slot: Slot) -> Subject {
-    Subject { source: "applications".into(), shard: 3, uid: uid.into(), slot, about: None }
+    Subject { source: "objects".into(), shard: 3, uid: uid.into(), slot, about: None }
 }
 
 #[test]
 fn subjects_say_source_shard_uid_and_place() {
     let text = |subject: &Subject| subject.text(&prefix()).unwrap();
-    assert_eq!(text(&subject("u-1", Slot::State)), "eu.gitops-runtime.applications.3.u-1.state");
-    assert_eq!(text(&subject("u-1", Slot::Once(Version(7)))), "eu.gitops-runtime.applications.3.u-1.once.7");
+    assert_eq!(text(&subject("u-1", Slot::State)), "eu.gitops-runtime.objects.3.u-1.state");
+    assert_eq!(text(&subject("u-1", Slot::Once(Version(7)))), "eu.gitops-runtime.objects.3.u-1.once.7");
     assert_eq!(
         text(&subject("a b.*\u{e9}", Slot::Deleted(Version(7)))),
-        "eu.gitops-runtime.applications.3.a=20b=2E=2A=C3=A9.once.7.deleted"
+        "eu.gitops-runtime.objects.3.a=20b=2E=2A=C3=A9.once.7.deleted"
     );
     let of_resource = Subject { about: Some(EntityId(255)), ..subject("", Slot::State) };
-    assert_eq!(text(&of_resource), "eu.gitops-runtime.applications.3.=.state.00000000000000ff");
-    let of_application = Subject { about: Some(EntityId::OBJECT), ..subject("u", Slot::Deleted(Version(7))) };
-    assert_eq!(text(&of_application), "eu.gitops-runtime.applications.3.u.once.7.deleted.0000000000000000");
+    assert_eq!(text(&of_resource), "eu.gitops-runtime.objects.3.=.state.00000000000000ff");
+    let of_object = Subject { about: Some(EntityId::OBJECT), ..subject("u", Slot::Deleted(Version(7))) };
+    assert_eq!(text(&of_object), "eu.gitops-runtime.objects.3.u.once.7.deleted.0000000000000000");
 }
 
 #[test]
 fn filters_name_a_source_or_a_shard_of_it() {
-    assert_eq!(prefix().filter("applications", None).unwrap(), "eu.gitops-runtime.applications.>");
-    assert_eq!(prefix().filter("applications", Some(3)).unwrap(), "eu.gitops-runtime.applications.3.>");
+    assert_eq!(prefix().filter("objects", None).unwrap(), "eu.gitops-runtime.objects.>");
+    assert_eq!(prefix().filter("objects", Some(3)).unwrap(), "eu.gitops-runtime.objects.3.>");
     assert_eq!(
         (prefix().all(), prefix().stream()),
         ("eu.gitops-runtime.>".into(), "eu_gitops-runtime".into())
     );
-    assert_eq!(prefix().stream_of("applications"), "eu_gitops-runtime_applications");
+    assert_eq!(prefix().stream_of("objects"), "eu_gitops-runtime_objects");
     assert_eq!(prefix().stream_of("reports"), "eu_gitops-runtime_reports");
 }
 
@@ -56,27 +56,27 @@ fn what_is_no_prefix_or_too_long_is_refused() {
 fn what_nobody_of_us_wrote_is_foreign() {
     for tail in [
         "",
-        "applications",
-        "applications.3.u",
-        "applications.x.u.state",
-        "applications.+3.u.state",
-        "applications.03.u.state",
-        "applications.3.u.other",
-        "applications.3.u.once",
-        "applications.3.u.once.x",
-        "applications.3.u.once.7.deleted.0.0",
-        "applications.3.u.state.ff",
-        "applications.3.u.state.00000000000000FF",
-        "applications.3.u=2.state",
-        "applications.3.u=2d.state",
-        "applications.3.u=2D.state",
-        "applications.3.=FF.state",
-        "applications.3..state",
+        "objects",
+        "objects.3.u",
+        "objects.x.u.state",
+        "objects.+3.u.state",
+        "objects.03.u.state",
+        "objects.3.u.other",
+        "objects.3.u.once",
+        "objects.3.u.once.x",
+        "objects.3.u.once.7.deleted.0.0",
+        "objects.3.u.state.ff",
+        "objects.3.u.state.00000000000000FF",
+        "objects.3.u=2.state",
+        "objects.3.u=2d.state",
+        "objects.3.u=2D.state",
+        "objects.3.=FF.state",
+        "objects.3..state",
     ] {
         let text = format!("eu.gitops-runtime.{tail}");
         assert_eq!(Subject::parse(&prefix(), &text), Err(SubjectError::Foreign), "{text}");
     }
-    let other = Subject::parse(&prefix(), "eu.gitops-runtimes.applications.3.u.state");
+    let other = Subject::parse(&prefix(), "eu.gitops-runtimes.objects.3.u.state");
     assert_eq!(other.unwrap_err().to_string(), "a subject is not one of the bus");
 }
 
@@ -84,7 +84,7 @@ fn what_nobody_of_us_wrote_is_foreign() {
 fn deletions_and_ends_that_were_not_told_are_kept() {
     let end = |phase: &str| Fact { id: Digest::of(phase.as_bytes()), body: Bytes::new() };
     let state = Message {
-        key: Key::new("argocd", "shop").unwrap(),
+        key: Key::new("ns", "shop").unwrap(),
         uid: "u".into(),
         version: Version(7),
         observed: Timestamp::UNIX_EPOCH,
@@ -102,7 +102,7 @@ fn deletions_and_ends_that_were_not_told_are_kept() {
     assert_eq!(Keep::of(&folded, None), Keep::Each);
     let gone = Message { payload: Payload::Deleted { body: None }, ..state.clone() };
     assert_eq!(Keep::of(&gone, None), Keep::Each);
-    let at = |message: &Message| Subject::of("applications", 0, message, Keep::of(message, None)).slot;
+    let at = |message: &Message| Subject::of("objects", 0, message, Keep::of(message, None)).slot;
     assert_eq!(at(&state), Slot::State);
     assert_eq!(at(&ended), Slot::Once(Version(7)));
     assert_eq!(at(&gone), Slot::Deleted(Version(7)), "noticed at the version that was seen last");
@@ -118,7 +118,7 @@ prop_compose! {
             1 => Slot::Once(Version(version)),
             _ => Slot::Deleted(Version(version)),
         };
-        let about = about.map(|id| id.map_or(EntityId::OBJECT, |id| EntityId(id)));
+        let about = about.map(|id| id.map_or(EntityId::OBJECT, EntityId));
         Subject { source, shard, uid: uid.into(), slot, about }
     }
 }

@@ -7,7 +7,7 @@ const OBJECT: ReportKind = ReportKind::of_object("object");
 
 pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) -> Report {
     Report {
-        key: Key::new("argocd", "store").unwrap(),
+        key: Key::new("ns", "store").unwrap(),
         uid: uid.into(),
         version: Version(version),
         entity,
@@ -42,7 +42,7 @@ fn an_acknowledgement_moves_only_its_own_entity() {
     assert_eq!(record.listed().count(), 1);
     let row = record.entity(EntityId(9)).unwrap();
     assert_eq!((row.content, row.decision, row.counter), (Digest(2), Digest(102), 1));
-    assert_eq!(record.settled, Settled::Never, "the application's decision moves last");
+    assert_eq!(record.settled, Settled::Never, "the object's decision moves last");
 }
 
 #[test]

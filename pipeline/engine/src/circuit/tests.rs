@@ -7,8 +7,8 @@ fn key(number: u32) -> Key {
     Key::new("ns", &format!("app-{number}")).unwrap()
 }
 
-fn fail(circuit: &mut Circuit, applications: std::ops::Range<u32>) {
-    for number in applications {
+fn fail(circuit: &mut Circuit, objects: std::ops::Range<u32>) {
+    for number in objects {
         assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
     }
 }
@@ -18,7 +18,7 @@ fn open(after: u64, reason: Reason) -> CircuitState {
 }
 
 #[test]
-fn opens_after_enough_applications_in_a_row() {
+fn opens_after_enough_objects_in_a_row() {
     let mut circuit = Circuit::new(Config::default());
     for number in 0..4 {
         assert_eq!(circuit.answer(&key(number), DOWN, None, NOW, 0), Verdict::Retry);
@@ -29,7 +29,7 @@ fn opens_after_enough_applications_in_a_row() {
 }
 
 #[test]
-fn one_failing_application_never_opens_it() {
+fn one_failing_object_never_opens_it() {
     let mut circuit = Circuit::new(Config::default());
     for _ in 0..100 {
         circuit.answer(&key(1), DOWN, None, NOW, 0);
@@ -131,7 +131,7 @@ fn the_sinks_retry_after_is_honoured() {
 
 const DENIED: Answer = Answer::Refused { reason: Reason::Unauthorized };
 
-/// Two applications are refused: the second as a probe, half a second after [`NOW`].
+/// Two objects are refused: the second as a probe, half a second after [`NOW`].
 fn refused() -> Circuit {
     let mut circuit = Circuit::new(Config::default());
     circuit.answer(&key(1), DENIED, None, NOW, 0);
@@ -158,7 +158,7 @@ fn a_refused_token_is_probed_after_minutes_however_often_it_is_refused() {
 }
 
 #[test]
-fn one_application_that_is_forbidden_does_not_stop_the_others_for_minutes() {
+fn one_object_that_is_forbidden_does_not_stop_the_others_for_minutes() {
     let forbidden = Answer::Refused { reason: Reason::Forbidden };
     let mut circuit = Circuit::new(Config::default());
     let mut now = NOW;

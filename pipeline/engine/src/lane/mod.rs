@@ -50,7 +50,7 @@ const SPARE_KEYS: usize = 512;
 pub struct Config {
     /// Events that may be queued or waiting.
     pub queue_events: usize,
-    /// Of these, events of one key: one busy application cannot take the place of all others.
+    /// Of these, events of one key: one busy object cannot take the place of all others.
     pub queue_events_per_key: usize,
     /// Bytes of all events held.
     pub queue_bytes: u64,
@@ -64,9 +64,9 @@ pub struct Config {
     pub backoff: Backoff,
     /// Keys remembered as refused for good.
     pub parked: usize,
-    /// Per application.
+    /// Per object.
     pub rate_limit: Option<RateLimit>,
-    /// Between two tries to fetch what is owed of an application.
+    /// Between two tries to fetch what is owed of an object.
     pub refetch: Backoff,
     /// What one call of such a try, made in vain, takes of the time of all: so much later the next one begins.
     pub refetch_every: Duration,
@@ -278,7 +278,7 @@ impl Lane {
             State::Idle if timer.is_none() && !slot.is_ahead() && !slot.owed.is_some() => {
                 self.keys.remove(key);
                 if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
-                    // After a burst of all applications few are busy.
+                    // After a burst of all objects few are busy.
                     self.keys.shrink_to(SPARE_KEYS);
                     self.turns.shrink_to(SPARE_KEYS);
                     self.reads.shrink_to(SPARE_KEYS);

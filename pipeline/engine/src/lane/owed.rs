@@ -1,9 +1,9 @@
 //! What is looked at again though nothing says that it changed: when, and how often.
 //!
 //! What could not be fetched is asked for again after a minute, and less and less often while that brings nothing; what
-//! is missing may be gone for good (a repository that was deleted). It may be missing for a thousand applications, so
+//! is missing may be gone for good (a repository that was deleted). It may be missing for a thousand objects, so
 //! these refetches go one after the other, each as long after the one before as that made calls in vain. One that found
-//! all that was missing, as they do once Argo CD is back from an outage, lets the next one begin at once.
+//! all that was missing, as they do once a peer is back from an outage, lets the next one begin at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -45,7 +45,7 @@ impl Owed {
         self.paced.into_iter().chain(self.refetch.filter(|_| !self.lined)).min()
     }
 
-    /// A turn brought reports: the application changed, or a refetch brought something.
+    /// A turn brought reports: the object changed, or a refetch brought something.
     pub(super) fn brought(&mut self, owed: Option<Again>, now: Duration, backoff: Backoff) {
         self.failures = 0;
         match owed {
@@ -55,7 +55,7 @@ impl Owed {
         }
     }
 
-    /// A turn brought nothing. One that was no refetch, of which there are as many as an application is refreshed, changes
+    /// A turn brought nothing. One that was no refetch, of which there are as many as an object is refreshed, changes
     /// nothing about when the next one is.
     pub(super) fn brought_nothing(
         &mut self,
@@ -85,7 +85,7 @@ impl Owed {
         *self = Self { lined: self.lined, ..Self::default() };
     }
 
-    /// An earlier time stays: each change of a busy application would put it off once more.
+    /// An earlier time stays: each change of a busy object would put it off once more.
     fn pace(&mut self, at: Duration) {
         self.paced = Some(self.paced.map_or(at, |earlier| earlier.min(at)));
     }

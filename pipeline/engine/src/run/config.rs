@@ -12,25 +12,25 @@ use pipeline_ownership::sharding::{Owned, Sharding};
 /// Bounds and times of an engine. What a process may hold is shared out evenly among its shards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Config {
-    /// Which shard owns an application.
+    /// Which shard owns an object.
     pub sharding: Sharding,
     /// Which shards this process owns.
     pub owned: Owned,
     /// Events queued or waiting, each shard.
     pub queue_events: usize,
-    /// Of these, events of one application.
+    /// Of these, events of one object.
     pub queue_events_per_key: usize,
     /// Bytes of all events held, all shards together.
     pub queue_bytes: u64,
-    /// Bytes of the operation ends kept for applications that are to be read again, all shards together.
+    /// Bytes of the operation ends kept for objects that are to be read again, all shards together.
     pub summary_bytes: u64,
-    /// Applications in flight, each shard.
+    /// Objects in flight, each shard.
     pub concurrency: NonZeroU32,
-    /// Applications being read again, all shards together (at least one each).
+    /// Objects being read again, all shards together (at least one each).
     pub reads: NonZeroU32,
-    /// Reports of one application on their way at a time.
+    /// Reports of one object on their way at a time.
     pub reports_per_key: NonZeroU32,
-    /// Reports on their way at a time, of all applications; `None` is as many as the lanes work on.
+    /// Reports on their way at a time, of all objects; `None` is as many as the lanes work on.
     pub reports: Option<NonZeroU32>,
     /// Between tries.
     pub retry: Backoff,
@@ -40,15 +40,15 @@ pub struct Config {
     pub restart: Backoff,
     /// What is in flight may finish within this time after `stop`.
     pub grace: Duration,
-    /// Events of each application; `None` is no limit.
+    /// Events of each object; `None` is no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Between two tries to fetch what is owed of an application; all of them together make one call a second in vain.
+    /// Between two tries to fetch what is owed of an object; all of them together make one call a second in vain.
     pub refetch: Backoff,
-    /// Applications remembered as refused for good, each shard.
+    /// Objects remembered as refused for good, each shard.
     pub parked: usize,
     /// What cannot be read again and is not reported within this time is written to the ledger.
     pub journal_every: Duration,
-    /// Applications of which the last steps are remembered, all shards together.
+    /// Objects of which the last steps are remembered, all shards together.
     pub history: usize,
     /// How often the receiver is told, in short, what was acknowledged; `None` is never.
     pub digest: Option<Duration>,

@@ -1,35 +1,35 @@
-//! Which applications are to be published again, because the bus did not take, or not surely, what was published of them.
+//! Which objects are to be published again, because the bus did not take, or not surely, what was published of them.
 //!
 //! Pure. What the cluster still shows is read again, so that never an older state follows a newer one; what it does not
 //! show any more (a deletion, the end of an operation) is kept.
 
 use std::collections::BTreeMap;
 
-use pipeline_core::{Change, Event, Fact, Key};
+use pipeline_core::{Change, Event, Fact, Key, Uid, Version};
 
-/// Facts kept of one application, as in a lane.
+/// Facts kept of one object, as in a lane.
 const FACTS: usize = 8;
 
-/// What is to be published again of one application.
+/// What is to be published again of one object.
 #[derive(Debug, Default)]
 struct Entry {
     /// Deletions that the bus has not taken, without their bodies, oldest first; there is one a life.
     deleted: Vec<Event>,
     /// The newest state is to be read.
     read: bool,
-    /// Facts that a newer state may not show any more.
-    facts: Vec<Fact>,
+    /// Facts that a newer state may not show any more, each with its incarnation and the state that showed it.
+    facts: Vec<(Uid, Version, Fact)>,
     /// Being read now.
     reading: bool,
 }
 
-/// Applications to be published again: bounded by how many there are.
+/// Objects to be published again: bounded by how many there are.
 #[derive(Debug, Default)]
 pub(in crate::run) struct Dirty {
     entries: BTreeMap<Key, Entry>,
 }
 
-/// What to do for one application.
+/// What to do for one object.
 #[derive(Debug)]
 pub(in crate::run) enum Republish {
     /// Publish this.
@@ -49,15 +49,17 @@ impl Dirty {
         // What is being read may be older.
         entry.reading = false;
         for end in event.coalesced.iter().chain(&event.fact).cloned() {
-            if !entry.facts.iter().any(|known| known.is_same(&end)) {
-                entry.facts.push(end);
+            if !entry.facts.iter().any(|(uid, _, known)| *uid == event.uid && known.is_same(&end)) {
+                entry.facts.push((event.uid.clone(), event.version, end));
             }
         }
         entry.facts.drain(..entry.facts.len().saturating_sub(FACTS));
         if event.is_deleted() {
-            let facts = std::mem::take(&mut entry.facts);
+            let (own, others) = of(&event.uid, std::mem::take(&mut entry.facts));
+            entry.facts = others;
             let gone = Change::Deleted { body: None };
-            let slim = Event { change: gone, fact: None, coalesced: facts, ..event };
+            let coalesced = own.into_iter().map(|(_, fact)| fact).collect();
+            let slim = Event { change: gone, fact: None, coalesced, ..event };
             entry.deleted.retain(|known| known.uid != slim.uid);
             entry.deleted.push(slim);
         } else {
@@ -65,17 +67,17 @@ impl Dirty {
         }
     }
 
-    /// The watch shows a newer event of a marked application: what is to be published now, in order.
+    /// The watch shows a newer event of a marked object: what is to be published now, in order.
     pub(in crate::run) fn overtaken(&mut self, event: Event) -> Vec<Event> {
         let Some(Entry { mut deleted, facts, .. }) = self.entries.remove(&event.key) else {
             return vec![event];
         };
         deleted.retain(|known| known.uid != event.uid || !event.is_deleted());
-        deleted.push(with(event, facts));
+        deleted.append(&mut with(event, facts));
         deleted
     }
 
-    /// What to do next for at most `most` applications.
+    /// What to do next for at most `most` objects.
     pub(in crate::run) fn next(&mut self, most: usize) -> Vec<Republish> {
         let mut work = Vec::new();
         let mut rest = Vec::new();
@@ -94,12 +96,12 @@ impl Dirty {
         work
     }
 
-    /// What a read found: `None` for nothing, which the watch tells by itself. Gives what is to be published.
-    pub(in crate::run) fn read(&mut self, key: &Key, found: Option<Event>) -> Option<Event> {
-        let entry = self.entries.get(key).filter(|entry| entry.reading)?;
+    /// What a read found: `None` for nothing, which the watch tells by itself. Gives what is to be published, in order.
+    pub(in crate::run) fn read(&mut self, key: &Key, found: Option<Event>) -> Vec<Event> {
+        let Some(entry) = self.entries.get(key).filter(|entry| entry.reading) else { return Vec::new() };
         debug_assert!(entry.deleted.is_empty(), "they were published when the read began");
-        let entry = self.entries.remove(key)?;
-        found.map(|event| with(event, entry.facts))
+        let facts = self.entries.remove(key).map(|entry| entry.facts).unwrap_or_default();
+        found.map(|event| with(event, facts)).unwrap_or_default()
     }
 
     /// A read failed: it is tried again later.
@@ -110,16 +112,40 @@ impl Dirty {
     }
 }
 
-/// The event, with facts that it does not show by itself.
-fn with(mut event: Event, facts: Vec<Fact>) -> Event {
+/// Facts of one incarnation, and those of others.
+type Split = (Vec<(Version, Fact)>, Vec<(Uid, Version, Fact)>);
+
+fn of(uid: &Uid, facts: Vec<(Uid, Version, Fact)>) -> Split {
+    let (own, others): (Vec<_>, Vec<_>) = facts.into_iter().partition(|(whose, ..)| whose == uid);
+    (own.into_iter().map(|(_, version, fact)| (version, fact)).collect(), others)
+}
+
+/// The event, with facts of its incarnation that it does not show by itself. An incarnation that it follows is over: its
+/// facts go before, with its end.
+fn with(mut event: Event, facts: Vec<(Uid, Version, Fact)>) -> Vec<Event> {
+    let (own, mut others) = of(&event.uid, facts);
+    let mut all = Vec::new();
+    while let Some((uid, ..)) = others.first().cloned() {
+        let (former, rest) = of(&uid, others);
+        others = rest;
+        all.push(Event {
+            uid,
+            version: former.iter().map(|(version, _)| *version).max().unwrap_or_default(),
+            change: Change::Deleted { body: None },
+            fact: None,
+            coalesced: former.into_iter().map(|(_, fact)| fact).collect(),
+            ..event.clone()
+        });
+    }
     let known = |end: &Fact| {
         let carried = event.coalesced.iter().chain(&event.fact);
         carried.into_iter().any(|known| known.is_same(end))
     };
-    let mut all: Vec<_> = facts.into_iter().filter(|end| !known(end)).collect();
-    all.append(&mut event.coalesced);
-    event.coalesced = all;
-    event
+    let mut coalesced: Vec<_> = own.into_iter().map(|(_, end)| end).filter(|end| !known(end)).collect();
+    coalesced.append(&mut event.coalesced);
+    event.coalesced = coalesced;
+    all.push(event);
+    all
 }
 
 #[cfg(test)]
@@ -131,7 +157,7 @@ mod tests {
     use pipeline_core::Digest;
 
     fn key() -> Key {
-        Key::new("argocd", "shop").unwrap()
+        Key::new("ns", "shop").unwrap()
     }
 
     fn event(version: u64, end: Option<u32>) -> Event {
@@ -165,9 +191,29 @@ mod tests {
         assert!(dirty.next(8).is_empty(), "it is being read");
         dirty.not_read(&key());
         assert_eq!(dirty.next(8).len(), 1);
-        let found = dirty.read(&key(), Some(event(3, Some(2)))).unwrap();
+        let found = dirty.read(&key(), Some(event(3, Some(2)))).remove(0);
         assert_eq!((found.version, ends(&found), dirty.len()), (Version(3), vec![1], 0));
-        assert_eq!(dirty.read(&key(), Some(event(3, None))), None, "nobody asked for it");
+        assert_eq!(dirty.read(&key(), Some(event(3, None))), [], "nobody asked for it");
+    }
+
+    #[test]
+    fn a_fact_goes_with_the_incarnation_that_it_is_of() {
+        let other = |version| Event { uid: "2".into(), ..event(version, None) };
+        let told = |events: &[Event]| -> Vec<_> {
+            events.iter().map(|event| (event.uid.to_string(), event.is_deleted(), ends(event))).collect()
+        };
+        let both = [("1".to_owned(), true, vec![1]), ("2".to_owned(), false, vec![])];
+        let mut dirty = Dirty::default();
+        dirty.mark(event(1, Some(1)));
+        dirty.next(8);
+        assert_eq!(told(&dirty.read(&key(), Some(other(3)))), both, "what is read is another");
+        dirty.mark(event(1, Some(1)));
+        assert_eq!(told(&dirty.overtaken(other(3))), both, "what is watched is another");
+        dirty.mark(Event { uid: "2".into(), ..event(2, Some(2)) });
+        dirty.mark(gone(3));
+        let now = dirty.overtaken(other(4));
+        let of_each = [("1".to_owned(), true, vec![]), ("2".to_owned(), false, vec![2])];
+        assert_eq!(told(&now), of_each, "a deletion takes none of another");
     }
 
     #[test]
@@ -177,9 +223,9 @@ mod tests {
         dirty.next(8);
         let now = dirty.overtaken(event(3, None));
         assert_eq!((now.len(), ends(&now[0])), (1, vec![1]));
-        assert_eq!(dirty.read(&key(), Some(event(2, None))), None);
+        assert_eq!(dirty.read(&key(), Some(event(2, None))), []);
         dirty.mark(now[0].clone());
-        assert_eq!(dirty.read(&key(), Some(event(2, None))), None, "the read began before");
+        assert_eq!(dirty.read(&key(), Some(event(2, None))), [], "the read began before");
         assert_eq!(dirty.overtaken(event(4, None)).len(), 1);
         assert_eq!(dirty.overtaken(event(5, None)).len(), 1, "what is not marked passes");
     }
@@ -205,7 +251,7 @@ mod tests {
         dirty.mark(next);
         let work = dirty.next(8);
         assert!(matches!(&work[..], [Republish::Publish(_), Republish::Read(_)]), "{work:?}");
-        assert_eq!(dirty.read(&key(), None), None);
+        assert_eq!(dirty.read(&key(), None), []);
         assert_eq!(dirty.len(), 0, "the watch tells of the end");
     }
 }

@@ -68,14 +68,14 @@ impl Handle {
         self.inner.traces.subscribe()
     }
 
-    /// What is known of an application; `None` when this process does not own it, or is stopping.
+    /// What is known of an object; `None` when this process does not own it, or is stopping.
     pub async fn explain(&self, key: &Key) -> Option<Explained> {
         let (answer, answered) = oneshot::channel();
         self.shard(key)?.commands.send(Command::Explain(key.clone(), answer)).await.ok()?;
         answered.await.ok()
     }
 
-    /// Reads an application again and reports what differs, or, if `whole`, all of it. `false` when this process
+    /// Reads an object again and reports what differs, or, if `whole`, all of it. `false` when this process
     /// does not own it, does not watch it, or is stopping.
     pub async fn replay(&self, key: &Key, whole: bool) -> bool {
         match self.shard(key).filter(|_| self.watches(key)) {
@@ -84,7 +84,7 @@ impl Handle {
         }
     }
 
-    /// Reads every application of this process again of which a report was acknowledged at `since` or later (in
+    /// Reads every object of this process again of which a report was acknowledged at `since` or later (in
     /// seconds since 1970), or at a time that is not known, and reports all of it: the receiver lost what it took.
     /// Returns which they are. However many, a shard reads and reports as many at a time as ever.
     pub async fn replay_since(&self, since: u32) -> Vec<Key> {
@@ -97,7 +97,7 @@ impl Handle {
         replayed
     }
 
-    /// Gives up a parked application. `false` when it was not parked here.
+    /// Gives up a parked object. `false` when it was not parked here.
     pub async fn discard(&self, key: &Key) -> bool {
         let Some(shard) = self.shard(key) else { return false };
         let (answer, answered) = oneshot::channel();
@@ -150,13 +150,13 @@ impl Handle {
         self.inner.verify.progress()
     }
 
-    /// Whether an application is watched by the settings of now.
+    /// Whether an object is watched by the settings of now.
     #[must_use]
     pub fn watches(&self, key: &Key) -> bool {
         (self.inner.watches)(key)
     }
 
-    /// Whether this process owns an application.
+    /// Whether this process owns an object.
     #[must_use]
     pub fn owns(&self, key: &Key) -> bool {
         self.shard(key).is_some()

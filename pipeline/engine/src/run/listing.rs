@@ -1,4 +1,4 @@
-//! Holds a first list back while the shards work off what it has shown: an application that still stands with the API
+//! Holds a first list back while the shards work off what it has shown: an object that still stands with the API
 //! server takes no memory, and one that waits here does.
 //!
 //! takes: how many events the source has emitted - gives: a wait between two pages
@@ -12,7 +12,7 @@ use tokio::time::{Instant, sleep};
 
 use super::table::Table;
 
-/// Applications that may wait when the next page is read: the shards have enough to do until it is there.
+/// Objects that may wait when the next page is read: the shards have enough to do until it is there.
 const WAITING: u64 = 128;
 /// How often it is looked. The shards tell their counters less often.
 const LOOK: Duration = Duration::from_millis(10);

@@ -1,8 +1,8 @@
 //! Publishes what the watch shows.
 //!
-//! takes: events - gives: messages on the stream, each application's in order
+//! takes: events - gives: messages on the stream, each object's in order
 //! calls: the server, and the source for what it did not take - fails: never; what the bus refuses, or does not answer for,
-//! marks its application dirty, which is read and published again
+//! marks its object dirty, which is read and published again
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -74,13 +74,13 @@ impl Publisher {
                 Some(flown) = self.flying.next() => self.flown(flown).await,
                 Some((key, looked)) = self.reading.next() => match looked {
                     Ok(found) => {
-                        if let Some(event) = self.dirty.read(&key, found) {
+                        for event in self.dirty.read(&key, found) {
                             self.publish(event).await;
                         }
                     }
                     Err(error) => {
                         let error: &dyn std::error::Error = &error;
-                        tracing::debug!(%key, error, "cannot read an application to publish it again");
+                        tracing::debug!(%key, error, "cannot read an object to publish it again");
                         self.dirty.not_read(&key);
                     }
                 },
@@ -191,7 +191,7 @@ impl Publisher {
     }
 }
 
-/// What is needed of an event to mark its application dirty.
+/// What is needed of an event to mark its object dirty.
 fn slim(mut event: Event) -> Event {
     event.change = match event.change {
         Change::Applied { .. } => Change::Applied { body: bytes::Bytes::new() },

@@ -41,7 +41,7 @@ impl Table {
         self.running.write().unwrap_or_else(PoisonError::into_inner).remove(&shard);
     }
 
-    /// The shard of an application, if it is worked on here.
+    /// The shard of an object, if it is worked on here.
     pub(super) fn of(&self, key: &Key) -> Option<Arc<ShardHandle>> {
         let shard = self.sharding.place(key);
         self.running.read().unwrap_or_else(PoisonError::into_inner).get(&shard).cloned()

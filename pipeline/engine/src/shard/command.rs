@@ -21,7 +21,7 @@ pub(crate) enum Command {
     Top(usize, oneshot::Sender<Ranking>),
 }
 
-/// What a shard knows of one application.
+/// What a shard knows of one object.
 #[derive(Debug, Clone)]
 pub struct Explained {
     /// Which shard.

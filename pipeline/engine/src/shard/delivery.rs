@@ -1,6 +1,6 @@
 //! One round of reports: which may be sent now, and what it all comes to.
 //!
-//! Pure. Reports of applications go strictly one after the other, then those of resources, some at a time.
+//! Pure. Reports of objects go strictly one after the other, then those of resources, some at a time.
 //! Each acknowledgement moves its own report's digests; what the whole round moves ([`Checkpoint`]) moves only
 //! when every report was acknowledged, so that a later try finds what is missing.
 
@@ -17,8 +17,8 @@ use crate::lane::{Blame, Outcome};
 /// A round under way.
 #[derive(Debug)]
 pub(crate) struct Delivery {
-    /// Reports of applications not sent yet, in order.
-    applications: VecDeque<Report>,
+    /// Reports of objects not sent yet, in order.
+    objects: VecDeque<Report>,
     /// Reports of resources not sent yet.
     resources: VecDeque<Report>,
     /// What the ledger holds, moved by each acknowledgement: numbers the next report of an entity.
@@ -32,7 +32,7 @@ pub(crate) struct Delivery {
     limit: usize,
     /// Reports on their way.
     flying: usize,
-    application_flies: bool,
+    object_flies: bool,
     acked: usize,
     failed: Option<(Reason, Option<Duration>)>,
     refused: Vec<(EntityId, Digest, Reason)>,
@@ -66,7 +66,7 @@ impl Delivery {
             refused.iter().find(same).copied()
         };
         let mut round = Self {
-            applications: VecDeque::new(),
+            objects: VecDeque::new(),
             resources: VecDeque::new(),
             record: known,
             settle: enriched.settle,
@@ -75,7 +75,7 @@ impl Delivery {
             owed: enriched.owed,
             limit: limit.max(1),
             flying: 0,
-            application_flies: false,
+            object_flies: false,
             acked: 0,
             failed: None,
             refused: Vec::new(),
@@ -87,7 +87,7 @@ impl Delivery {
                 round.rejected = Some(refusal.2);
                 round.refused.push(refusal);
             } else if report.entity.is_object() {
-                round.applications.push_back(report);
+                round.objects.push_back(report);
             } else {
                 round.resources.push_back(report);
             }
@@ -97,12 +97,12 @@ impl Delivery {
 
     /// The next report to send now, and how many reports of its entity were acknowledged before.
     pub(crate) fn next(&mut self) -> Option<(Report, u64)> {
-        if self.application_flies || self.flying >= self.limit {
+        if self.object_flies || self.flying >= self.limit {
             return None;
         }
-        let report = match self.applications.pop_front() {
+        let report = match self.objects.pop_front() {
             Some(report) => {
-                self.application_flies = true;
+                self.object_flies = true;
                 report
             }
             None => self.resources.pop_front()?,
@@ -125,7 +125,7 @@ impl Delivery {
     ) {
         self.flying -= 1;
         if report.entity.is_object() {
-            self.application_flies = false;
+            self.object_flies = false;
         }
         match verdict {
             Verdict::Acked => {
@@ -143,8 +143,8 @@ impl Delivery {
                 let longest = self.failed.and_then(|(_, known)| known).max(after);
                 self.failed = Some((reason, longest));
                 if report.entity.is_object() {
-                    // Nothing may overtake the application's own report.
-                    self.applications.clear();
+                    // Nothing may overtake the object's own report.
+                    self.objects.clear();
                     self.resources.clear();
                 }
             }
@@ -153,7 +153,7 @@ impl Delivery {
 
     /// Sends no more: the sink's circuit is open. What is on its way still settles.
     pub(crate) fn halt(&mut self, reason: Reason) {
-        self.applications.clear();
+        self.objects.clear();
         self.resources.clear();
         self.failed.get_or_insert((reason, None));
     }

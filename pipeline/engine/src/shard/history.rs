@@ -1,4 +1,4 @@
-//! What happened last to each application, for whoever asks why.
+//! What happened last to each object, for whoever asks why.
 //!
 //! takes: every step, those of a turn when it ends - gives: the last ones of a key, oldest first
 //! calls: nothing; it belongs to its shard's task - fails: never; what has no room is forgotten
@@ -10,15 +10,15 @@ use pipeline_core::{Key, Step};
 
 use super::Moment;
 
-/// Steps kept of each application.
+/// Steps kept of each object.
 const KEPT: usize = 24;
 /// Of these, calls that succeeded and resources that were reported: of one large round they would take the place of
 /// all other steps.
 const DETAILS: usize = 5;
-/// Room is made for so many steps at a time: most applications take few.
+/// Room is made for so many steps at a time: most objects take few.
 const GROWTH: usize = 4;
 
-/// The last steps of one application, oldest first, each with its time since the engine started: that never goes back.
+/// The last steps of one object, oldest first, each with its time since the engine started: that never goes back.
 #[derive(Debug, Default)]
 pub(super) struct Moments {
     steps: Vec<(Duration, Moment)>,
@@ -52,10 +52,10 @@ fn is_detail(step: Step) -> bool {
     }
 }
 
-/// The last steps of the applications that something happened to last.
+/// The last steps of the objects that something happened to last.
 #[derive(Debug)]
 pub(super) struct History {
-    /// Applications remembered.
+    /// Objects remembered.
     keys: usize,
     moments: HashMap<Key, (u64, Moments)>,
     /// By when something happened last, which the number counts.
@@ -64,7 +64,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Remembers at most `keys` applications.
+    /// Remembers at most `keys` objects.
     pub(super) fn new(keys: usize) -> Self {
         Self { keys: keys.max(1), moments: HashMap::new(), order: BTreeMap::new(), steps: 0 }
     }
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn keeps_the_last_steps_of_each_application() {
+    fn keeps_the_last_steps_of_each_object() {
         let mut history = History::new(10);
         for second in 0..100 {
             history.push(&key(0), at(second), moment(second, Step::Observed));
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn forgets_the_application_to_which_nothing_happened_longest() {
+    fn forgets_the_object_to_which_nothing_happened_longest() {
         let mut history = History::new(3);
         for number in [0, 1, 2, 0, 0, 3, 4] {
             history.push(&key(number), at(1), moment(1, Step::Observed));

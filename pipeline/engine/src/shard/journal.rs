@@ -25,7 +25,7 @@ const SPARE: usize = 128;
 #[derive(Debug)]
 pub(crate) struct Journal {
     every: Duration,
-    /// Keys to be looked at, and when; each once. Bounded by the applications that something happens to within
+    /// Keys to be looked at, and when; each once. Bounded by the objects that something happens to within
     /// `every`.
     line: VecDeque<(Duration, Key)>,
     /// Keys of which something found no room, and when it is offered again; each in one line alone.
@@ -82,7 +82,7 @@ impl Journal {
         let (_, key) = self.line.pop_front_if(due).or_else(|| self.again.pop_front_if(due))?;
         self.in_line.remove(&key);
         if self.in_line.is_empty() {
-            // After a burst of all applications few are busy.
+            // After a burst of all objects few are busy.
             self.line.shrink_to(SPARE);
             self.in_line.shrink_to(SPARE);
             self.written.shrink_to(SPARE);

@@ -76,7 +76,7 @@ pub(crate) struct Shard {
 
 impl Shard {
     /// `journal_every` after something happened to a key, what must outlive the process is written; `history`
-    /// applications are remembered with what happened to them.
+    /// objects are remembered with what happened to them.
     pub(crate) fn new(
         number: u32,
         shared: Arc<Shared>,

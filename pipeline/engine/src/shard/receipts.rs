@@ -1,10 +1,10 @@
-//! What a shard owes to the bus: an answer to each message that it took, once it is done with the application.
+//! What a shard owes to the bus: an answer to each message that it took, once it is done with the object.
 //!
-//! takes: messages as they come in, and what the lane then holds of their applications - gives: those to be answered
+//! takes: messages as they come in, and what the lane then holds of their objects - gives: those to be answered
 //! calls: nothing; it is told the time - fails: never
 //!
 //! A message is answered when a turn of its state or a newer one of that life has ended, or when the lane has nothing left to
-//! do for the application: it was reported, filtered, or refused for good, or a later message says all that it said. Until
+//! do for the object: it was reported, filtered, or refused for good, or a later message says all that it said. Until
 //! then the server keeps it, and delivers it again should this process end.
 
 use std::collections::HashMap;
@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use pipeline_core::{Key, Uid, Version};
 
-/// Messages that were taken and are not answered, by application. Bounded by what the bus delivers unanswered.
+/// Messages that were taken and are not answered, by object. Bounded by what the bus delivers unanswered.
 #[derive(Debug)]
 pub(crate) struct Receipts<R> {
     held: HashMap<Key, Vec<(Uid, Version, R)>>,
@@ -78,7 +78,7 @@ mod tests {
     const SECOND: Duration = Duration::from_secs(1);
 
     fn key(name: &str) -> Key {
-        Key::new("argocd", name).unwrap()
+        Key::new("ns", name).unwrap()
     }
 
     fn taken() -> Receipts<u32> {

@@ -30,7 +30,7 @@ pub(crate) struct Shared {
     pub(crate) tap: Option<Tap>,
     pub(crate) started: Instant,
     pub(crate) reports_per_key: usize,
-    /// Places for reports on their way, of all applications.
+    /// Places for reports on their way, of all objects.
     pub(crate) places: Semaphore,
     pub(crate) grace: Duration,
     /// Takes what was acknowledged, for whoever reads the bus.

@@ -169,7 +169,7 @@ pub(super) async fn read(shared: &Shared, key: &Key, not_older_than: Version) ->
         Err(error) => {
             let reason = error.reason();
             let cause: &dyn std::error::Error = &error;
-            tracing::warn!(%key, reason = reason.as_str(), error = cause, "cannot read an application again");
+            tracing::warn!(%key, reason = reason.as_str(), error = cause, "cannot read an object again");
             match error {
                 StageError::Retry { after, .. } => ReadResult::Failed { reason, after },
                 // A missing right says nothing about the object.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pipeline_core::{Digest, EntityId, EntityRow, Event, Key, Pending, Record, Report, Shipment, Uid};
 
 use super::books::Books;
-use super::enrich::{application, entity_of, resource, told};
+use super::enrich::{entity_of, object, resource, told};
 use super::process::Shard;
 use super::receiver::{Came, Receiver};
 use super::show;
@@ -31,9 +31,9 @@ pub(super) struct Check {
     gone_told: BTreeSet<Uid>,
     /// Whether an entity might be told the same twice, as of its last sending.
     doubtful: BTreeMap<(Uid, EntityId), bool>,
-    /// Applications of whose resources a report was taken in a turn.
+    /// Objects of whose resources a report was taken in a turn.
     resources: BTreeMap<Uid, u64>,
-    /// The latest life of each application of which anything was taken.
+    /// The latest life of each object of which anything was taken.
     lives: BTreeMap<Key, u32>,
     /// What a power loss took away of what the receiver holds: see [`Check::lost_power`].
     excused: BTreeSet<(Uid, EntityId)>,
@@ -276,7 +276,7 @@ impl Check {
             let state = &now.state;
             let values = state.resources.iter().enumerate();
             let there = values.filter_map(|(id, value)| Some((id, (*value)?)));
-            let mut wanted = vec![(EntityId::OBJECT, application(state, true))];
+            let mut wanted = vec![(EntityId::OBJECT, object(state, true))];
             wanted.extend(there.map(|(id, value)| (entity_of(id), resource(id, value, true))));
             for (entity, content) in wanted {
                 let last = receiver.last(&now.uid, entity).map(|taken| taken.report.content);

@@ -50,8 +50,8 @@ fn operation(operation: Option<Operation>) -> Digest {
     })
 }
 
-/// What is reported of an application in `state`.
-pub(super) fn application(state: &State, commit: bool) -> Digest {
+/// What is reported of an object in `state`.
+pub(super) fn object(state: &State, commit: bool) -> Digest {
     let parts = [1, state.spec.into(), state.healthy.into(), number(state.operation), commit.into()];
     digest(&parts)
 }
@@ -148,7 +148,7 @@ struct Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Whether the application is reported, and whether each of its resources is looked at.
+    /// Whether the object is reported, and whether each of its resources is looked at.
     fn scope(&self) -> Result<(bool, bool), Filtered> {
         if self.event.is_deleted() {
             return Ok((true, false));
@@ -189,7 +189,7 @@ impl Draft<'_> {
         if whole {
             for end in self.ends() {
                 let showing = State { operation: Some(end), ..*state };
-                let content = application(&showing, commit);
+                let content = object(&showing, commit);
                 let fact = Some(operation(Some(end)));
                 // A round that was cut off may have told it as the state that it was then.
                 let told = own.is_some_and(|own| own.content == content && !own.in_doubt);
@@ -201,7 +201,7 @@ impl Draft<'_> {
                     });
                 }
             }
-            let content = if gone { digest(&[8, state.spec.into()]) } else { application(state, commit) };
+            let content = if gone { digest(&[8, state.spec.into()]) } else { object(state, commit) };
             let same = own.is_some_and(|own| own.content == content && !own.in_doubt);
             if gone || !same || !reports.is_empty() {
                 let report = self.report(content, lacks(commit));

@@ -29,7 +29,7 @@ pub(super) struct Knobs {
     pub(super) lane: lane::Config,
     pub(super) circuit: circuit::Config,
     pub(super) journal_every: Duration,
-    /// Reports of one application that may be on their way at a time.
+    /// Reports of one object that may be on their way at a time.
     pub(super) reports: usize,
     pub(super) fetches_fail: u8,
     pub(super) sends_fail: u8,

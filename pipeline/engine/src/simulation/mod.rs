@@ -3,7 +3,7 @@
 //! The lane, the circuit, the round of reports, the records, the journal and the idempotency keys are the real ones;
 //! the cluster, the watch, the receiver and a small enrichment are models. There is no runtime, no thread and no clock
 //! in a run: one seeded generator decides what happens next, at every await of every turn, so that a run can be
-//! repeated from its seed. Applications change, end operations, go and come back, and return to exactly what they
+//! repeated from its seed. Objects change, end operations, go and come back, and return to exactly what they
 //! were; the watch lists in pages, breaks, repeats itself and is blind; the receiver fails before it takes a report and
 //! after, refuses, does not know our token, or is away for hours; fetching fails; turns panic; the process is stopped,
 //! killed, or loses power at any moment, and the ledger keeps what was committed.

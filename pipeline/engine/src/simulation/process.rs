@@ -207,7 +207,7 @@ impl Process {
         (&mut self.shards[place].turns[at], around)
     }
 
-    /// What the API server says when an application is read again: a state that is not older than asked for.
+    /// What the API server says when an object is read again: a state that is not older than asked for.
     pub(super) fn look_up(&mut self, place: usize, at: usize, world: &World, version: u64) -> ReadResult {
         let (key, _) = &self.shards[place].reads[at];
         match world.at(world.app(key), version) {

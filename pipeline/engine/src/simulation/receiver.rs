@@ -62,7 +62,7 @@ pub(super) struct Receiver {
     pub(super) last: BTreeMap<(Uid, EntityId), usize>,
     /// Ends of operations that were told again, in other words: life, how often it was acknowledged, content.
     pub(super) retold: BTreeSet<(Uid, u64, Digest)>,
-    /// Applications of which a report was refused for good.
+    /// Objects of which a report was refused for good.
     pub(super) refused: BTreeSet<Key>,
     /// Ends of operations that were refused for good.
     pub(super) refused_ops: BTreeSet<(Uid, u32)>,

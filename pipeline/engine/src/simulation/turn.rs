@@ -27,7 +27,7 @@ pub(super) struct Around<'a> {
     pub(super) now: Duration,
     /// Of a hundred tries to fetch something, so many fail in some way.
     pub(super) failing: u8,
-    /// Reports of one application that may be on their way at a time.
+    /// Reports of one object that may be on their way at a time.
     pub(super) reports: usize,
     /// Broken on purpose: the ledger moves before the answer is there.
     pub(super) marks_before_ack: bool,

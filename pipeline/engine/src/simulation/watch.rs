@@ -15,7 +15,7 @@ use pipeline_ledger::Ledger;
 enum Phase {
     /// A list has to come first.
     Away,
-    /// A list as of `version` is being read: these applications are still to come. `known` was there before.
+    /// A list as of `version` is being read: these objects are still to come. `known` was there before.
     Listing { version: u64, left: VecDeque<usize>, known: BTreeMap<Key, Uid> },
     /// What was not in the complete list of `version` is being told.
     Vanished { version: u64, left: Vec<(Key, Uid)> },

@@ -1,11 +1,11 @@
-//! The truth: applications that change, end operations, go, and come back under the same name.
+//! The truth: objects that change, end operations, go, and come back under the same name.
 
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::Digest;
 use pipeline_core::{Cause, Change, Event, Fact, Key, Timestamp, Uid, Version};
 
-/// Resources that an application may have.
+/// Resources that an object may have.
 pub(super) const RESOURCES: usize = 3;
 /// States of one life that it may return to exactly.
 const REMEMBERED: usize = 4;
@@ -17,7 +17,7 @@ pub(super) struct Operation {
     pub(super) ended: bool,
 }
 
-/// One state of an application. Values are few, so that a state often equals an earlier one.
+/// One state of an object. Values are few, so that a state often equals an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct State {
     /// What is wanted, and with it the revision.
@@ -65,7 +65,7 @@ pub(super) fn operation_of(end: &Fact) -> Operation {
     Operation { number: u32::from_be_bytes(end.body[..].try_into().unwrap()), ended: true }
 }
 
-/// One change of one application.
+/// One change of one object.
 #[derive(Debug, Clone)]
 pub(super) struct Moved {
     pub(super) version: u64,
@@ -123,7 +123,7 @@ impl World {
         &self.log[version as usize - 1]
     }
 
-    /// What was there of an application at `version`.
+    /// What was there of an object at `version`.
     pub(super) fn at(&self, app: usize, version: u64) -> Option<&Moved> {
         let changes = &self.apps[app].changes;
         let last = changes.partition_point(|at| (*at as u64) < version).checked_sub(1)?;
@@ -135,24 +135,24 @@ impl World {
         self.at(app, self.version())
     }
 
-    /// Lives that an application had begun by `version`.
+    /// Lives that an object had begun by `version`.
     pub(super) fn lives(&self, app: usize, version: u64) -> u32 {
         let changes = self.apps[app].changes.iter().map(|at| &self.log[*at]);
         changes.rev().find(|moved| moved.version <= version).map_or(0, |moved| Self::life(&moved.uid))
     }
 
-    /// Whether a later life of its application has begun.
+    /// Whether a later life of its object has begun.
     pub(super) fn is_followed(&self, uid: &str) -> bool {
         let app = uid.rsplit_once('-').map_or(0, |(app, _)| app.parse().unwrap());
         Self::life(uid) < self.lives(app, self.version())
     }
 
-    /// Which life of its application `uid` is, from 1.
+    /// Which life of its object `uid` is, from 1.
     pub(super) fn life(uid: &str) -> u32 {
         uid.rsplit_once('-').map_or(0, |(_, life)| life.parse().unwrap())
     }
 
-    /// Whether both are lives of one application.
+    /// Whether both are lives of one object.
     pub(super) fn is_of(uid: &str, other: &str) -> bool {
         uid.rsplit_once('-').map(|(app, _)| app) == other.rsplit_once('-').map(|(app, _)| app)
     }

@@ -13,22 +13,22 @@ use super::{Answer, Found, Progress, Time, Verified, VerifyError, VerifyOptions}
 use crate::run::Handle;
 use crate::shard::Shared;
 
-/// Applications that a receiver is asked about at a time.
+/// Objects that a receiver is asked about at a time.
 const PAGE: usize = 500;
-/// Applications that are read at a time, beside what the shards read.
+/// Objects that are read at a time, beside what the shards read.
 const READS: usize = 16;
 /// So many take this long at least: an API server is not asked more than 400 times a second.
 const PACE: Duration = Duration::from_millis(40);
 /// What is under way gets so long to come to rest before it is judged.
 const REST: Duration = Duration::from_secs(30);
-/// Between two looks at an application that is busy.
+/// Between two looks at an object that is busy.
 const LOOK: Duration = Duration::from_millis(50);
 /// A receiver answers a page within this time.
 const ASK: Duration = Duration::from_secs(30);
 /// Records compared before something else gets its turn.
 const BATCH: usize = 256;
 
-/// What a list said of each application.
+/// What a list said of each object.
 type Listed = BTreeMap<Key, Surveyed>;
 
 /// One verification.
@@ -40,7 +40,7 @@ pub(super) struct Check<'a> {
     time: Time,
 }
 
-/// How busy an application's lane is with it.
+/// How busy an object's lane is with it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Lane {
     /// Nothing of it is under way.
@@ -51,7 +51,7 @@ enum Lane {
     Parked,
 }
 
-/// What was found, each application once, but for those of the receiver.
+/// What was found, each object once, but for those of the receiver.
 #[derive(Debug, Default)]
 struct Findings {
     missing: BTreeSet<Key>,
@@ -118,7 +118,7 @@ impl<'a> Check<'a> {
         let differs = receiver.differs.clone().unwrap_or_default();
         let mut verified = Verified {
             dry: self.options.dry,
-            applications: listed.len(),
+            objects: listed.len(),
             acknowledged: known.len(),
             missing: Found::of(&found.missing),
             recreated: Found::of(&found.recreated),
@@ -224,7 +224,7 @@ impl<'a> Check<'a> {
                     }),
                     Some(Ok(Err(error))) => {
                         let error: &dyn std::error::Error = &error;
-                        tracing::debug!(%key, error, "cannot read an application to verify it");
+                        tracing::debug!(%key, error, "cannot read an object to verify it");
                         found.unread.insert(key.clone());
                         continue;
                     }
@@ -243,7 +243,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Waits until nothing of the applications is under way, and gives those; what is parked, or busy at `until`
+    /// Waits until nothing of the objects is under way, and gives those; what is parked, or busy at `until`
     /// still, is a finding of its own.
     async fn rest(&self, keys: Vec<Key>, until: Instant, found: &mut Findings) -> Vec<Key> {
         let until = until.min(self.time.deadline);
@@ -301,7 +301,7 @@ impl<'a> Check<'a> {
             self.say(step, page * PAGE, all.len());
             let asked: Vec<Key> = keys.iter().copied().cloned().collect();
             let ledger = self.shared.ledger.clone();
-            // Some applications have a thousand resources.
+            // Some objects have a thousand resources.
             let digest = move || asked.iter().filter_map(|key| ledger.digest(key)).collect::<Vec<_>>();
             let Ok(digests) = tokio::task::spawn_blocking(digest).await else {
                 tracing::error!("cannot digest what was acknowledged: this is a bug");
@@ -328,7 +328,7 @@ impl<'a> Check<'a> {
         Ok(Some(differing))
     }
 
-    /// Has the applications read and reported again, and waits until that is done. Gives how many reports of each were
+    /// Has the objects read and reported again, and waits until that is done. Gives how many reports of each were
     /// acknowledged meanwhile.
     async fn repair(
         &self,

@@ -1,8 +1,8 @@
-//! What one application's state in the cluster and its record tell when they are laid side by side. Pure.
+//! What one object's state in the cluster and its record tell when they are laid side by side. Pure.
 
 use pipeline_core::{Record, Surveyed};
 
-/// How an application differs.
+/// How an object differs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(super) enum Difference {
     /// In the cluster, and nothing is remembered.
@@ -17,7 +17,7 @@ pub(super) enum Difference {
     MayDrift,
 }
 
-/// Compares what a list said of an application with what is remembered by now, which may be newer.
+/// Compares what a list said of an object with what is remembered by now, which may be newer.
 pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> Option<Difference> {
     match (listed, known) {
         (None, None) => None,
@@ -35,12 +35,12 @@ pub(super) fn difference(listed: Option<&Surveyed>, known: Option<&Record>) -> O
     }
 }
 
-/// Whether everything of an application was acknowledged, and it is known what the receiver holds.
+/// Whether everything of an object was acknowledged, and it is known what the receiver holds.
 pub(super) fn is_whole(record: &Record) -> bool {
     record.is_settled() && !record.is_in_doubt()
 }
 
-/// Reports that were acknowledged of one application since it was remembered as `before`.
+/// Reports that were acknowledged of one object since it was remembered as `before`.
 pub(super) fn acknowledged(before: Option<&Record>, after: Option<&Record>) -> u64 {
     // An entity of which nothing was remembered began where the record's counters begin.
     let since = |before: Option<&Record>, after: &Record| {

@@ -11,7 +11,7 @@ fn record(uid: &str, version: u64) -> Record {
 
 fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
     let report = Report {
-        key: Key::new("argocd", "store").unwrap(),
+        key: Key::new("ns", "store").unwrap(),
         uid: uid.into(),
         version: Version(1),
         entity,
@@ -29,7 +29,7 @@ fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
 
 #[test]
 fn a_list_and_a_record_differ_in_one_way_at_a_time() {
-    let key = Key::new("argocd", "store").unwrap();
+    let key = Key::new("ns", "store").unwrap();
     let listed = |uid: &str, version: u64| -> Option<Surveyed> {
         Some(Surveyed { key: key.clone(), uid: uid.into(), version: Version(version), may_drift: false })
     };
@@ -81,7 +81,7 @@ fn what_is_found_is_named_in_part() {
 #[test]
 fn a_result_is_written_and_read() {
     let verified = Verified {
-        applications: 3,
+        objects: 3,
         gone: Found { total: 1, keys: vec!["ns/app".to_owned()] },
         receiver_differs: Some(Found::default()),
         seconds: 1.5,

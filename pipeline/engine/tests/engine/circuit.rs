@@ -11,7 +11,7 @@ use crate::fakes::{Cluster, Enricher, Receiver};
 use crate::on;
 use crate::running::{Running, start};
 
-/// An engine with 200 applications whose sink answers `down` while the switch is on.
+/// An engine with 200 objects whose sink answers `down` while the switch is on.
 fn down(down: impl Fn() -> StageError + Send + Sync + 'static) -> (Running, Arc<AtomicBool>) {
     let (cluster, receiver, is_down) = (Cluster::new(), Receiver::new(), Arc::new(AtomicBool::new(true)));
     for number in 0..200 {
@@ -60,7 +60,7 @@ async fn a_wrong_address_or_token_parks_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_application_that_fails_holds_no_other_up() {
+async fn one_object_that_fails_holds_no_other_up() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     for number in 0..50 {
         cluster.put(&format!("app-{number}"), number + 1);

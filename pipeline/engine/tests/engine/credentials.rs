@@ -67,7 +67,7 @@ impl Errors {
     }
 }
 
-/// An engine with 200 applications whose sink answers `reason` until the switch is on.
+/// An engine with 200 objects whose sink answers `reason` until the switch is on.
 fn refused(reason: Reason) -> (Running, Arc<AtomicBool>) {
     let (cluster, receiver, right) = (Cluster::new(), Receiver::new(), Arc::new(AtomicBool::new(false)));
     for number in 0..200 {

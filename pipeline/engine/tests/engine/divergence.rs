@@ -29,7 +29,7 @@ async fn the_receiver_is_told_what_was_acknowledged_of_each_shard() {
     let engine = telling(Compares::Yes);
     told(&engine, 1).await;
     let first = engine.receiver.held.digests().remove(0);
-    assert_eq!((first.shard, first.shards, first.applications, first.entities), (0, 1, 20, 60));
+    assert_eq!((first.shard, first.shards, first.objects, first.entities), (0, 1, 20, 60));
     assert_eq!(first.ledger, engine.ledger.id());
     // A receiver that remembers the last key of every entity comes to the same.
     let compared = engine.receiver.clone();
@@ -40,7 +40,7 @@ async fn the_receiver_is_told_what_was_acknowledged_of_each_shard() {
     engine.until("reported", |counts| counts.acked == 22).await;
     told(&engine, 3).await;
     let later = engine.receiver.held.digests().pop().unwrap();
-    assert_eq!((later.applications, later.entities), (19, 57));
+    assert_eq!((later.objects, later.entities), (19, 57));
     assert_ne!(later.digest, first.digest);
     assert_eq!(compared.held.digest(&later).await.unwrap(), pipeline_core::Compared::Equal);
     compared.held.spoil(&key("app-5"), EntityId::OBJECT);
@@ -101,7 +101,7 @@ async fn what_waits_or_is_unsure_accuses_nobody() {
     engine.cluster.repeat("app-6");
     engine.until("sure", |_| !engine.ledger.get(&key("app-6")).unwrap().is_in_doubt()).await;
     assert_eq!(answered(4).await, [count("differs", 1), count("equal", 1), count("unsettled", 2)]);
-    // Nothing is in doubt while an application waits to be read, and it may be what differs.
+    // Nothing is in doubt while an object waits to be read, and it may be what differs.
     engine.cluster.unreadable.lock().unwrap().insert(key("app-7"));
     assert!(engine.handle.replay(&key("app-7"), false).await);
     engine.until("to be read", |counts| counts.dirty == 1).await;

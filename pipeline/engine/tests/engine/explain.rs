@@ -1,4 +1,4 @@
-//! Why an application is where it is.
+//! Why an object is where it is.
 
 use std::num::NonZeroU32;
 use std::time::Duration;
@@ -102,7 +102,7 @@ async fn what_was_refused_is_told_with_its_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_application_of_which_nothing_is_known_has_no_history_and_one_of_another_process_no_answer() {
+async fn an_object_of_which_nothing_is_known_has_no_history_and_one_of_another_process_no_answer() {
     let sharding = Sharding::Jump { shards: NonZeroU32::new(5).unwrap() };
     let config = Config { sharding, owned: Owned::One(3), ..crate::running::config() };
     let engine = start(config, Cluster::new(), Enricher::default(), Receiver::new());
@@ -115,7 +115,7 @@ async fn an_application_of_which_nothing_is_known_has_no_history_and_one_of_anot
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_applications_to_which_something_happened_last_are_remembered() {
+async fn the_objects_to_which_something_happened_last_are_remembered() {
     let cluster = Cluster::new();
     for number in 0..50 {
         cluster.put(&format!("app-{number:02}"), number + 1);

@@ -30,10 +30,10 @@ async fn garbage_on_every_subject_is_counted_and_kept_aside_and_stops_nothing() 
     cluster.put("app", 1);
     let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
     engine.until("reported", |counts| counts.acked == 1).await;
-    let subjects = ["u.state", "u.once.7", "u.once.7.deleted", "u.state.application", "", "a.b.c.d.e.f.g"];
+    let subjects = ["u.state", "u.once.7", "u.once.7.deleted", "u.state.object", "", "a.b.c.d.e.f.g"];
     let mut sent = 0;
     for (number, subject) in subjects.iter().enumerate() {
-        let subject = format!("gitops-runtime.applications.0.{subject}");
+        let subject = format!("gitops-runtime.objects.0.{subject}");
         for bytes in [Vec::new(), vec![0xc1; 900 << 10], b"\x80".to_vec()] {
             let subject = format!("{}.{number}", subject.trim_end_matches('.'));
             publish(&engine, &subject, HeaderMap::new(), bytes).await;
@@ -50,7 +50,7 @@ async fn garbage_on_every_subject_is_counted_and_kept_aside_and_stops_nothing() 
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_of_a_newer_format_is_kept_aside_and_its_application_read_again() {
+async fn a_message_of_a_newer_format_is_kept_aside_and_its_object_read_again() {
     let cluster = Cluster::new();
     let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
     engine.until("listed", |_| engine.health.listed()).await;
@@ -61,7 +61,7 @@ async fn a_message_of_a_newer_format_is_kept_aside_and_its_application_read_agai
     headers.insert("resourceversion", "5");
     // A map of one field: `format` is 3.
     let newer = b"\x81\xa6format\x03".to_vec();
-    publish(&engine, "gitops-runtime.applications.0.app-1.state", headers, newer).await;
+    publish(&engine, "gitops-runtime.objects.0.app-1.state", headers, newer).await;
     engine.until("reported", |counts| counts.acked == 1).await;
     assert_eq!((unreadable(&engine, "newer"), unreadable(&engine, "garbage")), (1, 0));
     assert_eq!(engine.bus.aside().await, 1);

@@ -40,9 +40,9 @@ async fn what_is_not_watched_is_refused_and_a_stop_tells_how_far_it_came() {
         (status, serde_json::from_str::<Value>(&answer.text().await.unwrap()).unwrap())
     };
 
-    let why = "argocd/other is in a namespace that is not watched: it is left as it is";
+    let why = "ns/other is in a namespace that is not watched: it is left as it is";
     let refused = json!({ "marked": 1, "older": [], "unknown": [{ "error": why }], "unwatched": 0 });
-    assert_eq!(replay(json!({ "app": ["argocd/other", "argocd/app"] })).await, (200, refused));
+    assert_eq!(replay(json!({ "app": ["ns/other", "ns/app"] })).await, (200, refused));
     let since = json!({ "since": 3600, "whole": true });
     let left = json!({ "marked": 1, "older": [], "unknown": [], "unwatched": 1 });
     assert_eq!(replay(since.clone()).await, (200, left));

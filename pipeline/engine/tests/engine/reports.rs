@@ -16,7 +16,7 @@ const CALL: Call = Call::new(pipeline_core::Peer::new("peer"), "call");
 const OBJECT: ReportKind = ReportKind::of_object("object");
 
 #[tokio::test(start_paused = true)]
-async fn more_applications_than_the_queue_holds_are_all_reported() {
+async fn more_objects_than_the_queue_holds_are_all_reported() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     receiver.gate.forget_permits(usize::MAX);
     for number in 0..2500 {
@@ -39,7 +39,7 @@ async fn more_applications_than_the_queue_holds_are_all_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn each_applications_states_arrive_in_order_and_rounds_do_not_overlap() {
+async fn each_objects_states_arrive_in_order_and_rounds_do_not_overlap() {
     let delays = std::sync::Mutex::new(fastrand::Rng::with_seed(7));
     let mut receiver = Receiver::new();
     receiver.delay = std::sync::Arc::new(move || Duration::from_millis(delays.lock().unwrap().u64(0..40)));
@@ -71,8 +71,8 @@ async fn each_applications_states_arrive_in_order_and_rounds_do_not_overlap() {
         assert!(report.version > *seen, "{report:?} after {seen}");
         *seen = report.version;
         if report.entity != EntityId::OBJECT {
-            let application = newest.get(&(&report.key, EntityId::OBJECT));
-            assert_eq!(application, Some(&report.version), "the application goes first");
+            let object = newest.get(&(&report.key, EntityId::OBJECT));
+            assert_eq!(object, Some(&report.version), "the object goes first");
         }
     }
     for (name, version) in engine.receiver.newest() {
@@ -107,7 +107,7 @@ async fn of_eleven_reports_three_fail_and_only_they_are_sent_again() {
     let (first, again): (&[Came], &[Came]) = came.split_at(11);
     assert_eq!(first[0].entity, EntityId::OBJECT);
     let entities: Vec<_> = again.iter().map(|came| came.entity).collect();
-    assert_eq!(entities, [2, 5, 9].map(|id| EntityId(id)));
+    assert_eq!(entities, [2, 5, 9].map(EntityId));
     for report in again {
         let before = first.iter().find(|came| came.entity == report.entity).unwrap();
         assert_eq!(report.idempotency_key, before.idempotency_key, "the same content keeps its key");
@@ -138,7 +138,7 @@ async fn no_more_reports_are_under_way_at_once_than_have_a_place() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_refused_report_parks_its_application_until_it_is_replayed() {
+async fn a_refused_report_parks_its_object_until_it_is_replayed() {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("bad", 1);
     cluster.put("good", 2);
@@ -170,7 +170,7 @@ async fn a_refused_report_parks_its_application_until_it_is_replayed() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_application_that_is_gone_is_reported_as_deleted_when_it_is_read_again() {
+async fn an_object_that_is_gone_is_reported_as_deleted_when_it_is_read_again() {
     let cluster = Cluster::new();
     cluster.put("app", 1);
     let engine = start(one_shard(), cluster, Enricher::default(), Receiver::new());
@@ -212,7 +212,7 @@ async fn what_is_owed_is_read_again_after_its_time() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_process_that_owns_one_shard_takes_its_applications_alone() {
+async fn a_process_that_owns_one_shard_takes_its_objects_alone() {
     let sharding = Sharding::Jump { shards: NonZeroU32::new(5).unwrap() };
     let cluster = Cluster::new();
     let names: Vec<_> = (0..100).map(|number| format!("app-{number}")).collect();

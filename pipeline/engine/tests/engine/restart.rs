@@ -68,7 +68,7 @@ fn patient() -> Config {
     Config { retry: Backoff { min: hours, max: hours }, ..one_shard() }
 }
 
-/// An engine that reported an application, whose sink then went down while two operations ended, the application was
+/// An engine that reported an object, whose sink then went down while two operations ended, the object was
 /// deleted, and another life began.
 async fn waiting(config: Config, directory: &Path) -> Running {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
@@ -86,7 +86,7 @@ async fn waiting(config: Config, directory: &Path) -> Running {
     engine
 }
 
-/// What the receiver was told of an application: shown end, and whether its life is over.
+/// What the receiver was told of an object: shown end, and whether its life is over.
 fn told(receiver: &Receiver) -> Vec<(String, bool)> {
     let came = receiver.came();
     let of_app = came.iter().filter(|came| came.key == key("app") && came.accepted);
@@ -259,7 +259,7 @@ async fn what_is_not_watched_any_more_is_left_alone_and_kept() {
     assert!(!again.handle.replay(&key("app"), true).await);
     let found = again.handle.verify(VerifyOptions::default()).await.unwrap();
     assert!(found.is_clean() && found.gone.total == 0, "{found:?}");
-    assert_eq!((found.applications, found.acknowledged), (1, 1));
+    assert_eq!((found.objects, found.acknowledged), (1, 1));
     assert_eq!(again.receiver.came(), []);
     again.end().await;
 
@@ -271,7 +271,7 @@ async fn what_is_not_watched_any_more_is_left_alone_and_kept() {
     last.end().await;
 }
 
-/// An engine that has one application refused for good, and another reported.
+/// An engine that has one object refused for good, and another reported.
 async fn refused(directory: &Path) -> Running {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     cluster.put("bad", 1);

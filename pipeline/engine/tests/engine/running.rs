@@ -84,7 +84,7 @@ pub(crate) fn start_on(
     let parts = (cluster.clone(), enricher.clone(), receiver.clone());
     let pipeline = pipeline(parts, ledger.clone(), metrics.clone(), health.clone());
     let engine = Engine::new(config, bus, None).pipeline(pipeline);
-    let handle = engine.handle("applications", "reporter").unwrap();
+    let handle = engine.handle("objects", "reporter").unwrap();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
     Running { cluster, receiver, enricher, ledger, health, metrics, handle, stop, task, bus: kept }
@@ -108,7 +108,7 @@ pub(crate) fn pipeline(
         reports: false,
     };
     Pipeline {
-        name: "applications".to_owned(),
+        name: "objects".to_owned(),
         source: Arc::new(cluster),
         enrich: Arc::new(enricher),
         routes: vec![route],

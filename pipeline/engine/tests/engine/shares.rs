@@ -42,7 +42,7 @@ fn leases() -> pipeline_ownership::Config {
     config
 }
 
-/// An application of a shard.
+/// An object of a shard.
 fn name(shard: u32) -> String {
     let names = (0..).map(|n| format!("app-{n}"));
     names.into_iter().find(|name| config().sharding.place(&crate::fakes::key(name)) == shard).unwrap()
@@ -62,7 +62,7 @@ fn ledger(bus: &JetStream, sink: &str) -> Ledger {
     Ledger::in_bucket(bus.bucket(LEDGER), config().sharding, LedgerOptions::new(sink)).unwrap()
 }
 
-/// All of an application is reported and acknowledged.
+/// All of an object is reported and acknowledged.
 async fn reported(ledger: &Ledger, key: &Key) {
     let report = Report {
         key: key.clone(),
@@ -121,7 +121,7 @@ impl Member {
         Self { receiver, health, task, stop }
     }
 
-    /// Applications of which a report was taken, and whether their lives are over.
+    /// Objects of which a report was taken, and whether their lives are over.
     fn told(&self) -> BTreeSet<(Key, bool)> {
         self.receiver.came().into_iter().map(|came| (came.key, came.ends)).collect()
     }

@@ -83,7 +83,7 @@ async fn the_hottest_the_slowest_and_what_fails_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn every_shard_tells_of_its_own_applications() {
+async fn every_shard_tells_of_its_own_objects() {
     let sharding = Sharding::Jump { shards: NonZeroU32::new(3).unwrap() };
     let cluster = Cluster::new();
     for number in 1..=30 {

@@ -57,7 +57,7 @@ async fn a_state_that_returns_while_the_process_is_away_is_reported_again_under_
     let engine = start_on(ledger, one_shard(), cluster.clone(), enricher.clone(), receiver);
     engine.until("reported", |counts| counts.acked == 1).await;
     engine.ledger.flush().await.unwrap();
-    // The receiver takes the application's report, and the process never hears so.
+    // The receiver takes the object's report, and the process never hears so.
     engine.receiver.gate.forget_permits(usize::MAX);
     engine.cluster.put_content("app", 2, B);
     engine.until("on its way", |_| engine.receiver.unanswered() == 1).await;

@@ -11,7 +11,7 @@ use crate::running::{Running, one_shard, start};
 
 const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300, drift: true };
 
-/// An engine that has reported eight applications of three entities each.
+/// An engine that has reported eight objects of three entities each.
 async fn reported(compares: Compares) -> Running {
     let (cluster, receiver) = (Cluster::new(), Receiver::new());
     receiver.held.compares(compares);
@@ -25,7 +25,7 @@ async fn reported(compares: Compares) -> Running {
 }
 
 fn found(names: &[&str]) -> Found {
-    Found { total: names.len(), keys: names.iter().map(|name| format!("argocd/{name}")).collect() }
+    Found { total: names.len(), keys: names.iter().map(|name| format!("ns/{name}")).collect() }
 }
 
 /// Without the time that it took.
@@ -35,7 +35,7 @@ async fn verified(engine: &Running, options: VerifyOptions) -> Verified {
     Verified { seconds: 0.0, ..verified }
 }
 
-/// What came after the first `from` reports, by application.
+/// What came after the first `from` reports, by object.
 fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
     let came = engine.receiver.came().split_off(from);
     let mut came: Vec<_> =
@@ -50,7 +50,7 @@ async fn what_is_as_it_should_be_is_left_alone() {
     let reads = engine.cluster.reads.load(std::sync::atomic::Ordering::SeqCst);
     let result = verified(&engine, VerifyOptions::default()).await;
     let clean = Verified {
-        applications: 8,
+        objects: 8,
         acknowledged: 8,
         receiver_differs: Some(Found::default()),
         ..Verified::default()
@@ -72,7 +72,7 @@ async fn exactly_what_differs_is_found_and_reported_again() {
     engine.receiver.held.spoil(&key("app-4"), EntityId(2));
     let differences = Verified {
         dry: true,
-        applications: 8,
+        objects: 8,
         acknowledged: 8,
         missing: found(&["app-9"]),
         recreated: found(&["app-1"]),
@@ -98,7 +98,7 @@ async fn exactly_what_differs_is_found_and_reported_again() {
     };
     assert_eq!(result, repaired);
     let all = |name: &str| {
-        let resources = (1..=2).map(|id| EntityId(id));
+        let resources = (1..=2).map(EntityId);
         let entities = std::iter::once(EntityId::OBJECT).chain(resources);
         entities.map(|entity| (name.to_owned(), entity, false)).collect::<Vec<_>>()
     };
@@ -215,7 +215,7 @@ async fn many_are_asked_about_in_pages_and_named_in_part() {
     let result = verified(&engine, DRY).await;
     let differs = result.receiver_differs.unwrap();
     assert_eq!((differs.total, differs.keys.len()), (150, 100));
-    assert_eq!((differs.keys[0].as_str(), differs.keys[99].as_str()), ("argocd/app-0000", "argocd/app-0099"));
+    assert_eq!((differs.keys[0].as_str(), differs.keys[99].as_str()), ("ns/app-0000", "ns/app-0099"));
     assert_eq!(engine.receiver.held.pages(), [500, 500, 100, 150], "those that differ are asked about twice");
     engine.end().await;
 }

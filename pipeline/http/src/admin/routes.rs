@@ -319,7 +319,7 @@ fn read(Path((namespace, name)): Named) -> Result<Key, Refusal> {
 }
 
 fn named(text: &str) -> Result<Key, Refusal> {
-    Key::parse(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
+    Key::parse_plain(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
 }
 
 /// Looks through all applications where that holds up nothing else.

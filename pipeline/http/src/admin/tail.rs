@@ -54,7 +54,7 @@ impl Asked {
         if let Some(step) = steps.iter().find(|step| !Step::NAMES.contains(&step.as_str())) {
             return Err(wrong(format!("`{step}` is no step: {}", Step::NAMES.join(", "))));
         }
-        if let Some(app) = apps.iter().find(|app| app.contains('/') && Key::parse(app).is_err()) {
+        if let Some(app) = apps.iter().find(|app| app.contains('/') && Key::parse_plain(app).is_err()) {
             return Err(wrong(format!("`{app}` is no application: give name or namespace/name")));
         }
         let mut shards = Vec::new();

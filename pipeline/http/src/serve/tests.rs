@@ -148,7 +148,7 @@ async fn a_process_that_does_not_work_yet_says_why() {
     let page = running.json("/app-distribution").await;
     assert_eq!(page["default"]["apps"], json!({}));
     let page = running.json("/app-distribution?replicas=2").await;
-    assert_eq!(page["applications"], 0);
+    assert_eq!(page["objects"], 0);
     running.stop().await;
 }
 
@@ -304,13 +304,13 @@ async fn replicas_that_are_not_there_yet_are_previewed() {
     let sum =
         |of: &str| found["replicas"].as_array().unwrap().iter().map(|own| own[of].as_u64().unwrap()).sum();
     assert_eq!(
-        (found["replicas"].as_array().unwrap().len(), sum("applications"), sum("resources")),
+        (found["replicas"].as_array().unwrap().len(), sum("objects"), sum("resources")),
         (3, 60_u64, 0_u64)
     );
     assert_eq!((&found["way"], &found["uncounted"]), (&json!("leases"), &json!(60)));
-    let moved = found["moved"]["applications"].as_u64().unwrap();
+    let moved = found["moved"]["objects"].as_u64().unwrap();
     assert_eq!(found["moved"]["from"], 2);
-    assert_eq!(Some(moved), found["replicas"][2]["applications"].as_u64(), "only the new one takes");
+    assert_eq!(Some(moved), found["replicas"][2]["objects"].as_u64(), "only the new one takes");
     for (asked, message) in [
         ("replicas=0", "`replicas` is to be a number from 1 to 256, and not `0`\n"),
         ("replicas=3&shardings=jump", "ask for `shardings` or for `replicas`, one at a time\n"),

@@ -25,7 +25,7 @@ pub(super) struct Claim {
     pub(super) epoch: u64,
     /// Under which its reports are counted; without one its rows are not to be used, and are to be removed.
     pub(super) ledger: Option<String>,
-    /// How applications are divided.
+    /// How objects are divided.
     pub(super) sharding: String,
 }
 
@@ -57,7 +57,8 @@ impl Names {
 
     pub(super) fn row(&self, shard: u32, (table, key): &Slot) -> String {
         let (namespace, name) = (escape(key.namespace()), escape(key.name()));
-        format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink)
+        let row = format!("{}.{}.{shard}.{namespace}.{name}", kind(*table), self.sink);
+        if key.kind().is_empty() { row } else { format!("{row}.{}", escape(key.kind())) }
     }
 
     /// What matches the records of one shard.
@@ -68,8 +69,8 @@ impl Names {
     /// What a record in the bucket tells; nothing, where it is damaged or nobody of us wrote it.
     pub(super) fn remembered(&self, entry: &Entry) -> Option<Remembered> {
         let Place::Row(slot) = self.parse(&entry.key)?.1 else { return None };
-        let record = stored::record(&unseal(&slot, &entry.value)?).ok()?;
-        Some((slot.1, record.uid, record.version))
+        let (uid, version) = stored::incarnation(&unseal(&slot, &entry.value)?).ok()?;
+        Some((slot.1, uid, version))
     }
 
     /// What matches everything of one shard, its claim included.
@@ -89,7 +90,8 @@ impl Names {
             first => {
                 let table = Table::ALL.into_iter().find(|table| kind(*table) == first)?;
                 let (namespace, name) = (plain(parts.next()?)?, plain(parts.next()?)?);
-                Place::Row((table, Key::new(&namespace, &name).ok()?))
+                let kind = parts.next().map_or(Some(String::new()), plain)?;
+                Place::Row((table, Key::of_kind(&kind, &namespace, &name).ok()?))
             }
         };
         (sink == self.sink && parts.next().is_none()).then_some((shard, place))
@@ -149,10 +151,14 @@ mod tests {
     #[test]
     fn keys_are_read_back_and_nothing_else_is() {
         let names = Names::new("a sink.1").unwrap();
-        let slot = (Table::Journal, Key::new("argo.cd", "shop_ä").unwrap());
+        let slot = (Table::Journal, Key::new("n.s", "shop_ä").unwrap());
         let row = names.row(7, &slot);
-        assert_eq!(row, "journal.a=20sink=2E1.7.argo=2Ecd.shop_=C3=A4");
+        assert_eq!(row, "journal.a=20sink=2E1.7.n=2Es.shop_=C3=A4");
         assert_eq!(names.parse(&row), Some((7, Place::Row(slot))));
+        let of_cluster = (Table::Records, Key::of_kind("nodes", "", "one").unwrap());
+        let row_of_cluster = names.row(7, &of_cluster);
+        assert_eq!(row_of_cluster, "records.a=20sink=2E1.7.=.one.nodes");
+        assert_eq!(names.parse(&row_of_cluster), Some((7, Place::Row(of_cluster))));
         assert_eq!(names.claim(7), "claim.a=20sink=2E1.7");
         assert_eq!(names.parse(&names.claim(7)), Some((7, Place::Claim)));
         assert_eq!(names.parse(&names.intents(31)), Some((31, Place::Intents)));
@@ -166,7 +172,7 @@ mod tests {
             "claim.b.1.c",
             "rows.b.1.c.d",
             "records.b.1.c",
-            "records.b.1.c.d.e",
+            "records.b.1.c.d.e.f",
         ] {
             assert_eq!(Names::new("b").unwrap().parse(foreign), None, "{foreign}");
         }

@@ -143,8 +143,8 @@ impl BucketStore {
                 state.cut.remove(key);
             } else if state.cut.insert(key.clone()) {
                 tracing::warn!(
-                    application = %key,
-                    "the record of an application is too large for the bus: it is written without its resources, which \
+                    object = %key,
+                    "the record of an object is too large for the bus: it is written without its resources, which \
                      are reported again when another replica takes it over"
                 );
             }

@@ -13,7 +13,7 @@ const OBJECT: ReportKind = ReportKind::of_object("object");
 
 pub(crate) fn report(n: usize, uid: &str, entity: EntityId, content: u64) -> Report {
     Report {
-        key: Key::new("argocd", &format!("app-{n}")).unwrap(),
+        key: Key::new("ns", &format!("app-{n}")).unwrap(),
         uid: uid.into(),
         version: Version(1),
         entity,
@@ -50,14 +50,14 @@ impl Receiver {
         let mut shards = BTreeMap::<u32, (std::collections::BTreeSet<&Key>, Acknowledged)>::new();
         for ((key, _), last) in &self.keys {
             let Some(shard) = place(key) else { continue };
-            let (applications, sum) = shards.entry(shard).or_default();
-            applications.insert(key);
+            let (objects, sum) = shards.entry(shard).or_default();
+            objects.insert(key);
             sum.entities += 1;
             let full = sha2::Sha256::digest(last.as_bytes());
             sum.digest ^= u128::from_be_bytes(full[..16].try_into().unwrap());
         }
-        let count = |(applications, sum): (std::collections::BTreeSet<&Key>, Acknowledged)| Acknowledged {
-            applications: applications.len() as u64,
+        let count = |(objects, sum): (std::collections::BTreeSet<&Key>, Acknowledged)| Acknowledged {
+            objects: objects.len() as u64,
             ..sum
         };
         shards.into_iter().map(|(shard, held)| (shard, count(held))).collect()
@@ -104,7 +104,7 @@ proptest! {
 #[test]
 fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
     let ledger = Ledger::memory();
-    let key = Key::new("argocd", "app-1").unwrap();
+    let key = Key::new("ns", "app-1").unwrap();
     let first = report(1, "a", EntityId::OBJECT, 1);
     ledger.update(&key, |record| Record::sending(record, &first, None));
     assert_eq!((ledger.digest(&key), ledger.digests(place)), (None, BTreeMap::new()));

@@ -12,7 +12,7 @@ use crate::aside::KEPT_ASIDE;
 use crate::stored;
 
 fn key(n: usize) -> Key {
-    Key::new("argocd", &format!("app-{n}")).unwrap()
+    Key::new("ns", &format!("app-{n}")).unwrap()
 }
 
 fn packed_record(n: usize) -> Bytes {
@@ -133,8 +133,8 @@ fn a_record_whose_checksum_is_wrong_makes_the_file_corrupt() {
     let database = Database::create(&path).unwrap();
     let transaction = database.begin_write().unwrap();
     let definition: TableDefinition<'_, &str, &[u8]> = TableDefinition::new("records/platform");
-    let moved = stored::seal("argocd/app-0", &packed_record(0));
-    transaction.open_table(definition).unwrap().insert("argocd/app-1", moved.as_slice()).unwrap();
+    let moved = stored::seal("ns/app-0", &packed_record(0));
+    transaction.open_table(definition).unwrap().insert("ns/app-1", moved.as_slice()).unwrap();
     transaction.commit().unwrap();
     drop(database);
     assert!(matches!(open(&path).unwrap().1.origin, Origin::SetAside(_)));

@@ -30,7 +30,7 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
         reported: Vec::new(),
         state: Some(bytes::Bytes::from_static(b"https://git/store")),
     };
-    Intent { number, key: Key::new("argocd", &format!("app-{n}")).unwrap(), sent }
+    Intent { number, key: Key::new("ns", &format!("app-{n}")).unwrap(), sent }
 }
 
 pub(crate) fn log(intents: &[Intent]) -> Vec<u8> {
@@ -47,7 +47,7 @@ prop_compose! {
         let (namespace, name, uid) = names;
         let (number, version, content, decision, operation) = numbers;
         let [ends, first, owed] = flags;
-        let entity = id.map_or(EntityId::OBJECT, |id| EntityId(id));
+        let entity = id.map_or(EntityId::OBJECT, EntityId);
         let sent = SendIntent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),

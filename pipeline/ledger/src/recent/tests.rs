@@ -58,7 +58,7 @@ fn a_settled_round_strikes_what_it_told_and_nothing_else() {
 
     assert!(ledger.journal(&key(1), pending(&ends, &[("a", 1)])), "the lane has not heard of it yet");
     assert_eq!(ledger.journaled(), [(key(1), left)]);
-    assert!(ledger.journal(&key(2), pending(&ends[1..3], &[])), "of another application");
+    assert!(ledger.journal(&key(2), pending(&ends[1..3], &[])), "of another object");
     assert_eq!(ledger.journaled()[1].1.facts.len(), 2);
     assert!(ledger.journal(&key(1), pending(&ends[1..3], &[])));
     assert_eq!(ledger.journaled().len(), 1, "nothing of it is left");

@@ -75,6 +75,7 @@ proptest! {
         kept in a_record(), pending in pending(), parked in parked(), at in any::<prop::sample::Index>(),
     ) {
         let bytes = encode(&kept);
+        prop_assert_eq!(incarnation(&bytes), Ok((kept.uid.clone(), kept.version)));
         prop_assert_eq!(record(&bytes), Ok(kept));
         prop_assert!(record(&bytes[..at.index(bytes.len())]).is_err());
         let bytes = encode(&pending);

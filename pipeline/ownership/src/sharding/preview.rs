@@ -126,11 +126,11 @@ pub struct Previewed {
     pub way: Way,
     /// What each replica would own, by its ordinal.
     pub replicas: Vec<Share>,
-    /// All applications.
-    pub applications: u64,
+    /// All objects.
+    pub objects: u64,
     /// Their resources.
     pub resources: u64,
-    /// Applications of which it is not known how many resources they have: they count as none.
+    /// Objects of which it is not known how many resources they have: they count as none.
     pub uncounted: u64,
     /// What would move, where it was asked from how many replicas.
     pub moved: Option<Moved>,
@@ -141,8 +141,8 @@ pub struct Previewed {
 pub struct Share {
     /// Its shards.
     pub shards: Vec<u32>,
-    /// Their applications.
-    pub applications: u64,
+    /// Their objects.
+    pub objects: u64,
     /// The resources of these.
     pub resources: u64,
 }
@@ -152,22 +152,22 @@ pub struct Share {
 pub struct Moved {
     /// How many replicas there are before.
     pub from: u32,
-    /// Applications that would have another replica.
-    pub applications: u64,
+    /// Objects that would have another replica.
+    pub objects: u64,
     /// Their resources.
     pub resources: u64,
-    /// These applications as a part of all, 0 to 1.
+    /// These objects as a part of all, 0 to 1.
     pub part: f64,
 }
 
 impl Preview {
-    /// Distributes applications, each with the number of its resources where that is known.
+    /// Distributes objects, each with the number of its resources where that is known.
     ///
     /// With leases the shards that each replica has depend on its name too, and its name is not known before it is there:
     /// how many it has does not, nor does how many move. Here replicas are called `replica-0` and so on, and those of
     /// [`Moved::from`] came first.
     #[must_use]
-    pub fn of<'a>(self, applications: impl IntoIterator<Item = (&'a Key, Option<u64>)>) -> Previewed {
+    pub fn of<'a>(self, objects: impl IntoIterator<Item = (&'a Key, Option<u64>)>) -> Previewed {
         let before = self.from.map(|from| self.owners(from, None));
         let after = self.owners(self.replicas, before.as_deref());
         let mut shares = vec![Share::default(); self.replicas.get() as usize];
@@ -177,11 +177,11 @@ impl Preview {
             }
         }
         let (mut all, mut moved, mut uncounted) = (Share::default(), Share::default(), 0);
-        for (key, counted) in applications {
+        for (key, counted) in objects {
             let resources = counted.unwrap_or_default();
             uncounted += u64::from(counted.is_none());
             let count = |share: &mut Share| {
-                share.applications += 1;
+                share.objects += 1;
                 share.resources = share.resources.saturating_add(resources);
             };
             let home = |owners: &[usize], replicas| {
@@ -198,15 +198,15 @@ impl Preview {
                 count(&mut moved);
             }
         }
-        let part = moved.applications as f64 / all.applications.max(1) as f64;
-        let Share { applications, resources, .. } = moved;
+        let part = moved.objects as f64 / all.objects.max(1) as f64;
+        let Share { objects, resources, .. } = moved;
         Previewed {
             way: self.way,
             replicas: shares,
-            applications: all.applications,
+            objects: all.objects,
             resources: all.resources,
             uncounted,
-            moved: self.from.map(|from| Moved { from: from.get(), applications, resources, part }),
+            moved: self.from.map(|from| Moved { from: from.get(), objects, resources, part }),
         }
     }
 
@@ -249,7 +249,7 @@ mod tests {
     }
 
     fn keys() -> Vec<Key> {
-        (0..50_000).map(|n| Key::new("argocd", &format!("team-{}-app-{n}", n % 37)).unwrap()).collect()
+        (0..50_000).map(|n| Key::new("ns", &format!("team-{}-app-{n}", n % 37)).unwrap()).collect()
     }
 
     fn previewed(question: &Question, keys: &[Key]) -> Previewed {
@@ -258,22 +258,19 @@ mod tests {
     }
 
     #[test]
-    fn every_way_gives_each_application_one_replica_and_counts_what_moves() {
+    fn every_way_gives_each_object_one_replica_and_counts_what_moves() {
         let keys = keys();
         for (way, least, most) in [("leases", 0.15, 0.17), ("jump", 0.15, 0.17), ("fnv-modulo", 0.82, 0.85)] {
             for (replicas, from) in [("6", "5"), ("5", "6")] {
                 let found = previewed(&question(replicas, from, "", way), &keys);
                 assert_eq!(found.replicas.len().to_string(), replicas);
-                assert_eq!((found.applications, found.resources, found.uncounted), (50_000, 100_000, 10_000));
+                assert_eq!((found.objects, found.resources, found.uncounted), (50_000, 100_000, 10_000));
                 let sum = |of: fn(&Share) -> u64| found.replicas.iter().map(of).sum::<u64>();
-                assert_eq!(
-                    (sum(|share| share.applications), sum(|share| share.resources)),
-                    (50_000, 100_000)
-                );
+                assert_eq!((sum(|share| share.objects), sum(|share| share.resources)), (50_000, 100_000));
                 let moved = found.moved.unwrap();
                 assert!((least..=most).contains(&moved.part), "{way} {from} -> {replicas}: {}", moved.part);
-                assert_eq!(moved.part, moved.applications as f64 / 50_000.0);
-                assert!(moved.resources > moved.applications && moved.resources < 3 * moved.applications);
+                assert_eq!(moved.part, moved.objects as f64 / 50_000.0);
+                assert!(moved.resources > moved.objects && moved.resources < 3 * moved.objects);
             }
         }
     }
@@ -288,7 +285,7 @@ mod tests {
         assert_eq!(shards, (0..64).collect::<Vec<_>>());
         assert!(found.replicas.iter().all(|share| (10..=11).contains(&share.shards.len())));
         // Nothing moves where nothing changes.
-        assert_eq!(previewed(&question("6", "6", "", ""), &keys).moved.unwrap().applications, 0);
+        assert_eq!(previewed(&question("6", "6", "", ""), &keys).moved.unwrap().objects, 0);
         // Only the new one takes.
         let (five, six) =
             (previewed(&question("5", "", "", ""), &keys), previewed(&question("6", "5", "", ""), &keys));
@@ -296,7 +293,7 @@ mod tests {
             assert!(after.shards.iter().all(|shard| before.shards.contains(shard)));
         }
         let empty = previewed(&question("3", "2", "", ""), &[]);
-        assert_eq!((empty.applications, empty.moved.unwrap().part), (0, 0.0));
+        assert_eq!((empty.objects, empty.moved.unwrap().part), (0, 0.0));
     }
 
     #[test]
@@ -306,7 +303,7 @@ mod tests {
         let sharding = Sharding::FnvModulo { replicas: NonZeroU32::new(3).unwrap() };
         let distribution = super::super::Distribution::of(sharding, &keys).distribution;
         let shares: BTreeMap<u32, u64> =
-            found.replicas.iter().map(|share| (share.shards[0], share.applications)).collect();
+            found.replicas.iter().map(|share| (share.shards[0], share.objects)).collect();
         assert_eq!(shares, distribution);
     }
 

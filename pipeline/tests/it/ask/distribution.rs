@@ -43,14 +43,11 @@ async fn the_applications_of_a_reporter_are_distributed_with_their_resources() {
     let (simulation, runtime) = reported(&names).await;
     let found = of_reporter(&simulation, &["--replicas", "2", "--from", "1"]).await;
     assert_eq!(
-        (&found["way"], &found["applications"], &found["uncounted"]),
+        (&found["way"], &found["objects"], &found["uncounted"]),
         (&json!("leases"), &json!(3), &json!(0))
     );
-    assert_eq!((sum(&found, "applications"), sum(&found, "resources")), (3, 6), "two resources each");
-    assert_eq!(
-        found["moved"]["applications"], found["replicas"][1]["applications"],
-        "only the new one takes"
-    );
+    assert_eq!((sum(&found, "objects"), sum(&found, "resources")), (3, 6), "two resources each");
+    assert_eq!(found["moved"]["objects"], found["replicas"][1]["objects"], "only the new one takes");
     let (status, page) = runtime.page("/app-distribution?replicas=2&from=1").await;
     assert_eq!(
         (status, serde_json::from_str::<Value>(&page).unwrap()),
@@ -75,7 +72,7 @@ async fn a_sixth_replica_moves_at_most_seventeen_percent_of_names_from_elsewhere
         let (code, out, error) = distribution(&arguments, &names).await;
         assert_eq!((code, error.as_str()), (Some(0), ""));
         let found: Value = serde_json::from_str(&out).unwrap();
-        assert_eq!((sum(&found, "applications"), &found["resources"]), (50_000, &json!(199_990)));
+        assert_eq!((sum(&found, "objects"), &found["resources"]), (50_000, &json!(199_990)));
         let part = found["moved"]["part"].as_f64().unwrap();
         assert!((least..=most).contains(&part), "{way}: {part}");
     }

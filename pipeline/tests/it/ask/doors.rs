@@ -209,7 +209,7 @@ async fn bad_requests_are_told_what_is_wrong() {
         (
             r#"{"app": ["a/b/c"]}"#,
             400,
-            "`a/b/c`: an application key is `namespace/name`, both non-empty, with one slash",
+            "`a/b/c`: a key is `namespace/name`, both non-empty, or `kind/namespace/name`",
         ),
     ] {
         let request = client.post(format!("{url}/v1/replay")).header("content-type", "application/json");

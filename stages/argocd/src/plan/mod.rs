@@ -19,7 +19,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use crate::{OperationEnd, Sections};
-use pipeline_core::{Digest, Enriched, Event, Filtered, Reason, Record, StageError, Turn, Version};
+use pipeline_core::{Digest, Enriched, Event, Fact, Filtered, Reason, Record, StageError, Turn, Version};
 use pipeline_redact::Redactor;
 
 use crate::application::{Application, Entry, ParentRef};
@@ -39,7 +39,6 @@ const PACE: Duration = Duration::from_secs(10);
 
 /// What became of an event at first sight.
 #[derive(Debug)]
-#[expect(clippy::large_enum_variant, reason = "taken apart where it is made, and never kept")]
 pub enum Begun {
     /// Nothing is to be fetched: filtered, or a stub.
     Done(Enriched),
@@ -81,6 +80,11 @@ fn untold(event: &Event, known: Option<&Record>, shown: Option<Digest>) -> Vec<(
     // Of what was folded together twice the order is lost; these times are written alike.
     ends.sort_by(|(a, _), (b, _)| a.finished_at.cmp(&b.finished_at));
     ends
+}
+
+/// Facts that were to be told with an event and say nothing that this version can read: they are lost.
+fn unreadable(event: &Event) -> impl Iterator<Item = &Fact> {
+    event.coalesced.iter().filter(|fact| OperationEnd::of(fact).is_none())
 }
 
 /// The operation that an application's newest state shows.
@@ -130,6 +134,10 @@ impl FetchPlan {
         redactor: &Redactor,
         found: &mut Option<Facts>,
     ) -> Result<Begun, StageError> {
+        for fact in unreadable(event) {
+            let (id, bytes) = (fact.id.0, fact.body.len());
+            tracing::warn!(key = %event.key, id = format_args!("{id:016x}"), bytes, "a fact cannot be read and is not told");
+        }
         let (known, earlier) = match known {
             Some(record) if record.uid == event.uid => (Some(record), None),
             other => (None, other),

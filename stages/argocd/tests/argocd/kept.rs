@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
-use pipeline_core::{Digest, Outcome, Reason};
+use pipeline_core::{Digest, Outcome, Reason, Version};
 use stages_argocd::fetch;
 use stages_argocd::labels;
 use stages_argocd::plan::{Fetch, Purpose, Response};
@@ -173,6 +173,14 @@ async fn a_parent_is_read_once_per_version_seen() {
     see(&rig.seen, "team", "above", 7);
     assert_eq!(calls(&parent("team", "above")).await, 7);
     assert_eq!(calls(&parent("team", "above")).await, 7);
+    // Versions went back: an answer says nothing of its era, and the very version that was seen is kept.
+    see(&rig.seen, "restored", "above", Version(7).in_era(1).0);
+    assert_eq!(calls(&parent("restored", "above")).await, 8);
+    assert_eq!(calls(&parent("restored", "above")).await, 8);
+    // One of a higher number may be of before.
+    see(&rig.seen, "restored", "above", Version(6).in_era(2).0);
+    assert_eq!(calls(&parent("restored", "above")).await, 9);
+    assert_eq!(calls(&parent("restored", "above")).await, 10);
 }
 
 #[tokio::test]

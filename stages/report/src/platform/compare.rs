@@ -19,12 +19,12 @@
 //! `status.resources` of the object in the application's last report does not list does not count; neither does one whose
 //! application was not reported yet. An application's digest is the exclusive or of the first 16 bytes of
 //! the SHA-256 of each of the keys that count as sent, as [`pipeline_core::ShardDigest`] and
-//! [`pipeline_core::ApplicationDigest`] say it; a shard's is the exclusive or of those of its applications.
+//! [`pipeline_core::ObjectDigest`] say it; a shard's is the exclusive or of those of its applications.
 
 use std::collections::HashSet;
 
 use bytes::Bytes;
-use pipeline_core::{ApplicationDigest, Compared, Key, ShardDigest, StageError};
+use pipeline_core::{Compared, Key, ObjectDigest, ShardDigest, StageError};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use stages_client::header::CONTENT_TYPE;
@@ -62,7 +62,7 @@ impl Platform {
     /// A name that was not asked for is none of those that differ.
     pub(super) async fn compare_applications(
         &self,
-        applications: &[ApplicationDigest],
+        applications: &[ObjectDigest],
     ) -> Result<Option<Vec<Key>>, StageError> {
         const ACT: &str = "compare applications";
         let mut differing = Vec::new();

@@ -8,7 +8,7 @@ use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse as _, Response};
 use pipeline_core::{
-    ApplicationDigest, Compared, Key, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp,
+    Compared, Key, ObjectDigest, Reason, ShardDigest, Shutdown, Sink as _, StageError, Timestamp,
 };
 use serde_json::{Value, json};
 use stages_client::Token;
@@ -21,15 +21,15 @@ fn shard() -> ShardDigest {
         ledger: "ledger-1".to_owned(),
         shard: 3,
         shards: 32,
-        applications: 2,
+        objects: 2,
         entities: 11,
         digest: 0xabc,
         at: "2026-11-21T12:00:00Z".parse::<Timestamp>().unwrap(),
     }
 }
 
-fn application(number: u128) -> ApplicationDigest {
-    ApplicationDigest {
+fn application(number: u128) -> ObjectDigest {
+    ObjectDigest {
         key: Key::new("argocd", &format!("app-{number:04}")).unwrap(),
         uid: format!("u{number}").into(),
         entities: 5,

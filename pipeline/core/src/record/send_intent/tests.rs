@@ -70,7 +70,7 @@ fn a_note_whose_report_was_acknowledged_and_committed_changes_nothing() {
 }
 
 #[test]
-fn an_application_whose_only_report_was_on_its_way_can_be_reported_as_deleted() {
+fn an_object_whose_only_report_was_on_its_way_can_be_reported_as_deleted() {
     let (live, resumed) = killed(None, &[report("a", 5, EntityId::OBJECT, 1)]);
     assert_eq!(live, resumed);
     assert_eq!(resumed.unwrap().state, state());
@@ -80,7 +80,7 @@ fn an_application_whose_only_report_was_on_its_way_can_be_reported_as_deleted() 
 }
 
 #[test]
-fn an_end_on_its_way_makes_an_application_unsure_and_no_record() {
+fn an_end_on_its_way_makes_an_object_unsure_and_no_record() {
     let committed = Record::acknowledge(None, &report("a", 5, EntityId::OBJECT, 1));
     let (live, resumed) = killed(committed, &[end("a", 6)]);
     assert_eq!((live.as_ref().unwrap().object().in_doubt, resumed.clone()), (true, live));

@@ -43,7 +43,7 @@ fn key(name: &str) -> Key {
     Key::new("ns", name).unwrap()
 }
 
-/// A state of application `name`, life `a`.
+/// A state of object `name`, life `a`.
 fn state(name: &str, version: u64) -> Event {
     Event {
         key: key(name),

@@ -14,7 +14,7 @@ use proptest::prelude::*;
 use super::acts::{Act, How, act, config};
 use super::*;
 
-/// What the world holds of one application.
+/// What the world holds of one object.
 #[derive(Debug, Default)]
 pub(super) struct Object {
     pub(super) life: u64,
@@ -23,7 +23,7 @@ pub(super) struct Object {
     pub(super) operation: Option<u64>,
 }
 
-/// What became of one application's events.
+/// What became of one object's events.
 #[derive(Debug, Default)]
 pub(super) struct Fate {
     /// Newest life and version that a turn began with.

@@ -62,7 +62,7 @@ fn what_changes_or_is_found_is_asked_for_soon_again() {
     bench.pass(Duration::from_secs(1));
     bench.take(state("x", 2));
     bench.end("x", Outcome::Acked { owed: INCOMPLETE });
-    assert_eq!(refetch(&mut bench, vain(), 0), MINUTE, "the application changed");
+    assert_eq!(refetch(&mut bench, vain(), 0), MINUTE, "the object changed");
     for _ in 0..8 {
         refetch(&mut bench, vain(), 0);
     }
@@ -106,10 +106,10 @@ fn what_was_looked_at_just_before_is_looked_at_when_it_may_be_and_is_no_refetch(
     assert!(bench.lane.keys.is_empty());
 }
 
-/// A lane with so many applications that were all reported just now, each without something.
-fn incomplete(applications: u32) -> Bench {
+/// A lane with so many objects that were all reported just now, each without something.
+fn incomplete(objects: u32) -> Bench {
     let mut bench = Bench::new(Config { concurrency: 16, queue_events: 2_000, ..Config::default() });
-    for number in 0..applications {
+    for number in 0..objects {
         bench.take(state(&format!("app-{number}"), 1));
     }
     while let Some(start) = bench.starts.front() {
@@ -154,7 +154,7 @@ fn a_refetch_delays_the_next_by_the_calls_that_it_made_itself() {
 }
 
 #[test]
-fn what_is_missing_for_a_thousand_applications_costs_a_call_a_second() {
+fn what_is_missing_for_a_thousand_objects_costs_a_call_a_second() {
     const CALLS: u32 = 4;
     let mut bench = incomplete(1_000);
     let mut asked = std::collections::BTreeMap::<String, u32>::new();

@@ -65,12 +65,12 @@ fn run(mut round: Delivery, verdict: impl Fn(&Report) -> (Verdict, Reason)) -> (
 }
 
 #[test]
-fn the_application_goes_alone_then_resources_up_to_the_limit() {
+fn the_object_goes_alone_then_resources_up_to_the_limit() {
     let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
-    let (application, _) = round.next().unwrap();
-    assert_eq!(application.entity, EntityId::OBJECT);
-    assert_eq!(round.next(), None, "resources wait for the application's answer");
-    round.settled(&application, Verdict::Acked, Reason::Refused, None);
+    let (object, _) = round.next().unwrap();
+    assert_eq!(object.entity, EntityId::OBJECT);
+    assert_eq!(round.next(), None, "resources wait for the object's answer");
+    round.settled(&object, Verdict::Acked, Reason::Refused, None);
     let flying: Vec<_> = std::iter::from_fn(|| round.next()).collect();
     assert_eq!(flying.len(), 4);
     round.settled(&flying[0].0, Verdict::Acked, Reason::Refused, None);
@@ -79,7 +79,7 @@ fn the_application_goes_alone_then_resources_up_to_the_limit() {
 }
 
 #[test]
-fn several_reports_of_the_application_go_one_after_the_other_with_counters_that_rise() {
+fn several_reports_of_the_object_go_one_after_the_other_with_counters_that_rise() {
     let mut known = Record::new("uid".into());
     known.object_mut().counter = 5;
     let reports = vec![report(EntityId::OBJECT, 1), report(EntityId::OBJECT, 2), resource(3)];
@@ -162,7 +162,7 @@ fn ends_that_were_told_before_a_round_broke_off_are_told_no_more() {
 }
 
 #[test]
-fn an_application_that_failed_holds_its_resources_up() {
+fn an_object_that_failed_holds_its_resources_up() {
     let (sent, end) = run(Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Retry, Reason::Unreachable)
     });
@@ -190,7 +190,7 @@ fn a_refused_resource_parks_and_the_others_go_on() {
     };
     let (sent, end) = run(Delivery::new(eleven(), None, &none(), 1, Timestamp::UNIX_EPOCH), refuses);
     assert_eq!(sent.len(), 11);
-    assert!(end.settle.is_none(), "the application's decision does not move");
+    assert!(end.settle.is_none(), "the object's decision does not move");
     assert!(
         matches!(end.outcome, Outcome::Reject { reason: Reason::TooLarge, ref refused, .. } if refused.len() == 1)
     );
@@ -232,8 +232,8 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
 #[test]
 fn an_open_circuit_halts_the_round() {
     let mut round = Delivery::new(eleven(), None, &none(), 4, Timestamp::UNIX_EPOCH);
-    let (application, _) = round.next().unwrap();
-    round.settled(&application, Verdict::Acked, Reason::Refused, None);
+    let (object, _) = round.next().unwrap();
+    round.settled(&object, Verdict::Acked, Reason::Refused, None);
     round.next().unwrap();
     round.halt(Reason::Unauthorized);
     assert_eq!(round.next(), None);

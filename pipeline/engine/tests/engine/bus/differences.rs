@@ -22,18 +22,18 @@ async fn what_is_absent_is_made_once_and_is_then_as_it_should_be() {
     assert_eq!(
         said(&bus.check(&durables).await.unwrap()),
         [
-            "stream gitops-runtime_applications is absent, and should be present",
-            "durable reporter_applications_0 is absent, and should be present",
-            "durable reporter_applications_1 is absent, and should be present",
+            "stream gitops-runtime_objects is absent, and should be present",
+            "durable reporter_objects_0 is absent, and should be present",
+            "durable reporter_objects_1 is absent, and should be present",
             "stream gitops-runtime_reports is absent, and should be present",
             "durable a=2Eb_reports is absent, and should be present",
         ]
     );
     assert_eq!(bus.show(SOURCE).await.unwrap().stream, None, "asking made nothing");
     let created = [
-        "stream gitops-runtime_applications",
-        "durable reporter_applications_0",
-        "durable reporter_applications_1",
+        "stream gitops-runtime_objects",
+        "durable reporter_objects_0",
+        "durable reporter_objects_1",
         "stream gitops-runtime_reports",
         "durable a=2Eb_reports",
     ];
@@ -58,7 +58,7 @@ async fn each_setting_that_differs_is_listed() {
     let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
     let other = raw
         .create_stream(stream::Config {
-            name: "gitops-runtime_applications".into(),
+            name: "gitops-runtime_objects".into(),
             subjects: vec!["gitops-runtime.>".into(), "more".into()],
             max_bytes: 1_000,
             max_messages_per_subject: 2,
@@ -73,33 +73,33 @@ async fn each_setting_that_differs_is_listed() {
     let named = |name: &str| pull::Config { durable_name: Some(name.into()), ..pull::Config::default() };
     other
         .create_consumer(pull::Config {
-            filter_subject: "gitops-runtime.applications.>".into(),
+            filter_subject: "gitops-runtime.objects.>".into(),
             ack_wait: Duration::from_secs(1),
             max_ack_pending: 5,
             max_deliver: 3,
             max_batch: 10,
-            ..named("reporter_applications_0")
+            ..named("reporter_objects_0")
         })
         .await
         .unwrap();
-    for name in ["reporter_applications_7", "reporter_applications_x", "operator_applications_7"] {
+    for name in ["reporter_objects_7", "reporter_objects_x", "operator_objects_7"] {
         other.create_consumer(named(name)).await.unwrap();
     }
     let bus = connected(config(&server)).await;
     let expected = [
-        "stream gitops-runtime_applications: subjects is gitops-runtime.>, more, and should be gitops-runtime.applications.>",
-        "stream gitops-runtime_applications: retention is limits, and should be interest",
-        "stream gitops-runtime_applications: discard_new_per_subject is true, and should be false",
-        "stream gitops-runtime_applications: max_msgs_per_subject is 2, and should be 1",
-        "stream gitops-runtime_applications: max_bytes is 1000, and should be 1073741824",
-        "stream gitops-runtime_applications: max_age is 60s, and should be none",
-        "stream gitops-runtime_applications: duplicate_window is 30s, and should be 120s",
-        "durable reporter_applications_0: filter_subject is gitops-runtime.applications.>, and should be gitops-runtime.applications.0.>",
-        "durable reporter_applications_0: ack_wait is 1s, and should be 30s",
-        "durable reporter_applications_0: max_deliver is 3, and should be none",
-        "durable reporter_applications_0: max_ack_pending is 5, and should be 1000",
-        "durable reporter_applications_0: max_batch is 10, and should be none",
-        "durable reporter_applications_7 is present, and should be absent",
+        "stream gitops-runtime_objects: subjects is gitops-runtime.>, more, and should be gitops-runtime.objects.>",
+        "stream gitops-runtime_objects: retention is limits, and should be interest",
+        "stream gitops-runtime_objects: discard_new_per_subject is true, and should be false",
+        "stream gitops-runtime_objects: max_msgs_per_subject is 2, and should be 1",
+        "stream gitops-runtime_objects: max_bytes is 1000, and should be 1073741824",
+        "stream gitops-runtime_objects: max_age is 60s, and should be none",
+        "stream gitops-runtime_objects: duplicate_window is 30s, and should be 120s",
+        "durable reporter_objects_0: filter_subject is gitops-runtime.objects.>, and should be gitops-runtime.objects.0.>",
+        "durable reporter_objects_0: ack_wait is 1s, and should be 30s",
+        "durable reporter_objects_0: max_deliver is 3, and should be none",
+        "durable reporter_objects_0: max_ack_pending is 5, and should be 1000",
+        "durable reporter_objects_0: max_batch is 10, and should be none",
+        "durable reporter_objects_7 is present, and should be absent",
         "stream gitops-runtime_reports is absent, and should be present",
     ];
     assert_eq!(said(&bus.check(&[durable(0)]).await.unwrap()), expected);
@@ -126,7 +126,7 @@ async fn what_stands_there_is_shown() {
     assert_eq!(
         stream,
         StreamShow {
-            name: "gitops-runtime_applications".into(),
+            name: "gitops-runtime_objects".into(),
             messages: 1,
             bytes,
             max_bytes: 5_000,
@@ -135,8 +135,8 @@ async fn what_stands_there_is_shown() {
         }
     );
     let shown = |shard: u32, pending| DurableShow {
-        name: format!("reporter_applications_{shard}"),
-        filter: format!("gitops-runtime.applications.{shard}.>"),
+        name: format!("reporter_objects_{shard}"),
+        filter: format!("gitops-runtime.objects.{shard}.>"),
         pending,
         in_flight: 0,
         redelivered: 0,

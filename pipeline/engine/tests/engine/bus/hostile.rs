@@ -14,20 +14,20 @@ async fn garbage_and_newer_formats_come_as_errors_that_can_be_acknowledged() {
     let good = state("good", 1, 10).encode(1_000_000).unwrap().bytes;
     let garbage = DecodeError::Garbage;
     let cases = [
-        ("applications.0.u.state", Bytes::new(), Err(garbage("it is no map"))),
-        ("applications.0.u.once.1", Bytes::from(vec![0xff; 1_000_000]), Err(garbage("it is no map"))),
+        ("objects.0.u.state", Bytes::new(), Err(garbage("it is no map"))),
+        ("objects.0.u.once.1", Bytes::from(vec![0xff; 1_000_000]), Err(garbage("it is no map"))),
         (
-            "applications.0.v.once.2",
+            "objects.0.v.once.2",
             Bytes::from_static(b"\x81\xa6format\x03"),
             Err(DecodeError::Newer { format: 3 }),
         ),
         (
-            "applications.0.v.once.3",
+            "objects.0.v.once.3",
             good.slice(..good.len() - 1),
             Err(garbage("it is malformed or has no format")),
         ),
-        ("applications.0.no.subject.of.ours", good.clone(), Ok(state("good", 1, 10))),
-        ("applications.0.x", good.clone(), Ok(state("good", 1, 10))),
+        ("objects.0.no.subject.of.ours", good.clone(), Ok(state("good", 1, 10))),
+        ("objects.0.x", good.clone(), Ok(state("good", 1, 10))),
     ];
     for (tail, bytes, _) in &cases {
         raw.publish(format!("gitops-runtime.{tail}"), bytes.clone()).await.unwrap().await.unwrap();

@@ -238,7 +238,7 @@ async fn a_shard_that_is_forgotten_is_not_written() {
     assert!(ledger.fenced().borrow().is_empty(), "it was told to");
     assert_eq!(
         keys(&bucket(&server).await, "records.>").await,
-        [format!("records.platform.1.argocd.{}", key(1, 0).name())]
+        [format!("records.platform.1.ns.{}", key(1, 0).name())]
     );
     ledger.forget(1);
     soon("the release of nothing", ledger.release(1)).await.unwrap();
@@ -255,7 +255,7 @@ async fn rows_of_what_is_not_remembered_any_more_are_removed() {
     ledger.park(&a, Some(parked()));
     flushed(&ledger).await;
     let bucket = bucket(&server).await;
-    let row = |kind: &str| format!("{kind}.platform.2.argocd.{}", a.name());
+    let row = |kind: &str| format!("{kind}.platform.2.ns.{}", a.name());
     for kind in ["records", "journal", "parked"] {
         assert_eq!(keys(&bucket, &format!("{kind}.>")).await, [row(kind)]);
     }
@@ -272,7 +272,7 @@ async fn rows_of_what_is_not_remembered_any_more_are_removed() {
 }
 
 #[tokio::test]
-async fn an_application_that_is_made_again_replaces_its_row() {
+async fn an_object_that_is_made_again_replaces_its_row() {
     let server = Server::start();
     let ledger = replica(&server).await;
     claim(&ledger, 2, 1).await;
@@ -292,7 +292,7 @@ async fn many_rows_are_written_and_loaded() {
     let server = Server::start();
     let ledger = of_one_shard(&server).await;
     claim(&ledger, 0, 1).await;
-    let key = |n: usize| pipeline_core::Key::new("argocd", &format!("app-{n}")).unwrap();
+    let key = |n: usize| pipeline_core::Key::new("ns", &format!("app-{n}")).unwrap();
     let begun = Instant::now();
     for n in 0..3_000 {
         ledger.update(&key(n), |_| Some(counted(n as u64)));

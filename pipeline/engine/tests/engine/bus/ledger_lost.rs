@@ -142,7 +142,7 @@ async fn a_damaged_record_is_a_lost_shard_and_another_id() {
     reported(&ledger, &key(2, 0), 1).await;
     let (id, other) = (ledger.id_of(&key(1, 0)), ledger.id_of(&key(2, 0)));
     soon("the end", ledger.close()).await.unwrap();
-    let row = format!("records.platform.1.argocd.{}", key(1, 1).name());
+    let row = format!("records.platform.1.ns.{}", key(1, 1).name());
     let (sealed, _) = bucket.get(&row).await.unwrap().unwrap();
     let mut spoilt = sealed.to_vec();
     spoilt[5] ^= 1;
@@ -186,13 +186,13 @@ async fn what_else_nobody_can_read_is_dropped() {
     let (bucket, ledger) = held(&server).await;
     reported(&ledger, &key(1, 0), 1).await;
     soon("the end", ledger.close()).await.unwrap();
-    let astray = format!("records.platform.1.argocd.{}", key(2, 0).name());
+    let astray = format!("records.platform.1.ns.{}", key(2, 0).name());
     let name = key(1, 0).name().to_owned();
     let garbage = [
-        "records.platform.1.argocd".to_owned(),
+        "records.platform.1.ns".to_owned(),
         "parked.platform.1.a.b.c".to_owned(),
-        format!("journal.platform.1.argocd.{name}"),
-        format!("parked.platform.1.argocd.{name}"),
+        format!("journal.platform.1.ns.{name}"),
+        format!("parked.platform.1.ns.{name}"),
         "intents.platform.1".to_owned(),
         astray,
     ];
@@ -205,7 +205,7 @@ async fn what_else_nobody_can_read_is_dropped() {
     assert_eq!((next.status().journal, next.status().parked), (0, 0));
     let mut left = keys(&bucket, "*.platform.1.>").await;
     left.retain(|key| !key.starts_with("intents"));
-    assert_eq!(left, [format!("records.platform.1.argocd.{name}")]);
+    assert_eq!(left, [format!("records.platform.1.ns.{name}")]);
     assert_eq!(next.owned().len() as u32, SHARDS - 3);
 }
 

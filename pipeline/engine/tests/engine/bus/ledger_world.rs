@@ -51,7 +51,7 @@ pub(crate) async fn claim(ledger: &Ledger, shard: u32, epoch: u64) -> Claimed {
 
 /// The n-th key of a shard.
 pub(crate) fn key(shard: u32, n: usize) -> Key {
-    let keys = (0..).map(|n| Key::new("argocd", &format!("app-{n}")).unwrap());
+    let keys = (0..).map(|n| Key::new("ns", &format!("app-{n}")).unwrap());
     keys.filter(|key| sharding().place(key) == shard).nth(n).unwrap()
 }
 
@@ -90,7 +90,7 @@ pub(crate) fn settle() -> Checkpoint {
     }
 }
 
-/// Reports an application as the engine does: sent, acknowledged, settled.
+/// Reports an object as the engine does: sent, acknowledged, settled.
 pub(crate) async fn reported(ledger: &Ledger, key: &Key, content: u64) {
     let report = report(key, content);
     assert!(soon("a note", ledger.sending(key, &report, None)).await, "it may go");

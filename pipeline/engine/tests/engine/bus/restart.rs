@@ -72,16 +72,16 @@ async fn a_server_that_comes_back_without_its_storage_is_told_from_one_that_is_a
     server.forget_everything(away(&bus)).await;
     back(&bus).await;
 
-    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no stream gitops-runtime_applications");
+    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no stream gitops-runtime_objects");
     assert!(soon("the end", deliveries.next()).await.is_none(), "it is said once");
     let gone = tried(&bus, &state("a", 2, 10)).await.unwrap_err();
-    assert_eq!(gone.to_string(), "the bus has no stream gitops-runtime_applications");
+    assert_eq!(gone.to_string(), "the bus has no stream gitops-runtime_objects");
     let said: Vec<String> = bus.check(&[durable(0)]).await.unwrap().iter().map(ToString::to_string).collect();
     assert_eq!(
         said,
         [
-            "stream gitops-runtime_applications is absent, and should be present",
-            "durable reporter_applications_0 is absent, and should be present",
+            "stream gitops-runtime_objects is absent, and should be present",
+            "durable reporter_objects_0 is absent, and should be present",
             "stream gitops-runtime_reports is absent, and should be present",
         ]
     );
@@ -102,6 +102,6 @@ async fn a_durable_that_somebody_removed_is_said() {
     published(&bus, &state("a", 1, 10)).await;
     taken(&mut deliveries).await;
     let raw = async_nats::jetstream::new(async_nats::connect(server.url()).await.unwrap());
-    raw.delete_consumer_from_stream("reporter_applications_0", "gitops-runtime_applications").await.unwrap();
-    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no durable reporter_applications_0");
+    raw.delete_consumer_from_stream("reporter_objects_0", "gitops-runtime_objects").await.unwrap();
+    assert_eq!(error(&mut deliveries).await.to_string(), "the bus has no durable reporter_objects_0");
 }

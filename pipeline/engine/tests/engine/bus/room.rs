@@ -161,7 +161,7 @@ async fn messages_arrive_in_the_order_they_were_sent_in_while_answers_wait() {
                 assert!(matches!(answer.answer().await.unwrap(), Published::Stored { .. }));
             }
         }
-        sent.push(bus.send(&Subject::of("applications", 0, &message, Keep::Each), &message).await.unwrap());
+        sent.push(bus.send(&Subject::of("objects", 0, &message, Keep::Each), &message).await.unwrap());
     }
     for answer in sent {
         assert!(matches!(answer.answer().await.unwrap(), Published::Stored { .. }));

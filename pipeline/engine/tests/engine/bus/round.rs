@@ -98,10 +98,10 @@ async fn headers_say_what_a_message_is() {
         let arrived = crate::bus::world::soon("a message", all.next()).await.unwrap();
         let headers = arrived.headers.unwrap();
         let header = |name: &str| headers.get(name).map_or("none".to_owned(), |value| value.to_string());
-        assert_eq!(header("key"), "argocd/shop");
+        assert_eq!(header("key"), "ns/shop");
         assert_eq!(header("uid"), "u=201");
         assert_eq!(header("traceparent"), "00-000000000000abcd0000000000001234-0000000000001234-01");
-        let tail = arrived.subject.strip_prefix("gitops-runtime.applications.0.u=201.").unwrap().to_owned();
+        let tail = arrived.subject.strip_prefix("gitops-runtime.objects.0.u=201.").unwrap().to_owned();
         seen.push([tail, header("kind"), header("resourceversion"), header("Nats-Msg-Id")].join(" "));
     }
     assert_eq!(

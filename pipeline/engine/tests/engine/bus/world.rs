@@ -14,7 +14,7 @@ use crate::server::Server;
 /// For whatever must happen at all; only a failing test waits so long.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
-pub(crate) const SOURCE: &str = "applications";
+pub(crate) const SOURCE: &str = "objects";
 
 pub(crate) fn config(server: &Server) -> Config {
     Config {
@@ -78,7 +78,7 @@ pub(crate) async fn published(bus: &JetStream, message: &Message) -> Published {
 
 pub(crate) fn state(uid: &str, version: u64, bytes: usize) -> Message {
     Message {
-        key: Key::new("argocd", "shop").unwrap(),
+        key: Key::new("ns", "shop").unwrap(),
         uid: uid.into(),
         version: Version(version),
         observed: Timestamp::from_millisecond(1_700_000_000_123).unwrap(),

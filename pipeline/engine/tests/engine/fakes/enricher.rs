@@ -14,15 +14,15 @@ const CALL: Call = Call::new(Peer::new("peer"), "call");
 const OBJECT: ReportKind = ReportKind::of_object("object");
 const LISTED: ReportKind = ReportKind::of_listed("listed");
 
-/// Reports the application and `resources` resources whenever the version moved, or the receiver's state is not
+/// Reports the object and `resources` resources whenever the version moved, or the receiver's state is not
 /// known; leaves out what the ledger says was acknowledged. A report's body is the time of the operation's end that it
 /// shows.
 #[derive(Clone, Default)]
 pub(crate) struct Enricher {
     pub(crate) resources: u64,
-    /// Applications whose enrichment panics that many times.
+    /// Objects whose enrichment panics that many times.
     pub(crate) panics: Arc<Mutex<BTreeMap<Key, u32>>>,
-    /// Applications that owe something after their first report.
+    /// Objects that owe something after their first report.
     pub(crate) owes: Arc<Mutex<BTreeSet<Key>>>,
     pub(crate) tries: Arc<Mutex<Vec<(Key, Cause, Duration)>>>,
 }
@@ -99,7 +99,7 @@ impl Enrich for Enricher {
     }
 }
 
-/// Names that begin so are of applications of which nothing is new, which is seen at once.
+/// Names that begin so are of objects of which nothing is new, which is seen at once.
 pub(crate) const QUIET: &str = "quiet-";
 
 impl Enricher {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use pipeline_core::{ApplicationDigest, Compared, EntityId, Key, Reason, ShardDigest, Shipment, StageError};
+use pipeline_core::{Compared, EntityId, Key, ObjectDigest, Reason, ShardDigest, Shipment, StageError};
 use sha2::Digest as _;
 
 /// How a receiver answers when it is asked what it holds.
@@ -59,7 +59,7 @@ impl Held {
         self.inside.lock().unwrap().digests.clone()
     }
 
-    /// How many applications it was asked about, each time.
+    /// How many objects it was asked about, each time.
     pub(crate) fn pages(&self) -> Vec<usize> {
         self.inside.lock().unwrap().pages.clone()
     }
@@ -87,24 +87,21 @@ impl Held {
         let all = || inside.keys.values().flat_map(BTreeMap::values);
         let same = digest.digest == all().fold(0, |sum, key| sum ^ key)
             && digest.entities == all().count() as u64
-            && digest.applications == inside.keys.len() as u64;
+            && digest.objects == inside.keys.len() as u64;
         Ok(if same { Compared::Equal } else { Compared::Differs })
     }
 
-    pub(crate) async fn differing(
-        &self,
-        applications: &[ApplicationDigest],
-    ) -> Result<Option<Vec<Key>>, StageError> {
-        self.inside.lock().unwrap().pages.push(applications.len());
+    pub(crate) async fn differing(&self, objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        self.inside.lock().unwrap().pages.push(objects.len());
         if !self.ready().await? {
             return Ok(None);
         }
         let inside = self.inside.lock().unwrap();
         let none = BTreeMap::new();
-        let differs = |asked: &&ApplicationDigest| {
+        let differs = |asked: &&ObjectDigest| {
             let held = inside.keys.get(&asked.key).unwrap_or(&none);
             held.len() as u64 != asked.entities || held.values().fold(0, |sum, key| sum ^ key) != asked.digest
         };
-        Ok(Some(applications.iter().filter(differs).map(|asked| asked.key.clone()).collect()))
+        Ok(Some(objects.iter().filter(differs).map(|asked| asked.key.clone()).collect()))
     }
 }

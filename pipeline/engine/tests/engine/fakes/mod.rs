@@ -14,5 +14,5 @@ pub(crate) use held::Compares;
 pub(crate) use receiver::{Came, Receiver};
 
 pub(crate) fn key(name: &str) -> Key {
-    Key::new("argocd", name).unwrap()
+    Key::new("ns", name).unwrap()
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use pipeline_core::{
-    ApplicationDigest, Compared, EntityId, Key, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
+    Compared, EntityId, Key, ObjectDigest, Report, ShardDigest, Shipment, Sink, StageError, async_trait,
 };
 use tokio::sync::{Notify, Semaphore};
 
@@ -27,7 +27,7 @@ pub(crate) struct Came {
 
 type Answer = dyn Fn(&Report, usize) -> Result<(), StageError> + Send + Sync;
 
-/// Reports on their way: entity and version, by application.
+/// Reports on their way: entity and version, by object.
 type Flying = BTreeMap<Key, Vec<(EntityId, u64)>>;
 
 /// Answers as it is told, after `delay`, and asserts that a key's rounds keep their order.
@@ -39,7 +39,7 @@ pub(crate) struct Receiver {
     /// Reports wait here for a permit.
     pub(crate) gate: Arc<Semaphore>,
     flying: Arc<Mutex<Flying>>,
-    /// The most that one application had under way.
+    /// The most that one object had under way.
     pub(crate) most_flying: Arc<AtomicUsize>,
     /// The most that all had.
     pub(crate) most_of_all: Arc<AtomicUsize>,
@@ -81,7 +81,7 @@ impl Receiver {
         self.flying.lock().unwrap().values().map(Vec::len).sum()
     }
 
-    /// The newest version that was accepted of each application itself.
+    /// The newest version that was accepted of each object itself.
     pub(crate) fn newest(&self) -> BTreeMap<Key, u64> {
         let came = self.came();
         let accepted = came.iter().filter(|came| came.accepted && came.entity == EntityId::OBJECT);
@@ -100,7 +100,7 @@ impl Sink for Receiver {
                 assert!(others.iter().all(|(_, version)| *version == report.version.0), "rounds overlap");
                 let alone = |entity: &EntityId| *entity == EntityId::OBJECT;
                 let beside = others.iter().any(|(entity, _)| alone(entity) || alone(&report.entity));
-                assert!(!beside, "an application's report goes alone");
+                assert!(!beside, "an object's report goes alone");
                 others.push((report.entity, report.version.0));
                 self.most_flying.fetch_max(others.len(), Ordering::SeqCst);
                 self.most_of_all.fetch_max(flying.values().map(Vec::len).sum(), Ordering::SeqCst);
@@ -142,7 +142,7 @@ impl Sink for Receiver {
         self.held.digest(digest).await
     }
 
-    async fn differing(&self, applications: &[ApplicationDigest]) -> Result<Option<Vec<Key>>, StageError> {
-        self.held.differing(applications).await
+    async fn differing(&self, objects: &[ObjectDigest]) -> Result<Option<Vec<Key>>, StageError> {
+        self.held.differing(objects).await
     }
 }

@@ -183,6 +183,14 @@ fn ends_of_coalesced_operations_are_reported_before_the_newest_state() {
 }
 
 #[test]
+fn a_fact_that_cannot_be_read_is_found_and_the_others_are_told() {
+    let bad = pipeline_core::Fact { id: pipeline_core::Digest(7), body: "not ours".into() };
+    let event = Event { coalesced: vec![bad.clone(), failed()], ..changed(|_| ()) };
+    assert_eq!(super::super::unreadable(&event).collect::<Vec<_>>(), [&bad]);
+    assert_eq!(super::super::untold(&event, None, None).len(), 1);
+}
+
+#[test]
 fn the_end_of_a_coalesced_operation_is_redacted_wherever_it_comes_from() {
     let secret = r#"{"apiVersion":"v1","data":{"password":"aHVudGVyMi1odW50ZXIy"},"kind":"Secret"}"#;
     for message in [

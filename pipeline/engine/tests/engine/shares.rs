@@ -300,6 +300,6 @@ async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_a
     kept.end();
     until("away", &|| !bus.is_connected()).await;
     let verified = handle.verify(options).await.unwrap();
-    assert!(verified.others_unknown && verified.applications == 1, "{verified:?}");
+    assert!(verified.others_unknown && verified.objects == 1, "{verified:?}");
     task.abort();
 }

@@ -18,6 +18,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("replicas", &["replicas", "--long", "--seed", "{seed}"]),
     ("scenarios", &["cluster", "run", "--all"]),
     ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
+    ("restores", &["cluster", "restore"]),
 ];
 
 /// Arguments of `loadtest full`.
@@ -28,7 +29,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds
+    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds, restores
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -87,7 +88,10 @@ mod tests {
 
     #[test]
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
-        assert_eq!(names(&[]).unwrap(), ["bench", "faults", "replicas", "scenarios", "fault-rounds"]);
+        assert_eq!(
+            names(&[]).unwrap(),
+            ["bench", "faults", "replicas", "scenarios", "fault-rounds", "restores"]
+        );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
 
@@ -96,7 +100,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds"
+            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds, restores"
         );
     }
 }

@@ -41,7 +41,7 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
     let mut pipeline = pipeline(parts, Ledger::memory(), metrics.clone(), health);
     pipeline.routes.iter_mut().for_each(|route| route.reports = true);
     let engine = Engine::new(one_shard(), Arc::new(bus.clone()), None).pipeline(pipeline);
-    let handle = engine.handle("applications", "reporter").unwrap();
+    let handle = engine.handle("objects", "reporter").unwrap();
     let stop = Shutdown::new();
     let task = tokio::spawn(engine.run(stop.clone()));
     let until = async |what: &str, is_so: &dyn Fn() -> bool| {
@@ -64,7 +64,7 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
         assert!(seen.insert(next.message.unwrap().key.name().to_owned()), "one of each application");
     }
     assert_eq!(counted(&metrics, "bus_results_dropped_total"), 0);
-    let held = bus.show("applications").await.unwrap().reports.unwrap();
+    let held = bus.show("objects").await.unwrap().reports.unwrap();
     assert!(held.bytes <= MAX_BYTES, "{held:?}");
     stop.cancel();
     task.await.unwrap().unwrap();

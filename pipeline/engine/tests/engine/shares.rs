@@ -285,7 +285,7 @@ async fn a_verification_while_the_bus_is_away_says_that_it_knew_its_own_shards_a
     let parts = (cluster, Enricher::default(), Receiver::new());
     let pipeline = pipeline(parts, ledger(&bus, "sink"), metrics, health);
     let engine = Engine::new(config(), Arc::new(bus.clone()), None).pipeline(pipeline);
-    let handle = engine.handle("applications", "reporter").unwrap();
+    let handle = engine.handle("objects", "reporter").unwrap();
     let task = tokio::spawn(engine.run(Shutdown::new()));
     let until = async |what: &str, is_so: &dyn Fn() -> bool| {
         let begun = Instant::now();

@@ -1,7 +1,7 @@
 //! Tells the receiver at intervals, in short, what was acknowledged, and says when it holds something else.
 //!
 //! takes: the ledger's digest of each owned shard - gives: a log line when an answer changes - calls:
-//! [`Sink::digest`], one shard after the other, within a bounded time - fails: never for anybody else; a receiver that
+//! [`Sink::digest`](pipeline_core::Sink::digest), one shard after the other, within a bounded time - fails: never for anybody else; a receiver that
 //! does not answer is said once, and asked again at the next interval
 //!
 //! A report that the receiver has and whose acknowledgement the ledger has not noted yet makes a difference for a

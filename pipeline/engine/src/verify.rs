@@ -2,8 +2,9 @@
 //! holds; and reports again exactly what differs.
 //!
 //! takes: [`VerifyOptions`], through [`Handle::verify`](crate::run::Handle::verify) - gives: [`Verified`]
-//! calls: [`Source::survey`] once, [`Source::read`] for what it does not list, [`Sink::differing`] - fails: when the
-//! cluster cannot be listed; a receiver that does not answer is said, and the rest is done
+//! calls: [`Survey::survey`](pipeline_core::Survey::survey) once, [`Source::read`](pipeline_core::Source::read) for what
+//! it does not list, [`Sink::differing`](pipeline_core::Sink::differing) - fails: when the cluster cannot be listed; a
+//! receiver that does not answer is said, and the rest is done
 
 mod check;
 mod compare;

@@ -14,7 +14,7 @@ pub struct Kind {
     pub group: &'static str,
     /// Its version.
     pub version: &'static str,
-    /// The resource, as it stands in paths and in roles; what [`pipeline_core::Source::NAME`] is.
+    /// The resource, as it stands in paths and in roles; what [`pipeline_core::Source::name`] is.
     pub plural: &'static str,
     /// One of them, in errors.
     pub singular: &'static str,

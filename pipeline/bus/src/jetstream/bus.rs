@@ -9,7 +9,7 @@ use futures::future::BoxFuture;
 use pipeline_core::{Shutdown, Timestamp};
 use tokio::sync::{mpsc, watch};
 
-use super::{BusError, Deliveries, Delivery, Durable, JetStream, Unread};
+use super::{BusError, Deliveries, Delivery, Difference, Durable, JetStream, Unread};
 use crate::bus::{Acker, Bus, Delivered, Publishing};
 use crate::{DecodeError, Keep, Message, Payload, Subject};
 
@@ -97,15 +97,22 @@ impl Acker for super::Acker {
 }
 
 impl JetStream {
-    /// Makes what is absent, trying until the server answers, and says what differs.
+    /// Makes what is absent, trying until the server answers and all of it is there, and says what differs. Where a stream
+    /// of somebody else holds the subjects nothing could be consumed: it waits until a person has made room.
     async fn ensured(&self, durables: &[Durable]) {
+        let mut said = Vec::new();
         loop {
             match self.ensure(durables).await {
                 Ok(ensured) => {
-                    for difference in &ensured.differences {
+                    let differences = ensured.differences;
+                    for difference in differences.iter().filter(|difference| !said.contains(*difference)) {
                         tracing::warn!(%difference, "the bus is not as the settings say; nobody changes it but you");
                     }
-                    return;
+                    if !differences.iter().any(Difference::is_lack_of_durable) {
+                        return;
+                    }
+                    said = differences;
+                    tokio::time::sleep(AGAIN).await;
                 }
                 Err(error) => {
                     tracing::debug!(error = &error as &dyn std::error::Error, "cannot look at the bus yet");

@@ -12,6 +12,8 @@ use futures::TryStreamExt as _;
 use super::{BusError, Durable, Inner, JetStream, shape};
 use crate::REPORTS;
 
+const ABSENT: &str = "absent";
+
 /// One thing that is not as the configuration says. Nobody changes it but a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Difference {
@@ -21,6 +23,13 @@ pub struct Difference {
     pub is: String,
     /// What the configuration says, or `present`.
     pub should: String,
+}
+
+impl Difference {
+    /// Whether something is absent without which nothing can be consumed.
+    pub(super) fn is_lack_of_durable(&self) -> bool {
+        self.is == ABSENT && self.what.starts_with("durable ")
+    }
 }
 
 impl fmt::Display for Difference {
@@ -84,7 +93,7 @@ impl JetStream {
             let what = format!("stream {}", should.name);
             let Some(stream) = settle(context, &what, should, make, &mut found).await? else {
                 for durable in durables {
-                    found.differs(format!("durable {}", durable.name()?), "absent", "present");
+                    found.differs(format!("durable {}", durable.name()?), ABSENT, "present");
                 }
                 continue;
             };
@@ -116,7 +125,7 @@ impl JetStream {
             info = self::info(stream, &name).await?;
         }
         match info {
-            None => found.differs(what, "absent", "present"),
+            None => found.differs(what, ABSENT, "present"),
             Some(is) => {
                 found.compare(&what, &shape::durable_settings(&is.config), &shape::wanted(&should));
             }
@@ -146,7 +155,7 @@ pub(super) async fn settle(
         stream = get(context, &should.name).await?;
     }
     match &stream {
-        None => found.differs(what.to_owned(), "absent", "present"),
+        None => found.differs(what.to_owned(), ABSENT, "present"),
         Some(stream) => {
             let is = &stream.cached_info().config;
             found.compare(what, &shape::stream_settings(is), &shape::stream_settings(should));
@@ -218,7 +227,7 @@ async fn strangers(stream: &Stream, durables: &[&Durable], found: &mut Ensured) 
         all.iter().filter(|name| !names.contains(*name) && related(name)).collect();
     strangers.sort_unstable();
     for name in strangers {
-        found.differs(format!("durable {name}"), "present", "absent");
+        found.differs(format!("durable {name}"), "present", ABSENT);
     }
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{Client, RequestErrorKind, Subscriber};
+use async_nats::{Client, Request, RequestErrorKind, Subscriber};
 use async_trait::async_trait;
 use bytes::Bytes;
 use futures::{FutureExt as _, StreamExt as _};
@@ -28,15 +28,14 @@ impl Requests for JetStream {
     async fn request(&self, subject: &str, payload: Bytes, within: Duration) -> Result<Bytes, RequestError> {
         bounded(&payload)?;
         self.connected().map_err(|_away| RequestError::Away)?;
-        let asking = self.inner.client.request(self.asked(subject), payload);
-        match tokio::time::timeout(within, asking).await {
-            Ok(Ok(answer)) => bounded(&answer.payload).map(|()| answer.payload),
-            Ok(Err(error)) => Err(match error.kind() {
+        let asked = Request::new().payload(payload).timeout(Some(within));
+        match self.inner.client.send_request(self.asked(subject), asked).await {
+            Ok(answer) => bounded(&answer.payload).map(|()| answer.payload),
+            Err(error) => Err(match error.kind() {
                 RequestErrorKind::NoResponders => RequestError::NobodyServes(subject.to_owned()),
                 RequestErrorKind::TimedOut => RequestError::NoAnswer(subject.to_owned()),
                 _ => failed("asking over the bus", error),
             }),
-            Err(_) => Err(RequestError::NoAnswer(subject.to_owned())),
         }
     }
 
@@ -46,7 +45,10 @@ impl Requests for JetStream {
         let subscribed = client.queue_subscribe(self.asked(subject), GROUP.to_owned()).await;
         let questions = subscribed.map_err(|error| failed(act, error))?;
         // The server reads what a connection says in its order.
-        client.flush().await.map_err(|error| failed(act, error))?;
+        match tokio::time::timeout(self.inner.config.timeout, client.flush()).await {
+            Ok(flushed) => flushed.map_err(|error| failed(act, error))?,
+            Err(_) => return Err(RequestError::Away),
+        }
         Ok(Box::new(Asked { client: client.clone(), questions }))
     }
 }

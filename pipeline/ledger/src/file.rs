@@ -34,7 +34,7 @@ use super::tables::{Bytes, Row, Table, Tables};
 use super::{Origin, compact, stored};
 
 /// The format of the file; each value has a version of its own.
-pub(super) const FORMAT: u64 = 1;
+pub(super) const FORMAT: u64 = 2;
 
 pub(super) const LEDGER: TableDefinition<'_, &str, &str> = TableDefinition::new("ledger");
 
@@ -201,6 +201,11 @@ fn attempt(path: &Path, sink: &str, opener: &Opener, id: Option<&str>) -> Result
     if head.format > FORMAT {
         let (path, found) = (path.to_owned(), head.format);
         return Err(Unusable::Error(LedgerError::Format { path, found, known: FORMAT }));
+    }
+    if head.format < FORMAT {
+        let found = head.format;
+        tracing::warn!(path = %path.display(), found, "the ledger file is of an earlier format that nobody reads any more");
+        return Err(Unusable::Corrupt);
     }
     Ok((database, head))
 }

@@ -141,7 +141,7 @@ async fn check_tells_what_is_absent_and_what_differs() {
         Presence { replica: Replica::new("host.1").unwrap(), until: Timestamp::now(), refused: vec![0, 7] };
     leases.put("member.host.1", presence.encode().into(), Expect::Anything).await.unwrap();
     let (code, said, _) = check(&[]).await;
-    let refusals = "bus: claim of shard 0 of the ledger: format is 9, and should be 1 or less\n\
+    let refusals = "bus: claim of shard 0 of the ledger: format is 9, and should be 2 or less\n\
                     bus: replica host.1 is refused shard 0 and 7, and should be refused none\n";
     assert_eq!((code, said.as_str()), (Some(1), refusals));
     ledger.remove("claim.platform.0", Expect::Anything).await.unwrap();
@@ -153,7 +153,10 @@ async fn check_tells_what_is_absent_and_what_differs() {
     assert_eq!((code, said.as_str()), (Some(1), stranger));
     let (code, said, _) = check(&["--set", "bus.prefix=other"]).await;
     assert_eq!(code, Some(1));
-    assert!(said.contains("stream other is absent") && said.contains("KV_other_leases"), "{said}");
+    assert!(
+        said.contains("stream other_applications is absent") && said.contains("KV_other_leases"),
+        "{said}"
+    );
 }
 
 #[tokio::test]
@@ -240,7 +243,7 @@ async fn each_refusal_says_what_to_do() {
     right.env("GITOPS_RUNTIME_BUS__PASSWORD", "right");
     let (code, _, error) = finished(right).await;
     let none = "gitops-runtime: listen to the bus: a reporter makes the stream when it starts: the bus has no stream \
-                gitops-runtime\n";
+                gitops-runtime_reports\n";
     assert_eq!((code, error.as_str()), (Some(1), none));
 }
 

@@ -133,7 +133,16 @@ impl BucketStore {
                 if found.sharding != sharding {
                     return Err(LedgerError::Sharding { found: found.sharding, asked: sharding });
                 }
-                found.ledger
+                if found.format < FORMAT {
+                    tracing::warn!(
+                        shard,
+                        found = found.format,
+                        "a shard of the ledger is of an earlier format that nobody reads any more: all of it is reported again"
+                    );
+                    None
+                } else {
+                    found.ledger
+                }
             }
         };
         Ok(Claim { format: FORMAT, epoch: next, ledger, sharding })

@@ -10,7 +10,7 @@ use pipeline_bus::{SubjectError, escape, plain, token};
 
 /// The format of a claim, and of all that stands beside it: a version that cannot read some record of a shard does not
 /// claim it.
-pub(super) const FORMAT: u32 = 1;
+pub(super) const FORMAT: u32 = 2;
 
 /// The keys of one sink.
 pub(super) struct Names {

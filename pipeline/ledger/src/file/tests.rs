@@ -90,12 +90,27 @@ fn a_newer_format_is_refused_and_left_alone() {
     assert_eq!(
         error.to_string(),
         format!(
-            "the ledger file {} has format 7, and this version knows formats up to 1: run the version that wrote \
+            "the ledger file {} has format 7, and this version knows formats up to 2: run the version that wrote \
              it, or move the file away, and everything is reported again",
             path.display()
         )
     );
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+}
+
+#[test]
+fn a_file_of_an_earlier_format_is_set_aside_and_an_empty_one_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ledger.redb");
+    let id = made(&path, 1, 1);
+    let database = Database::create(&path).unwrap();
+    let transaction = database.begin_write().unwrap();
+    transaction.open_table(LEDGER).unwrap().insert("format", "1").unwrap();
+    transaction.commit().unwrap();
+    drop(database);
+    let (_, loaded) = open(&path).unwrap();
+    assert!(matches!(loaded.origin, Origin::SetAside(_)), "{:?}", loaded.origin);
+    assert!(loaded.id != id && loaded.tables.records.is_empty());
 }
 
 #[test]

@@ -204,18 +204,18 @@ async fn claims_that_refuse_a_process_are_found_without_claiming() {
     assert_eq!(found(Some("platform")).await, [""; 0]);
     for (key, value) in [
         ("claim.platform.1", r#"{"format":8,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
-        ("claim.platform.2", r#"{"format":1,"epoch":1,"ledger":"x","sharding":"jump:\u001b5"}"#),
+        ("claim.platform.2", r#"{"format":2,"epoch":1,"ledger":"x","sharding":"jump:\u001b5"}"#),
         ("claim.platform.3", "garbage: everything is reported again"),
         ("claim.other.3", r#"{"format":9,"epoch":1,"ledger":"x","sharding":"jump:4"}"#),
     ] {
         bucket.put(key, value.into(), Expect::Anything).await.unwrap();
     }
     let ours = [
-        "claim of shard 1 of the ledger: format is 8, and should be 1 or less",
+        "claim of shard 1 of the ledger: format is 8, and should be 2 or less",
         "claim of shard 2 of the ledger: sharding is jump:\\u{1b}5, and should be jump:4",
     ];
     assert_eq!(found(Some("platform")).await, ours);
-    let other = "claim of shard 3 of the ledger: format is 9, and should be 1 or less";
+    let other = "claim of shard 3 of the ledger: format is 9, and should be 2 or less";
     assert_eq!(found(None).await, [ours[0], ours[1], other]);
 }
 
@@ -343,11 +343,11 @@ async fn what_another_version_or_configuration_wrote_is_refused() {
          the same number of shards, or another prefix of the bus, and everything is reported again"
     );
     let bucket = bucket(&server).await;
-    let newer = r#"{"format":2,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
+    let newer = r#"{"format":3,"epoch":1,"ledger":"x","sharding":"jump:4"}"#;
     bucket.put("claim.platform.1", newer.into(), Expect::Anything).await.unwrap();
     assert_eq!(
         ledger.claim(1, 2).await.unwrap_err().to_string(),
-        "the ledger in the bucket has format 2, and this version knows formats up to 1: run the version that wrote it"
+        "the ledger in the bucket has format 3, and this version knows formats up to 2: run the version that wrote it"
     );
     let long = LedgerOptions::new("x".repeat(513));
     assert_eq!(

@@ -168,7 +168,7 @@ async fn a_claim_that_was_cut_off_begins_anew() {
     reported(&ledger, &key(1, 0), 1).await;
     soon("the end", ledger.close()).await.unwrap();
     let id = ledger.id_of(&key(1, 0));
-    for claimed in [r#"{"format":1,"epoch":2,"ledger":null,"sharding":"jump:4"}"#, "garbage"] {
+    for claimed in [r#"{"format":2,"epoch":2,"ledger":null,"sharding":"jump:4"}"#, "garbage"] {
         bucket.put("claim.platform.1", claimed.into(), Expect::Anything).await.unwrap();
         let next = replica(&server).await;
         let claimed = claim(&next, 1, 3).await;

@@ -55,6 +55,8 @@ use table::ShardHandle;
 pub(crate) use table::Table;
 use watching::Watching;
 
+/// Streams and subjects of the bus that are no pipeline's.
+const RESERVED: [&str; 2] = [pipeline_bus::REPORTS, "ask"];
 /// Events between a source and a shard that takes them in at once.
 const INBOX: usize = 64;
 /// Traces kept for a listener that lags; older ones are lost to it.
@@ -143,9 +145,22 @@ impl Engine {
     }
 
     /// The same with a pipeline.
+    ///
+    /// # Panics
+    /// When its name is another's or the bus's own, or two of its routes have one name: they would share what is theirs.
     #[must_use]
     pub fn pipeline(mut self, pipeline: Pipeline) -> Self {
         let Pipeline { name, source, enrich, routes } = pipeline;
+        let mut names: Vec<&str> = routes.iter().map(|route| &*route.name).collect();
+        names.sort_unstable();
+        assert!(
+            names.windows(2).all(|pair| pair[0] != pair[1]),
+            "two routes of pipeline {name} have one name"
+        );
+        assert!(
+            !RESERVED.contains(&&*name) && self.lines.iter().all(|line| *line.name != *name),
+            "the name of pipeline {name} is taken"
+        );
         let started = Instant::now();
         let routes = routes.into_iter().map(|route| {
             let Route { name, takes, sink, ledger, metrics, health, tap, reports } = route;

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use pipeline_bus::Bus;
 use pipeline_core::{Given, Service, Shutdown, Spawner, StageError};
 use prometheus::Registry;
 use tokio::task::JoinSet;
+use tokio_util::task::AbortOnDropHandle;
 
 use super::EngineError;
-use pipeline_bus::Bus;
 
 /// Tasks that one service may have at a time.
 const TASKS: usize = 1_024;
@@ -36,23 +37,37 @@ impl Serving {
         for service in self.services {
             let (name, spawner) = (service.name(), Spawner::new(TASKS, stop.clone()));
             let (stop, bus) = (stop.clone(), bus.clone());
-            let given = Given { stop, bus, spawner: spawner.clone(), metrics: metrics.clone() };
+            let given = Given { stop: stop.clone(), bus, spawner: spawner.clone(), metrics: metrics.clone() };
             serving.spawn(async move {
                 // In a task of its own, so that it is known whose panic it was.
-                let ended = tokio::spawn(service.serve(given)).await;
-                (name, ended.ok(), spawner)
+                let ended = AbortOnDropHandle::new(tokio::spawn(service.serve(given))).await.ok();
+                let early = !stop.is_cancelled();
+                stop.cancel();
+                spawner.drained().await;
+                (name, early, ended)
             });
         }
+        let late = async {
+            stop.cancelled().await;
+            tokio::time::sleep(grace).await;
+        };
+        tokio::pin!(late);
         let mut result = Ok(());
-        while let Some(ended) = serving.join_next().await {
-            let Ok((name, ended, spawner)) = ended else { continue };
-            if !stop.is_cancelled() {
-                let source: Option<StageError> = ended.and_then(Result::err);
-                result = result.and(Err(EngineError::Service { name, source }));
-                stop.cancel();
-            }
-            if tokio::time::timeout(grace, spawner.drained()).await.is_err() {
-                tracing::warn!(service = name, "what a service had begun did not end in time");
+        loop {
+            let ended = tokio::select! {
+                ended = serving.join_next() => ended,
+                () = &mut late => {
+                    tracing::warn!(services = serving.len(), "services, or what they had begun, did not end in time");
+                    break;
+                }
+            };
+            match ended {
+                None => break,
+                Some(Ok((name, true, ended))) => {
+                    let source: Option<StageError> = ended.and_then(Result::err);
+                    result = result.and(Err(EngineError::Service { name, source }));
+                }
+                Some(_) => {}
             }
         }
         result

@@ -89,7 +89,12 @@ fn a_result_is_written_and_read() {
     };
     let text = serde_json::to_string(&verified).unwrap();
     assert!(text.contains(r#""gone":{"total":1,"keys":["ns/app"]}"#), "{text}");
-    assert!(text.contains(r#""receiverDiffers":{"total":0,"keys":[]},"receiverFailed":null"#), "{text}");
+    assert!(
+        text.contains(
+            r#""receiverDiffers":{"total":0,"keys":[]},"othersUnknown":false,"receiverFailed":null"#
+        ),
+        "{text}"
+    );
     assert_eq!(serde_json::from_str::<Verified>(&text).unwrap(), verified);
     let options: VerifyOptions = serde_json::from_str(r#"{"dry":true}"#).unwrap();
     assert_eq!(options, VerifyOptions { dry: true, ..VerifyOptions::default() });

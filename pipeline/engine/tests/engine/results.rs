@@ -61,7 +61,7 @@ async fn a_reader_that_never_acknowledges_costs_old_reports_and_nothing_else() {
     let mut seen = BTreeSet::new();
     while !seen.contains("last") {
         let next = tokio::time::timeout(PATIENCE, deliveries.next()).await.unwrap().unwrap().unwrap();
-        assert!(seen.insert(next.message.unwrap().key.name().to_owned()), "one of each application");
+        assert!(seen.insert(next.message.unwrap().key.name().to_owned()), "one of each object");
     }
     assert_eq!(counted(&metrics, "bus_results_dropped_total"), 0);
     let held = bus.show("objects").await.unwrap().reports.unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use pipeline_core::{Given, RequestError, Service as _, Shutdown, StageError, async_trait};
-use pipeline_engine::run::{Engine, EngineError, Match};
+use pipeline_engine::run::{Config, Engine, EngineError, Match, Pipeline};
 use pipeline_http::serve::{ServeConfig, Served};
 use pipeline_ledger::Ledger;
 
@@ -82,5 +82,38 @@ async fn a_service_that_ends_by_itself_ends_the_process() {
     let ended = Engine::new(one_shard(), bus, None).service(Broken).run(stop.clone()).await;
     assert!(matches!(ended, Err(EngineError::Service { name: "broken", source: None })), "{ended:?}");
     assert!(stop.is_cancelled(), "whatever else runs in the process is told");
+    kept.end();
+}
+
+/// Never ends, whatever it is told.
+struct Deaf;
+
+#[async_trait]
+impl pipeline_core::Service for Deaf {
+    fn name(&self) -> &'static str {
+        "deaf"
+    }
+
+    async fn serve(self: Box<Self>, _: Given) -> Result<(), StageError> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_service_that_does_not_end_is_left_behind_after_the_grace_period() {
+    let (bus, kept) = on::bus();
+    let stop = Shutdown::new();
+    stop.cancel();
+    let config = Config { grace: Duration::from_millis(50), ..one_shard() };
+    Engine::new(config, bus, None).service(Deaf).run(stop).await.unwrap();
+    kept.end();
+}
+
+#[tokio::test]
+#[should_panic(expected = "the name of pipeline reports is taken")]
+async fn a_pipeline_may_not_have_the_name_of_a_stream_of_the_bus() {
+    let (bus, kept) = on::bus();
+    let reports = Pipeline { name: "reports".to_owned(), ..pipeline(&Arc::new(Api::new()), Vec::new()) };
+    let _ = Engine::new(one_shard(), bus, None).pipeline(reports);
     kept.end();
 }

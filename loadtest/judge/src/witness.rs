@@ -257,7 +257,9 @@ impl ObjectIndex {
     }
 
     fn killed(&mut self, now: Instant) {
-        self.killed_until(now, Some(now + DYING));
+        // Where the machine may be busy, what was sent to the dying process may be answered as late as it commits.
+        let dying = self.commit.unwrap_or_default().max(DYING);
+        self.killed_until(now, Some(now + dying));
     }
 
     fn killed_until(&mut self, now: Instant, until: Option<Instant>) {

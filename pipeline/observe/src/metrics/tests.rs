@@ -17,7 +17,11 @@ const STAGES: [Labels; 2] = [
         calls: &[CALL, Call::new(PEER, "settings")],
         caches: true,
         limits: true,
-        kinds: &[ReportKind::of_object("app"), ReportKind::of_listed("resource")],
+        kinds: &[
+            ReportKind::of_object("app"),
+            ReportKind::of_object("child_app"),
+            ReportKind::of_listed("resource"),
+        ],
         filtered: &[Filtered::Of("reconciled_only")],
     },
     Labels::of_calls(Peer::PLATFORM, &[SENT]),

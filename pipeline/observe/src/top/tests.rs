@@ -80,8 +80,8 @@ fn each_list_has_its_own_order() {
         .map(|errors| (errors.peer, errors.reason, errors.count, errors.key.name(), errors.trace))
         .collect();
     let expected = [
-        (Peer::KUBERNETES, Reason::Forbidden, 1, "quiet", 0),
         (Peer::new("argocd"), Reason::Timeout, 1, "calm", 9),
+        (Peer::KUBERNETES, Reason::Forbidden, 1, "quiet", 0),
         (Peer::PLATFORM, Reason::Refused, 4, "calm", 9),
     ];
     assert_eq!(errors, expected);

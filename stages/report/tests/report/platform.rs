@@ -179,7 +179,7 @@ async fn what_cannot_be_called_is_refused_at_once() {
 #[tokio::test]
 async fn nothing_shows_token_or_payload() {
     let sink = platform("http://127.0.0.1:1", |_| {}).await;
-    assert_eq!(format!("{sink:?}"), "Platform(Platform { host: \"127.0.0.1:1\", .. })");
+    assert_eq!(format!("{sink:?}"), "Platform { host: \"127.0.0.1:1\", .. }");
     let config = crate::support::config("http://a.example", "canary");
     assert!(!format!("{config:?}").contains("canary"));
 }

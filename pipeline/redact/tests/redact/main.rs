@@ -4,7 +4,6 @@
 
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
-#[path = "redact/properties.rs"]
 mod properties;
 
 use std::borrow::Cow;

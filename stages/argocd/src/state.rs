@@ -4,7 +4,7 @@ use bytes::Bytes;
 use pipeline_core::{Digest, Record, Settled};
 use serde::{Deserialize, Serialize};
 
-/// Digests of the four sections of an application that are compared.
+/// Digests of the four sections of an application that are compared. The default equals no state's.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sections {
     /// `spec`, without what does not count.
@@ -15,12 +15,6 @@ pub struct Sections {
     pub operation: Digest,
     /// `metadata`, without what does not count.
     pub metadata: Digest,
-}
-
-impl Sections {
-    /// Of a delivery that is not settled, of which the application's report was acknowledged. Equals no state's.
-    pub const UNSETTLED: Self =
-        Self { spec: Digest::NONE, status: Digest::NONE, operation: Digest::NONE, metadata: Digest::NONE };
 }
 
 /// What is remembered of one application.
@@ -64,7 +58,8 @@ impl State {
     pub fn acknowledged(record: &Record) -> Option<Self> {
         match record.settled {
             Settled::Never => None,
-            Settled::Before => Some(Self { sections: Sections::UNSETTLED, ..Self::of(record) }),
+            // The application's report was acknowledged, the delivery was not: every state differs.
+            Settled::Before => Some(Self { sections: Sections::default(), ..Self::of(record) }),
             Settled::Now => Some(Self::of(record)),
         }
     }
@@ -84,7 +79,7 @@ mod tests {
         record.settled = Settled::Now;
         assert_eq!(State::acknowledged(&record), Some(state.clone()));
         record.settled = Settled::Before;
-        let unsettled = State { sections: Sections::UNSETTLED, ..state };
+        let unsettled = State { sections: Sections::default(), ..state };
         assert_eq!(State::acknowledged(&record), Some(unsettled), "its health stays known");
         for other in [Bytes::new(), Bytes::from_static(b"\x81\xa12\x90"), Bytes::from_static(b"\xff")] {
             let record = Record { state: other, settled: Settled::Now, ..Record::new("u".into()) };

@@ -155,14 +155,8 @@ impl std::error::Error for Problems {}
 
 /// `; did you mean 'x'?` for the candidate that is nearest to `name`, or nothing when none is near.
 pub(crate) fn did_you_mean<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    let lower = name.to_lowercase();
-    let distance = |candidate: &str| strsim::damerau_levenshtein(&lower, &candidate.to_lowercase());
-    candidates
-        .into_iter()
-        .map(|candidate| (distance(candidate), candidate))
-        .filter(|(distance, candidate)| *distance <= (candidate.chars().count() / 3).max(1))
-        .min_by_key(|(distance, _)| *distance)
-        .map_or_else(String::new, |(_, candidate)| format!("; did you mean '{candidate}'?"))
+    pipeline_doctor::nearest(name, candidates)
+        .map_or_else(String::new, |candidate| format!("; did you mean '{candidate}'?"))
 }
 
 #[cfg(test)]

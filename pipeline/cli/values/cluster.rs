@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use pipeline_doctor::Cluster;
 use serde_json::Value;
-use stages_kube::{QuestionError, Questions};
+use stages_kube::{QuestionError, Reader};
 use tokio::runtime::Runtime;
 
 /// A cluster, and what its questions wait in.
 pub(super) struct Asked {
     runtime: Runtime,
-    questions: Questions,
+    reader: Reader,
     /// Why it does not answer: it is not asked again, each question would take its time.
     away: Option<String>,
 }
@@ -30,9 +30,9 @@ impl Asked {
         } else {
             stages_kube::Cluster::Infer
         };
-        match runtime.block_on(cluster.questions()) {
-            Ok(questions) => {
-                let mut asked = Self { runtime, questions, away: None };
+        match runtime.block_on(cluster.reader()) {
+            Ok(reader) => {
+                let mut asked = Self { runtime, reader, away: None };
                 asked.away = asked.get("/version").err().map(|why| format!("offline: {why}"));
                 Ok(Some(asked))
             }
@@ -46,14 +46,12 @@ impl Asked {
 impl Cluster for Asked {
     fn get(&self, path: &str) -> Result<Option<Value>, String> {
         self.away.clone().map_or(Ok(()), Err)?;
-        self.runtime.block_on(self.questions.get(path)).map_err(|error| said(&error))
+        self.runtime.block_on(self.reader.get(path)).map_err(|error| said(&error))
     }
 
     fn may(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String> {
         self.away.clone().map_or(Ok(()), Err)?;
-        self.runtime
-            .block_on(self.questions.may(verb, group, resource, namespace))
-            .map_err(|error| said(&error))
+        self.runtime.block_on(self.reader.may(verb, group, resource, namespace)).map_err(|error| said(&error))
     }
 }
 

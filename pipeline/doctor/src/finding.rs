@@ -77,7 +77,8 @@ pub(crate) fn shown(path: &str, node: Option<&Node>) -> String {
 }
 
 /// The candidate that is nearest to a name, where one is near.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
+#[must_use]
+pub fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<String> {
     let lower = name.to_lowercase();
     candidates
         .into_iter()

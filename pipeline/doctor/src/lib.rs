@@ -14,7 +14,7 @@ mod tree;
 
 pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
-pub use self::finding::{Finding, Severity, Unmeasured};
+pub use self::finding::{Finding, Severity, Unmeasured, nearest};
 pub use self::report::{Format, Report};
 pub use self::rules::{Around, Cluster, Tiers, codes, validate};
 pub use self::tree::{File, Node, Unreadable, Value};

@@ -29,7 +29,7 @@ mod watch;
 pub use config::{Cluster, Config, ConfigError};
 pub use kind::{Kind, Mapping};
 pub use namespaces::{Namespaces, PatternError};
-pub use question::{QuestionError, Questions};
+pub use question::{QuestionError, Reader};
 pub use rights::{Right, Scope};
 pub use secret::{SecretError, SecretToken};
 pub use watch::{Deps, Watch};

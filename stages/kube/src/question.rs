@@ -29,7 +29,7 @@ pub enum QuestionError {
 }
 
 /// A cluster that can be asked.
-pub struct Questions {
+pub struct Reader {
     client: kube::Client,
     token: Option<TokenFile>,
 }
@@ -39,13 +39,13 @@ impl Cluster {
     ///
     /// # Errors
     /// [`ConfigError`] when it cannot be found.
-    pub async fn questions(&self) -> Result<Questions, ConfigError> {
+    pub async fn reader(&self) -> Result<Reader, ConfigError> {
         let (client, token) = self.client().await?;
-        Ok(Questions { client, token })
+        Ok(Reader { client, token })
     }
 }
 
-impl Questions {
+impl Reader {
     /// The object at a path, `None` where there is none.
     ///
     /// # Errors

@@ -12,6 +12,8 @@ use crate::layer::{Entry, Layer, USER, archive};
 
 /// What is said of an image.
 pub(crate) struct About {
+    /// The program that it runs, by its path.
+    pub(crate) entrypoint: String,
     /// The machine it is for, as OCI calls it.
     pub(crate) architecture: String,
     /// The name and tag in the index.
@@ -25,19 +27,21 @@ pub(crate) struct About {
 }
 
 /// An image as a layout: its files, sorted.
-pub(crate) struct Layout {
+#[derive(Debug)]
+pub struct Layout {
     files: Vec<(String, Vec<u8>)>,
-    /// The digest of the manifest, which names the image.
-    pub(crate) digest: String,
+    digest: String,
+    size: u64,
 }
 
 impl Layout {
     /// Makes the layout of an image of one layer.
     pub(crate) fn new(layer: Layer, about: &About) -> anyhow::Result<Self> {
+        let title = about.entrypoint.trim_start_matches('/');
         let labels = json!({
             "org.opencontainers.image.licenses": "Apache-2.0",
             "org.opencontainers.image.revision": about.revision,
-            "org.opencontainers.image.title": "gitops-runtime",
+            "org.opencontainers.image.title": title,
             "org.opencontainers.image.version": about.version,
         });
         let config = bytes(&json!({
@@ -45,7 +49,7 @@ impl Layout {
             "os": "linux",
             "created": about.created,
             "config": {
-                "Entrypoint": ["/gitops-runtime"],
+                "Entrypoint": [about.entrypoint],
                 "Env": ["PATH=/", "SSL_CERT_FILE=/etc/ssl/certs/ca-certificates.crt"],
                 "Labels": labels,
                 "User": format!("{USER}:{USER}"),
@@ -72,7 +76,7 @@ impl Layout {
             "mediaType": "application/vnd.oci.image.index.v1+json",
             "manifests": [named],
         }))?;
-        let name = digest(&manifest);
+        let (name, size) = (digest(&manifest), layer.zipped.len() as u64);
         let mut files = vec![
             ("index.json".to_owned(), index),
             ("oci-layout".to_owned(), bytes(&json!({"imageLayoutVersion": "1.0.0"}))?),
@@ -81,11 +85,23 @@ impl Layout {
             files.push((format!("blobs/{}", digest(&blob).replace(':', "/")), blob));
         }
         files.sort();
-        Ok(Self { files, digest: name })
+        Ok(Self { files, digest: name, size })
+    }
+
+    /// The digest of the manifest, which names the image.
+    #[must_use]
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// The bytes of the layer as it is stored.
+    #[must_use]
+    pub fn size(&self) -> u64 {
+        self.size
     }
 
     /// Writes it as a folder.
-    pub(crate) fn write(&self, folder: &Path) -> anyhow::Result<()> {
+    pub fn write(&self, folder: &Path) -> anyhow::Result<()> {
         for (path, bytes) in &self.files {
             let path = folder.join(path);
             let parent = path.parent().unwrap_or(folder);
@@ -96,7 +112,7 @@ impl Layout {
     }
 
     /// Writes it as one archive, which containerd imports.
-    pub(crate) fn write_archive(&self, file: &Path) -> anyhow::Result<()> {
+    pub fn write_archive(&self, file: &Path) -> anyhow::Result<()> {
         let entries: Vec<_> = self
             .files
             .iter()

@@ -1,25 +1,20 @@
-//! Writes the runtime's image as an OCI layout: no daemon, no base image, the same digest from the same files.
+//! Writes the runtime's image as a folder, and as an archive beside it.
 //!
-//! takes: the program, certificates of authorities, a bill of materials, a licence - gives: a folder and an archive
+//! takes: the program, certificates of authorities, a bill of materials, a licence - gives: the image's digest and the
+//! bytes of its layer, on standard output
 //! calls: nothing - fails: when a file cannot be read or written, or the image is larger than it may be
-
-mod layer;
-mod layout;
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
-use jiff::Timestamp;
-
-use crate::layer::{Entry, USER, pack};
-use crate::layout::{About, Layout};
+use loadtest_image::Image;
 
 /// What the image is made of, and where it goes.
 #[derive(Parser)]
 struct Arguments {
-    /// The program; statically linked, as there is nothing else in the image
+    /// The program; what it is linked with goes into the image beside it
     #[arg(long, value_name = "FILE")]
     program: PathBuf,
     /// The certificates of authorities, in PEM
@@ -46,61 +41,38 @@ struct Arguments {
     /// The second that everything in it is of
     #[arg(long, env = "SOURCE_DATE_EPOCH", default_value = "0")]
     time: u64,
-    /// The most that the layer may take when it is zipped, in MiB
+    /// How hard it is compressed, from 0 to 9
+    #[arg(long, default_value = "9")]
+    level: u32,
+    /// The most that the layer may take when it is compressed, in MiB
     #[arg(long, default_value = "25")]
     most: u64,
 }
 
 fn main() -> anyhow::Result<()> {
     let arguments = Arguments::parse();
-    let layer = pack(&entries(&arguments)?, arguments.time)?;
-    let (size, most) = (layer.zipped.len() as u64, arguments.most << 20);
+    let image = Image {
+        program: arguments.program,
+        entrypoint: "gitops-runtime".to_owned(),
+        state: Some("var/lib/gitops-runtime".to_owned()),
+        authorities: Some(arguments.authorities),
+        license: Some(arguments.license),
+        materials: arguments.materials,
+        name: arguments.name,
+        architecture: arguments.architecture,
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        revision: arguments.revision,
+        time: arguments.time,
+        level: arguments.level,
+    };
+    let layout = image.build()?;
+    let (size, most) = (layout.size(), arguments.most << 20);
     if size > most {
         bail!("the image takes {size} bytes, and {most} are the most");
     }
-    let second = i64::try_from(arguments.time).context("the time")?;
-    let about = About {
-        architecture: arguments.architecture,
-        name: arguments.name,
-        version: env!("CARGO_PKG_VERSION").to_owned(),
-        revision: arguments.revision,
-        created: Timestamp::from_second(second).context("the time")?.to_string(),
-    };
-    let layout = Layout::new(layer, &about)?;
     layout.write(&arguments.out)?;
     let mut archive = arguments.out.into_os_string();
     archive.push(".tar");
     layout.write_archive(Path::new(&archive))?;
-    writeln!(std::io::stdout(), "{} {size}", layout.digest).context("write to standard output")
-}
-
-/// Everything in the image, in the order of its path.
-fn entries(arguments: &Arguments) -> anyhow::Result<Vec<(String, Entry)>> {
-    let read = |path: &Path| std::fs::read(path).with_context(|| format!("read {}", path.display()));
-    let text = |text: String| Entry::File(0o644, text.into_bytes());
-    let mut entries = vec![
-        ("etc/".to_owned(), Entry::Folder(0o755, 0)),
-        ("etc/group".to_owned(), text(format!("root:x:0:\nruntime:x:{USER}:\n"))),
-        // The resolver of the C library: the hosts file first, then the name server of the pod.
-        ("etc/nsswitch.conf".to_owned(), text("hosts: files dns\n".to_owned())),
-        (
-            "etc/passwd".to_owned(),
-            text(format!("root:x:0:0:root:/:/nologin\nruntime:x:{USER}:{USER}:runtime:/:/nologin\n")),
-        ),
-        ("etc/ssl/".to_owned(), Entry::Folder(0o755, 0)),
-        ("etc/ssl/certs/".to_owned(), Entry::Folder(0o755, 0)),
-        ("etc/ssl/certs/ca-certificates.crt".to_owned(), Entry::File(0o644, read(&arguments.authorities)?)),
-        ("gitops-runtime".to_owned(), Entry::File(0o755, read(&arguments.program)?)),
-        ("licenses/".to_owned(), Entry::Folder(0o755, 0)),
-        ("licenses/LICENSE".to_owned(), Entry::File(0o644, read(&arguments.license)?)),
-        ("tmp/".to_owned(), Entry::Folder(0o1777, 0)),
-        ("var/".to_owned(), Entry::Folder(0o755, 0)),
-        ("var/lib/".to_owned(), Entry::Folder(0o755, 0)),
-        ("var/lib/gitops-runtime/".to_owned(), Entry::Folder(0o700, USER)),
-    ];
-    if let Some(materials) = &arguments.materials {
-        entries.push(("sbom.cdx.json".to_owned(), Entry::File(0o644, read(materials)?)));
-    }
-    entries.sort_by(|(one, _), (other, _)| one.cmp(other));
-    Ok(entries)
+    writeln!(std::io::stdout(), "{} {size}", layout.digest()).context("write to standard output")
 }

@@ -10,6 +10,12 @@ use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
 fn write(folder: &Path, out: &str, more: &[&str]) -> Output {
+    let program = folder.join("program");
+    std::fs::write(&program, b"a program").unwrap();
+    image_of(&program, folder, out, more)
+}
+
+fn image_of(program: &Path, folder: &Path, out: &str, more: &[&str]) -> Output {
     let file = |name: &str, bytes: &[u8]| {
         let path = folder.join(name);
         std::fs::write(&path, bytes).unwrap();
@@ -17,7 +23,7 @@ fn write(folder: &Path, out: &str, more: &[&str]) -> Output {
     };
     Command::new(env!("CARGO_BIN_EXE_image"))
         .arg("--program")
-        .arg(file("program", b"a program"))
+        .arg(program)
         .arg("--authorities")
         .arg(file("authorities", b"-----BEGIN CERTIFICATE-----"))
         .arg("--license")
@@ -53,38 +59,76 @@ fn the_same_files_make_the_same_image() {
     assert_ne!(write(folder.path(), "later", &["--time", "1700000001"]).stdout, first.stdout);
 }
 
-#[test]
-fn every_digest_is_right_and_the_layer_holds_what_it_should() {
-    let folder = tempfile::tempdir().unwrap();
-    assert!(write(folder.path(), "image", &["--revision", "abc"]).status.success());
-    let layout = folder.path().join("image");
+/// The files of the layer: their rights, their user, their bytes.
+type Found = BTreeMap<String, (u32, u64, Vec<u8>)>;
+
+/// The configuration of an image and what is in its layer; every digest and every time is compared.
+fn opened(layout: &Path) -> (Value, Found) {
     let index = document(&std::fs::read(layout.join("index.json")).unwrap());
     let named = &index["manifests"][0];
     assert_eq!(named["annotations"]["io.containerd.image.name"], "registry.example.com/gitops-runtime:1");
-    let manifest = document(&blob(&layout, named["digest"].as_str().unwrap()));
-    let config = document(&blob(&layout, manifest["config"]["digest"].as_str().unwrap()));
-    assert_eq!(config["config"]["User"], "65532:65532");
-    assert_eq!(config["config"]["Entrypoint"], json!(["/gitops-runtime"]));
-    assert_eq!(config["created"], "2023-11-14T22:13:20Z");
-    let layer = blob(&layout, manifest["layers"][0]["digest"].as_str().unwrap());
+    let manifest = document(&blob(layout, named["digest"].as_str().unwrap()));
+    let config = document(&blob(layout, manifest["config"]["digest"].as_str().unwrap()));
+    let layer = blob(layout, manifest["layers"][0]["digest"].as_str().unwrap());
     let mut tar = Vec::new();
     flate2::read::GzDecoder::new(&layer[..]).read_to_end(&mut tar).unwrap();
     let hash: String = Sha256::digest(&tar).iter().map(|byte| format!("{byte:02x}")).collect();
     assert_eq!(config["rootfs"]["diff_ids"][0], format!("sha256:{hash}"));
-    let mut found = BTreeMap::new();
+    let mut found = Found::new();
     for entry in tar::Archive::new(&tar[..]).entries().unwrap() {
-        let entry = entry.unwrap();
-        let header = entry.header();
-        assert_eq!(header.mtime().unwrap(), 1_700_000_000);
+        let mut entry = entry.unwrap();
+        assert_eq!(entry.header().mtime().unwrap(), 1_700_000_000);
         let path = entry.path().unwrap().display().to_string();
-        found.insert(path, (header.mode().unwrap(), header.uid().unwrap()));
+        let (mode, user) = (entry.header().mode().unwrap(), entry.header().uid().unwrap());
+        let mut bytes = Vec::new();
+        entry.read_to_end(&mut bytes).unwrap();
+        assert!(found.insert(path, (mode, user, bytes)).is_none(), "a path stands there twice");
     }
-    assert_eq!(found["gitops-runtime"], (0o755, 0));
-    assert_eq!(found["var/lib/gitops-runtime/"], (0o700, 65_532));
-    assert_eq!(found["tmp/"], (0o1777, 0));
-    let programs: Vec<_> =
-        found.iter().filter(|(path, (mode, _))| mode & 0o111 != 0 && !path.ends_with('/')).collect();
-    assert_eq!(programs.len(), 1, "there is no shell: {programs:?}");
+    (config, found)
+}
+
+#[test]
+fn every_digest_is_right_and_the_layer_holds_what_it_should() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(write(folder.path(), "image", &["--revision", "abc"]).status.success());
+    let (config, found) = opened(&folder.path().join("image"));
+    assert_eq!(config["config"]["User"], "65532:65532");
+    assert_eq!(config["config"]["Entrypoint"], json!(["/gitops-runtime"]));
+    assert_eq!(config["config"]["Labels"]["org.opencontainers.image.revision"], "abc");
+    assert_eq!(config["created"], "2023-11-14T22:13:20Z");
+    let is = |path: &str, mode: u32, user: u64| {
+        let (found_mode, found_user, _) = &found[path];
+        assert_eq!((*found_mode, *found_user), (mode, user), "{path}");
+    };
+    is("gitops-runtime", 0o755, 0);
+    is("etc/ssl/", 0o755, 0);
+    is("var/lib/", 0o755, 0);
+    is("var/lib/gitops-runtime/", 0o700, 65_532);
+    is("tmp/", 0o1777, 0);
+    let programs: Vec<_> = found
+        .iter()
+        .filter(|(path, (mode, ..))| mode & 0o111 != 0 && !path.ends_with('/'))
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(programs, ["gitops-runtime"], "there is no shell");
+}
+
+#[test]
+fn beside_a_program_stand_the_loader_and_the_libraries_that_it_names() {
+    let folder = tempfile::tempdir().unwrap();
+    let program = Path::new(env!("CARGO_BIN_EXE_image"));
+    let output = image_of(program, folder.path(), "image", &["--most", "1000", "--level", "1"]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let (_, found) = opened(&folder.path().join("image"));
+    let said = Command::new("ldd").arg(program).output().unwrap().stdout;
+    let said = String::from_utf8(said).unwrap();
+    let named: Vec<&str> = said.split_whitespace().filter(|word| word.starts_with('/')).collect();
+    assert!(named.len() > 1, "a loader and a library at least: {named:?}");
+    for path in named {
+        let (mode, user, bytes) = &found[path.trim_start_matches('/')];
+        assert_eq!((*mode, *user), (0o755, 0), "{path}");
+        assert_eq!(*bytes, std::fs::read(path).unwrap(), "{path}");
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! Calls Argo CD's API: the token, several tries within one event, and how each call is counted.
+//! Calls Argo CD's API: the token or session, several tries within one event, and how each call is counted.
 //!
 //! takes: a path and how to judge an answer - gives: what the judge made of it - calls: `GET {argocd}{path}` -
 //! fails: with [`HttpError`] after the last try; 429, 5xx, time-outs, broken connections, cut bodies and 403
@@ -11,6 +11,7 @@
 mod gate;
 mod limit;
 mod rate;
+mod session;
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -18,6 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use pipeline_core::{Backoff, Call, Meter, Outcome, Reason, Sample, Samples, Timestamp};
+use reqwest::header::AUTHORIZATION;
 use stages_client::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
@@ -27,7 +29,9 @@ use crate::ttl_set::TtlSet;
 use self::gate::Gate;
 use self::limit::{Bounds, End, Limit};
 use self::rate::CallRate;
+use self::session::{Session, Sessions};
 
+pub use self::session::Login;
 /// Certificates, time limits of a call, and the largest answer.
 pub use stages_client::Config as HttpConfig;
 
@@ -38,8 +42,8 @@ pub struct Config {
     pub url: String,
     /// The path under which it is served, e.g. `/argo-cd`; empty for none.
     pub root_path: String,
-    /// What it is called with, as `Authorization: Bearer`; `None` for an Argo CD that lets anybody read.
-    pub token: Option<Token>,
+    /// What it is called with, as `Authorization: Bearer`.
+    pub access: Access,
     /// Certificates, time limits of one call, and the largest answer.
     pub http: stages_client::Config,
     /// The most calls that may be under way at the same time, in the whole process. How many are it is less, where
@@ -55,6 +59,17 @@ pub struct Config {
     pub backoff: Backoff,
 }
 
+/// What Argo CD is called with.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// Nothing, where anybody may read.
+    Anonymous,
+    /// A token of an account.
+    Token(Token),
+    /// The session of an account that logs in.
+    Login(Login),
+}
+
 impl Config {
     /// Builds the client.
     ///
@@ -67,7 +82,11 @@ impl Config {
         let bounds = Bounds { min: self.min_concurrency.clamp(1, max), max };
         Ok(ArgoCd {
             client: http.build(target).await?,
-            token: self.token,
+            access: match self.access {
+                Access::Anonymous => Credentials::None,
+                Access::Token(token) => Credentials::Token(token),
+                Access::Login(login) => Credentials::Sessions(Box::new(Sessions::new(login))),
+            },
             gate: Gate::new(Limit::new(bounds), self.per_second.map(CallRate::new), meter.clone()),
             tries: self.tries.max(1),
             backoff: self.backoff,
@@ -102,7 +121,7 @@ const KEPT_BACK: &str = "calls of argo cd are not made in time: more are wanted 
 /// The client of one Argo CD.
 pub struct ArgoCd {
     client: Client,
-    token: Option<Token>,
+    access: Credentials,
     gate: Gate,
     tries: u32,
     backoff: Backoff,
@@ -111,6 +130,12 @@ pub struct ArgoCd {
     last_success: AtomicI64,
     /// What has been said in the last hour, and of which subject.
     said: TtlSet,
+}
+
+enum Credentials {
+    None,
+    Token(Token),
+    Sessions(Box<Sessions>),
 }
 
 /// What is said once an hour.
@@ -169,9 +194,12 @@ impl ArgoCd {
         budget: &CallBudget,
         judge: impl Fn(Reply) -> Result<T, HttpError>,
     ) -> Result<T, HttpError> {
-        let mut tried = 0;
+        let (mut tried, mut renewed) = (0, false);
         loop {
-            let Tried { reply, waited, took } = self.once(call, path, budget.deadline).await?;
+            let session = self.session(budget.deadline).await?;
+            let Tried { reply, waited, took } =
+                self.once(call, path, session.as_ref(), budget.deadline).await?;
+            let is_lost = reply.as_ref().is_ok_and(|reply| reply.status() == 401);
             let result = reply.and_then(&judge);
             let outcome = match &result {
                 Ok(_) => Outcome::Ok,
@@ -182,6 +210,9 @@ impl ArgoCd {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
+            if is_lost && self.has_another(session.as_ref()) && !std::mem::replace(&mut renewed, true) {
+                continue;
+            }
             tried += 1;
             match self.next_try(&error, tried) {
                 Some(wait) if Instant::now() + wait < budget.deadline => {
@@ -203,7 +234,11 @@ impl ArgoCd {
     /// Logs a failure that lasted for all tries, once an hour for the same reason and `subject`. At level
     /// `error` where somebody must act: no retry brings missing rights or a wrong certificate. Calls that were never
     /// made are said once an hour for all subjects: they all wait at the same gate.
+    /// That a login failed is said where it fails.
     pub fn say(&self, error: &HttpError, subject: &str) {
+        if matches!(error.fault(), Fault::Login { .. }) {
+            return;
+        }
         let reason = error.reason();
         let is_kept_back = matches!(error.fault(), Fault::Unsent);
         let is_news =
@@ -240,7 +275,13 @@ impl ArgoCd {
     ///
     /// # Errors
     /// Its turn did not come until then: nothing was sent.
-    async fn once(&self, call: Call, path: &str, deadline: Instant) -> Result<Tried, HttpError> {
+    async fn once(
+        &self,
+        call: Call,
+        path: &str,
+        session: Option<&Session>,
+        deadline: Instant,
+    ) -> Result<Tried, HttpError> {
         let act = act(call);
         let late = |fault| self.client.error(act, fault);
         if Instant::now() >= deadline {
@@ -252,7 +293,7 @@ impl ArgoCd {
             return Err(late(Fault::Unsent));
         };
         let (waited, begun) = (pass.waited, Instant::now());
-        let reply = timeout_at(deadline, self.send(act, path)).await;
+        let reply = timeout_at(deadline, self.send(act, path, session)).await;
         let took = begun.elapsed();
         pass.end(match &reply {
             Ok(reply) => end_of(reply),
@@ -263,12 +304,37 @@ impl ArgoCd {
         Ok(Tried { reply, waited, took })
     }
 
-    async fn send(&self, act: &'static str, path: &str) -> Result<Reply, HttpError> {
+    async fn send(
+        &self,
+        act: &'static str,
+        path: &str,
+        session: Option<&Session>,
+    ) -> Result<Reply, HttpError> {
         let mut request = self.client.request_escaped(act, Method::GET, path)?;
-        if let Some(token) = &self.token {
+        if let Credentials::Token(token) = &self.access {
             request = self.client.authorize(act, request, token, "Bearer ").await?;
         }
+        if let Some(session) = session {
+            request = request.header(AUTHORIZATION, session.header());
+        }
         self.client.send(act, request).await
+    }
+
+    /// The session to call with, where an account logs in. It is had before a call waits for its turn: a login says
+    /// nothing of how many calls Argo CD works on.
+    async fn session(&self, deadline: Instant) -> Result<Option<Session>, HttpError> {
+        let Credentials::Sessions(sessions) = &self.access else { return Ok(None) };
+        let late = |_| Err(self.client.error("log in", Fault::Timeout(None)));
+        let session = timeout_at(deadline, sessions.get(&self.client, &*self.meter));
+        session.await.unwrap_or_else(late).map(Some)
+    }
+
+    /// Gives up a session that was answered 401. Returns whether another one may be had.
+    fn has_another(&self, session: Option<&Session>) -> bool {
+        match (&self.access, session) {
+            (Credentials::Sessions(sessions), Some(session)) => sessions.lost(session),
+            _ => false,
+        }
     }
 
     /// How long to wait for the next try, if there is to be one.

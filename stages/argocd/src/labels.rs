@@ -19,6 +19,8 @@ pub const REVISION_METADATA: Call = Call::new(ARGOCD, "revision_metadata");
 pub const APPLICATION: Call = Call::new(ARGOCD, "application");
 /// `settings`.
 pub const SETTINGS: Call = Call::new(ARGOCD, "settings");
+/// `session`: a login.
+pub const SESSION: Call = Call::new(ARGOCD, "session");
 
 /// Of a root application.
 pub const APP_REPORT: ReportKind = ReportKind::of_object("app");
@@ -33,7 +35,7 @@ pub const RECONCILED_ONLY: Filtered = Filtered::Of("reconciled_only");
 /// All of them.
 pub const LABELS: Labels = Labels {
     peer: ARGOCD,
-    calls: &[MANAGED_RESOURCES, RESOURCE_TREE, RESOURCE, MANIFESTS, REVISION_METADATA, APPLICATION, SETTINGS],
+    calls: &[MANAGED_RESOURCES, RESOURCE_TREE, RESOURCE, MANIFESTS, REVISION_METADATA, APPLICATION, SETTINGS, SESSION],
     caches: true,
     limits: true,
     kinds: &[APP_REPORT, CHILD_APP_REPORT, RESOURCE_REPORT],

@@ -77,6 +77,14 @@ pub enum Fault {
     /// There is no token to call with.
     #[error("{0}")]
     Token(#[source] TokenError),
+    /// There is no session to call with, because a login failed.
+    #[error("there is no session: the login {}", answered(*status))]
+    Login {
+        /// Why the login failed.
+        reason: Reason,
+        /// The status that it was answered with, if it was answered and not with 2xx.
+        status: Option<u16>,
+    },
     /// The call has no address.
     #[error("{0}")]
     Address(#[source] TargetError),
@@ -112,6 +120,7 @@ impl HttpError {
             Fault::CutShort(_) => Reason::CutShort,
             Fault::Encoding(_) | Fault::Json { .. } => Reason::Malformed,
             Fault::Token(_) => Reason::Unauthorized,
+            Fault::Login { reason, .. } => *reason,
             Fault::Address(_) | Fault::Request(_) => Reason::Refused,
         }
     }
@@ -212,4 +221,8 @@ fn find<'a, T: Error + 'static>(error: &'a (dyn Error + 'static)) -> Option<&'a 
 
 fn to(host: Option<&str>) -> String {
     host.map_or_else(String::new, |host| format!(" to {host}"))
+}
+
+fn answered(status: Option<u16>) -> String {
+    status.map_or_else(|| "failed".to_owned(), |status| format!("was answered {status}"))
 }

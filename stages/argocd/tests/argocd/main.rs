@@ -6,5 +6,6 @@ mod events;
 mod hanging;
 mod kept;
 mod known;
+mod login;
 mod responses;
 mod support;

@@ -233,7 +233,7 @@ async fn a_token_that_is_replaced_is_used_soon() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("token");
     std::fs::write(&path, "old").unwrap();
-    let config = client::Config { token: Some(Token::file(&path)), ..server.config() };
+    let config = client::Config { access: client::Access::Token(Token::file(&path)), ..server.config() };
     let rig = Rig::new(config, crate::support::kept()).await;
     assert_eq!(rig.fetch(&managed("store")).await, Response::Failed(Reason::Unauthorized));
     std::fs::write(folder.path().join("next"), "new\n").unwrap();

@@ -80,7 +80,7 @@ pub(crate) fn calling(url: impl Into<String>) -> client::Config {
     client::Config {
         url: url.into(),
         root_path: String::new(),
-        token: None,
+        access: client::Access::Anonymous,
         http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
         concurrency: 56,
         min_concurrency: 4,

@@ -13,10 +13,11 @@ use pipeline_engine::run;
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
+use stages_argocd::client::Login;
 use stages_argocd::plan::TrackingMethod;
 use url::Url;
 
-use crate::config::{self, Algorithm, Config, Places, SinkKind, Token};
+use crate::config::{self, Access, Algorithm, Config, Places, SinkKind, Token};
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
@@ -146,7 +147,7 @@ pub(super) fn watch(config: &Config) -> stages_kube::Config {
     stages_kube::Config::new(cluster, kubernetes.namespace.to_string(), namespaces, kubernetes.page_size)
 }
 
-/// The enrichment, and what follows its token where that stands in a Secret; to be run until `stop`.
+/// The enrichment, and what follows its token or password where that stands in a Secret; to be run until `stop`.
 pub(super) async fn enrichment(
     config: &Config,
     stop: &Shutdown,
@@ -154,21 +155,34 @@ pub(super) async fn enrichment(
     let argocd = &config.argocd;
     let url = argocd.url.as_ref().context("argocd.url is not set")?;
     let mut following = None;
-    let token = match argocd.token() {
+    let access = argocd.access();
+    let what = match &access {
+        Access::Token(_) => "the token of Argo CD",
+        Access::Login { .. } => "the password of Argo CD",
+    };
+    let secret = match access.secret() {
         Token::Secret { name, key } => {
-            let secret = watch(config).secret(&name, &key).await.context("the token of Argo CD")?;
-            let first = secret.read().await.context("the token of Argo CD")?;
+            let secret = watch(config).secret(name, key).await.context(what)?;
+            let first = secret.read().await.context(what)?;
             let (token, sender) = stages_client::Token::told(first.clone());
             let tell = move |token| drop(sender.send(token));
             following = Some(secret.follow(first, tell, stop.clone()));
             Some(token)
         }
-        given => token(&given).context("the token of Argo CD")?,
+        given => token(given).context(what)?,
+    };
+    let access = match (access, secret) {
+        (Access::Login { username, .. }, Some(password)) => {
+            let retry = Login::RETRY;
+            stages_argocd::client::Access::Login(Login { username, password, retry })
+        }
+        (_, Some(token)) => stages_argocd::client::Access::Token(token),
+        (_, None) => stages_argocd::client::Access::Anonymous,
     };
     let client = stages_argocd::client::Config {
         url: url.to_string(),
         root_path: argocd.root_path.0.clone(),
-        token,
+        access,
         http: stages_client::Config {
             ca_file: argocd.ca_file.clone(),
             insecure_skip_verify: argocd.insecure,
@@ -274,7 +288,9 @@ pub(super) fn token(token: &Token) -> anyhow::Result<Option<stages_client::Token
         Token::None => None,
         Token::Value(value) => Some(stages_client::Token::literal(value.expose_secret())),
         Token::File(path) => Some(stages_client::Token::file(path)),
-        Token::Secret { .. } => anyhow::bail!("only the token of Argo CD may stand in a Secret"),
+        Token::Secret { .. } => {
+            anyhow::bail!("only the token and the password of Argo CD may stand in a Secret")
+        }
     })
 }
 

@@ -1,10 +1,10 @@
-//! Tells health of a token that Argo CD refuses, beside counting the calls.
+//! Tells health of a token or a login that Argo CD refuses, beside counting the calls.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use pipeline_core::{Meter, Outcome, Peer, Pressure, Reason, Sample, Wait};
-use pipeline_observe::health::Health;
+use pipeline_observe::health::{Health, Refusal};
 use pipeline_observe::metrics::Metrics;
 use stages_argocd::labels;
 
@@ -12,12 +12,12 @@ use stages_argocd::labels;
 pub(super) struct Judged {
     metrics: Metrics,
     health: Health,
-    refused: AtomicBool,
+    refused: Mutex<Option<Refusal>>,
 }
 
 impl Judged {
     pub(super) fn new(metrics: Metrics, health: Health) -> Self {
-        Self { metrics, health, refused: AtomicBool::new(false) }
+        Self { metrics, health, refused: Mutex::default() }
     }
 }
 
@@ -28,14 +28,19 @@ impl Meter for Judged {
         if sample.call.peer() != labels::ARGOCD || sample.call == labels::SETTINGS {
             return;
         }
-        let refused = match sample.outcome {
-            Outcome::Ok => false,
-            Outcome::Failed(Reason::Unauthorized) => true,
+        let is_login = sample.call == labels::SESSION;
+        let now = match sample.outcome {
+            Outcome::Ok => None,
+            Outcome::Failed(Reason::Unauthorized) if is_login => Some(Refusal::Login),
+            Outcome::Failed(Reason::Unauthorized) => Some(Refusal::Token),
             _ => return,
         };
-        if refused || self.refused.load(Ordering::Relaxed) {
-            self.refused.store(refused, Ordering::Relaxed);
-            self.health.argocd_refuses(refused, Instant::now());
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        // That a session is given does not say that it is taken.
+        let is_settled = is_login && now.is_none() && *refused == Some(Refusal::Token);
+        if !is_settled && (now.is_some() || refused.is_some()) {
+            *refused = now;
+            self.health.argocd_refuses(now, Instant::now());
         }
     }
 

@@ -36,8 +36,8 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(Applications::KIND);
-            if let Token::Secret { name, .. } = config.argocd.token() {
-                rights.push(watch.secret_right(&name));
+            if let Token::Secret { name, .. } = config.argocd.access().secret() {
+                rights.push(watch.secret_right(name));
             }
             rights
         }

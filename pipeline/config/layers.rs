@@ -22,7 +22,14 @@ const SET: &str = "--set";
 const ALTERNATIVES: [&[&str]; 7] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
-    &["argocd.token", "argocd.tokenFile", "argocd.tokenSecret.name"],
+    &[
+        "argocd.token",
+        "argocd.tokenFile",
+        "argocd.tokenSecret.name",
+        "argocd.password",
+        "argocd.passwordFile",
+        "argocd.passwordSecret.name",
+    ],
     &["platform.token", "platform.tokenFile"],
     &["admin.token", "admin.tokenFile"],
     &["traces.otlp.token", "traces.otlp.tokenFile"],

@@ -64,7 +64,11 @@ pub(crate) struct Argocd {
     pub(crate) root_path: As<UrlPath>,
     token: As<Option<SecretString>>,
     token_file: As<Option<PathBuf>>,
-    token_secret: TokenSecret,
+    token_secret: KeyOfSecret,
+    username: As<Option<String>>,
+    password: As<Option<SecretString>>,
+    password_file: As<Option<PathBuf>>,
+    password_secret: KeyOfSecret,
     pub(crate) ca_file: As<Option<PathBuf>>,
     pub(crate) insecure: bool,
     pub(crate) timeout: As<Duration>,
@@ -86,9 +90,43 @@ pub(crate) struct Argocd {
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct TokenSecret {
+struct KeyOfSecret {
     name: As<Option<String>>,
     key: As<Option<String>>,
+}
+
+impl KeyOfSecret {
+    /// What stands in it, unless the same is `given` otherwise.
+    fn unless(&self, given: Token, key: &str) -> Token {
+        match (given, &*self.name) {
+            (Token::None, Some(name)) => {
+                let key = self.key.clone().unwrap_or_else(|| key.to_owned());
+                Token::Secret { name: name.clone(), key }
+            }
+            (given, _) => given,
+        }
+    }
+}
+
+/// What Argo CD is asked with.
+pub(crate) enum Access {
+    /// A token of an account.
+    Token(Token),
+    /// An account that logs in.
+    Login {
+        /// Its name.
+        username: String,
+        /// Its password.
+        password: Token,
+    },
+}
+
+impl Access {
+    /// Where the token or the password stands.
+    pub(crate) fn secret(&self) -> &Token {
+        let (Self::Token(secret) | Self::Login { password: secret, .. }) = self;
+        secret
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -110,24 +148,45 @@ pub(crate) enum TrackingMethod {
 }
 
 impl Argocd {
-    pub(crate) fn token(&self) -> Token {
-        match (Token::of(&self.token, &self.token_file), &*self.token_secret.name) {
-            (Token::None, Some(name)) => {
-                let key = self.token_secret.key.clone().unwrap_or_else(|| "token".to_owned());
-                Token::Secret { name: name.clone(), key }
-            }
-            (given, _) => given,
+    /// A token stands above a login.
+    pub(crate) fn access(&self) -> Access {
+        let (token, password) = (self.token(), self.password());
+        match &*self.username {
+            Some(username) if !token.is_given() => Access::Login { username: username.clone(), password },
+            _ => Access::Token(token),
+        }
+    }
+
+    fn token(&self) -> Token {
+        self.token_secret.unless(Token::of(&self.token, &self.token_file), "token")
+    }
+
+    fn password(&self) -> Token {
+        self.password_secret.unless(Token::of(&self.password, &self.password_file), "password")
+    }
+
+    fn check_access(&self, problems: &mut Problems) {
+        problems.token("argocd", &self.token, &self.token_file);
+        let both = self.password.is_some() && self.password_file.is_some();
+        problems.exclusive(both, "argocd.password", "argocd.passwordFile");
+        let (token, password) = (self.token().is_given(), self.password().is_given());
+        problems.exclusive(token && password, "argocd.password", "argocd.token");
+        if self.username.is_some() && !token && !password {
+            let next = "not set, and argocd.username needs it; set argocd.passwordFile or argocd.passwordSecret.name";
+            problems.missing("argocd.password", next);
+        } else if self.username.is_none() && password {
+            problems.missing("argocd.username", "not set, and argocd.password needs it");
+        } else if !token && !password {
+            let next = "not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
+                        variable ARGOCD_TOKEN to the token of an account that may read applications, or \
+                        argocd.username and argocd.passwordFile to log in";
+            problems.missing("argocd.token", next);
         }
     }
 
     /// Afterwards `url` has no path, and `root_path` has the whole.
     pub(super) fn settle(&mut self, problems: &mut Problems) {
-        problems.token("argocd", &self.token, &self.token_file);
-        if !self.token().is_given() {
-            let next = "not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
-                        variable ARGOCD_TOKEN to the token of an account that may read applications";
-            problems.missing("argocd.token", next);
-        }
+        self.check_access(problems);
         problems.positive("argocd.timeout", *self.timeout);
         problems.positive("argocd.eventTimeout", *self.event_timeout);
         problems.positive("argocd.settingsInterval", *self.settings_interval);

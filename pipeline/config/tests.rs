@@ -140,7 +140,7 @@ fn a_stronger_source_replaces_the_other_ways_to_give_a_token() {
     layers.text(setting("argocd.tokenFile"), "/own", Origin::Variable(own));
     layers.flag("platform.tokenFile", "--platform-token-file", "/flag");
     let config = Config::resolve(&mut layers, &host()).unwrap();
-    assert!(matches!(config.argocd.token(), Token::File(path) if path == Path::new("/own")));
+    assert!(matches!(config.argocd.access().secret(), Token::File(path) if path == Path::new("/own")));
     assert!(matches!(config.platform.token(), Token::File(path) if path == Path::new("/flag")));
 }
 
@@ -157,6 +157,52 @@ fn a_configuration_that_is_printed_for_debugging_shows_no_token() {
 }
 
 #[test]
+fn an_account_of_argo_cd_needs_a_name_and_a_password_and_no_token() {
+    let problems = |given: &[(&str, &str)]| {
+        let mut layers = Layers::default();
+        for (path, text) in [&[("platform.tokenFile", "/platform")], given].concat() {
+            layers.text(setting(path), text, Origin::File("f".to_owned()));
+        }
+        match Config::resolve(&mut layers, &host()) {
+            Ok(config) => Ok(config),
+            Err(problems) => Err(problems.to_string().lines().next().unwrap_or_default().to_owned()),
+        }
+    };
+    let refused = |given: &[(&str, &str)]| problems(given).unwrap_err();
+    let (name, file) = (("argocd.username", "reports"), ("argocd.passwordFile", "/p"));
+    assert!(matches!(
+        problems(&[name, file]).unwrap().argocd.access(),
+        Access::Login { username, password: Token::File(path) } if username == "reports" && path == Path::new("/p")
+    ));
+    assert!(matches!(
+        problems(&[name, ("argocd.passwordSecret.name", "admin")]).unwrap().argocd.access().secret(),
+        Token::Secret { name, key } if name == "admin" && key == "password"
+    ));
+    assert_eq!(
+        refused(&[name]),
+        "config: argocd.password: not set, and argocd.username needs it; set argocd.passwordFile or \
+         argocd.passwordSecret.name"
+    );
+    assert_eq!(refused(&[file]), "config: argocd.username: not set, and argocd.password needs it");
+    assert_eq!(
+        refused(&[name, file, ("argocd.tokenFile", "/t")]),
+        "config: argocd.password: excludes argocd.token: give one of them"
+    );
+    assert_eq!(
+        refused(&[name, file, ("argocd.password", "x")]),
+        "config: argocd.password: excludes argocd.passwordFile: give one of them"
+    );
+    // A token of a stronger source stands above the login of a weaker one.
+    let mut layers = Layers::default();
+    for (path, text) in [("platform.tokenFile", "/platform"), name, file] {
+        layers.text(setting(path), text, Origin::File("f".to_owned()));
+    }
+    layers.text(setting("argocd.token"), "t", Origin::Variable("ARGOCD_TOKEN".to_owned()));
+    let config = Config::resolve(&mut layers, &host()).unwrap();
+    assert!(matches!(config.argocd.access(), Access::Token(Token::Value(_))));
+}
+
+#[test]
 fn what_cannot_be_done_without_is_asked_for_with_the_way_to_give_it() {
     let missing = |path: &str| {
         let mut layers = Layers::default();
@@ -167,7 +213,8 @@ fn what_cannot_be_done_without_is_asked_for_with_the_way_to_give_it() {
     assert_eq!(
         missing("config: argocd.token:"),
         "config: argocd.token: not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, or the \
-         variable ARGOCD_TOKEN to the token of an account that may read applications"
+         variable ARGOCD_TOKEN to the token of an account that may read applications, or argocd.username and \
+         argocd.passwordFile to log in"
     );
     assert_eq!(
         missing("config: platform.token:"),

@@ -290,7 +290,8 @@ fn without_arguments_the_incumbents_name_of_the_role_is_followed() {
 fn what_is_missing_is_asked_for_before_anything_starts() {
     let output = run(&["reporter", "--sink", "stdout"], &[]);
     let first = "config: argocd.token: not set; set argocd.tokenFile (--argocd-token-file), argocd.tokenSecret.name, \
-                 or the variable ARGOCD_TOKEN to the token of an account that may read applications";
+                 or the variable ARGOCD_TOKEN to the token of an account that may read applications, or \
+                 argocd.username and argocd.passwordFile to log in";
     let said = stderr(&output);
     let last = "config: 1 problem; gitops-runtime config print shows every setting";
     assert_eq!(said.lines().collect::<Vec<_>>(), [first, last]);

@@ -88,6 +88,9 @@ impl Settings {
 struct Shared {
     root: String,
     authorization: RwLock<Option<HeaderValue>>,
+    /// Who may log in: name and password. The session's token is the one that is wanted.
+    account: RwLock<Option<(String, String)>>,
+    logins: [AtomicU64; 2],
     content: Content,
     settings: RwLock<Settings>,
     told: RwLock<HashMap<(Kind, String), (u16, Bytes)>>,
@@ -114,6 +117,8 @@ impl ArgoCdSim {
         let shared = Arc::new(Shared {
             root: if root.is_empty() { String::new() } else { format!("/{root}") },
             authorization,
+            account: RwLock::default(),
+            logins: Default::default(),
             settings: RwLock::new(Settings::of(&config.content)),
             content: config.content,
             told: RwLock::default(),
@@ -160,6 +165,18 @@ impl ArgoCdSim {
         let wanted = Some(bearer(token)?);
         *self.shared.authorization.write().unwrap_or_else(PoisonError::into_inner) = wanted;
         Ok(())
+    }
+
+    /// Lets an account log in by this password alone, which it gives the token that is wanted.
+    pub fn set_account(&self, name: &str, password: &str) {
+        let account = Some((name.to_owned(), password.to_owned()));
+        *self.shared.account.write().unwrap_or_else(PoisonError::into_inner) = account;
+    }
+
+    /// How many logins were granted, and how many refused.
+    #[must_use]
+    pub fn logins(&self) -> [u64; 2] {
+        self.shared.logins.each_ref().map(|count| count.load(Ordering::Relaxed))
     }
 
     /// How many requests came without the right token.
@@ -213,7 +230,16 @@ fn bearer(token: &str) -> anyhow::Result<HeaderValue> {
     HeaderValue::from_str(&format!("Bearer {token}")).context("put the token into a header")
 }
 
-async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, headers: HeaderMap) -> Response {
+async fn serve(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
+    if method == Method::POST && uri.path() == format!("{}/api/v1/session", shared.root) {
+        return shared.login(&body).response();
+    }
     let asked = Asked::read(&uri, &shared.root);
     let kind = asked.kind();
     let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
@@ -235,6 +261,21 @@ async fn serve(State(shared): State<Arc<Shared>>, method: Method, uri: Uri, head
 }
 
 impl Shared {
+    fn login(&self, body: &Bytes) -> Answer {
+        let given: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
+        let account = self.account.read().unwrap_or_else(PoisonError::into_inner);
+        let is_right = account
+            .as_ref()
+            .is_some_and(|(name, password)| given["username"] == **name && given["password"] == **password);
+        self.logins[usize::from(!is_right)].fetch_add(1, Ordering::Relaxed);
+        if !is_right {
+            return refused(401, "Invalid username or password");
+        }
+        let wanted = self.authorization.read().unwrap_or_else(PoisonError::into_inner);
+        let token = wanted.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
+        Answer::ok(json!({"token": token.trim_start_matches("Bearer ")}).to_string())
+    }
+
     fn answer(&self, asked: &Asked) -> Answer {
         if self.told_count.load(Ordering::Acquire) > 0 {
             let told = self.told.read().unwrap_or_else(PoisonError::into_inner);

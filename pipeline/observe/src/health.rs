@@ -7,6 +7,7 @@
 //! that ended, a lane in which no turn ends. *Degraded* (200, with a text) is what a restart would only make
 //! worse: the API server or the receiver is away, a right is missing, a token is refused, the ledger's disk is full, a change waits long while others get through. Reads no clock.
 
+mod refusal;
 mod report;
 mod shares;
 
@@ -20,6 +21,7 @@ use serde::Serialize;
 
 use pipeline_ledger::LedgerStatus;
 
+pub use refusal::Refusal;
 pub use report::{Finding, HealthReport};
 use shares::{Bus, Shares};
 pub use shares::{Link, Refused};
@@ -145,8 +147,8 @@ struct Heard {
     circuit: (Option<&'static str>, Instant),
     ledger: Option<LedgerStatus>,
     settings: bool,
-    /// Since when Argo CD refuses the token.
-    token_refused: Option<Instant>,
+    /// What Argo CD refuses, and since when it refuses anything.
+    argocd_refuses: Option<(Refusal, Instant)>,
     seen: [(State, Instant); Check::ALL.len()],
 }
 
@@ -185,7 +187,7 @@ impl Health {
             circuit: (None, now),
             ledger: None,
             settings: false,
-            token_refused: None,
+            argocd_refuses: None,
             seen: [(State::Ok, now); Check::ALL.len()],
         };
         Self { limits: Arc::new(limits), heard: Arc::new(Mutex::new(heard)) }
@@ -257,10 +259,11 @@ impl Health {
         self.heard().settings = true;
     }
 
-    /// A call that Argo CD answers for nobody without a token was refused (401), or was not.
-    pub fn argocd_refuses(&self, refused: bool, now: Instant) {
+    /// What Argo CD refuses with 401 of what it answers for nobody else, if anything.
+    pub fn argocd_refuses(&self, refused: Option<Refusal>, now: Instant) {
         let mut heard = self.heard();
-        heard.token_refused = refused.then(|| heard.token_refused.unwrap_or(now));
+        let since = heard.argocd_refuses.map_or(now, |(_, since)| since);
+        heard.argocd_refuses = refused.map(|refused| (refused, since));
     }
 
     /// Whether the first list is complete.
@@ -418,13 +421,17 @@ impl Heard {
     }
 
     fn argocd(&self, now: Instant) -> (State, String) {
-        match self.token_refused {
-            None => (State::Ok, "the token is not refused".to_owned()),
-            Some(since) => {
-                let lasting = now.saturating_duration_since(since).as_secs();
-                (State::Degraded, format!("the token has been refused for {lasting} s"))
-            }
-        }
+        let Some((refused, since)) = self.argocd_refuses else {
+            return (State::Ok, "the token is not refused".to_owned());
+        };
+        let lasting = now.saturating_duration_since(since).as_secs();
+        let text = match refused {
+            Refusal::Token => format!("the token has been refused for {lasting} s"),
+            Refusal::Login => format!(
+                "the login has been refused for {lasting} s: name or password are wrong, or the account may not log in"
+            ),
+        };
+        (State::Degraded, text)
     }
 }
 

@@ -15,7 +15,7 @@ const REPORTS: u64 = 2 * APPLICATIONS as u64;
 fn store(simulation: &Simulation, token: &str) {
     let secret = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"namespace": "argocd", "name": "reporter"},
-        "data": {"token": STANDARD.encode(token)},
+        "data": {"token": STANDARD.encode(token), "password": STANDARD.encode(token)},
     });
     simulation.kube.apply(Collection::Secrets, secret).unwrap();
 }
@@ -55,7 +55,50 @@ async fn the_token_of_the_named_secret_is_followed_under_load_and_health_tells_a
     let page: Value = serde_json::from_str(&page).unwrap();
     assert_eq!(check(&page, "argocd")["text"], "the token is not refused");
     assert!(runtime.log().iter().all(|line| !format!("{line:?}").contains("canary")));
-    let said = "the secret holds another token, which is used from now on";
+    let said = "the secret holds another value, which is used from now on";
     assert_eq!(runtime.log().iter().filter(|line| line.message == said).count(), 1);
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn an_account_logs_in_and_a_changed_password_and_a_restart_cost_one_login_each() {
+    let simulation = fleet(APPLICATIONS, 1, |_| {}).await;
+    simulation.argocd.set_token("canary-session-first").unwrap();
+    simulation.argocd.set_account("reports", "canary-first");
+    store(&simulation, "canary-first");
+    let settings = json!({
+        "argocd": {
+            "tokenFile": "", "username": "reports", "passwordSecret": {"name": "reporter"}, "concurrency": 2,
+        },
+        "reporter": {"lanes": {"concurrency": 2}},
+    });
+    let runtime = Runtime::start(&simulation, &settings).await;
+    taken(&simulation, REPORTS / 4).await;
+    assert_eq!(simulation.argocd.logins(), [1, 0]);
+    // As after a start of Argo CD with another signing key: the sessions of before are worth nothing.
+    simulation.argocd.set_token("canary-session-second").unwrap();
+    taken(&simulation, REPORTS / 2).await;
+    assert_eq!(simulation.argocd.logins(), [2, 0]);
+    // A changed password ends sessions too.
+    simulation.argocd.set_account("reports", "canary-second");
+    simulation.argocd.set_token("canary-session-third").unwrap();
+    let of_login = |page: &str| {
+        let page: Value = serde_json::from_str(page).unwrap();
+        let text = check(&page, "argocd")["text"].as_str().unwrap().to_owned();
+        text.starts_with("the login has been refused for ")
+            && text.ends_with(" s: name or password are wrong, or the account may not log in")
+    };
+    let (status, _) = runtime.answers("/healthz?full=true", |_, page| of_login(page)).await;
+    assert_eq!((status, simulation.argocd.logins()), (200, [2, 1]));
+    store(&simulation, "canary-second");
+    let totals = taken(&simulation, REPORTS).await;
+    assert_eq!((totals.wrong(), totals.taken), (Vec::new(), REPORTS));
+    assert_eq!(simulation.argocd.logins(), [3, 1]);
+    let (_, page) = runtime.answers("/healthz?full=true", |_, page| !of_login(page)).await;
+    let page: Value = serde_json::from_str(&page).unwrap();
+    assert_eq!(check(&page, "argocd")["text"], "the token is not refused");
+    let log = runtime.log();
+    assert!(log.iter().all(|line| !format!("{line:?}").contains("canary")));
+    assert_eq!(log.iter().filter(|line| line.message == "argo cd refuses the login").count(), 1);
     runtime.stop().await;
 }

@@ -199,7 +199,10 @@ impl ArgoCd {
             let session = self.session(budget.deadline).await?;
             let Tried { reply, waited, took } =
                 self.once(call, path, session.as_ref(), budget.deadline).await?;
-            let is_lost = reply.as_ref().is_ok_and(|reply| reply.status() == 401);
+            let status = reply.as_ref().map_or(0, Reply::status);
+            if let (Some(session), 200..=299) = (&session, status) {
+                session.is_taken();
+            }
             let result = reply.and_then(&judge);
             let outcome = match &result {
                 Ok(_) => Outcome::Ok,
@@ -210,7 +213,7 @@ impl ArgoCd {
                 Ok(result) => return Ok(result),
                 Err(error) => error,
             };
-            if is_lost && self.has_another(session.as_ref()) && !std::mem::replace(&mut renewed, true) {
+            if status == 401 && self.has_another(session.as_ref()) && !std::mem::replace(&mut renewed, true) {
                 continue;
             }
             tried += 1;

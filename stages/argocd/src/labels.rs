@@ -35,7 +35,16 @@ pub const RECONCILED_ONLY: Filtered = Filtered::Of("reconciled_only");
 /// All of them.
 pub const LABELS: Labels = Labels {
     peer: ARGOCD,
-    calls: &[MANAGED_RESOURCES, RESOURCE_TREE, RESOURCE, MANIFESTS, REVISION_METADATA, APPLICATION, SETTINGS, SESSION],
+    calls: &[
+        MANAGED_RESOURCES,
+        RESOURCE_TREE,
+        RESOURCE,
+        MANIFESTS,
+        REVISION_METADATA,
+        APPLICATION,
+        SETTINGS,
+        SESSION,
+    ],
     caches: true,
     limits: true,
     kinds: &[APP_REPORT, CHILD_APP_REPORT, RESOURCE_REPORT],

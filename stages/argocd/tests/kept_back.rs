@@ -72,7 +72,7 @@ async fn fetcher(host: &str, concurrency: usize, per_second: Option<u32>) -> (Ar
     let config = Config {
         url: format!("http://{host}"),
         root_path: String::new(),
-        access: client::Access::Anonymous,
+        access: stages_argocd::client::Access::Anonymous,
         http: stages_client::Config::new(Duration::from_secs(30), 64 << 20),
         concurrency,
         min_concurrency: 1,

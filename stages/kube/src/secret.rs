@@ -1,4 +1,4 @@
-//! A token that stands in a Secret, and is followed there.
+//! A token or password that stands in a Secret, and is followed there.
 //!
 //! takes: the name of a Secret and a key in it - gives: the text under that key, and each that stands there later.
 //! It is asked for every few seconds and not watched: a watch would need the right to list and watch it
@@ -141,7 +141,7 @@ impl SecretToken {
                         if now.expose_secret() != last.expose_secret() {
                             tracing::info!(
                                 secret = self.name,
-                                "the secret holds another token, which is used from now on"
+                                "the secret holds another value, which is used from now on"
                             );
                             tell(now.clone());
                             last = now;
@@ -149,7 +149,7 @@ impl SecretToken {
                     }
                     Err(error) if !std::mem::replace(&mut complained, true) => {
                         let error = &error as &dyn std::error::Error;
-                        tracing::warn!(error, "the token read before stays in use");
+                        tracing::warn!(error, "what was read of the secret before stays in use");
                     }
                     Err(_) => {}
                 }

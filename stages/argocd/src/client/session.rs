@@ -9,7 +9,8 @@
 //! asks meanwhile. Argo CD counts what it refuses, locks an account after five times within five minutes, and answers
 //! then as it does to a wrong password: so the same password is tried less and less often, and another one at once.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use base64::Engine as _;
@@ -26,6 +27,8 @@ use crate::labels;
 const ACT: &str = "log in";
 /// After a login that failed for another reason than what was given.
 const AWAY: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
+/// A session that was given up sooner counts as one of several in a row.
+const YOUNG: Duration = Duration::from_secs(60);
 /// No session's token is longer.
 const LARGEST: usize = 64 << 10;
 
@@ -36,7 +39,7 @@ pub struct Login {
     pub username: String,
     /// Its password; one in a file or a Secret is read again for each login.
     pub password: Token,
-    /// The waits after a password was refused, and after sessions that were given up while they were young.
+    /// The waits after a password was refused, and after sessions that were given and never taken.
     pub retry: Backoff,
 }
 
@@ -60,6 +63,8 @@ pub(super) struct Session {
     serial: u64,
     header: HeaderValue,
     since: Instant,
+    /// Whether a call was ever answered with it.
+    taken: Arc<AtomicBool>,
     /// When it is time for another one, and when it ends; `None`: never, as far as is known.
     life: Option<(Instant, Instant)>,
 }
@@ -90,6 +95,11 @@ struct HeldOff {
 impl Session {
     pub(super) fn header(&self) -> HeaderValue {
         self.header.clone()
+    }
+
+    /// A call was answered with it.
+    pub(super) fn is_taken(&self) {
+        self.taken.store(true, Ordering::Relaxed);
     }
 
     fn is_due(&self, now: Instant) -> bool {
@@ -142,12 +152,14 @@ impl Sessions {
         }
         state.session = None;
         let now = Instant::now();
-        state.lost = if now < session.since + self.login.retry.min { state.lost + 1 } else { 0 };
-        if state.lost < 2 {
+        state.lost = if now < session.since + YOUNG { state.lost + 1 } else { 1 };
+        if state.lost == 1 {
             return true;
         }
-        // Sessions are given and not taken: logging in again and again would change nothing.
-        let until = now + self.login.retry.wait(state.lost - 1, None, fastrand::u64(..));
+        // Sessions that nobody takes, or several servers that do not take each other's: logging in again and again
+        // would change nothing.
+        let backoff = if session.taken.load(Ordering::Relaxed) { AWAY } else { self.login.retry };
+        let until = now + backoff.wait(state.lost - 1, None, fastrand::u64(..));
         let status = Some(401);
         state.held_off = Some(HeldOff { until, reason: Reason::Unauthorized, status, refused: None });
         false
@@ -220,7 +232,7 @@ impl Sessions {
         let life = lifetime(token).map(|life| (since + life - life / 10, since + life));
         let mut state = self.lock();
         state.serial += 1;
-        let session = Session { serial: state.serial, header, since, life };
+        let session = Session { serial: state.serial, header, since, taken: Arc::default(), life };
         state.session = Some(session.clone());
         (state.failed, state.held_off, state.said) = (0, None, None);
         tracing::info!(username = self.login.username, "logged in to argo cd");
@@ -241,7 +253,8 @@ impl Sessions {
             if may_pass(reason) && !is_refused {
                 tracing::warn!(error = cause, username, "cannot log in to argo cd");
             } else {
-                let next = "see that name and password are right, and that the account is enabled and may log in";
+                let next =
+                    "see that name and password are right, and that the account is enabled and may log in";
                 tracing::error!(error = cause, username, next, "argo cd refuses the login");
             }
         }

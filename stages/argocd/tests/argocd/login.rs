@@ -105,7 +105,8 @@ impl State {
 
 fn refusal() -> HttpResponse {
     let text = "Invalid username or password";
-    (StatusCode::UNAUTHORIZED, axum::Json(json!({"error": text, "code": 16, "message": text}))).into_response()
+    (StatusCode::UNAUTHORIZED, axum::Json(json!({"error": text, "code": 16, "message": text})))
+        .into_response()
 }
 
 async fn rig(server: &Server, password: Token, retry: Backoff) -> Rig {
@@ -175,7 +176,10 @@ async fn a_wrong_password_is_tried_once_and_another_one_at_once() {
     let rig = rig(&server, Token::file(&file), NEVER).await;
     let fetches: Vec<_> = (0..40).map(|n| managed(&n.to_string())).collect();
     for response in futures::future::join_all(fetches.iter().map(|fetch| rig.fetch(fetch))).await {
-        assert!(matches!(response, stages_argocd::plan::Response::Failed(Reason::Unauthorized)), "{response:?}");
+        assert!(
+            matches!(response, stages_argocd::plan::Response::Failed(Reason::Unauthorized)),
+            "{response:?}"
+        );
     }
     // Nothing but the one login was asked.
     assert_eq!(server.asked(), ["/api/v1/session"]);

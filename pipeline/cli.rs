@@ -4,6 +4,7 @@ mod arguments;
 pub(crate) mod ask;
 pub(crate) mod bus;
 pub(crate) mod check;
+pub(crate) mod crds;
 pub(crate) mod redact;
 pub(crate) mod values;
 
@@ -15,7 +16,9 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
-pub(crate) use self::arguments::values::{Check, Shape, Tier, Validate, ValuesCommand};
+pub(crate) use self::arguments::values::{
+    Adopt, Check, CrdsCommand, Hook, Shape, Tier, Validate, ValuesCommand,
+};
 use crate::config::{Given, Variables, set};
 
 const ABOUT: &str = "An open, self-hosted GitOps runtime: everything that happens to Argo CD applications, \
@@ -116,6 +119,9 @@ pub(crate) enum Command {
     /// Make values of the chart of another chart's.
     #[command(subcommand)]
     Values(ValuesCommand),
+    /// Hand definitions in the cluster over to a release of the chart.
+    #[command(subcommand)]
+    Crds(CrdsCommand),
     /// Ask whether a reporter is ready.
     Check(Check),
 }

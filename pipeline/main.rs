@@ -17,6 +17,7 @@ fn main() -> ExitCode {
         cli::Command::Config(command) => return config::run(&command, &variables),
         cli::Command::Validate(given) => cli::values::validate(&given),
         cli::Command::Values(command) => cli::values::convert(&command),
+        cli::Command::Crds(command) => cli::crds::run(&command),
         cli::Command::Check(check) => cli::check::run(&check),
         cli::Command::Redact(given) => cli::redact::run(&given).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {

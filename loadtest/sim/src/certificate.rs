@@ -1,6 +1,7 @@
 //! Certificates of the simulators: an authority of their own, and servers that do or do not verify.
 
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
 use rcgen::{BasicConstraints, Certificate, CertificateParams, DnType, IsCa, Issuer, KeyPair};
@@ -29,6 +30,8 @@ pub enum Identity {
     WrongHost,
     /// It has expired.
     Expired,
+    /// It verifies, and ends within days.
+    Ending,
 }
 
 impl Authority {
@@ -59,7 +62,9 @@ impl Authority {
     /// TLS settings of a server on loopback.
     pub fn server(&self, identity: Identity) -> anyhow::Result<Arc<ServerConfig>> {
         let names = match identity {
-            Identity::Good | Identity::Expired => vec!["127.0.0.1".to_owned(), "localhost".to_owned()],
+            Identity::Good | Identity::Expired | Identity::Ending => {
+                vec!["127.0.0.1".to_owned(), "localhost".to_owned()]
+            }
             Identity::WrongHost => vec!["elsewhere.example.com".to_owned()],
         };
         let mut params = CertificateParams::new(names).context("describe the certificate")?;
@@ -67,6 +72,9 @@ impl Authority {
         if identity == Identity::Expired {
             params.not_before = rcgen::date_time_ymd(2020, 1, 1);
             params.not_after = rcgen::date_time_ymd(2021, 1, 1);
+        }
+        if identity == Identity::Ending {
+            params.not_after = (SystemTime::now() + Duration::from_secs(5 * 24 * 60 * 60)).into();
         }
         let key = KeyPair::generate().context("make the certificate's key")?;
         let certificate = params.signed_by(&key, &self.issuer).context("sign the certificate")?;

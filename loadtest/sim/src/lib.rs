@@ -3,6 +3,7 @@
 //!
 //! Each serves a recording or generated load, and misbehaves as its [`fault::Faults`] say, at any moment.
 
+pub mod account;
 pub mod argocd;
 pub mod certificate;
 pub mod child;

@@ -10,8 +10,10 @@ const VALIDATE: &str = "\
 Examples:
   Everything that is wrong with a file of values, before it is installed:
     gitops-runtime validate -f values.yaml
-  The files alone, with no cluster asked:
-    gitops-runtime validate -f values.yaml --skip cluster
+  The files alone, with nobody asked:
+    gitops-runtime validate -f values.yaml --skip cluster --skip network
+  The values of a release that is installed:
+    gitops-runtime validate --release prod --namespace runtime
   Several files, later over earlier as for helm, for a code scanner:
     gitops-runtime validate -f values.yaml -f prod.yaml --format sarif > values.sarif
 
@@ -23,6 +25,14 @@ Examples:
     gitops-runtime values convert codefresh-values.yaml > values.yaml
     gitops-runtime validate -f values.yaml";
 
+const ADOPT: &str = "\
+Examples:
+  See which definitions a release would take over:
+    gitops-runtime crds adopt --release prod --namespace runtime --dry-run
+  Take them over, and let Helm install what it takes for its own:
+    gitops-runtime crds adopt --release prod --namespace runtime
+    helm install prod gitops-runtime --namespace runtime -f values.yaml";
+
 /// Which values are judged, and how that is shown.
 #[derive(Args)]
 #[command(after_help = VALIDATE)]
@@ -30,6 +40,12 @@ pub(crate) struct Validate {
     /// A file of values; later ones stand above earlier ones. - is standard input
     #[arg(short = 'f', long = "values", value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
+    /// The values of an installed release instead, as Helm keeps them in the namespace
+    #[arg(long, value_name = "NAME", conflicts_with = "files", requires = "namespace")]
+    pub(crate) release: Option<String>,
+    /// The version of the chart that is meant; this program knows its own alone
+    #[arg(long, value_name = "VERSION", value_parser = own_version)]
+    pub(crate) version: Option<String>,
     /// The namespace that the chart is to be installed in; the runtime's name if none is given
     #[arg(short, long, value_name = "NAME")]
     pub(crate) namespace: Option<String>,
@@ -48,6 +64,60 @@ pub(crate) struct Validate {
     /// Exit with 3 when something could not be measured
     #[arg(long)]
     pub(crate) strict: bool,
+    /// As the chart's hook, which has two rights of its own: warn ends with 0 whatever is found
+    #[arg(long, value_enum, value_name = "HOW", hide = true)]
+    pub(crate) hook: Option<Hook>,
+    /// Where the last words of a container go
+    #[arg(long, value_name = "FILE", hide = true)]
+    pub(crate) termination_log: Option<PathBuf>,
+}
+
+/// What a hook makes of findings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Hook {
+    /// Say them
+    Warn,
+    /// Stop the installation
+    Enforce,
+}
+
+fn own_version(text: &str) -> Result<String, String> {
+    let own = env!("CARGO_PKG_VERSION");
+    if text.trim_start_matches('v') == own {
+        return Ok(text.to_owned());
+    }
+    Err(format!("this program judges values of the chart {own} alone: take gitops-runtime {text}"))
+}
+
+/// What is to be done with definitions.
+#[derive(Subcommand)]
+pub(crate) enum CrdsCommand {
+    /// Hand the definitions of argoproj.io that are in the cluster over to a release, so that Helm takes them as its own.
+    #[command(after_help = ADOPT)]
+    Adopt(Adopt),
+}
+
+/// Which release takes definitions over.
+#[derive(Args)]
+pub(crate) struct Adopt {
+    /// The release that takes them over
+    #[arg(long, value_name = "NAME")]
+    pub(crate) release: String,
+    /// Its namespace
+    #[arg(short, long, value_name = "NAME", default_value = "default")]
+    pub(crate) namespace: String,
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Take over those of another release as well
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// The kubeconfig of the cluster; without one it is the current one
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
 }
 
 /// How findings are shown.

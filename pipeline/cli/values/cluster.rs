@@ -9,7 +9,7 @@ use stages_kube::{QuestionError, Reader};
 use tokio::runtime::Runtime;
 
 /// A cluster, and what its questions wait in.
-pub(super) struct Asked {
+pub(crate) struct Asked {
     runtime: Runtime,
     reader: Reader,
     /// Why it does not answer: it is not asked again, each question would take its time.
@@ -18,7 +18,7 @@ pub(super) struct Asked {
 
 impl Asked {
     /// The cluster of a kubeconfig, or of the pod; `None` where there is none.
-    pub(super) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
+    pub(crate) fn find(path: Option<PathBuf>, context: Option<String>) -> anyhow::Result<Option<Self>> {
         stages_client::install_crypto();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -43,10 +43,22 @@ impl Asked {
     }
 }
 
+impl Asked {
+    /// Merges a patch into the object at a path, or asks what would come of it.
+    pub(crate) fn merge(&self, path: &str, patch: &Value, dry: bool) -> Result<Value, QuestionError> {
+        self.runtime.block_on(self.reader.merge(path, patch, dry))
+    }
+}
+
 impl Cluster for Asked {
     fn get(&self, path: &str) -> Result<Option<Value>, String> {
         self.away.clone().map_or(Ok(()), Err)?;
         self.runtime.block_on(self.reader.get(path)).map_err(|error| said(&error))
+    }
+
+    fn metadata(&self, path: &str) -> Result<Option<Value>, String> {
+        self.away.clone().map_or(Ok(()), Err)?;
+        self.runtime.block_on(self.reader.metadata(path)).map_err(|error| said(&error))
     }
 
     fn may(&self, verb: &str, group: &str, resource: &str, namespace: Option<&str>) -> Result<bool, String> {

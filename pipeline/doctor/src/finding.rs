@@ -10,10 +10,27 @@ use crate::tree::{Node, Value};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Severity {
+    /// Good to know, and nothing is wrong.
+    Note,
     /// It works, and is not what most people want.
     Warning,
     /// It does not work.
     Error,
+}
+
+/// What stands in the place of a secret, in findings and in values that are handed on.
+pub const MASKED: &str = "a value (masked)";
+
+impl Severity {
+    /// Its name.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Note => "note",
+            Self::Warning => "warning",
+            Self::Error => "error",
+        }
+    }
 }
 
 /// One thing that is wrong with the values. Holds no secret.
@@ -70,7 +87,7 @@ pub(crate) fn shown(path: &str, node: Option<&Node>) -> String {
         ["token", "password", "secret", "value", "content", "headers", "credentials", "certificates"];
     // An address may hold a user and a password.
     if secret.iter().any(|word| last.contains(word)) || path.contains("certificates") || text.contains('@') {
-        return "a value (masked)".to_owned();
+        return MASKED.to_owned();
     }
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
     format!("\"{clean}\"")

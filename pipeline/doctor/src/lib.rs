@@ -2,7 +2,7 @@
 //!
 //! takes: files of values - gives: every finding at once, each with a stable code, file, line and path, what was
 //! found and what is wanted; or the values that mean the same here, and what has no meaning here
-//! calls: nothing by itself: a cluster is asked through [`Cluster`], and what nobody could tell is said to be not
+//! calls: nothing by itself: a cluster is asked through [`Cluster`], peers through [`Network`], and what nobody could tell is said to be not
 //! measured - fails: never; what cannot be read is a finding
 
 mod chart;
@@ -14,7 +14,9 @@ mod tree;
 
 pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
-pub use self::finding::{Finding, Severity, Unmeasured, nearest};
+pub use self::finding::{Finding, MASKED, Severity, Unmeasured, nearest};
 pub use self::report::{Format, Report};
-pub use self::rules::{Around, Cluster, Tiers, codes, validate};
+pub use self::rules::{
+    Answer, Around, Certificate, Cluster, Network, Proxies, Request, Tiers, Unreached, Way, codes, validate,
+};
 pub use self::tree::{File, Node, Unreadable, Value};

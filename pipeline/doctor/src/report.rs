@@ -49,18 +49,48 @@ impl Report {
         }
     }
 
+    /// The worst first, a line each, in so many bytes at most: for the last words of a container.
+    #[must_use]
+    pub fn brief(&self, most: usize) -> String {
+        let (errors, warnings) = (self.count(Severity::Error), self.count(Severity::Warning));
+        let mut text =
+            format!("{errors} errors, {warnings} warnings, {} not measured\n", self.unmeasured.len());
+        let mut findings: Vec<&Finding> = self.findings.iter().collect();
+        findings.sort_by_key(|finding| std::cmp::Reverse(finding.severity));
+        for finding in findings.into_iter().filter(|finding| finding.severity > Severity::Note) {
+            let path = if finding.path.is_empty() { about(finding.code) } else { finding.path.as_str() };
+            let line = format!(
+                "{} {} {path}: found {}, wanted {}; {}\n",
+                finding.severity.name(),
+                finding.code,
+                finding.found,
+                finding.wanted,
+                finding.todo
+            );
+            if text.len() + line.len() > most {
+                break;
+            }
+            text.push_str(&line);
+        }
+        text
+    }
+
     fn table(&self) -> String {
         let mut text = String::new();
         // Writing to a text cannot fail.
         for finding in &self.findings {
-            let severity = if finding.severity == Severity::Error { "error" } else { "warning" };
             let place = match &finding.file {
-                Some(file) if finding.line > 0 => format!("{file}:{}", finding.line),
-                Some(file) => file.to_string(),
-                None => "not given".to_owned(),
+                // What is wrong with a cluster or a peer is at no value.
+                _ if finding.path.is_empty() && finding.code != "GR0001" => about(finding.code).to_owned(),
+                Some(file) if finding.line > 0 => format!("{file}:{}: {}", finding.line, finding.path),
+                Some(file) => format!("{file}: {}", finding.path),
+                None => format!("not given: {}", finding.path),
             };
-            let _ = writeln!(text, "{severity} {} {place}: {}", finding.code, finding.path);
+            let _ = writeln!(text, "{} {} {place}", finding.severity.name(), finding.code);
             let _ = writeln!(text, "    found  {}", finding.found);
+            if finding.severity == Severity::Note {
+                continue;
+            }
             let meant =
                 finding.meant.as_ref().map(|meant| format!("; did you mean '{meant}'?")).unwrap_or_default();
             let _ = writeln!(text, "    wanted {}{meant}", finding.wanted);
@@ -113,8 +143,13 @@ impl Report {
     }
 }
 
+/// What a code is about.
+pub(crate) fn about(code: &str) -> &'static str {
+    CODES.iter().find(|(known, _)| *known == code).map_or("", |(_, what)| what)
+}
+
 fn result(finding: &Finding) -> serde_json::Value {
-    let level = if finding.severity == Severity::Error { "error" } else { "warning" };
+    let level = finding.severity.name();
     let message =
         format!("{}: found {}, wanted {}; {}", finding.path, finding.found, finding.wanted, finding.todo);
     let mut result = json!({

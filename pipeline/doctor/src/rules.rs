@@ -3,16 +3,19 @@
 mod access;
 mod chart;
 mod cluster;
+mod installed;
+mod network;
 mod peers;
 mod schema;
 
 use std::sync::Arc;
 
 pub use self::cluster::Cluster;
-use self::cluster::{Place, Unanswered};
+use self::cluster::Place;
+pub use self::network::{Answer, Certificate, Network, Proxies, Request, Unreached, Way};
 use crate::chart::Chart;
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
-use crate::report::Report;
+use crate::report::{Report, about};
 use crate::tree::{File, Node, Unreadable, Value};
 
 /// Every code, and what it is about. A code is never used for anything else.
@@ -64,11 +67,18 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0106", "the storage class"),
     ("GR0107", "what is installed already"),
     ("GR0108", "Helm 3.8 or newer"),
+    ("GR0109", "the Gateway API and its Gateways"),
+    ("GR0110", "others that manage the same objects"),
+    ("GR0111", "what an earlier installation left"),
+    ("GR0112", "definitions and who owns them"),
     ("GR0201", "the runtime's own address"),
     ("GR0202", "the platform's account, user and runtime"),
     ("GR0203", "what the Git token may do"),
     ("GR0204", "what the account's plan allows"),
     ("GR0205", "Argo CD's version and token"),
+    ("GR0206", "the version of the existing bus"),
+    ("GR0207", "an address is not reached"),
+    ("GR0208", "a certificate ends soon"),
 ];
 
 /// Every code and what it is about, as a table in Markdown.
@@ -90,8 +100,8 @@ pub fn codes() -> String {
 
 /// What only a cluster or a network can tell.
 const BEYOND: &[&str] = &[
-    "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0108", "GR0201", "GR0202",
-    "GR0203", "GR0204", "GR0205",
+    "GR0101", "GR0102", "GR0103", "GR0104", "GR0105", "GR0106", "GR0107", "GR0108", "GR0109", "GR0110",
+    "GR0111", "GR0112", "GR0201", "GR0202", "GR0203", "GR0204", "GR0205", "GR0206",
 ];
 
 /// What is looked at.
@@ -118,6 +128,12 @@ pub struct Around<'a> {
     pub settings: &'a dyn Fn(&serde_json::Value) -> Vec<(String, String)>,
     /// The cluster; `None` where there is none.
     pub cluster: Option<&'a dyn Cluster>,
+    /// Peers; `None` where they are not to be asked.
+    pub network: Option<&'a dyn Network>,
+    /// Helm's version, or why it is not known.
+    pub helm: Result<&'a str, &'a str>,
+    /// Whether this is the chart's own hook: it has two rights, and none of those of whoever installs.
+    pub is_hook: bool,
     /// The namespace that the chart is to be installed in; the runtime's name where none is given.
     pub namespace: Option<&'a str>,
 }
@@ -162,17 +178,33 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
     } else if !tiers.files {
         judged.findings.clear();
     }
-    let mut asked = None;
-    if let Some(cluster) = around.cluster.filter(|_| tiers.cluster && is_read) {
-        let namespace = around.namespace.unwrap_or(judged.text("global.runtime.name")).to_owned();
-        asked = Some(cluster::check(&mut judged, &Place { cluster, namespace: &namespace }));
+    let namespace = around.namespace.unwrap_or(judged.text("global.runtime.name")).to_owned();
+    let place = around.cluster.filter(|_| tiers.cluster && is_read).map(|cluster| Place {
+        cluster,
+        namespace: &namespace,
+        is_hook: around.is_hook,
+    });
+    let mut asked = place.as_ref().map(|place| cluster::check(&mut judged, place)).unwrap_or_default();
+    if tiers.cluster && is_read {
+        cluster::helm(&mut judged, &mut asked, around.helm);
     }
+    if let Some(network) = around.network.filter(|_| tiers.network && is_read) {
+        asked.extend(network::check(&mut judged, network, place.as_ref()));
+    }
+    let known = Known { cluster: place.is_some(), network: around.network.is_some(), is_read };
     let order = |finding: &Finding| (finding.file.clone(), finding.line, finding.code);
     judged.findings.sort_by_key(order);
     judged.findings.dedup();
-    let unmeasured =
-        BEYOND.iter().filter_map(|code| judged.unmeasured(code, tiers, asked.as_ref())).collect();
+    let unmeasured = BEYOND.iter().filter_map(|code| judged.unmeasured(code, tiers, known, &asked)).collect();
     Report { findings: judged.findings, unmeasured }
+}
+
+/// Who was there to be asked.
+#[derive(Clone, Copy)]
+struct Known {
+    cluster: bool,
+    network: bool,
+    is_read: bool,
 }
 
 /// Values that are being judged.
@@ -261,22 +293,28 @@ impl Judged {
     }
 
     /// Why something was not looked at; `None` where it was.
-    fn unmeasured(&self, code: &'static str, tiers: Tiers, asked: Option<&Unanswered>) -> Option<Unmeasured> {
-        let what = CODES.iter().find(|(known, _)| *known == code).map_or("", |(_, what)| what);
+    fn unmeasured(
+        &self,
+        code: &'static str,
+        tiers: Tiers,
+        known: Known,
+        unanswered: &cluster::Unanswered,
+    ) -> Option<Unmeasured> {
+        let what = about(code);
         let is_cluster = code.starts_with("GR01");
         let (tier, wanted) = if is_cluster { ("cluster", tiers.cluster) } else { ("network", tiers.network) };
         let why = if !wanted {
             format!("skipped by --skip {tier}")
         } else if let Some(switch) = self.skips(code) {
             format!("skipped by {switch}")
-        } else if code == "GR0108" {
-            "no other program is run".to_owned()
-        } else if let Some(unanswered) = asked.filter(|_| is_cluster) {
-            unanswered.get(code)?.clone()
-        } else if is_cluster {
+        } else if !known.is_read {
+            "the values cannot be read".to_owned()
+        } else if !is_cluster && !known.network {
+            "offline: no network was asked".to_owned()
+        } else if is_cluster && !known.cluster && code != "GR0108" {
             "offline: no cluster was asked".to_owned()
         } else {
-            format!("offline: this version asks no {tier}")
+            unanswered.get(code)?.clone()
         };
         Some(Unmeasured { code, tier, what, why })
     }

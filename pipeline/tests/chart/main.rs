@@ -5,6 +5,7 @@
 mod commands;
 mod helm;
 mod objects;
+mod peers;
 mod rights;
 mod texts;
 mod uses;

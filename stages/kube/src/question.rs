@@ -1,7 +1,7 @@
 //! Questions that are asked once, of objects of any kind: for the doctor, which looks at a cluster before anything runs.
 //!
 //! takes: a path, or a right - gives: the object as JSON, or whether the right is there
-//! calls: `GET {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
+//! calls: `GET {path}`, `PATCH {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
 //! of the answer stands in an error
 
 use std::time::Duration;
@@ -14,6 +14,8 @@ use crate::token::TokenFile;
 use crate::{Cluster, ConfigError};
 
 const LARGEST: usize = 8 << 20;
+const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
+const METADATA_OF_ONE: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json";
 const WITHIN: Duration = Duration::from_secs(10);
 const OBJECTS: Kind = Kind { group: "", version: "v1", plural: "objects", singular: "object" };
 
@@ -56,6 +58,32 @@ impl Reader {
             Err(QuestionError::Status(404)) => Ok(None),
             answer => answer.map(Some),
         }
+    }
+
+    /// The objects at a path that lists some, without what they hold: of Secrets and definitions nobody wants all.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any other answer, or none.
+    pub async fn metadata(&self, path: &str) -> Result<Option<Value>, QuestionError> {
+        let request = http::Request::get(path).header(http::header::ACCEPT, METADATA).body(Vec::new());
+        match self.ask(request).await {
+            Err(QuestionError::Status(404)) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
+    /// Merges a patch into the object at a path; with `dry`, the API server says what would come of it and keeps
+    /// nothing.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any answer but the object, or none.
+    pub async fn merge(&self, path: &str, patch: &Value, dry: bool) -> Result<Value, QuestionError> {
+        let path = format!("{path}?fieldManager=gitops-runtime{}", if dry { "&dryRun=All" } else { "" });
+        let request = http::Request::patch(path)
+            .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
+            .header(http::header::ACCEPT, METADATA_OF_ONE)
+            .body(patch.to_string().into_bytes());
+        self.ask(request).await
     }
 
     /// Whether whoever asks may do something: a verb on a resource of a group, in a namespace or in the whole cluster.

@@ -32,7 +32,7 @@ pub(super) fn check(judged: &mut Judged) {
             let todo = "mount a Secret by reporter.extraVolumes, and give the file";
             judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", todo);
             if let Some(finding) = judged.findings.last_mut() {
-                finding.found = "a value (masked)".to_owned();
+                finding.found = crate::finding::MASKED.to_owned();
             }
         }
     }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 
+use super::installed;
 use super::{Judged, Node, Severity, Value};
 
 /// A cluster that can be asked. An error says why there is no answer, and nothing of one.
@@ -13,6 +14,12 @@ pub trait Cluster {
     /// # Errors
     /// When that is not said.
     fn get(&self, path: &str) -> Result<Option<Json>, String>;
+
+    /// The objects at a path that lists some, without what they hold.
+    ///
+    /// # Errors
+    /// When that is not said.
+    fn metadata(&self, path: &str) -> Result<Option<Json>, String>;
 
     /// Whether whoever asks may do this: verb, group, resource; in a namespace, or in the whole cluster.
     ///
@@ -25,6 +32,8 @@ pub trait Cluster {
 pub(super) struct Place<'a> {
     pub(super) cluster: &'a dyn Cluster,
     pub(super) namespace: &'a str,
+    /// Whether the chart's own hook asks, which has rights of its own.
+    pub(super) is_hook: bool,
 }
 
 /// What could not be measured: code and why.
@@ -63,14 +72,18 @@ const MEMORY: f64 = 5_000e6;
 /// Asks all there is to ask.
 pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
     let mut unanswered = Unanswered::new();
-    let rules: [(&'static str, Rule); 7] = [
+    let rules: [(&'static str, Rule); 11] = [
         ("GR0101", class),
         ("GR0102", secrets),
         ("GR0103", rights),
         ("GR0104", version),
         ("GR0105", nodes),
         ("GR0106", storage),
-        ("GR0107", installed),
+        ("GR0107", installed::argocd),
+        ("GR0109", gateways),
+        ("GR0110", installed::rivals),
+        ("GR0111", installed::leftovers),
+        ("GR0112", installed::definitions),
     ];
     for (code, rule) in rules {
         if judged.skips(code).is_none()
@@ -83,6 +96,59 @@ pub(super) fn check(judged: &mut Judged, place: &Place<'_>) -> Unanswered {
 }
 
 type Rule = fn(&mut Judged, &Place<'_>) -> Result<(), String>;
+
+/// Judges Helm's version.
+pub(super) fn helm(judged: &mut Judged, unanswered: &mut Unanswered, version: Result<&str, &str>) {
+    if judged.skips("GR0108").is_some() {
+        return;
+    }
+    let number = |text: &str| {
+        let mut parts = text.trim().trim_start_matches('v').split('.');
+        Some((parts.next()?.parse::<u32>().ok()?, parts.next()?.parse::<u32>().ok()?))
+    };
+    match version.map(|text| (number(text), text)) {
+        Ok((Some(found), _)) if found < (3, 8) => {
+            let found = format!("Helm {}.{}", found.0, found.1);
+            judged.told(Severity::Error, "GR0108", "", found, "3.8 or newer", "upgrade Helm");
+        }
+        Ok((Some(_), _)) => {}
+        Ok((None, _)) => drop(unanswered.insert("GR0108", "helm version says none".to_owned())),
+        Err(why) => drop(unanswered.insert("GR0108", why.to_owned())),
+    }
+}
+
+fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let group = "global.runtime.httpRoute";
+    if !judged.truth(&format!("{group}.enabled")) {
+        return Ok(());
+    }
+    let mut version = "v1";
+    if place.cluster.get("/apis/gateway.networking.k8s.io/v1")?.is_none() {
+        version = "v1beta1";
+        if place.cluster.get("/apis/gateway.networking.k8s.io/v1beta1")?.is_none() {
+            let found = "no Gateway API in the cluster".to_owned();
+            let (path, todo) = (format!("{group}.enabled"), "install it, or use an Ingress");
+            judged.told(Severity::Error, "GR0109", &path, found, "its definitions", todo);
+            return Ok(());
+        }
+    }
+    let path = format!("{group}.parentRefs");
+    let parents = judged.at(&path).map(Node::json).unwrap_or_default();
+    for parent in parents.as_array().into_iter().flatten() {
+        let name = parent["name"].as_str().unwrap_or_default();
+        let namespace = parent["namespace"].as_str().unwrap_or(place.namespace);
+        if parent["kind"].as_str().is_some_and(|kind| kind != "Gateway") || name.is_empty() {
+            continue;
+        }
+        let at = format!("/apis/gateway.networking.k8s.io/{version}/namespaces/{namespace}/gateways/{name}");
+        if place.cluster.get(&at)?.is_none() {
+            let found = format!("no Gateway {name} in namespace {namespace}");
+            let todo = "see kubectl get gateways --all-namespaces";
+            judged.told(Severity::Error, "GR0109", &path, found, "Gateways that are there", todo);
+        }
+    }
+    Ok(())
+}
 
 fn class(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let path = "global.runtime.ingress.className";
@@ -132,6 +198,9 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 }
 
 fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    if place.is_hook {
+        return Err("the hook has rights of its own".to_owned());
+    }
     let mut wanted: Vec<(&str, &str, &str, Option<&str>)> = CREATED
         .iter()
         .map(|(group, resource)| ("create", *group, *resource, Some(place.namespace)))
@@ -240,41 +309,8 @@ fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     Ok(())
 }
 
-fn installed(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
-    if !judged.truth("reporter.enabled") {
-        return Ok(());
-    }
-    let argocd = argocd(judged, place);
-    if place.cluster.get("/apis/argoproj.io/v1alpha1")?.is_none() {
-        let found = "no kind of argoproj.io/v1alpha1 in the cluster".to_owned();
-        let path = "global.integrations.argo-cd";
-        judged.told(Severity::Error, "GR0107", path, found, "Argo CD", "install it first");
-    }
-    let service = judged.text("global.integrations.argo-cd.server.svc").to_owned();
-    if judged.is_empty("global.integrations.argo-cd.server.url")
-        && !service.is_empty()
-        && place.cluster.get(&format!("/api/v1/namespaces/{argocd}/services/{service}"))?.is_none()
-    {
-        let found = format!("no Service {service} in namespace {argocd}");
-        let path = "global.integrations.argo-cd.server.svc";
-        let todo = "name the Service of Argo CD's API server, or its namespace in global.integrations.argo-cd.namespace";
-        judged.told(Severity::Error, "GR0107", path, found, "the Service of Argo CD's API server", todo);
-    }
-    let told = format!("/api/v1/namespaces/{}/configmaps/codefresh-cm", place.namespace);
-    if judged.truth("runtimeConfigMap.create")
-        && let Some(map) = place.cluster.get(&told)?
-        && map["metadata"]["labels"]["app.kubernetes.io/name"] != "gitops-runtime"
-    {
-        let release =
-            map["metadata"]["annotations"]["meta.helm.sh/release-name"].as_str().unwrap_or("nobody");
-        let found = format!("a ConfigMap codefresh-cm of the release {release}");
-        let todo = "choose another namespace, or set runtimeConfigMap.create to false";
-        judged.told(Severity::Error, "GR0107", "runtimeConfigMap.create", found, "none of another's", todo);
-    }
-    Ok(())
-}
-
-fn argocd(judged: &Judged, place: &Place<'_>) -> String {
+/// The namespace of Argo CD.
+pub(super) fn argocd(judged: &Judged, place: &Place<'_>) -> String {
     match judged.at("global.integrations.argo-cd.namespace").and_then(Node::text) {
         Some(name) if !name.is_empty() => name.to_owned(),
         _ => place.namespace.to_owned(),
@@ -304,7 +340,7 @@ fn quantity(value: &Json) -> f64 {
 
 impl Judged {
     /// Adds a finding whose text says what was found.
-    fn told(
+    pub(super) fn told(
         &mut self,
         severity: Severity,
         code: &'static str,
@@ -322,7 +358,7 @@ impl Judged {
     /// The value that says not to look, where one does.
     pub(super) fn skips(&self, code: &str) -> Option<&'static str> {
         let own = match code {
-            "GR0101" | "GR0201" => "global.runtime.ingress.skipValidation",
+            "GR0101" | "GR0109" | "GR0201" => "global.runtime.ingress.skipValidation",
             "GR0203" => "app-proxy.config.skipGitPermissionValidation",
             "GR0204" => "installer.skipUsageValidation",
             _ => "installer.skipValidation",

@@ -125,6 +125,13 @@ fn git(judged: &mut Judged) {
     }
 }
 
+/// Whether an address is a name that a cluster alone knows.
+pub(super) fn is_of_the_cluster(origin: &str) -> bool {
+    let rest = origin.split_once("://").map_or(origin, |(_, rest)| rest);
+    let host = rest.split(':').next().unwrap_or_default();
+    !host.contains('.') || host.ends_with(".svc") || host.ends_with(".cluster.local")
+}
+
 fn argocd(judged: &mut Judged) {
     let kind = format!("{SERVER}.auth.type");
     if judged.text(&kind) == "password" {

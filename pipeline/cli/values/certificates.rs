@@ -1,0 +1,143 @@
+//! The certificates that a peer shows, and which of them does not verify.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use pipeline_doctor::Certificate;
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{CertificateError, DigitallySignedStruct, Error, SignatureScheme};
+use x509_cert::der::Decode as _;
+
+/// What was shown, and why it did not verify.
+#[derive(Debug, Default)]
+pub(super) struct Chain {
+    shown: Vec<CertificateDer<'static>>,
+    /// Why, where it does not verify.
+    pub(super) why: Option<Error>,
+}
+
+/// A chain that a verifier fills in while somebody else waits for it.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Shown(pub(super) Arc<Mutex<Chain>>);
+
+impl Chain {
+    /// Each certificate, the peer's own first; one that cannot be read is left out.
+    pub(super) fn certificates(&self) -> Vec<Certificate> {
+        let read = |der: &CertificateDer<'_>| {
+            let read = x509_cert::Certificate::from_der(der).ok()?.tbs_certificate;
+            let ends = i64::try_from(read.validity.not_after.to_unix_duration().as_secs()).ok()?;
+            Some(Certificate { subject: name(&read.subject), ends })
+        };
+        self.shown.iter().filter_map(read).collect()
+    }
+
+    fn read(&self) -> Vec<x509_cert::TbsCertificate> {
+        let read = |der: &CertificateDer<'_>| x509_cert::Certificate::from_der(der).ok();
+        self.shown.iter().filter_map(read).map(|one| one.tbs_certificate).collect()
+    }
+}
+
+/// Verifies as another does, and remembers what was shown.
+#[derive(Debug)]
+pub(super) struct Watched {
+    inner: rustls_platform_verifier::Verifier,
+    insecure: bool,
+    shown: Shown,
+}
+
+impl Watched {
+    pub(super) fn new(inner: rustls_platform_verifier::Verifier, insecure: bool, shown: &Shown) -> Self {
+        Self { inner, insecure, shown: shown.clone() }
+    }
+}
+
+impl ServerCertVerifier for Watched {
+    fn verify_server_cert(
+        &self,
+        own: &CertificateDer<'_>,
+        between: &[CertificateDer<'_>],
+        host: &ServerName<'_>,
+        ocsp: &[u8],
+        now: UnixTime,
+    ) -> Result<ServerCertVerified, Error> {
+        let verified = self.inner.verify_server_cert(own, between, host, ocsp, now);
+        let mut chain = self.shown.0.lock().unwrap_or_else(PoisonError::into_inner);
+        chain.shown = std::iter::once(own).chain(between).map(|one| one.clone().into_owned()).collect();
+        if self.insecure {
+            return Ok(ServerCertVerified::assertion());
+        }
+        chain.why = verified.as_ref().err().cloned();
+        verified
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls12_signature(message, own, signed)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        own: &CertificateDer<'_>,
+        signed: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, Error> {
+        self.inner.verify_tls13_signature(message, own, signed)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.inner.supported_verify_schemes()
+    }
+}
+
+/// Which certificate of a chain does not verify, and how.
+pub(super) fn described(chain: &Chain) -> String {
+    let all = chain.read();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    let Some(own) = all.first() else { return "its certificate cannot be read".to_owned() };
+    let own_name = name(&own.subject);
+    // The verifier tells that one has expired, and not which.
+    for one in &all {
+        let (begins, ends) = (one.validity.not_before, one.validity.not_after);
+        if ends.to_unix_duration() < now {
+            return format!("the certificate of {} expired at {ends}", name(&one.subject));
+        }
+        if begins.to_unix_duration() > now {
+            return format!("the certificate of {} begins at {begins}", name(&one.subject));
+        }
+    }
+    match &chain.why {
+        Some(Error::InvalidCertificate(
+            CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
+        )) => format!("the certificate of {own_name} is for another host"),
+        Some(Error::InvalidCertificate(CertificateError::UnknownIssuer)) => {
+            let last = all.last().unwrap_or(own);
+            let (subject, issuer) = (name(&last.subject), name(&last.issuer));
+            if last.subject == last.issuer {
+                format!("the certificate of {own_name} is signed by {subject}, which is not trusted here")
+            } else {
+                format!(
+                    "the certificate of {subject} is signed by {issuer}, which is not trusted here and not shown"
+                )
+            }
+        }
+        Some(Error::InvalidCertificate(CertificateError::Revoked)) => {
+            format!("the certificate of {own_name} was revoked")
+        }
+        Some(Error::InvalidCertificate(
+            CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. },
+        )) => format!("the certificate of {own_name} is not one of a server"),
+        _ => format!("the certificate of {own_name} does not verify"),
+    }
+}
+
+/// A name for people, on one line.
+fn name(name: &x509_cert::name::Name) -> String {
+    let text: String =
+        name.to_string().chars().map(|c| if c.is_control() { ' ' } else { c }).take(120).collect();
+    if text.is_empty() { "no name".to_owned() } else { text }
+}

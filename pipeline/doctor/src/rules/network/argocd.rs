@@ -1,0 +1,97 @@
+//! What Argo CD says: its version, and whether it knows the token.
+
+use super::{Asking, DAY, Request, SOON, Way, within};
+use crate::rules::{Judged, Severity};
+
+const SERVER: &str = "global.integrations.argo-cd.server";
+/// The versions that were tried, the oldest and the newest.
+const TRIED: ((u32, u32), (u32, u32)) = ((2, 12), (3, 3));
+
+pub(super) fn check(judged: &mut Judged, asking: &mut Asking<'_>) {
+    if asking.skips(judged, "GR0205") || !judged.truth("reporter.enabled") {
+        return;
+    }
+    let (path, base) = address(judged, asking);
+    let authorities = asking.token(judged, None, &format!("{SERVER}.tls.caSecretKeyRef"));
+    let way = Way {
+        authorities: authorities.ok().map(|pem| pem.text().to_owned()),
+        insecure: judged.truth(&format!("{SERVER}.tls.insecure")),
+        ..asking.way()
+    };
+    let request = Request {
+        method: "GET",
+        url: format!("{base}/api/version"),
+        headers: Vec::new(),
+        body: None,
+        way: &way,
+    };
+    let Some(answer) = asking.ask(judged, "GR0205", &path, &request) else { return };
+    match answer.body["Version"].as_str().and_then(version) {
+        Some(found) if found < TRIED.0 || found > TRIED.1 => {
+            let found = format!("Argo CD {}.{}", found.0, found.1);
+            let wanted =
+                format!("{}.{} to {}.{}, which were tried", TRIED.0.0, TRIED.0.1, TRIED.1.0, TRIED.1.1);
+            let todo = "upgrade it, or try this one with reporter.sink stdout first";
+            judged.told(Severity::Warning, "GR0205", &path, found, &wanted, todo);
+        }
+        Some(_) => {}
+        None => {
+            let found = format!("an answer of status {} that is none of Argo CD", answer.status);
+            let todo = "correct address and rootpath";
+            return judged.told(Severity::Error, "GR0205", &path, found, "the API server of Argo CD", todo);
+        }
+    }
+    token(judged, asking, &base, &way);
+}
+
+fn address(judged: &Judged, asking: &Asking<'_>) -> (String, String) {
+    let part = |key: &str| judged.text(&format!("{SERVER}.{key}")).to_owned();
+    let root = part("rootpath");
+    let (path, base) = if part("url").is_empty() {
+        let namespace = judged.text("global.integrations.argo-cd.namespace");
+        let own = asking.place.map_or(judged.text("global.runtime.name"), |place| place.namespace);
+        let namespace = if namespace.is_empty() { own } else { namespace };
+        let port = judged.number(&format!("{SERVER}.port")).unwrap_or(80.0);
+        let scheme = if port == 443.0 { "https" } else { "http" };
+        (format!("{SERVER}.svc"), format!("{scheme}://{}.{namespace}.svc:{port}", part("svc")))
+    } else {
+        (format!("{SERVER}.url"), part("url"))
+    };
+    let base = format!("{}/{}", base.trim_end_matches('/'), root.trim_matches('/'));
+    (path, base.trim_end_matches('/').to_owned())
+}
+
+fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
+    let path = format!("{SERVER}.auth.tokenSecretKeyRef");
+    let inline = format!("{SERVER}.auth.token");
+    let token = match asking.token(judged, Some(&inline), &path) {
+        Ok(token) => token,
+        Err(why) => return asking.unmeasured("GR0205", why),
+    };
+    let path = if judged.is_empty(&inline) { path } else { inline };
+    let request = Request {
+        method: "GET",
+        url: format!("{base}/api/v1/session/userinfo"),
+        headers: vec![("authorization", format!("Bearer {}", token.text()))],
+        body: None,
+        way,
+    };
+    let Some(answer) = asking.ask(judged, "GR0205", &path, &request) else { return };
+    if answer.status >= 400 || answer.body["loggedIn"] != true {
+        let found = format!("Argo CD does not know the token (status {})", answer.status);
+        let todo = "make one: argocd account generate-token --account NAME";
+        return judged.told(Severity::Error, "GR0205", &path, found, "a token of an account", todo);
+    }
+    let now = asking.network.now();
+    if let Some(ends) = token.ends().filter(|ends| *ends < now + SOON * DAY) {
+        let found = format!("a token that ends {}", within(ends - now));
+        let todo = "make one that stays, or renew it in time: the reporter takes a new one without a restart";
+        judged.told(Severity::Warning, "GR0205", &path, found, "a token that stays", todo);
+    }
+}
+
+/// Major and minor of a text such as v3.2.0+66b2f30.
+fn version(text: &str) -> Option<(u32, u32)> {
+    let mut parts = text.trim_start_matches('v').split('.');
+    Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
+}

@@ -1,4 +1,4 @@
-// Command kubernetes is the control plane and its client in one binary: it runs the command it is called by.
+// Command kubernetes is the control plane, the node and their client in one binary: it runs the command it is called by.
 package main
 
 import (
@@ -11,7 +11,9 @@ import (
 	"k8s.io/kubectl/pkg/cmd"
 	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
 	manager "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	proxy "k8s.io/kubernetes/cmd/kube-proxy/app"
 	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
 )
 
 func main() {
@@ -19,6 +21,8 @@ func main() {
 		"kube-apiserver":          apiserver.NewAPIServerCommand,
 		"kube-controller-manager": manager.NewControllerManagerCommand,
 		"kube-scheduler":          func() *cobra.Command { return scheduler.NewSchedulerCommand() },
+		"kube-proxy":              proxy.NewProxyCommand,
+		"kubelet":                 kubelet.NewKubeletCommand,
 		"kubectl":                 cmd.NewDefaultKubectlCommand,
 	}
 	name := filepath.Base(os.Args[0])

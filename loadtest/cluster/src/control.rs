@@ -1,5 +1,6 @@
 //! A real Kubernetes control plane on loopback: etcd, API server, controllers and scheduler, and kwok, which plays the
-//! kubelet of one node, so that pods become ready without a container.
+//! kubelet of one node, so that pods become ready without a container. Where a real node stands beside that one, it is
+//! tainted, and pods run on it that tolerate everything.
 //!
 //! takes: the programs, a folder - gives: the API server's address, tokens and kubeconfigs; its end and return
 //! calls: `etcd` of the system, the API server, etcd's JSON gateway - fails: when a program does not become ready; the
@@ -9,6 +10,7 @@ mod etcd;
 mod files;
 mod flags;
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -18,6 +20,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use serde_json::{Value, json};
 
 use super::binaries::Binaries;
+use super::node::Network;
 use super::objects::{Objects, Reference};
 use super::progress::Progress;
 use files::Files;
@@ -54,18 +57,23 @@ impl std::fmt::Debug for Client {
 }
 
 impl Control {
-    /// Starts all of it in `directory` and waits until it is ready: the node is, and the first ServiceAccount is made.
-    pub async fn start(binaries: &Binaries, directory: &Path) -> anyhow::Result<Self> {
+    /// Starts all of it in `directory` and waits until it is ready: the node is, and the first ServiceAccount is made. For a
+    /// real node beside it, it listens where `network` reaches it, instead of on loopback.
+    pub async fn start(
+        binaries: &Binaries,
+        directory: &Path,
+        network: Option<Network>,
+    ) -> anyhow::Result<Self> {
         // Whoever was first chose the same provider.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let port = port::free()?;
-        let url = format!("https://127.0.0.1:{port}");
-        let files = Files::write(directory, &url, &binaries.share("kwok")).await?;
+        let url = format!("https://{}:{port}", network.map_or(Ipv4Addr::LOCALHOST, Network::host));
+        let files = Files::write(directory, &url, network, &binaries.share("kwok")).await?;
 
         let etcd = Progress.step("etcd", etcd::Etcd::start(directory)).await?;
 
         let spec = Spec::new("kube-apiserver", binaries.program("kube-apiserver"), directory)
-            .args(flags::api_server(&files, etcd.url(), port));
+            .args(flags::api_server(&files, etcd.url(), port, network));
         let api_server = Child::start(&spec)?;
         let client = client(files.admin_kubeconfig()).await?;
         Progress.step("kube-apiserver", answers(&api_server, &client)).await?;
@@ -73,23 +81,25 @@ impl Control {
         let others = vec![
             Child::start(
                 &Spec::new("kube-controller-manager", binaries.program("kube-controller-manager"), directory)
-                    .args(flags::controllers(&files)),
+                    .args(flags::controllers(&files, network)),
             )?,
             Child::start(
                 &Spec::new("kube-scheduler", binaries.program("kube-scheduler"), directory)
                     .args(flags::scheduler(&files)),
             )?,
-            Child::start(
-                &Spec::new("kwok", binaries.program("kwok"), directory)
-                    .args(flags::kwok(&files, port::free()?)),
-            )?,
+            Child::start(&Spec::new("kwok", binaries.program("kwok"), directory).args(flags::kwok(
+                &files,
+                port::free()?,
+                network,
+            )))?,
         ];
         let control = Self { files, url, client: Client(client), etcd, api_server, others };
-        Progress.step("controllers, scheduler and node", control.works()).await?;
+        Progress.step("controllers, scheduler and node", control.works(network)).await?;
         Ok(control)
     }
 
-    /// Where the API server serves: `https://127.0.0.1:PORT`, the same for its whole life.
+    /// Where the API server serves: `https://127.0.0.1:PORT` (or the address that a real node reaches), the same for its
+    /// whole life.
     #[must_use]
     pub fn url(&self) -> &str {
         &self.url
@@ -111,6 +121,11 @@ impl Control {
     #[must_use]
     pub fn admin_kubeconfig(&self) -> &Path {
         self.files.admin_kubeconfig()
+    }
+
+    /// A kubeconfig of the parts of the cluster itself.
+    pub(super) fn parts_kubeconfig(&self) -> PathBuf {
+        self.files.parts_kubeconfig()
     }
 
     /// A client with [`Control::admin_token`].
@@ -199,9 +214,10 @@ impl Control {
     }
 
     /// Waits for the first signs of life of the controllers and of kwok.
-    async fn works(&self) -> anyhow::Result<()> {
+    async fn works(&self, network: Option<Network>) -> anyhow::Result<()> {
         let objects = Objects::new(self.client());
-        objects.apply(flags::NODE, "default").await.context("make the node")?;
+        // JSON is YAML.
+        objects.apply(&flags::node(network).to_string(), "default").await.context("make the node")?;
         let node = Reference::new("v1", "Node", None, flags::NODE_NAME);
         let account = Reference::new("v1", "ServiceAccount", Some("default"), "default");
         let waits = self.others.iter().map(async |child| {
@@ -228,7 +244,8 @@ async fn answers(api_server: &Child, client: &kube::Client) -> anyhow::Result<()
     api_server.ready(LIMIT, ready).await.map(|_| ())
 }
 
-fn is_ready(node: &Value) -> bool {
+/// Whether a node says so.
+pub(super) fn is_ready(node: &Value) -> bool {
     let conditions = node.pointer("/status/conditions").and_then(Value::as_array);
     conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
 }

@@ -9,6 +9,7 @@ pub mod control;
 mod definitions;
 pub mod faults;
 pub mod git;
+pub mod node;
 pub mod objects;
 pub mod oracle;
 pub mod play;
@@ -30,6 +31,7 @@ use binaries::Binaries;
 use control::Control;
 use git::Git;
 use loadtest_judge::screen::say;
+use node::{Namespaces, Node};
 use progress::Progress;
 
 /// `loadtest cluster`.
@@ -49,6 +51,10 @@ enum Command {
     Faults(faults::Args),
     /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
     Restore(restore::Args),
+    /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
+    Node(node::check::Args),
+    /// Removes what nodes have left whose command was killed
+    Sweep,
 }
 
 /// What every command takes that has the real binary report from a real cluster.
@@ -85,6 +91,8 @@ pub struct Options {
     pub rollouts: bool,
     /// With the controller of Argo Workflows.
     pub workflows: bool,
+    /// With a real node that runs containers; this needs root.
+    pub node: bool,
 }
 
 /// A running cluster. Its programs end when it is dropped, and when this program ends in any way; its folder stays.
@@ -100,6 +108,8 @@ pub struct Cluster {
     pub rollouts: Option<Controller>,
     /// The controller of Argo Workflows, if it was asked for.
     pub workflows: Option<Controller>,
+    /// The real node, if it was asked for.
+    pub node: Option<Node>,
     /// Its folder: every program logs to a file in it.
     pub directory: PathBuf,
     binaries: Binaries,
@@ -116,18 +126,23 @@ impl Cluster {
         let directory = made(&directory).await?;
         let part = async |name: &str| made(&directory.join(name)).await;
         let (plane, repositories) = (part("control").await?, part("git").await?);
+        let logs = part("node").await?;
+        // Of all parts it is the first, as the others listen where it reaches them.
+        let namespaces = asked(options.node, Namespaces::start(&logs)).await?;
+        let network = namespaces.as_ref().map(Namespaces::network);
         let (control, git) = futures::try_join!(
-            Box::pin(Control::start(&binaries, &plane)),
+            Box::pin(Control::start(&binaries, &plane, network)),
             Progress.step("git", Git::start(&repositories, Path::new(TEMPLATE))),
         )?;
         let (for_argocd, for_rollouts, for_workflows) =
             (part("argocd").await?, part("rollouts").await?, part("workflows").await?);
-        let (argocd, rollouts, workflows) = futures::try_join!(
+        let (node, argocd, rollouts, workflows) = futures::try_join!(
+            Box::pin(with_node(&binaries, &control, namespaces, &logs)),
             Box::pin(ArgoCd::start(&binaries, &control, &for_argocd)),
             asked(options.rollouts, Box::pin(Controller::rollouts(&binaries, &control, &for_rollouts))),
             asked(options.workflows, Box::pin(Controller::workflows(&binaries, &control, &for_workflows))),
         )?;
-        Ok(Self { control, git, argocd, rollouts, workflows, directory, binaries })
+        Ok(Self { control, git, argocd, rollouts, workflows, node, directory, binaries })
     }
 
     /// What a program needs to reach the cluster: kubectl, the argocd command and `gitops-runtime` find it there. A
@@ -164,7 +179,14 @@ impl Cluster {
     #[must_use]
     pub fn health(&self) -> Vec<(String, bool)> {
         let controllers = self.controllers().map(Controller::program);
-        self.control.programs().into_iter().chain(self.argocd.programs()).chain(controllers).collect()
+        let node = self.node.iter().flat_map(Node::programs);
+        self.control
+            .programs()
+            .into_iter()
+            .chain(node)
+            .chain(self.argocd.programs())
+            .chain(controllers)
+            .collect()
     }
 
     /// Ends everything; the folder stays.
@@ -172,6 +194,9 @@ impl Cluster {
         // Those who write end before the one who keeps.
         futures::future::try_join_all(self.controllers().map(Controller::kill)).await?;
         self.argocd.stop().await?;
+        if let Some(node) = self.node {
+            node.stop().await?;
+        }
         self.control.stop().await
     }
 
@@ -188,6 +213,16 @@ async fn asked<T>(
     start: impl Future<Output = anyhow::Result<T>>,
 ) -> anyhow::Result<Option<T>> {
     if is_asked { start.await.map(Some) } else { Ok(None) }
+}
+
+async fn with_node(
+    binaries: &Binaries,
+    control: &Control,
+    namespaces: Option<Namespaces>,
+    logs: &Path,
+) -> anyhow::Result<Option<Node>> {
+    let Some(namespaces) = namespaces else { return Ok(None) };
+    Node::start(binaries, control, namespaces, logs).await.map(Some)
 }
 
 /// A new folder under the temporary directory that nobody else can read; it goes when this value does.
@@ -210,5 +245,11 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Run(args) => run::run(args),
         Command::Faults(args) => faults::run(args),
         Command::Restore(args) => restore::run(args),
+        Command::Node(args) => node::check::run(args),
+        Command::Sweep => {
+            let names = node::sweep()?;
+            names.iter().for_each(|name| say(&format!("removed {name}")));
+            Ok(ExitCode::SUCCESS)
+        }
     }
 }

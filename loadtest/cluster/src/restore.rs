@@ -84,7 +84,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
 
 /// What is wrong in the end.
 async fn played(program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Vec<String>> {
-    let control = Box::pin(Control::start(binaries, folder)).await?;
+    let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
     Progress.step("definition", objects.apply(DEFINITION, NAMESPACE)).await?;
     let setup = Setup { tls: [None; 3], keep: Keep { last: true, reports: 0 }, ..Setup::default() };

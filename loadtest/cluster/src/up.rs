@@ -34,6 +34,9 @@ pub struct Args {
     /// Without the controllers of Argo Rollouts and Argo Workflows
     #[arg(long)]
     only_argocd: bool,
+    /// With a real node that runs containers: containerd, kubelet and kube-proxy in namespaces of their own; needs root
+    #[arg(long)]
+    node: bool,
 }
 
 pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
@@ -59,6 +62,7 @@ async fn stay(args: &Args, directory: Option<PathBuf>) -> anyhow::Result<ExitCod
         directory,
         rollouts: !args.only_argocd,
         workflows: !args.only_argocd,
+        node: args.node,
     };
     let cluster = tokio::select! {
         started = Box::pin(Cluster::start(&options)) => started?,

@@ -10,6 +10,7 @@ use tokio::fs;
 use tokio::io::AsyncWriteExt as _;
 
 use super::{AUDITED, flags};
+use crate::node::Network;
 use loadtest_sim::certificate::Authority;
 
 /// Where everything stands.
@@ -30,9 +31,21 @@ impl std::fmt::Debug for Files {
 
 impl Files {
     /// Makes all of them for an API server at `url`; `stages` is the folder of kwok's.
-    pub(super) async fn write(directory: &Path, url: &str, stages: &Path) -> anyhow::Result<Self> {
+    pub(super) async fn write(
+        directory: &Path,
+        url: &str,
+        network: Option<Network>,
+        stages: &Path,
+    ) -> anyhow::Result<Self> {
         let authority = Authority::new()?;
-        let names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec();
+        let mut names = ["127.0.0.1", "localhost", "kubernetes.default.svc"].map(str::to_owned).to_vec();
+        if let Some(network) = network {
+            names.extend(
+                ["kubernetes", "kubernetes.default", "kubernetes.default.svc.cluster.local"]
+                    .map(str::to_owned),
+            );
+            names.extend([network.host(), network.api()].map(|address| address.to_string()));
+        }
         let (certificate, key) = authority.signed(names)?;
         let accounts = rcgen::KeyPair::generate().context("make the key of ServiceAccount tokens")?;
         let (admin, parts) = (token()?, token()?);

@@ -25,7 +25,7 @@ fn has(flags: &[String], flag: &str) -> bool {
 #[tokio::test]
 async fn the_files_are_the_owners_alone_and_each_cluster_has_tokens_of_its_own() {
     let (_root, stages, plane) = folders();
-    let files = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
     let first = files.admin_token().to_owned();
     for entry in std::fs::read_dir(&plane).unwrap() {
         let entry = entry.unwrap();
@@ -41,7 +41,7 @@ async fn the_files_are_the_owners_alone_and_each_cluster_has_tokens_of_its_own()
     assert_eq!(tokens.lines().count(), 2);
     assert!(!format!("{files:?}").contains(&first));
 
-    let second = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
+    let second = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
     assert_ne!(first, second.admin_token());
     assert_eq!(first.len(), 43);
 }
@@ -49,7 +49,7 @@ async fn the_files_are_the_owners_alone_and_each_cluster_has_tokens_of_its_own()
 #[tokio::test]
 async fn the_kubeconfig_is_read_by_clients() {
     let (_root, stages, plane) = folders();
-    let files = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
     let kubeconfig = Kubeconfig::read_from(files.admin_kubeconfig()).unwrap();
     let config =
         kube::Config::from_custom_kubeconfig(kubeconfig, &KubeConfigOptions::default()).await.unwrap();
@@ -66,20 +66,20 @@ async fn the_kubeconfig_is_read_by_clients() {
 #[tokio::test]
 async fn the_stages_are_put_into_one_file() {
     let (_root, stages, plane) = folders();
-    let files = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
     let text = std::fs::read_to_string(files.stages()).unwrap();
     assert_eq!(text.matches("---\nkind: Stage\n").count(), 4);
 
     std::fs::remove_file(stages.join("pod/fast/pod-ready.yaml")).unwrap();
-    let error = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap_err().to_string();
+    let error = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap_err().to_string();
     assert_eq!(error, format!("read {}", stages.join("pod/fast/pod-ready.yaml").display()));
 }
 
 #[tokio::test]
 async fn the_api_server_asks_for_rights_and_logs_one_user_before_it_answers() {
     let (_root, stages, plane) = folders();
-    let files = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
-    let flags = flags::api_server(&files, "http://127.0.0.1:5", 4);
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
+    let flags = flags::api_server(&files, "http://127.0.0.1:5", 4, None);
     for flag in [
         "--authorization-mode=RBAC",
         "--anonymous-auth=false",
@@ -104,12 +104,12 @@ async fn the_api_server_asks_for_rights_and_logs_one_user_before_it_answers() {
 #[tokio::test]
 async fn nobody_elects_a_leader_or_listens_beyond_loopback() {
     let (_root, stages, plane) = folders();
-    let files = Files::write(&plane, "https://127.0.0.1:4", &stages).await.unwrap();
-    for flags in [flags::controllers(&files), flags::scheduler(&files)] {
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
+    for flags in [flags::controllers(&files, None), flags::scheduler(&files)] {
         assert!(has(&flags, "--leader-elect=false"), "{flags:?}");
         assert!(has(&flags, "--secure-port=0"), "{flags:?}");
     }
-    assert!(has(&flags::kwok(&files, 7), "--server-address=127.0.0.1:7"));
+    assert!(has(&flags::kwok(&files, 7, None), "--server-address=127.0.0.1:7"));
     let flags = etcd::flags("http://127.0.0.1:1", "http://127.0.0.1:2", Path::new("/data"));
     assert!(has(&flags, "--initial-cluster=one=http://127.0.0.1:2"));
     assert!(has(&flags, "--unsafe-no-fsync"));
@@ -117,8 +117,7 @@ async fn nobody_elects_a_leader_or_listens_beyond_loopback() {
 
 #[test]
 fn the_node_is_the_one_that_is_waited_for() {
-    let node: Value = serde_saphyr::from_str(flags::NODE).unwrap();
-    let reference = Reference::of(&node).unwrap();
+    let reference = Reference::of(&flags::node(None)).unwrap();
     assert_eq!(reference, Reference::new("v1", "Node", None, flags::NODE_NAME));
 }
 

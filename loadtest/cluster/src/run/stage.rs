@@ -79,6 +79,7 @@ impl Stage {
             directory: Some(setup.directory.join("cluster")),
             rollouts: needs(Controller::Rollouts),
             workflows: needs(Controller::Workflows),
+            node: false,
         })
         .await?;
         let platform = PlatformSim::start(platform::Config {

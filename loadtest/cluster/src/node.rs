@@ -1,0 +1,246 @@
+//! A real node beside the control plane: containerd, kubelet and kube-proxy in namespaces of their own, with a name server,
+//! a storage class and an image to try things with.
+//!
+//! takes: namespaces, a control plane that listens where they reach it, a folder for logs - gives: a node that runs pods; its
+//! end leaves nothing
+//! calls: `containerd`, `ctr`, `runc` and the network plugins of the distribution, `kubectl` - fails: when a program does
+//! not become ready; the end of its log stands in the error
+
+mod archive;
+pub(super) mod check;
+mod namespaces;
+mod network;
+mod settings;
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use axum::http::Request;
+
+use tokio::process::Command;
+
+pub use self::namespaces::{Namespaces, sweep};
+pub use self::network::Network;
+use super::binaries::Binaries;
+use super::control::{Control, is_ready};
+use super::objects::{Objects, Reference};
+use super::progress::Progress;
+use loadtest_sim::child::{Child, Spec};
+
+/// The name of the node.
+pub const NAME: &str = "worker";
+/// An image that is there from the start, with a shell, `wget`, `nc`, `httpd` and `nslookup` in `/bin`.
+pub const BUSYBOX: &str = "localhost/busybox:1";
+/// What holds the namespaces of a pod.
+const PAUSE: &str = "localhost/pause:1";
+/// Volumes of the storage class `local`; one that was used is not given a second time.
+const VOLUMES: u8 = 16;
+/// How long a program may take to become ready on a busy machine.
+const LIMIT: Duration = Duration::from_secs(300);
+/// Where distributions keep the network plugins.
+const PLUGINS: [&str; 3] = ["/usr/lib/cni", "/usr/libexec/cni", "/opt/cni/bin"];
+
+/// A running node. It ends when it is dropped.
+#[derive(Debug)]
+pub struct Node {
+    containerd: Child,
+    kubelet: Child,
+    proxy: Child,
+    kubectl: PathBuf,
+    kubeconfig: PathBuf,
+    client: Client,
+    /// Last, as what runs inside ends before.
+    namespaces: Namespaces,
+}
+
+/// kube's client does not print itself.
+struct Client(kube::Client);
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Client")
+    }
+}
+
+impl Node {
+    /// Starts it for a control plane that was started with the network of `namespaces`, and waits until it and its name
+    /// server are ready.
+    pub async fn start(
+        binaries: &Binaries,
+        control: &Control,
+        namespaces: Namespaces,
+        logs: &Path,
+    ) -> anyhow::Result<Self> {
+        let (folder, network) = (namespaces.folder().to_path_buf(), namespaces.network());
+        write_all(&folder, &namespaces.group(), network, control)?;
+        let start = |name: &str, program: &Path, flags: Vec<String>| {
+            let (enter, args) = namespaces.inside(program);
+            Child::start(&Spec::new(name, enter, logs).args(args).args(flags))
+        };
+
+        let config = format!("--config={}", folder.join("containerd.toml").display());
+        let containerd = start("containerd", Path::new("containerd"), vec![config])?;
+        let flags = settings::kubelet_flags(&folder, network);
+        let runs = async || asked(&ctr(&namespaces, &["version"]), Stdio::null()).await.is_ok();
+        Progress.step("containerd", containerd.ready(LIMIT, runs)).await?;
+        let images = tokio::task::spawn_blocking(|| {
+            archive::busybox(&[(BUSYBOX, &["sh"]), (PAUSE, &["sleep", "2147483647"])])
+        });
+        let file = folder.join("busybox.tar");
+        tokio::fs::write(&file, images.await.context("pack an image")??).await.context("write an image")?;
+        import(&namespaces, &file).await?;
+
+        let kubelet = start("kubelet", &binaries.program("kubelet"), flags)?;
+        let objects = Objects::new(control.client());
+        for object in settings::objects(&folder, network, &binaries.programs()) {
+            // JSON is YAML.
+            objects.apply(&object.to_string(), "kube-system").await?;
+        }
+        let node = Reference::new("v1", "Node", None, NAME);
+        let ready = async || objects.get(&node).await.ok().flatten().is_some_and(|node| is_ready(&node));
+        Progress.step("kubelet", kubelet.ready(LIMIT, ready)).await?;
+        // It asks for the node when it starts, and again after seconds.
+        let flags = settings::proxy_flags(&folder, network);
+        let proxy = start("kube-proxy", &binaries.program("kube-proxy"), flags)?;
+        let names = Reference::new("apps/v1", "Deployment", Some("kube-system"), "coredns");
+        let ready = async || {
+            let found = objects.get(&names).await.ok().flatten();
+            found.is_some_and(|found| found["status"]["readyReplicas"] == 1)
+        };
+        Progress.step("kube-proxy and name server", proxy.ready(LIMIT, ready)).await?;
+        Ok(Self {
+            containerd,
+            kubelet,
+            proxy,
+            kubectl: binaries.program("kubectl"),
+            kubeconfig: control.admin_kubeconfig().to_path_buf(),
+            client: Client(control.client()),
+            namespaces,
+        })
+    }
+
+    /// The addresses by which the machine, the node, pods and Services reach each other.
+    #[must_use]
+    pub fn network(&self) -> Network {
+        self.namespaces.network()
+    }
+
+    /// Makes the images of an archive, as OCI or Docker writes them, known to the node under the names that stand in it.
+    pub async fn import(&self, archive: &Path) -> anyhow::Result<()> {
+        import(&self.namespaces, archive).await
+    }
+
+    /// From now on the node pulls images of the registry at `address` (`HOST:PORT`, as it stands in the names of images)
+    /// by HTTP.
+    pub fn trust(&self, address: &str) -> anyhow::Result<()> {
+        let folder = self.namespaces.folder().join("registries").join(address);
+        std::fs::create_dir_all(&folder).context("make the folder of a registry")?;
+        std::fs::write(folder.join("hosts.toml"), settings::registry(address))
+            .context("write how a registry is reached")
+    }
+
+    /// Runs a command in the first container of a pod, and gives what it wrote to its standard output.
+    pub async fn exec(&self, namespace: &str, pod: &str, command: &[&str]) -> anyhow::Result<String> {
+        let mut args: Vec<OsString> = vec!["--kubeconfig".into(), self.kubeconfig.clone().into()];
+        args.extend(["exec", "--namespace", namespace, pod, "--"].map(OsString::from));
+        args.extend(command.iter().map(OsString::from));
+        let run = (self.kubectl.clone().into_os_string(), args);
+        asked(&run, Stdio::null())
+            .await
+            .with_context(|| format!("run a command in the pod {namespace}/{pod}"))
+    }
+
+    /// What the first container of a pod has written.
+    pub async fn logs(&self, namespace: &str, pod: &str) -> anyhow::Result<String> {
+        let act = || format!("read the log of the pod {namespace}/{pod}");
+        let path = format!("/api/v1/namespaces/{namespace}/pods/{pod}/log");
+        let request = Request::get(path).body(Vec::new()).with_context(act)?;
+        self.client.0.request_text(request).await.with_context(act)
+    }
+
+    /// Kills every process of the node, those of containers too, as if the machine had lost its power.
+    pub async fn kill(&self) -> anyhow::Result<()> {
+        let (enter, mut args) = self.namespaces.inside(Path::new("sh"));
+        args.extend(["-c", "kill -KILL -1"].map(OsString::from));
+        // It kills itself as well.
+        let _ = asked(&(enter.into(), args), Stdio::null()).await;
+        for program in [&self.kubelet, &self.proxy, &self.containerd] {
+            program.kill().await?;
+        }
+        Ok(())
+    }
+
+    /// Starts it again after [`Node::kill`], with what was on its disk.
+    pub async fn revive(&self) -> anyhow::Result<()> {
+        for program in [&self.containerd, &self.kubelet, &self.proxy] {
+            program.restart().await?;
+        }
+        Ok(())
+    }
+
+    /// Whether each program runs, by its name.
+    #[must_use]
+    pub fn programs(&self) -> Vec<(String, bool)> {
+        let all = [&self.containerd, &self.kubelet, &self.proxy];
+        all.map(|child| (child.name().to_owned(), child.is_running())).to_vec()
+    }
+
+    /// Ends it, and removes everything that it made on this machine.
+    pub async fn stop(mut self) -> anyhow::Result<()> {
+        let ended = tokio::task::spawn_blocking(move || self.namespaces.end());
+        ended.await.context("end the node")?
+    }
+}
+
+/// Writes the files that the programs are started with.
+fn write_all(folder: &Path, group: &str, network: Network, control: &Control) -> anyhow::Result<()> {
+    let plugins = PLUGINS.iter().map(Path::new).find(|plugins| plugins.join("ptp").exists());
+    let plugins = plugins.context("find the plugins of container networks; .ci/setup installs them")?;
+    for name in ["network", "registries", "logs", "plugins"] {
+        std::fs::create_dir(folder.join(name)).with_context(|| format!("make the folder {name}"))?;
+    }
+    for number in 0..VOLUMES {
+        let volume = folder.join(format!("volumes/{number}"));
+        std::fs::create_dir_all(&volume).context("make the folder of a volume")?;
+    }
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).with_context(|| format!("write {name}"))
+    };
+    let authority = folder.join("authority.crt");
+    std::fs::copy(control.ca_file(), &authority).context("copy the certificate of the authority")?;
+    // Readable by its owner alone, as the one that it is a copy of.
+    std::fs::copy(control.parts_kubeconfig(), folder.join("kubeconfig")).context("copy the kubeconfig")?;
+    write("containerd.toml", settings::containerd(folder, plugins))?;
+    write("network/10-pods.conflist", settings::pod_network(network).to_string())?;
+    write("kubelet.json", settings::kubelet(folder, group, network, &authority).to_string())?;
+    write("resolv.conf", String::new())
+}
+
+async fn import(namespaces: &Namespaces, archive: &Path) -> anyhow::Result<()> {
+    let act = || format!("import the image {}", archive.display());
+    let file = std::fs::File::open(archive).with_context(act)?;
+    let run = ctr(namespaces, &["--namespace", "k8s.io", "images", "import", "-"]);
+    asked(&run, Stdio::from(file)).await.map(drop).with_context(act)
+}
+
+/// containerd's own client, inside.
+fn ctr(namespaces: &Namespaces, args: &[&str]) -> (OsString, Vec<OsString>) {
+    let (enter, mut all) = namespaces.inside(Path::new("ctr"));
+    all.extend(["--address", settings::SOCKET].map(OsString::from));
+    all.extend(args.iter().map(OsString::from));
+    (enter.into(), all)
+}
+
+/// Runs a command to its end and gives what it wrote.
+async fn asked((program, args): &(OsString, Vec<OsString>), input: Stdio) -> anyhow::Result<String> {
+    let act = || format!("run {}", program.display());
+    let mut command = Command::new(program);
+    command.args(args).stdin(input).kill_on_drop(true);
+    let output = command.output().await.with_context(act)?;
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}", errors.trim());
+    String::from_utf8(output.stdout).with_context(act)
+}

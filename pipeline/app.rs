@@ -10,6 +10,7 @@ mod judged;
 pub(crate) mod log;
 mod rbac;
 mod reporter;
+mod secrets;
 mod traces;
 
 use std::future::Future;
@@ -22,6 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 pub(crate) use self::rbac::run as rbac;
 use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
+pub(crate) use self::secrets::run as secrets;
 use crate::config::{Config, Loaded};
 
 /// Small pieces of many sizes come and go on every thread: with the system's allocator a third of the changes a second

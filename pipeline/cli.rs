@@ -16,6 +16,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
+pub(crate) use self::arguments::secrets::SecretsCommand;
 pub(crate) use self::arguments::values::{
     Adopt, Check, CrdsCommand, Hook, Shape, Tier, Validate, ValuesCommand,
 };
@@ -111,6 +112,9 @@ pub(crate) enum Command {
     /// Print the rights a role needs in the cluster.
     #[command(subcommand, after_help = RBAC)]
     Rbac(RbacCommand),
+    /// Make once what nobody gives: the bus's token, the redaction key.
+    #[command(subcommand)]
+    Secrets(SecretsCommand),
     /// Print what would leave the process of a manifest, an Application, or any text.
     #[command(after_help = REDACT)]
     Redact(Redact),
@@ -152,6 +156,9 @@ pub(crate) enum RbacCommand {
         /// The ServiceAccount that gets them; it is in the namespace Argo CD is installed in, unless another is given
         #[arg(long, value_name = "[NAMESPACE/]NAME", default_value = "event-reporter", value_parser = account)]
         service_account: Account,
+        /// The Secret that the role secrets makes what is missing in
+        #[arg(long, value_name = "NAME", required_if_eq("role", "secrets"))]
+        secret: Option<String>,
         #[command(flatten)]
         given: Box<Settings>,
     },
@@ -162,6 +169,8 @@ pub(crate) enum RbacCommand {
 pub(crate) enum Role {
     /// The application event reporter
     Reporter,
+    /// Who makes once what nobody gives: `gitops-runtime secrets ensure`
+    Secrets,
 }
 
 /// A ServiceAccount.

@@ -20,6 +20,7 @@ fn main() -> ExitCode {
         cli::Command::Crds(command) => cli::crds::run(&command),
         cli::Command::Check(check) => cli::check::run(&check),
         cli::Command::Redact(given) => cli::redact::run(&given).map(|()| ExitCode::SUCCESS),
+        cli::Command::Secrets(command) => app::secrets(command).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => return fail(format!("{error:#}")),

@@ -9,7 +9,7 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use stages_kube::{Mapping as _, Right, Scope};
+use stages_kube::{Generated, Mapping as _, Right, Scope};
 
 use super::applications::Applications;
 use super::build;
@@ -21,9 +21,9 @@ use crate::config::{Config, Token, Variables};
 /// # Errors
 /// With everything that is wrong with the settings; or when standard output cannot be written.
 pub(crate) fn run(command: &RbacCommand, variables: &Variables) -> anyhow::Result<()> {
-    let RbacCommand::Print { role, service_account, given } = command;
+    let RbacCommand::Print { role, service_account, secret, given } = command;
     let config = Config::load_given(&given.given(), variables)?;
-    let text = manifest(*role, service_account, &config)?;
+    let text = manifest(*role, service_account, secret.as_deref(), &config)?;
     match io::stdout().lock().write_all(text.as_bytes()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         written => written.context("write to standard output"),
@@ -31,8 +31,13 @@ pub(crate) fn run(command: &RbacCommand, variables: &Variables) -> anyhow::Resul
 }
 
 /// What the stages of a role need to be allowed with these settings.
-fn rights(role: Role, config: &Config) -> Vec<Right> {
+fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) -> Vec<Right> {
     match role {
+        // A secret that is missing is missed by the command line.
+        Role::Secrets => {
+            let name = secret.unwrap_or_default().to_owned();
+            vec![Generated { namespace: namespace.to_owned(), name, keys: Vec::new() }.right()]
+        }
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(Applications::KIND);
@@ -44,7 +49,12 @@ fn rights(role: Role, config: &Config) -> Vec<Right> {
     }
 }
 
-fn manifest(role: Role, account: &Account, config: &Config) -> anyhow::Result<String> {
+fn manifest(
+    role: Role,
+    account: &Account,
+    secret: Option<&str>,
+    config: &Config,
+) -> anyhow::Result<String> {
     let own: &String = &config.kubernetes.namespace;
     if !is_label(own) {
         bail!(
@@ -59,10 +69,14 @@ fn manifest(role: Role, account: &Account, config: &Config) -> anyhow::Result<St
         "metadata": metadata(role, &account.name, Some(namespace)),
     })];
     // Accounts of one name in several namespaces do not take each other's roles.
-    let name = format!("gitops-runtime:{namespace}:{}", account.name);
+    let own = match role {
+        Role::Reporter => "",
+        Role::Secrets => ":secrets",
+    };
+    let name = format!("gitops-runtime:{namespace}:{}{own}", account.name);
     // One role for each place, whatever number of rights holds there; the cluster's comes last.
     let mut places: BTreeMap<(bool, String), Vec<Value>> = BTreeMap::new();
-    for right in rights(role, config) {
+    for right in rights(role, namespace, secret, config) {
         let place = match &right.scope {
             Scope::Namespace(namespace) => (false, namespace.clone()),
             Scope::Cluster => (true, String::new()),
@@ -92,6 +106,7 @@ fn manifest(role: Role, account: &Account, config: &Config) -> anyhow::Result<St
 fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
     let component = match role {
         Role::Reporter => "reporter",
+        Role::Secrets => "secrets",
     };
     let mut metadata = json!({
         "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},

@@ -2,4 +2,5 @@
 
 pub(super) mod ask;
 pub(super) mod bus;
+pub(super) mod secrets;
 pub(super) mod values;

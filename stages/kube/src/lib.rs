@@ -9,6 +9,7 @@
 mod api;
 mod config;
 mod credentials;
+mod ensure;
 mod era;
 mod failures;
 mod kind;
@@ -27,6 +28,7 @@ mod token;
 mod watch;
 
 pub use config::{Cluster, Config, ConfigError};
+pub use ensure::{EnsureError, Generated};
 pub use kind::{Kind, Mapping};
 pub use namespaces::{Namespaces, PatternError};
 pub use question::{QuestionError, Reader};

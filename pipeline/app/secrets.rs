@@ -1,0 +1,70 @@
+//! `gitops-runtime secrets ensure`: makes once what nobody gives, for all replicas.
+//!
+//! takes: a Secret that is there, and keys - gives: random values under those that hold nothing, and files of all of them
+//! calls: see `stages_kube::Generated` - fails: with what to do next
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::Path;
+
+use anyhow::Context as _;
+use pipeline_core::{ExposeSecret as _, SecretString};
+use pipeline_redact::RedactionKey;
+use stages_kube::{Cluster, Generated};
+
+use crate::cli::SecretsCommand;
+
+/// Runs one of the commands.
+///
+/// # Errors
+/// When the Secret cannot be read or written, or a file cannot be.
+pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<()> {
+    let SecretsCommand::Ensure(given) = command;
+    stages_client::install_crypto();
+    let cluster = match (given.kubeconfig, given.context) {
+        (None, None) => Cluster::Infer,
+        (path, context) => Cluster::Kubeconfig { path, context },
+    };
+    let generated = Generated { namespace: given.namespace, name: given.name, keys: given.keys };
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    let values = runtime.block_on(generated.ensure(&cluster, random))?;
+    if let Some(folder) = given.into {
+        for (key, value) in &values {
+            write(&folder, key, value)
+                .with_context(|| format!("write {}", folder.join(key).display()))?;
+        }
+    }
+    let keys: Vec<&str> = values.keys().map(String::as_str).collect();
+    let said = writeln!(io::stdout(), "the secret {} holds {}", generated.name, keys.join(", "));
+    match said {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        said => said.context("write to standard output"),
+    }
+}
+
+/// 32 random bytes as hexadecimal digits.
+fn random() -> io::Result<SecretString> {
+    use std::fmt::Write as _;
+    let key = RedactionKey::generate()?;
+    let mut text = String::new();
+    for byte in key.as_bytes() {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    Ok(SecretString::from(text))
+}
+
+/// Writes a file that its owner alone may read, whole or not at all: a container that is restarted writes it again.
+fn write(folder: &Path, key: &str, value: &SecretString) -> io::Result<()> {
+    let new = folder.join(format!(".{key}.new"));
+    match fs::remove_file(&new) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o400).open(&new)?;
+    file.write_all(value.expose_secret().as_bytes())?;
+    file.sync_all()?;
+    fs::rename(&new, folder.join(key))
+}

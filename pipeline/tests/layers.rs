@@ -60,6 +60,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
     ("stages-kube", &["pipeline-core"]),
+    // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
+    ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
+    ("stages-platform-store", &["pipeline-core"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
 ];
 
@@ -70,6 +73,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("gitops-runtime", &["loadtest"]),
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
+    ("stages-platform-ingest", &["loadtest-sim"]),
 ];
 
 /// Crates from elsewhere that the core must not know: it speaks of events, not of peers.

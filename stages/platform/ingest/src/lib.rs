@@ -1,0 +1,1 @@
+//! What the platform answers over HTTP to those who report.

@@ -1,0 +1,337 @@
+//! Keeps one report, within the transaction of its group: its key, the entity that it is about, the transition, the state.
+//!
+//! takes: a delivery - gives: what became of it - fails: with the database, and then nothing of its group is kept
+
+use crate::connection::{Arg, Connection};
+use crate::error::StoreError;
+use crate::history;
+use crate::report::{Delivery, Millis, Outcome, Report, ResourceName, Text};
+
+/// An older version that is reported this much later than a newer one is of a cluster that was restored, whose versions
+/// went back; two watches of one object are never so far apart.
+const VERSIONS_WENT_BACK: Millis = 10 * 60 * 1000;
+/// Of the level of compression that zstd is fastest per byte saved at for texts of some kilobytes.
+const ZSTD_LEVEL: i32 = 3;
+
+/// Of an entity's state: what decides whether another report is newer.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Held {
+    uid: String,
+    version: Option<i64>,
+    created_at: Option<Millis>,
+    at: Millis,
+}
+
+impl Held {
+    /// Whether a report is not older than the state, by incarnation and version, and by the time of the report where these do
+    /// not tell: what was never live has neither.
+    fn gives_way_to(&self, report: &Report) -> bool {
+        let later = report.at >= self.at;
+        if self.uid.is_empty() || report.uid.is_empty() {
+            return later;
+        }
+        if self.uid != report.uid {
+            return match (self.created_at, report.created_at) {
+                (Some(held), Some(new)) if held != new => new > held,
+                _ => later,
+            };
+        }
+        match (self.version, report.version) {
+            (Some(held), Some(new)) if new == held => later,
+            (Some(held), Some(new)) => new > held || report.at - self.at > VERSIONS_WENT_BACK,
+            _ => later,
+        }
+    }
+}
+
+/// An entity as it is kept.
+struct Entity {
+    id: i64,
+    current: Option<i64>,
+    latest: Option<i64>,
+    content: Vec<u8>,
+    held: Held,
+}
+
+/// What a transition says beside the object, for a report that knows the object alone.
+struct Beside {
+    sync: Option<String>,
+    health: Option<String>,
+    health_message: Option<String>,
+    revision: Option<String>,
+    /// Digests of the texts, in the order of the columns.
+    texts: [Option<Vec<u8>>; 5],
+}
+
+pub(crate) async fn apply(
+    connection: &mut Connection,
+    delivery: &Delivery,
+    now: Millis,
+) -> Result<Outcome, StoreError> {
+    let (runtime, report) = (delivery.runtime, &delivery.report);
+    let shared = shared_entity(connection, runtime, report).await?;
+    let application = match &shared {
+        Some((application, _)) => *application,
+        None => application(connection, runtime, report).await?,
+    };
+    if let Some(epoch) = delivery.epoch {
+        let sql = "UPDATE applications SET epoch = $2 WHERE id = $1 AND epoch <= $2";
+        if connection.execute(sql, &[Arg::Int(application), Arg::Int(epoch)]).await? == 0 {
+            return Ok(Outcome::Outdated);
+        }
+    }
+    let sql = "INSERT INTO reports (runtime_id, key, received_at) VALUES ($1, $2, $3) ON CONFLICT DO NOTHING";
+    let arguments = [Arg::Int(runtime), Arg::Bytes(&delivery.key), Arg::Int(now)];
+    if connection.execute(sql, &arguments).await? == 0 {
+        return Ok(Outcome::Repeated);
+    }
+    let entity = match shared {
+        Some((_, entity)) => entity,
+        None => entity(connection, application, report.entity.resource.as_ref()).await?,
+    };
+    hold(connection, application, entity.id, delivery).await?;
+
+    let beside = match entity.current {
+        Some(current) if !report.has_source => Some(beside(connection, current).await?),
+        _ => None,
+    };
+    let content = match (&beside, &report.object) {
+        // The object is all that it says: it tells nothing where that is known.
+        (Some(beside), Some(object)) if beside.texts[0].as_deref() == Some(&object.digest) => {
+            entity.content.clone()
+        }
+        _ => report.content().to_vec(),
+    };
+    if let Some(latest) = entity.latest
+        && content == entity.content
+    {
+        let sql = "UPDATE transitions SET reports = reports + 1, \
+                   last_at = CASE WHEN last_at < $2 THEN $2 ELSE last_at END WHERE id = $1";
+        connection.execute(sql, &[Arg::Int(latest), Arg::Int(report.at)]).await?;
+        let sql = "UPDATE entities SET at = $2 WHERE id = $1 AND at < $2 AND current = latest";
+        connection.execute(sql, &[Arg::Int(entity.id), Arg::Int(report.at)]).await?;
+        return Ok(Outcome::Kept);
+    }
+    let transition = transition(connection, entity.id, report, beside.as_ref(), now).await?;
+    let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
+    if is_newer {
+        let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
+                   object_created_at = $6, at = $7 WHERE id = $1";
+        let arguments = [
+            Arg::Int(entity.id),
+            Arg::Int(transition),
+            Arg::Bytes(&content),
+            Arg::Text(&report.uid),
+            Arg::IntOrNull(report.version),
+            Arg::IntOrNull(report.created_at),
+            Arg::Int(report.at),
+        ];
+        connection.execute(sql, &arguments).await?;
+        history::follow(connection, application, entity.id, report).await?;
+    } else {
+        let sql = "UPDATE entities SET latest = $2, content = $3 WHERE id = $1";
+        let arguments = [Arg::Int(entity.id), Arg::Int(transition), Arg::Bytes(&content)];
+        connection.execute(sql, &arguments).await?;
+    }
+    Ok(Outcome::Kept)
+}
+
+/// The application that a report is about, and the entity: of a report that knows an object alone the resource of an
+/// application, where one has it.
+async fn shared_entity(
+    connection: &mut Connection,
+    runtime: i64,
+    report: &Report,
+) -> Result<Option<(i64, Entity)>, StoreError> {
+    let Some(resource) = report.entity.resource.as_ref().filter(|_| !report.has_source) else {
+        return Ok(None);
+    };
+    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, e.application_id \
+               FROM entities e JOIN applications a ON a.id = e.application_id \
+               WHERE e.name = $1 AND e.kind = $2 AND e.namespace = $3 AND e.api_version = $4 AND a.runtime_id = $5 \
+               AND a.name <> '' ORDER BY e.at DESC LIMIT 1";
+    let arguments = [
+        Arg::Text(&resource.name),
+        Arg::Text(&resource.kind),
+        Arg::Text(&resource.namespace),
+        Arg::Text(&resource.api_version),
+        Arg::Int(runtime),
+    ];
+    let Some(row) = connection.row(sql, &arguments).await? else { return Ok(None) };
+    Ok(Some((row.int(8)?, Entity::read(&row)?)))
+}
+
+async fn application(connection: &mut Connection, runtime: i64, report: &Report) -> Result<i64, StoreError> {
+    let (namespace, name) = (&report.entity.app_namespace, &report.entity.app_name);
+    let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
+    let sql = "SELECT id FROM applications WHERE runtime_id = $1 AND namespace = $2 AND name = $3";
+    if let Some(row) = connection.row(sql, &arguments).await? {
+        return row.int(0);
+    }
+    let sql = "INSERT INTO applications (runtime_id, namespace, name) VALUES ($1, $2, $3) RETURNING id";
+    connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?.int(0)
+}
+
+async fn entity(
+    connection: &mut Connection,
+    application: i64,
+    resource: Option<&ResourceName>,
+) -> Result<Entity, StoreError> {
+    let nothing = ["", "", "", ""];
+    let [api_version, kind, namespace, name] = resource.map_or(nothing, |resource| {
+        [&*resource.api_version, &*resource.kind, &*resource.namespace, &*resource.name]
+    });
+    let mut arguments = vec![
+        Arg::Int(application),
+        Arg::Text(api_version),
+        Arg::Text(kind),
+        Arg::Text(namespace),
+        Arg::Text(name),
+    ];
+    let sql = "SELECT id, current, latest, content, uid, version, object_created_at, at FROM entities \
+               WHERE application_id = $1 AND api_version = $2 AND kind = $3 AND namespace = $4 AND name = $5";
+    if let Some(row) = connection.row(sql, &arguments).await? {
+        return Entity::read(&row);
+    }
+    let listing = resource.map_or([0; 8], |resource| resource.listing().0);
+    arguments.push(Arg::Bytes(&listing));
+    let sql = "INSERT INTO entities (application_id, api_version, kind, namespace, name, listing) \
+               VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
+    let row = connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?;
+    Ok(Entity { id: row.int(0)?, current: None, latest: None, content: Vec::new(), held: Held::default() })
+}
+
+impl Entity {
+    fn read(row: &crate::connection::Row) -> Result<Self, StoreError> {
+        Ok(Self {
+            id: row.int(0)?,
+            current: row.int_or_null(1)?,
+            latest: row.int_or_null(2)?,
+            content: row.bytes(3)?,
+            held: Held {
+                uid: row.text(4)?,
+                version: row.int_or_null(5)?,
+                created_at: row.int_or_null(6)?,
+                at: row.int(7)?,
+            },
+        })
+    }
+}
+
+/// Remembers the key for whoever compares: an application's end, or another life of it, takes away what was held of it.
+async fn hold(
+    connection: &mut Connection,
+    application: i64,
+    entity: i64,
+    delivery: &Delivery,
+) -> Result<(), StoreError> {
+    let report = &delivery.report;
+    if report.entity.resource.is_none() {
+        let sql = "SELECT held_uid FROM applications WHERE id = $1";
+        let row = connection.row(sql, &[Arg::Int(application)]).await?;
+        let held = row.map_or_else(|| Ok(String::new()), |row| row.text(0))?;
+        let ended = report.deleted;
+        // What came of it before its own first report is of this life.
+        if ended || (!held.is_empty() && held != report.uid) {
+            let sql =
+                "UPDATE entities SET held_key = NULL WHERE application_id = $1 AND held_key IS NOT NULL";
+            connection.execute(sql, &[Arg::Int(application)]).await?;
+        }
+        let listed: Vec<u8> = report.listed.iter().flat_map(|listing| listing.0).collect();
+        let uid = if ended { "" } else { &report.uid };
+        let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
+        connection.execute(sql, &[Arg::Int(application), Arg::Text(uid), Arg::Bytes(&listed)]).await?;
+        if ended {
+            return Ok(());
+        }
+    }
+    if let Some(key) = delivery.key.get(..16).filter(|_| delivery.keyed) {
+        let sql = "UPDATE entities SET held_key = $2 WHERE id = $1";
+        connection.execute(sql, &[Arg::Int(entity), Arg::Bytes(key)]).await?;
+    }
+    Ok(())
+}
+
+async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, StoreError> {
+    let sql = "SELECT sync, health, health_message, revision, object, actual, desired, git, details FROM transitions \
+               WHERE id = $1";
+    let row = connection.row(sql, &[Arg::Int(transition)]).await?.ok_or(StoreError::Closed)?;
+    let mut texts = [const { None }; 5];
+    for (text, column) in texts.iter_mut().zip(4..) {
+        *text = row.bytes_or_null(column)?;
+    }
+    Ok(Beside {
+        sync: row.text_or_null(0)?,
+        health: row.text_or_null(1)?,
+        health_message: row.text_or_null(2)?,
+        revision: row.text_or_null(3)?,
+        texts,
+    })
+}
+
+async fn transition(
+    connection: &mut Connection,
+    entity: i64,
+    report: &Report,
+    beside: Option<&Beside>,
+    now: Millis,
+) -> Result<i64, StoreError> {
+    let own = report.texts();
+    // A report that knows the object alone says nothing else that is kept, where more is known.
+    let said = if beside.is_some() { 1 } else { own.len() };
+    for text in own.into_iter().take(said).flatten() {
+        keep(connection, text).await?;
+    }
+    let mut digests = own.map(|text| text.map(|text| &text.digest[..]));
+    if let Some(beside) = beside {
+        for (digest, known) in digests.iter_mut().zip(&beside.texts).skip(1) {
+            *digest = known.as_deref();
+            if let Some(known) = known {
+                let sql = "UPDATE blobs SET refs = refs + 1 WHERE digest = $1";
+                connection.execute(sql, &[Arg::Bytes(known)]).await?;
+            }
+        }
+    }
+    let told = |own: &'_ Option<String>, known: fn(&Beside) -> &Option<String>| {
+        own.clone().or_else(|| beside.and_then(|beside| known(beside).clone()))
+    };
+    let sync = told(&report.sync, |beside| &beside.sync);
+    let health = told(&report.health, |beside| &beside.health);
+    let health_message = told(&report.health_message, |beside| &beside.health_message);
+    let revision = told(&report.revision, |beside| &beside.revision);
+    let sql = "INSERT INTO transitions (entity_id, at, last_at, received_at, uid, version, deleted, sync, health, \
+               health_message, revision, object_is_json, object, actual, desired, git, details) \
+               VALUES ($1, $2, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) RETURNING id";
+    let [object, actual, desired, git, details] = digests;
+    let arguments = [
+        Arg::Int(entity),
+        Arg::Int(report.at),
+        Arg::Int(now),
+        Arg::Text(&report.uid),
+        Arg::IntOrNull(report.version),
+        Arg::Int(report.deleted.into()),
+        Arg::TextOrNull(sync.as_deref()),
+        Arg::TextOrNull(health.as_deref()),
+        Arg::TextOrNull(health_message.as_deref()),
+        Arg::TextOrNull(revision.as_deref()),
+        Arg::Int(report.object_is_json.into()),
+        Arg::BytesOrNull(object),
+        Arg::BytesOrNull(actual),
+        Arg::BytesOrNull(desired),
+        Arg::BytesOrNull(git),
+        Arg::BytesOrNull(details),
+    ];
+    connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?.int(0)
+}
+
+/// Keeps a text, or counts that it is named once more.
+async fn keep(connection: &mut Connection, text: &Text) -> Result<(), StoreError> {
+    let digest = Arg::Bytes(&text.digest);
+    if connection.execute("UPDATE blobs SET refs = refs + 1 WHERE digest = $1", &[digest]).await? > 0 {
+        return Ok(());
+    }
+    let zipped = zstd::bulk::compress(text.text.as_bytes(), ZSTD_LEVEL).map_err(StoreError::Unreadable)?;
+    let size = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
+    let sql = "INSERT INTO blobs (digest, refs, size, zstd) VALUES ($1, 1, $2, $3)";
+    connection.execute(sql, &[digest, Arg::Int(size), Arg::Bytes(&zipped)]).await.map(drop)
+}

@@ -1,0 +1,153 @@
+//! One connection to either database, and the little of SQL that both speak alike: numbered parameters, `RETURNING`,
+//! `ON CONFLICT`; whole numbers, texts and bytes.
+
+use sqlx::pool::PoolConnection;
+use sqlx::postgres::PgRow;
+use sqlx::sqlite::SqliteRow;
+use sqlx::{Postgres, Row as _, Sqlite};
+
+use crate::error::StoreError;
+
+/// A parameter.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Arg<'a> {
+    Int(i64),
+    IntOrNull(Option<i64>),
+    Text(&'a str),
+    TextOrNull(Option<&'a str>),
+    Bytes(&'a [u8]),
+    BytesOrNull(Option<&'a [u8]>),
+}
+
+/// A row of an answer.
+pub(crate) enum Row {
+    Sqlite(SqliteRow),
+    Postgres(PgRow),
+}
+
+/// A connection.
+#[derive(Debug)]
+pub(crate) enum Connection {
+    Sqlite(PoolConnection<Sqlite>),
+    Postgres(PoolConnection<Postgres>),
+}
+
+/// Postgres has no zero byte in a text.
+fn text(text: &str) -> String {
+    if text.contains('\0') { text.replace('\0', "\u{fffd}") } else { text.to_owned() }
+}
+
+macro_rules! bound {
+    ($sql:expr, $arguments:expr) => {
+        $arguments.iter().fold(sqlx::query($sql), |query, argument| match *argument {
+            Arg::Int(value) => query.bind(value),
+            Arg::IntOrNull(value) => query.bind(value),
+            Arg::Text(value) => query.bind(text(value)),
+            Arg::TextOrNull(value) => query.bind(value.map(text)),
+            Arg::Bytes(value) => query.bind(value.to_owned()),
+            Arg::BytesOrNull(value) => query.bind(value.map(<[u8]>::to_owned)),
+        })
+    };
+}
+
+impl Connection {
+    /// Runs a statement; how many rows it touched.
+    pub(crate) async fn execute(
+        &mut self,
+        sql: &'static str,
+        arguments: &[Arg<'_>],
+    ) -> Result<u64, StoreError> {
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
+            }
+            Self::Postgres(connection) => {
+                bound!(sql, arguments).execute(&mut **connection).await?.rows_affected()
+            }
+        })
+    }
+
+    /// The rows of an answer.
+    pub(crate) async fn rows(
+        &mut self,
+        sql: &'static str,
+        arguments: &[Arg<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Self::Postgres(connection) => {
+                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+
+    /// The first row, if there is one.
+    pub(crate) async fn row(
+        &mut self,
+        sql: &'static str,
+        arguments: &[Arg<'_>],
+    ) -> Result<Option<Row>, StoreError> {
+        Ok(self.rows(sql, arguments).await?.into_iter().next())
+    }
+
+    /// Closes a connection whose state is not known.
+    pub(crate) async fn discard(self) {
+        // It is of no use any more, however it goes.
+        match self {
+            Self::Sqlite(connection) => drop(connection.close().await),
+            Self::Postgres(connection) => drop(connection.close().await),
+        }
+    }
+
+    /// Begins to write: nobody else does until the end.
+    pub(crate) async fn begin(&mut self) -> Result<(), StoreError> {
+        match self {
+            Self::Sqlite(_) => self.execute("BEGIN IMMEDIATE", &[]).await.map(drop),
+            Self::Postgres(_) => {
+                self.execute("BEGIN", &[]).await?;
+                // Several processes on one database take turns, so that what each reads before it writes is still so.
+                self.rows("SELECT pg_advisory_xact_lock(7450119)", &[]).await.map(drop)
+            }
+        }
+    }
+}
+
+impl Row {
+    fn get<'r, T>(&'r self, column: usize) -> Result<T, StoreError>
+    where
+        T: sqlx::Decode<'r, Sqlite> + sqlx::Type<Sqlite> + sqlx::Decode<'r, Postgres> + sqlx::Type<Postgres>,
+    {
+        Ok(match self {
+            Self::Sqlite(row) => row.try_get(column)?,
+            Self::Postgres(row) => row.try_get(column)?,
+        })
+    }
+
+    pub(crate) fn int(&self, column: usize) -> Result<i64, StoreError> {
+        self.get(column)
+    }
+
+    pub(crate) fn int_or_null(&self, column: usize) -> Result<Option<i64>, StoreError> {
+        self.get(column)
+    }
+
+    pub(crate) fn text(&self, column: usize) -> Result<String, StoreError> {
+        self.get(column)
+    }
+
+    pub(crate) fn text_or_null(&self, column: usize) -> Result<Option<String>, StoreError> {
+        self.get(column)
+    }
+
+    pub(crate) fn bytes(&self, column: usize) -> Result<Vec<u8>, StoreError> {
+        self.get(column)
+    }
+
+    pub(crate) fn bytes_or_null(&self, column: usize) -> Result<Option<Vec<u8>>, StoreError> {
+        self.get(column)
+    }
+}

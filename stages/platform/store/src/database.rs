@@ -1,0 +1,208 @@
+//! Either database, behind one enum: opened, brought to this version's tables, connected to.
+
+use std::borrow::Cow;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::postgres::{PgConnectOptions, PgPoolOptions};
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqlitePoolOptions, SqliteSynchronous};
+use sqlx::{ConnectOptions as _, PgPool, SqlSafeStr as _, SqlitePool};
+
+use crate::backup;
+use crate::connection::Connection;
+use crate::error::StoreError;
+
+/// Two folders with the same numbers: version, name, SQLite's text, Postgres's.
+const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
+    1,
+    "reports",
+    include_str!("../migrations/sqlite/0001_reports.sql"),
+    include_str!("../migrations/postgres/0001_reports.sql"),
+)];
+
+/// Connections that read, beside the one that writes.
+const READERS: u32 = 4;
+/// A lock or a connection is waited for so long.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Where the store is.
+#[derive(Clone, PartialEq, Eq)]
+pub enum Place {
+    /// A file on a disk of this machine.
+    Sqlite(PathBuf),
+    /// A server, by its URL, which may hold a password.
+    Postgres(String),
+}
+
+/// The pools; cloning shares.
+#[derive(Debug, Clone)]
+pub(crate) enum Database {
+    Sqlite {
+        writer: SqlitePool,
+        readers: SqlitePool,
+        /// Held for as long as the store is open; another process has it where this one is a guest.
+        _lock: Option<Arc<File>>,
+    },
+    Postgres(PgPool),
+}
+
+impl Database {
+    pub(crate) async fn open(place: &Place) -> Result<Self, StoreError> {
+        match place {
+            Place::Sqlite(path) => Self::open_sqlite(path).await,
+            Place::Postgres(url) => Self::open_postgres(url).await,
+        }
+    }
+
+    /// The same for a moment, beside a process that has it open.
+    pub(crate) async fn beside(place: &Place) -> Result<Self, StoreError> {
+        match (Self::open(place).await, place) {
+            (Err(StoreError::InUse(_)), Place::Sqlite(path)) => {
+                let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+                let pool = one.connect_with(sqlite(path).create_if_missing(false)).await?;
+                Ok(Self::Sqlite { writer: pool.clone(), readers: pool, _lock: None })
+            }
+            (opened, _) => opened,
+        }
+    }
+
+    async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
+        let lock = lock(path)?;
+        let existed = path.exists();
+        let options = sqlite(path).create_if_missing(true);
+        let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+        let writer = one.connect_with(options.clone()).await?;
+        if existed && pending(&writer).await? {
+            backup::before_migration(&writer, path).await?;
+        }
+        migrator(|(.., sqlite, _)| sqlite).run(&writer).await.map_err(migration)?;
+        let some = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(PATIENCE);
+        let readers = some.connect_with(options.create_if_missing(false).pragma("query_only", "ON")).await?;
+        Ok(Self::Sqlite { writer, readers, _lock: Some(Arc::new(lock)) })
+    }
+
+    async fn open_postgres(url: &str) -> Result<Self, StoreError> {
+        let options: PgConnectOptions = url.parse()?;
+        let options = options.application_name("gitops-runtime").disable_statement_logging();
+        let pool = PgPoolOptions::new().max_connections(READERS + 1).acquire_timeout(PATIENCE);
+        let pool = pool.connect_with(options).await?;
+        migrator(|(.., postgres)| postgres).run(&pool).await.map_err(migration)?;
+        Ok(Self::Postgres(pool))
+    }
+
+    pub(crate) async fn to_write(&self) -> Result<Connection, StoreError> {
+        Ok(match self {
+            Self::Sqlite { writer, .. } => Connection::Sqlite(writer.acquire().await?),
+            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+        })
+    }
+
+    pub(crate) async fn to_read(&self) -> Result<Connection, StoreError> {
+        Ok(match self {
+            Self::Sqlite { readers, .. } => Connection::Sqlite(readers.acquire().await?),
+            Self::Postgres(pool) => Connection::Postgres(pool.acquire().await?),
+        })
+    }
+
+    pub(crate) async fn close(&self) {
+        match self {
+            Self::Sqlite { writer, readers, .. } => {
+                readers.close().await;
+                writer.close().await;
+            }
+            Self::Postgres(pool) => pool.close().await,
+        }
+    }
+}
+
+/// A commit is on the disk when it returns: `synchronous` is full. The log that grew under a long reader is cut again.
+pub(crate) fn sqlite(path: &Path) -> SqliteConnectOptions {
+    SqliteConnectOptions::new()
+        .filename(path)
+        .journal_mode(SqliteJournalMode::Wal)
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(PATIENCE)
+        .foreign_keys(true)
+        .pragma("journal_size_limit", "67108864")
+        .pragma("cache_size", "-16384")
+        .disable_statement_logging()
+}
+
+/// One process has a file: two writers would wait for each other at best.
+pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
+    let beside = with_end(path, ".lock");
+    let file = |source| StoreError::File { act: "open", path: beside.display().to_string(), source };
+    let lock = File::create(&beside).map_err(file)?;
+    lock.try_lock().map_err(|_| StoreError::InUse(path.display().to_string()))?;
+    Ok(lock)
+}
+
+/// The path with more behind its name.
+pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(end);
+    name.into()
+}
+
+fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
+    let migrations = MIGRATIONS.map(|migration| {
+        let (version, name, ..) = migration;
+        let sql = text(migration).into_sql_str();
+        Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql, false)
+    });
+    Migrator { migrations: Cow::Owned(migrations.to_vec()), ..Migrator::DEFAULT }
+}
+
+async fn pending(pool: &SqlitePool) -> Result<bool, StoreError> {
+    let mut connection = Connection::Sqlite(pool.acquire().await?);
+    let sql = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
+    let known = connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))?;
+    if known == 0 {
+        return Ok(false);
+    }
+    let sql = "SELECT max(version) FROM _sqlx_migrations";
+    let applied = connection.row(sql, &[]).await?.map_or(Ok(None), |row| row.int_or_null(0))?;
+    let newest = MIGRATIONS.iter().map(|(version, ..)| *version).max();
+    Ok(applied.is_some() && applied < newest)
+}
+
+fn migration(error: MigrateError) -> StoreError {
+    match error {
+        MigrateError::VersionMissing(_) => StoreError::Newer,
+        MigrateError::Execute(error) => error.into(),
+        error => StoreError::Migrate(error),
+    }
+}
+
+/// Without a password: what is printed may end in a log.
+impl std::fmt::Debug for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Sqlite(path) => f.debug_tuple("Sqlite").field(path).finish(),
+            Self::Postgres(_) => f.write_str("Postgres"),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::MIGRATIONS;
+
+    #[test]
+    fn both_folders_have_the_same_numbers() {
+        let folder = |name: &str| {
+            let path = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("migrations").join(name);
+            let files = std::fs::read_dir(path).unwrap();
+            let mut names: Vec<String> =
+                files.map(|file| file.unwrap().file_name().into_string().unwrap()).collect();
+            names.sort();
+            names
+        };
+        let listed: Vec<String> =
+            MIGRATIONS.iter().map(|(version, name, ..)| format!("{version:04}_{name}.sql")).collect();
+        assert_eq!((folder("sqlite"), folder("postgres")), (listed.clone(), listed));
+    }
+}

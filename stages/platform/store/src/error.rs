@@ -1,0 +1,106 @@
+//! Why the store could not do what it was asked.
+
+use pipeline_core::Reason;
+
+/// Why the store could not do what it was asked. Nothing of what was to be kept stands in it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// There is no room for it.
+    #[error("the store's disk is full: make room, or shorten platformServer.retention")]
+    Full(#[source] sqlx::Error),
+    /// Its file is not what was written.
+    #[error(
+        "the store is damaged: stop the platform, and restore a backup with `gitops-runtime platform restore`"
+    )]
+    Damaged(#[source] sqlx::Error),
+    /// The server or the disk does not answer.
+    #[error("the store cannot be reached")]
+    Away(#[source] sqlx::Error),
+    /// Somebody else has it.
+    #[error("another process has the store {0} open: stop it first")]
+    InUse(String),
+    /// A newer version wrote it.
+    #[error(
+        "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup"
+    )]
+    Newer,
+    /// The tables could not be brought to this version's shape.
+    #[error("cannot migrate the store")]
+    Migrate(#[source] sqlx::migrate::MigrateError),
+    /// A file could not be read or written.
+    #[error("cannot {act} {path}")]
+    File {
+        /// What was to be done.
+        act: &'static str,
+        /// With which file.
+        path: String,
+        /// Why not.
+        source: std::io::Error,
+    },
+    /// What is kept is not what it should be.
+    #[error("the store holds something that cannot be read")]
+    Unreadable(#[source] std::io::Error),
+    /// Postgres is backed up by its own tools.
+    #[error("this store is in Postgres: back it up with pg_dump, and restore it with pg_restore")]
+    ForSqliteAlone,
+    /// The backup is to be a new file.
+    #[error("{0} exists: name a file that does not")]
+    Exists(String),
+    /// What is to be restored is none.
+    #[error("{0} is no backup of a store, or is damaged")]
+    NoBackup(String),
+    /// A name that no runtime may have.
+    #[error("'{0}' is no name of a runtime: lower-case letters and digits, a letter first, at most 38")]
+    Name(String),
+    /// It no longer takes anything.
+    #[error("the store is closed")]
+    Closed,
+    /// Anything else that the database said.
+    #[error("the store refused a statement")]
+    Refused(#[source] sqlx::Error),
+}
+
+impl StoreError {
+    /// Whether it may be the fault of what was to be kept rather than of the store.
+    pub(crate) fn may_be_of_one_report(&self) -> bool {
+        matches!(self, Self::Refused(_))
+    }
+
+    /// For metrics.
+    #[must_use]
+    pub const fn reason(&self) -> Reason {
+        match self {
+            Self::Away(_) => Reason::Unreachable,
+            Self::Closed => Reason::Stopping,
+            _ => Reason::Io,
+        }
+    }
+}
+
+impl From<sqlx::Error> for StoreError {
+    fn from(error: sqlx::Error) -> Self {
+        let code = match &error {
+            sqlx::Error::Database(database) => database.code().unwrap_or_default().into_owned(),
+            sqlx::Error::Io(_)
+            | sqlx::Error::PoolTimedOut
+            | sqlx::Error::PoolClosed
+            | sqlx::Error::WorkerCrashed => {
+                return Self::Away(error);
+            }
+            _ => return Self::Refused(error),
+        };
+        // SQLite gives the extended result code, whose low byte is the kind; Postgres five letters.
+        match (code.len() < 5).then(|| code.parse::<u32>().map(|code| code & 0xff)) {
+            Some(Ok(13)) => Self::Full(error),
+            Some(Ok(11 | 26)) => Self::Damaged(error),
+            Some(Ok(5 | 6 | 8 | 10 | 14)) => Self::Away(error),
+            Some(_) => Self::Refused(error),
+            None => match code.get(..2) {
+                Some("53") => Self::Full(error),
+                Some("XX") => Self::Damaged(error),
+                Some("08" | "57" | "25" | "40") => Self::Away(error),
+                _ => Self::Refused(error),
+            },
+        }
+    }
+}

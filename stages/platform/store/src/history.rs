@@ -1,0 +1,57 @@
+//! What follows of a new state for the tables of history: deployments, and drift from its onset to its end.
+
+use crate::connection::{Arg, Connection};
+use crate::error::StoreError;
+use crate::report::Report;
+
+pub(crate) async fn follow(
+    connection: &mut Connection,
+    application: i64,
+    entity: i64,
+    report: &Report,
+) -> Result<(), StoreError> {
+    deployment(connection, application, report).await?;
+    drift(connection, entity, report).await
+}
+
+/// An operation is one deployment, told by when it began: each report of it says how far it is.
+async fn deployment(
+    connection: &mut Connection,
+    application: i64,
+    report: &Report,
+) -> Result<(), StoreError> {
+    let Some(operation) = &report.operation else { return Ok(()) };
+    let sql = "INSERT INTO deployments (application_id, started_at, finished_at, phase, revision, initiated_by, \
+               commit_author, commit_message, commit_date, images) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+               ON CONFLICT (application_id, started_at) DO UPDATE SET finished_at = $3, phase = $4, revision = $5, \
+               initiated_by = $6, commit_author = $7, commit_message = $8, commit_date = $9, images = $10 \
+               WHERE deployments.finished_at IS NULL";
+    let arguments = [
+        Arg::Int(application),
+        Arg::Int(operation.started_at),
+        Arg::IntOrNull(operation.finished_at),
+        Arg::Text(&operation.phase),
+        Arg::Text(&operation.revision),
+        Arg::Text(&operation.initiated_by),
+        Arg::Text(&report.commit.author),
+        Arg::Text(&report.commit.message),
+        Arg::Text(&report.commit.date),
+        Arg::Text(&report.images),
+    ];
+    connection.execute(sql, &arguments).await.map(drop)
+}
+
+async fn drift(connection: &mut Connection, entity: i64, report: &Report) -> Result<(), StoreError> {
+    let at = [Arg::Int(entity), Arg::Int(report.at)];
+    if report.sync.as_deref() == Some("OutOfSync") && !report.deleted {
+        let sql = "UPDATE drifts SET repeats = repeats + 1 WHERE entity_id = $1 AND ended IS NULL";
+        if connection.execute(sql, &at[..1]).await? == 0 {
+            let sql = "INSERT INTO drifts (entity_id, onset) VALUES ($1, $2)";
+            connection.execute(sql, &at).await?;
+        }
+    } else if report.deleted || report.sync.as_deref() == Some("Synced") {
+        let sql = "UPDATE drifts SET ended = $2 WHERE entity_id = $1 AND ended IS NULL";
+        connection.execute(sql, &at).await?;
+    }
+    Ok(())
+}

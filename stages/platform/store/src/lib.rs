@@ -1,0 +1,28 @@
+//! The store of the platform: SQLite or Postgres, behind one enum and with one set of statements.
+
+mod apply;
+mod backup;
+mod connection;
+mod database;
+mod error;
+mod held;
+mod history;
+mod metrics;
+mod read;
+mod report;
+mod retention;
+mod store;
+mod token;
+mod writer;
+
+pub use backup::{backup, restore};
+pub use database::Place;
+pub use error::StoreError;
+pub use held::HeldApplication;
+pub use read::{Application, Deployment, Drift, Resource, Transition};
+pub use report::{
+    Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Report, ResourceName, Text,
+};
+pub use retention::Retention;
+pub use store::{Store, StoreConfig, Writing, create_token};
+pub use token::Runtime;

@@ -1,0 +1,315 @@
+//! What is read of the store: applications as they are, and what happened to them.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use jiff::Timestamp;
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::connection::{Arg, Connection, Row};
+use crate::error::StoreError;
+use crate::report::{EntityName, Millis, ResourceName};
+
+/// The largest text that is unpacked.
+const TEXT: usize = 256 << 20;
+
+/// An application as it is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Application {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its incarnation.
+    pub uid: String,
+    /// The status of its sync.
+    pub sync: Option<String>,
+    /// The status of its health.
+    pub health: Option<String>,
+    /// What is said of its health.
+    pub health_message: Option<String>,
+    /// Its revision.
+    pub revision: Option<String>,
+    /// Whether it is gone.
+    pub deleted: bool,
+    /// When it was last reported.
+    #[serde(serialize_with = "time")]
+    pub at: Millis,
+}
+
+/// A state that an entity was reported in.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Transition {
+    /// Grows with each that is kept.
+    pub id: i64,
+    /// Of which resource; `None`: of the application.
+    pub resource: Option<Resource>,
+    /// When it was first reported so,
+    #[serde(serialize_with = "time")]
+    pub at: Millis,
+    /// and when last.
+    #[serde(serialize_with = "time")]
+    pub last_at: Millis,
+    /// How many reports said the same.
+    pub reports: i64,
+    /// Whether it is the entity's state now.
+    pub current: bool,
+    /// The incarnation.
+    pub uid: String,
+    /// The object's `resourceVersion`.
+    pub version: Option<i64>,
+    /// Whether it tells an end.
+    pub deleted: bool,
+    /// The status of sync.
+    pub sync: Option<String>,
+    /// The status of health.
+    pub health: Option<String>,
+    /// What is said of health.
+    pub health_message: Option<String>,
+    /// The revision.
+    pub revision: Option<String>,
+}
+
+/// A resource, as it is shown.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Resource {
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// An operation that deployed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Deployment {
+    /// When it began.
+    #[serde(serialize_with = "time")]
+    pub started_at: Millis,
+    /// How it stands.
+    pub phase: String,
+    /// What it deployed.
+    pub revision: String,
+    /// Who asked for it.
+    pub initiated_by: String,
+    /// Who wrote the commit.
+    pub commit_author: String,
+    /// Whether it has ended.
+    pub ended: bool,
+}
+
+/// A time during which an entity was out of sync.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Drift {
+    /// When it began.
+    #[serde(serialize_with = "time")]
+    pub onset: Millis,
+    /// Whether it has ended.
+    pub ended: bool,
+    /// How many states of it were kept.
+    pub repeats: i64,
+}
+
+fn time<S: serde::Serializer>(at: &Millis, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(&text_of(*at))
+}
+
+/// As reports have it: in UTC, with milliseconds.
+fn text_of(at: Millis) -> String {
+    let at = Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH);
+    at.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string()
+}
+
+/// Those of a runtime, by namespace and name, from behind `after`.
+pub(crate) async fn applications(
+    connection: &mut Connection,
+    runtime: i64,
+    after: (&str, &str),
+    limit: u32,
+) -> Result<Vec<Application>, StoreError> {
+    let sql = "SELECT a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at \
+               FROM applications a JOIN entities e ON e.application_id = a.id AND e.kind = '' \
+               JOIN transitions t ON t.id = e.current \
+               WHERE a.runtime_id = $1 AND a.name <> '' AND (a.namespace > $2 OR (a.namespace = $2 AND a.name > $3)) \
+               ORDER BY a.namespace, a.name LIMIT $4";
+    let arguments = [Arg::Int(runtime), Arg::Text(after.0), Arg::Text(after.1), Arg::Int(limit.into())];
+    let rows = connection.rows(sql, &arguments).await?;
+    let one = |row: Row| {
+        Ok(Application {
+            namespace: row.text(0)?,
+            name: row.text(1)?,
+            uid: row.text(2)?,
+            sync: row.text_or_null(3)?,
+            health: row.text_or_null(4)?,
+            health_message: row.text_or_null(5)?,
+            revision: row.text_or_null(6)?,
+            deleted: row.int(7)? != 0,
+            at: row.int(8)?,
+        })
+    };
+    rows.into_iter().map(one).collect()
+}
+
+/// What happened to an application and its resources, the newest first, from before `before`.
+pub(crate) async fn timeline(
+    connection: &mut Connection,
+    runtime: i64,
+    (namespace, name): (&str, &str),
+    before: i64,
+    limit: u32,
+) -> Result<Vec<Transition>, StoreError> {
+    let sql = "SELECT t.id, e.api_version, e.kind, e.namespace, e.name, t.at, t.last_at, t.reports, e.current, t.uid, \
+               t.version, t.deleted, t.sync, t.health, t.health_message, t.revision \
+               FROM applications a JOIN entities e ON e.application_id = a.id JOIN transitions t ON t.entity_id = e.id \
+               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND t.id < $4 ORDER BY t.id DESC LIMIT $5";
+    let arguments =
+        [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name), Arg::Int(before), Arg::Int(limit.into())];
+    let rows = connection.rows(sql, &arguments).await?;
+    let one = |row: Row| {
+        let (id, kind) = (row.int(0)?, row.text(2)?);
+        let resource = match kind.is_empty() {
+            true => None,
+            false => Some(Resource {
+                api_version: row.text(1)?,
+                kind,
+                namespace: row.text(3)?,
+                name: row.text(4)?,
+            }),
+        };
+        Ok(Transition {
+            id,
+            resource,
+            at: row.int(5)?,
+            last_at: row.int(6)?,
+            reports: row.int(7)?,
+            current: row.int_or_null(8)? == Some(id),
+            uid: row.text(9)?,
+            version: row.int_or_null(10)?,
+            deleted: row.int(11)? != 0,
+            sync: row.text_or_null(12)?,
+            health: row.text_or_null(13)?,
+            health_message: row.text_or_null(14)?,
+            revision: row.text_or_null(15)?,
+        })
+    };
+    rows.into_iter().map(one).collect()
+}
+
+/// Every entity that a runtime reported, with the number of its current transition.
+pub(crate) async fn entities(
+    connection: &mut Connection,
+    runtime: i64,
+) -> Result<Vec<(EntityName, i64)>, StoreError> {
+    let sql = "SELECT a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, e.current FROM entities e \
+               JOIN applications a ON a.id = e.application_id WHERE a.runtime_id = $1 ORDER BY e.id";
+    let one = |row: Row| {
+        let kind = row.text(3)?;
+        let resource = match kind.is_empty() {
+            true => None,
+            false => Some(ResourceName {
+                api_version: row.text(2)?,
+                kind,
+                namespace: row.text(4)?,
+                name: row.text(5)?,
+            }),
+        };
+        Ok((EntityName { app_namespace: row.text(0)?, app_name: row.text(1)?, resource }, row.int(6)?))
+    };
+    connection.rows(sql, &[Arg::Int(runtime)]).await?.into_iter().map(one).collect()
+}
+
+/// What was reported, as it stood under `data`, for the last time that it was.
+pub(crate) async fn payload(
+    connection: &mut Connection,
+    runtime: i64,
+    transition: i64,
+) -> Result<Option<Value>, StoreError> {
+    let sql = "SELECT t.last_at, t.object_is_json, t.object, t.actual, t.desired, t.git, t.details FROM transitions t \
+               JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
+               WHERE t.id = $1 AND a.runtime_id = $2";
+    let arguments = [Arg::Int(transition), Arg::Int(runtime)];
+    let Some(row) = connection.row(sql, &arguments).await? else { return Ok(None) };
+    let mut texts = [const { None }; 5];
+    for (text, column) in texts.iter_mut().zip(2..) {
+        if let Some(digest) = row.bytes_or_null(column)? {
+            *text = Some(blob(connection, &digest).await?);
+        }
+    }
+    let [object, actual, desired, git, details] = texts;
+    let unreadable = |error: serde_json::Error| StoreError::Unreadable(error.into());
+    let mut payload: Map<String, Value> =
+        details.map_or(Ok(Map::new()), |details| serde_json::from_str(&details).map_err(unreadable))?;
+    payload.insert("timestamp".to_owned(), text_of(row.int(0)?).into());
+    if let Some(object) = object {
+        let object = match row.int(1)? {
+            0 => STANDARD.encode(object).into(),
+            _ => serde_json::from_str(&object).map_err(unreadable)?,
+        };
+        payload.insert("object".to_owned(), object);
+    }
+    if let Some(Value::Object(source)) = payload.get_mut("source") {
+        let texts = [("actualManifest", actual), ("desiredManifest", desired), ("gitManifest", git)];
+        for (name, text) in texts {
+            if let Some(text) = text {
+                source.insert(name.to_owned(), text.into());
+            }
+        }
+    }
+    Ok(Some(payload.into()))
+}
+
+async fn blob(connection: &mut Connection, digest: &[u8]) -> Result<String, StoreError> {
+    let sql = "SELECT size, zstd FROM blobs WHERE digest = $1";
+    let row = connection.row(sql, &[Arg::Bytes(digest)]).await?.ok_or(StoreError::Closed)?;
+    let size = usize::try_from(row.int(0)?).unwrap_or(TEXT).min(TEXT);
+    let text = zstd::bulk::decompress(&row.bytes(1)?, size).map_err(StoreError::Unreadable)?;
+    String::from_utf8(text).map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))
+}
+
+/// The deployments of an application, the newest first.
+pub(crate) async fn deployments(
+    connection: &mut Connection,
+    runtime: i64,
+    (namespace, name): (&str, &str),
+) -> Result<Vec<Deployment>, StoreError> {
+    let sql = "SELECT d.started_at, d.phase, d.revision, d.initiated_by, d.commit_author, d.finished_at \
+               FROM deployments d JOIN applications a ON a.id = d.application_id \
+               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 ORDER BY d.started_at DESC LIMIT 100";
+    let one = |row: Row| {
+        Ok(Deployment {
+            started_at: row.int(0)?,
+            phase: row.text(1)?,
+            revision: row.text(2)?,
+            initiated_by: row.text(3)?,
+            commit_author: row.text(4)?,
+            ended: row.int_or_null(5)?.is_some(),
+        })
+    };
+    let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
+    connection.rows(sql, &arguments).await?.into_iter().map(one).collect()
+}
+
+/// The drifts of an application itself, the newest first.
+pub(crate) async fn drifts(
+    connection: &mut Connection,
+    runtime: i64,
+    (namespace, name): (&str, &str),
+) -> Result<Vec<Drift>, StoreError> {
+    let sql = "SELECT d.onset, d.ended, d.repeats FROM drifts d JOIN entities e ON e.id = d.entity_id \
+               JOIN applications a ON a.id = e.application_id \
+               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND e.kind = '' \
+               ORDER BY d.onset DESC LIMIT 100";
+    let one = |row: Row| {
+        Ok(Drift { onset: row.int(0)?, ended: row.int_or_null(1)?.is_some(), repeats: row.int(2)? })
+    };
+    let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
+    connection.rows(sql, &arguments).await?.into_iter().map(one).collect()
+}

@@ -1,0 +1,187 @@
+//! What the store takes: a report as it was read, whoever sent it in whichever form.
+
+use sha2::{Digest as _, Sha256};
+
+/// Milliseconds since 1970.
+pub type Millis = i64;
+
+/// A text that is kept once however often it is reported, with its digest.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Text {
+    pub(crate) digest: [u8; 32],
+    pub(crate) text: String,
+}
+
+impl Text {
+    /// Takes the digest of the text.
+    #[must_use]
+    pub fn new(text: String) -> Self {
+        Self { digest: Sha256::digest(text.as_bytes()).into(), text }
+    }
+}
+
+/// What a report is about.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct EntityName {
+    /// The application's namespace; empty for what belongs to no application.
+    pub app_namespace: String,
+    /// The application's name; empty for what belongs to no application.
+    pub app_name: String,
+    /// `None`: the application itself.
+    pub resource: Option<ResourceName>,
+}
+
+/// A resource.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ResourceName {
+    /// Such as `apps/v1`.
+    pub api_version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace; empty for what is cluster-wide.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// How an application lists a resource: a digest of group, kind, namespace and name, since there versions may differ.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Listing(pub(crate) [u8; 8]);
+
+impl Listing {
+    /// Of these.
+    #[must_use]
+    pub fn new(group: &str, kind: &str, namespace: &str, name: &str) -> Self {
+        Self(pipeline_core::Digest::of([group, kind, namespace, name].join("/").as_bytes()).0.to_be_bytes())
+    }
+}
+
+impl ResourceName {
+    pub(crate) fn listing(&self) -> Listing {
+        let group = self.api_version.split_once('/').map_or("", |(group, _)| group);
+        Listing::new(group, &self.kind, &self.namespace, &self.name)
+    }
+}
+
+/// An operation of an application: what deploys.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Operation {
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended, if it has.
+    pub finished_at: Option<Millis>,
+    /// How it stands, such as `Succeeded`.
+    pub phase: String,
+    /// What it deployed; of several sources the revisions, with commas between them.
+    pub revision: String,
+    /// Who asked for it; empty for Argo CD itself.
+    pub initiated_by: String,
+}
+
+/// The commit that an application was at, as its report says.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Commit {
+    /// Who wrote it.
+    pub author: String,
+    /// Its message.
+    pub message: String,
+    /// When it was made, as it was reported.
+    pub date: String,
+}
+
+/// A report.
+#[derive(Clone)]
+pub struct Report {
+    /// What it is about.
+    pub entity: EntityName,
+    /// The incarnation; empty for what is not there.
+    pub uid: String,
+    /// Its `resourceVersion`.
+    pub version: Option<i64>,
+    /// When the object was created.
+    pub created_at: Option<Millis>,
+    /// When the report was made.
+    pub at: Millis,
+    /// Whether it tells an end.
+    pub deleted: bool,
+    /// Of an application: the resources that it lists.
+    pub listed: Vec<Listing>,
+    /// The status of sync,
+    pub sync: Option<String>,
+    /// of health,
+    pub health: Option<String>,
+    /// what is said of health,
+    pub health_message: Option<String>,
+    /// and the revision, where they are told.
+    pub revision: Option<String>,
+    /// Of an application: its last operation,
+    pub operation: Option<Operation>,
+    /// the commit,
+    pub commit: Commit,
+    /// and its images, as a JSON list.
+    pub images: String,
+    /// Whether it says anything but the object: one that does not comes from whoever watches resources.
+    pub has_source: bool,
+    /// The object, as JSON,
+    pub object: Option<Text>,
+    /// which stood in the report as JSON, or else as base64 of it.
+    pub object_is_json: bool,
+    /// The live manifest.
+    pub actual: Option<Text>,
+    /// The desired manifest.
+    pub desired: Option<Text>,
+    /// The manifest in Git.
+    pub git: Option<Text>,
+    /// All the rest of the report as JSON, without its time.
+    pub details: Option<Text>,
+}
+
+impl Report {
+    /// Of everything that it says but its time.
+    pub(crate) fn content(&self) -> [u8; 32] {
+        let mut hasher = Sha256::new();
+        hasher.update([u8::from(self.object_is_json), u8::from(self.deleted)]);
+        for text in self.texts() {
+            hasher.update(text.map_or([0; 32], |text| text.digest));
+        }
+        hasher.finalize().into()
+    }
+
+    /// In the order of the columns: object, actual, desired, git, details.
+    pub(crate) fn texts(&self) -> [Option<&Text>; 5] {
+        [&self.object, &self.actual, &self.desired, &self.git, &self.details].map(Option::as_ref)
+    }
+}
+
+/// Without the payload: what is printed may end in a log.
+impl std::fmt::Debug for Report {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Report").field("entity", &self.entity).field("uid", &self.uid).finish_non_exhaustive()
+    }
+}
+
+/// A report on its way into the store.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// Whose it is.
+    pub runtime: i64,
+    /// SHA-256 of its idempotency key, or of its body where it has none.
+    pub key: [u8; 32],
+    /// Whether it had a key: what is compared later.
+    pub keyed: bool,
+    /// The right by which it is sent, where shards change hands.
+    pub epoch: Option<i64>,
+    /// The report.
+    pub report: Report,
+}
+
+/// What became of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is kept.
+    Kept,
+    /// It was kept before, under the same key.
+    Repeated,
+    /// A newer owner has reported of the application: it is not kept.
+    Outdated,
+}

@@ -1,0 +1,78 @@
+//! Tokens of runtimes: shown once, kept as a digest. Accounts and their keys will join them here.
+
+use pipeline_core::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::connection::{Arg, Connection};
+use crate::error::StoreError;
+use crate::report::Millis;
+
+/// What each token begins with, so that scanners of leaked secrets know one.
+const MARK: &str = "gort_";
+/// Of the digits behind it so many find the row; what is compared is the digest of the whole.
+const PREFIX: usize = 8;
+/// Random bytes.
+const BYTES: usize = 32;
+
+/// Whoever a token is of.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Runtime {
+    /// Its number.
+    pub id: i64,
+    /// Its name.
+    pub name: String,
+}
+
+/// The row that a token would have: the digits that find it; `None` for what is no token.
+fn prefix(token: &str) -> Option<&str> {
+    let digits = token.strip_prefix(MARK)?;
+    let well = digits.len() == 2 * BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    well.then(|| digits.get(..PREFIX)).flatten()
+}
+
+/// Makes a token for a runtime, and the runtime if there is none of that name.
+pub(crate) async fn create(
+    connection: &mut Connection,
+    name: &str,
+    now: Millis,
+) -> Result<SecretString, StoreError> {
+    let well = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.len() <= 38
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if !well {
+        return Err(StoreError::Name(name.to_owned()));
+    }
+    let mut bytes = [0; BYTES];
+    random(&mut bytes)?;
+    let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+    let token = format!("{MARK}{digits}");
+    let sql = "INSERT INTO runtimes (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+    connection.execute(sql, &[Arg::Text(name), Arg::Int(now)]).await?;
+    let sql = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) \
+               SELECT id, $2, $3, $4 FROM runtimes WHERE name = $1";
+    let hash = Sha256::digest(token.as_bytes());
+    let found = digits.get(..PREFIX).unwrap_or_default();
+    connection.execute(sql, &[Arg::Text(name), Arg::Text(found), Arg::Bytes(&hash), Arg::Int(now)]).await?;
+    Ok(token.into())
+}
+
+/// Whose token it is.
+pub(crate) async fn runtime(
+    connection: &mut Connection,
+    token: &SecretString,
+) -> Result<Option<Runtime>, StoreError> {
+    let token = token.expose_secret();
+    let Some(prefix) = prefix(token) else { return Ok(None) };
+    let sql = "SELECT r.id, r.name, t.hash FROM tokens t JOIN runtimes r ON r.id = t.runtime_id WHERE t.prefix = $1";
+    let Some(row) = connection.row(sql, &[Arg::Text(prefix)]).await? else { return Ok(None) };
+    let same = row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..]);
+    Ok(if bool::from(same) { Some(Runtime { id: row.int(0)?, name: row.text(1)? }) } else { None })
+}
+
+/// Of the operating system.
+fn random(bytes: &mut [u8]) -> Result<(), StoreError> {
+    use std::io::Read as _;
+    let file = |source| StoreError::File { act: "read", path: "/dev/urandom".to_owned(), source };
+    std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(bytes)).map_err(file)
+}

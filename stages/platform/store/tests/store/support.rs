@@ -1,0 +1,127 @@
+//! Stores for tests, and reports to put into them.
+
+use std::time::Duration;
+
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{
+    Commit, Delivery, EntityName, Listing, Operation, Outcome, Place, Report, ResourceName, Retention,
+    Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
+};
+
+/// Nothing is too old.
+pub(crate) const KEEP_ALL: Retention = Retention {
+    history: Duration::from_secs(365_000 * 86_400),
+    keys: Duration::from_secs(365_000 * 86_400),
+    interval: Duration::from_secs(3_600),
+};
+
+/// A store that is open, with a runtime.
+pub(crate) struct Opened {
+    pub(crate) store: Store,
+    pub(crate) writing: Writing,
+    pub(crate) runtime: Runtime,
+}
+
+pub(crate) async fn open(place: &Place) -> Opened {
+    open_with(place, KEEP_ALL).await
+}
+
+pub(crate) async fn open_with(place: &Place, retention: Retention) -> Opened {
+    let token = create_token(place, "prod").await.unwrap();
+    let config = StoreConfig { place: place.clone(), retention };
+    let (store, writing) = config.build(&prometheus::Registry::new()).await.unwrap();
+    let runtime = store.runtime(&token).await.unwrap().expect("the token is known");
+    assert!(token.expose_secret().starts_with("gort_"));
+    Opened { store, writing, runtime }
+}
+
+impl Opened {
+    pub(crate) async fn close(self) {
+        drop(self.store);
+        self.writing.finished().await;
+    }
+
+    /// Keeps one report under a key that nobody else has.
+    pub(crate) async fn keep(&self, report: Report) -> Outcome {
+        let key = fastrand::u128(..);
+        self.deliver(report, &format!("{key:032x}"), None).await
+    }
+
+    pub(crate) async fn deliver(&self, report: Report, key: &str, epoch: Option<i64>) -> Outcome {
+        let delivery = Delivery { runtime: self.runtime.id, key: digest(key), keyed: true, epoch, report };
+        let outcomes = self.store.keep(vec![delivery]).await.unwrap();
+        assert_eq!(outcomes.len(), 1);
+        outcomes[0]
+    }
+
+    /// The timeline of the application `shop`, the oldest first.
+    pub(crate) async fn timeline(&self) -> Vec<Transition> {
+        let application = ("argocd", "shop");
+        let mut found = self.store.timeline(self.runtime.id, application, i64::MAX, 1_000).await.unwrap();
+        found.reverse();
+        found
+    }
+
+    /// The versions in the timeline, the oldest first, and which is the state.
+    pub(crate) async fn versions(&self) -> (Vec<i64>, i64) {
+        let all = self.timeline().await;
+        let current = all.iter().find(|one| one.current).expect("one is current").version.unwrap_or_default();
+        (all.iter().map(|one| one.version.unwrap_or_default()).collect(), current)
+    }
+}
+
+pub(crate) fn digest(key: &str) -> [u8; 32] {
+    use sha2::Digest as _;
+    sha2::Sha256::digest(key.as_bytes()).into()
+}
+
+/// A report of the application `shop`.
+pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
+    let object = format!(r#"{{"metadata":{{"uid":"{uid}","resourceVersion":"{version}"}}}}"#);
+    Report {
+        entity: EntityName {
+            app_namespace: "argocd".to_owned(),
+            app_name: "shop".to_owned(),
+            resource: None,
+        },
+        uid: uid.to_owned(),
+        version: Some(version),
+        created_at: None,
+        at,
+        deleted: false,
+        listed: vec![Listing::new("apps", "Deployment", "shop", "web")],
+        sync: Some("Synced".to_owned()),
+        health: Some("Healthy".to_owned()),
+        health_message: None,
+        revision: None,
+        operation: None,
+        commit: Commit::default(),
+        images: "[]".to_owned(),
+        has_source: true,
+        object: Some(Text::new(object.clone())),
+        object_is_json: false,
+        actual: Some(Text::new(object)),
+        desired: None,
+        git: Some(Text::new("kind: Deployment\n".to_owned())),
+        details: Some(Text::new(r#"{"source":{"repoURL":"http://git"}}"#.to_owned())),
+    }
+}
+
+/// A report of the application's Deployment.
+pub(crate) fn resource(uid: &str, version: i64, at: i64) -> Report {
+    let mut report = report(uid, version, at);
+    report.entity.resource = Some(ResourceName {
+        api_version: "apps/v1".to_owned(),
+        kind: "Deployment".to_owned(),
+        namespace: "shop".to_owned(),
+        name: "web".to_owned(),
+    });
+    report.listed.clear();
+    report
+}
+
+pub(crate) fn operation(started_at: i64, finished_at: Option<i64>, phase: &str) -> Option<Operation> {
+    let initiated_by = "ada".to_owned();
+    let (phase, revision) = (phase.to_owned(), "abc".to_owned());
+    Some(Operation { started_at, finished_at, phase, revision, initiated_by })
+}

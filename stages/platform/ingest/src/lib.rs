@@ -1,1 +1,14 @@
-//! What the platform answers over HTTP to those who report.
+//! What the platform answers over HTTP to those who report: reports one by one and in batches, in every form that they are
+//! sent in, and comparisons; and, until there is more, to those who read.
+
+mod auth;
+mod body;
+mod compare;
+mod ingest;
+mod metrics;
+mod quota;
+mod read;
+mod refusal;
+mod wire;
+
+pub use ingest::{Ingest, IngestConfig};

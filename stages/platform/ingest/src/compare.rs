@@ -1,0 +1,101 @@
+//! Answers a reporter that asks whether what it was acknowledged is held: see the sink's own module of that name.
+//!
+//! A shard's digest does not say how applications find their shard: both ways there are are tried, and a digest that is equal
+//! under one of them is no coincidence.
+
+use std::num::NonZeroU32;
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use pipeline_core::Key;
+use pipeline_ownership::sharding::Sharding;
+use serde::Deserialize;
+use serde_json::json;
+use stages_platform_store::{HeldApplication, StoreError};
+
+use crate::ingest::Ingest;
+use crate::refusal::Refusal;
+
+/// Applications in one question.
+const AT_ONCE: usize = 1_000;
+
+#[derive(Deserialize)]
+struct Shard {
+    shard: u32,
+    shards: NonZeroU32,
+    applications: u64,
+    entities: u64,
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Asked {
+    key: String,
+    uid: String,
+    entities: u64,
+    digest: String,
+}
+
+#[derive(Deserialize)]
+struct Applications {
+    applications: Vec<Asked>,
+}
+
+pub(crate) async fn shard(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = compare_shard(&ingest, request).await;
+    ingest.answer(answer)
+}
+
+pub(crate) async fn applications(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = compare_applications(&ingest, request).await;
+    ingest.answer(answer)
+}
+
+async fn compare_shard(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    let held = ingest.store.held(sent.runtime.id, None).await.map_err(unreadable)?;
+    let ways = [Sharding::Jump { shards: asked.shards }, Sharding::FnvModulo { replicas: asked.shards }];
+    let equal = ways.into_iter().any(|way| {
+        let own = held.iter().filter(|((namespace, name), _)| {
+            Key::new(namespace, name).is_ok_and(|key| way.place(&key) == asked.shard)
+        });
+        let (applications, entities, digest) = own.fold((0, 0, 0), |(applications, entities, digest), (_, held)| {
+            (applications + 1, entities + held.entities, digest ^ held.digest)
+        });
+        (applications, entities, format!("{digest:032x}")) == (asked.applications, asked.entities, asked.digest.clone())
+    });
+    Ok(Json(json!({"equal": equal})).into_response())
+}
+
+async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
+    let sent = ingest.sent(request).await?;
+    let asked: Applications = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
+    if asked.applications.len() > AT_ONCE {
+        return Err(Refusal::NotADigest);
+    }
+    let mut differing = Vec::new();
+    for asked in asked.applications {
+        let name = asked.key.split_once('/');
+        let held = match name {
+            Some(name) => ingest.store.held(sent.runtime.id, Some(name)).await.map_err(unreadable)?,
+            None => Default::default(),
+        };
+        if !held.into_values().next().is_some_and(|held| is_same(&held, &asked)) {
+            differing.push(asked.key);
+        }
+    }
+    Ok(Json(json!({"differing": differing})).into_response())
+}
+
+fn is_same(held: &HeldApplication, asked: &Asked) -> bool {
+    (&held.uid, held.entities, format!("{:032x}", held.digest)) == (&asked.uid, asked.entities, asked.digest.clone())
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped by")]
+pub(crate) fn unreadable(error: StoreError) -> Refusal {
+    tracing::warn!(error = &error as &dyn std::error::Error, "the store cannot be read");
+    Refusal::Unreadable
+}

@@ -1,0 +1,207 @@
+//! Takes reports.
+//!
+//! takes: `POST /2.0/api/events` and its kin - gives: 2xx once what was sent is durable - calls: the store
+//! fails: with a refusal each, 4xx for what cannot be taken as it is, 429 and 503 with `Retry-After` for what may be
+//! later; never 500
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::HeaderMap;
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use jiff::Timestamp;
+use prometheus::Registry;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use stages_platform_store::{Delivery, Outcome, Report, Runtime, Store};
+
+use crate::auth::Tokens;
+use crate::body::{self, Bounds};
+use crate::metrics::IngestMetrics;
+use crate::quota::{Passage, Quota, Quotas};
+use crate::refusal::Refusal;
+use crate::wire::{self, Form};
+use crate::{compare, read};
+
+/// Reports of a batch.
+const BATCH: usize = 1_000;
+
+/// What is taken.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IngestConfig {
+    /// Bytes of a body as it is sent.
+    pub max_body: usize,
+    /// Bytes that it may unpack to.
+    pub max_unpacked: usize,
+    /// A body arrives within this time.
+    pub body_timeout: Duration,
+    /// Requests of one runtime under way at a time.
+    pub runtime_requests: usize,
+    /// Bytes of one runtime under way at a time.
+    pub runtime_bytes: usize,
+    /// Bytes of all runtimes under way at a time.
+    pub all_bytes: usize,
+}
+
+/// Takes reports; cloning shares.
+#[derive(Debug, Clone)]
+pub struct Ingest {
+    pub(crate) store: Store,
+    tokens: Arc<Tokens>,
+    quotas: Arc<Quotas>,
+    bounds: Bounds,
+    metrics: IngestMetrics,
+}
+
+impl IngestConfig {
+    /// Calls nobody.
+    ///
+    /// # Errors
+    /// When its metrics are there already.
+    pub fn build(self, store: Store, registry: &Registry) -> Result<Ingest, prometheus::Error> {
+        let quota = Quota {
+            requests: self.runtime_requests,
+            bytes: self.runtime_bytes,
+            all_bytes: self.all_bytes.max(self.max_body + self.max_unpacked),
+        };
+        let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
+        let metrics = IngestMetrics::new(registry)?;
+        Ok(Ingest { store, tokens: Arc::default(), quotas: Quotas::new(quota), bounds, metrics })
+    }
+}
+
+/// Who sent a request, and the text of its body.
+pub(crate) struct Sent {
+    pub(crate) runtime: Runtime,
+    pub(crate) headers: HeaderMap,
+    pub(crate) text: Vec<u8>,
+    /// Holds the request's share until it is answered.
+    _passage: Passage,
+}
+
+impl Ingest {
+    /// Its routes.
+    pub fn routes(self) -> Router {
+        Router::new()
+            .route("/2.0/api/events", post(event))
+            .route("/2.0/api/applications", post(alone))
+            .route("/2.0/api/resources", post(alone))
+            .route("/2.0/api/events/batch", post(batch))
+            .route("/2.0/api/events/event-payload", post(ignored))
+            .route("/2.0/api/events/error", post(ignored))
+            .route("/2.0/api/events/digest", post(compare::shard))
+            .route("/2.0/api/events/digest/applications", post(compare::applications))
+            .route("/api/v1/applications", get(read::applications))
+            .route("/api/v1/applications/{namespace}/{name}/timeline", get(read::timeline))
+            .with_state(self)
+    }
+
+    /// Whose request it is, and then its body.
+    pub(crate) async fn sent(&self, request: Request<Body>) -> Result<Sent, Refusal> {
+        let (head, body) = request.into_parts();
+        let runtime = self.runtime(&head.headers).await?;
+        let passage = self.quotas.enter(runtime.id)?;
+        let (text, passage) = body::read(&head.headers, body, self.bounds, passage).await?;
+        Ok(Sent { runtime, headers: head.headers, text, _passage: passage })
+    }
+
+    pub(crate) async fn runtime(&self, headers: &HeaderMap) -> Result<Runtime, Refusal> {
+        self.tokens.runtime(&self.store, headers).await
+    }
+
+    /// The answer, where a refusal is counted.
+    pub(crate) fn answer(&self, answer: Result<Response, Refusal>) -> Response {
+        answer.unwrap_or_else(|refusal| {
+            self.metrics.refused(&refusal);
+            refusal.into_response()
+        })
+    }
+
+    async fn one(&self, request: Request<Body>, form: Form) -> Result<Response, Refusal> {
+        let Sent { runtime, headers, text, _passage } = self.sent(request).await?;
+        let (key, epoch) = (wire::key(&headers)?, wire::epoch(&headers)?);
+        let report = wire::report(&text, form, now())?;
+        let digest = Sha256::digest(key.map_or(&*text, str::as_bytes));
+        let delivery = Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, report };
+        match self.keep(vec![delivery]).await?.first() {
+            Some(Outcome::Outdated) => Err(Refusal::Outdated),
+            _ => Ok(Json(json!({})).into_response()),
+        }
+    }
+
+    async fn batch(&self, request: Request<Body>) -> Result<Response, Refusal> {
+        let Sent { runtime, text, _passage, .. } = self.sent(request).await?;
+        let reports = wire::batch(&text)?;
+        if reports.len() > BATCH {
+            return Err(Refusal::ManyReports(BATCH));
+        }
+        let read = |report: &wire::InBatch<'_>| -> Result<(Report, [u8; 32], Option<i64>), Refusal> {
+            let key = wire::checked_key(&report.idempotency_key)?;
+            if report.fencing_epoch.is_some_and(|epoch| epoch < 0) {
+                return Err(Refusal::Epoch);
+            }
+            let read = wire::report_in_batch(report.data, now())?;
+            Ok((read, Sha256::digest(key).into(), report.fencing_epoch))
+        };
+        let mut deliveries = Vec::new();
+        let mut results: Vec<Option<Refusal>> = Vec::new();
+        for report in &reports {
+            results.push(match read(report) {
+                Ok((report, key, epoch)) => {
+                    deliveries.push(Delivery { runtime: runtime.id, key, keyed: true, epoch, report });
+                    None
+                }
+                Err(refusal) => Some(refusal),
+            });
+        }
+        let mut kept = self.keep(deliveries).await?.into_iter();
+        for result in results.iter_mut().filter(|result| result.is_none()) {
+            *result = (kept.next() == Some(Outcome::Outdated)).then_some(Refusal::Outdated);
+        }
+        let result = |refusal: &Option<Refusal>| {
+            let Some(refusal) = refusal else { return json!({"status": 200}) };
+            self.metrics.refused(refusal);
+            json!({"status": refusal.status().as_u16(), "message": refusal.to_string()})
+        };
+        let results: Vec<Value> = results.iter().map(result).collect();
+        Ok(Json(json!({"results": results})).into_response())
+    }
+
+    async fn keep(&self, deliveries: Vec<Delivery>) -> Result<Vec<Outcome>, Refusal> {
+        self.metrics.requests.inc();
+        // The writer has told why, once for all of a commit.
+        self.store.keep(deliveries).await.map_err(|_| Refusal::Store)
+    }
+}
+
+async fn event(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = ingest.one(request, Form::Event).await;
+    ingest.answer(answer)
+}
+
+async fn alone(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = ingest.one(request, Form::Alone).await;
+    ingest.answer(answer)
+}
+
+async fn batch(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = ingest.batch(request).await;
+    ingest.answer(answer)
+}
+
+/// Payloads of event sources, and their errors: senders of an earlier generation expect an answer.
+async fn ignored(State(ingest): State<Ingest>, request: Request<Body>) -> Response {
+    let answer = ingest.sent(request).await.map(|_| {
+        ingest.metrics.ignored.inc();
+        Json(json!({})).into_response()
+    });
+    ingest.answer(answer)
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}

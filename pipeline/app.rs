@@ -8,6 +8,7 @@ pub(crate) mod bus;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;
+mod platform;
 mod rbac;
 mod reporter;
 mod secrets;
@@ -20,6 +21,7 @@ use anyhow::Context as _;
 use pipeline_core::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
+pub(crate) use self::platform::command as platform_command;
 pub(crate) use self::rbac::run as rbac;
 use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
@@ -44,28 +46,43 @@ pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
     for ignored in &loaded.ignored {
         tracing::info!(variable = %ignored.name, why = %ignored.why, "this variable is known and not needed");
     }
-    let runtime =
-        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
-    let result = runtime.block_on(report(loaded.config));
-    // What still blocks (a slow disk) does not keep the process from ending.
-    runtime.shutdown_timeout(Duration::from_secs(2));
-    result
+    let config = &loaded.config;
+    run(async |stop| {
+        // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
+        let built = tokio::select! {
+            // What is told to stop as well ends with an error.
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            built = Reporter::build(config, &stop) => built?,
+        };
+        built.run(stop).await
+    })
 }
 
-async fn report(config: Config) -> anyhow::Result<()> {
-    outlive_file_size_limit()?;
-    let stop = Shutdown::new();
-    let signals = tokio::spawn(stop_on_signal(stop.clone())?);
-    // Building asks files, credential plug-ins and the API server: none of them keeps the process from ending.
-    let built = tokio::select! {
-        // What is told to stop as well ends with an error.
-        biased;
-        () = stop.cancelled() => return Ok(()),
-        built = Reporter::build(&config, &stop) => built?,
-    };
-    let result = built.run(stop).await;
-    signals.abort();
-    tracing::info!("stopped");
+/// Runs the role `platform` until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When it cannot start, each with what to do next; or when it ends without having been asked to.
+pub(crate) fn platform(config: &Config) -> anyhow::Result<()> {
+    stages_client::install_crypto();
+    log::start(config);
+    run(async |stop| platform::run(config, stop).await)
+}
+
+fn run(role: impl AsyncFnOnce(Shutdown) -> anyhow::Result<()>) -> anyhow::Result<()> {
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().enable_all().build().context("start the runtime")?;
+    let result = runtime.block_on(async {
+        outlive_file_size_limit()?;
+        let stop = Shutdown::new();
+        let signals = tokio::spawn(stop_on_signal(stop.clone())?);
+        let result = role(stop).await;
+        signals.abort();
+        tracing::info!("stopped");
+        result
+    });
+    // What still blocks (a slow disk) does not keep the process from ending.
+    runtime.shutdown_timeout(Duration::from_secs(2));
     result
 }
 

@@ -16,6 +16,7 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
+pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
 pub(crate) use self::arguments::secrets::SecretsCommand;
 pub(crate) use self::arguments::values::{
     Adopt, Check, CrdsCommand, Hook, Shape, Tier, Validate, ValuesCommand,
@@ -43,6 +44,9 @@ Examples:
     gitops-runtime redact -f deployment.yaml --explain
   Grant a ServiceAccount what the reporter needs, and nothing else:
     gitops-runtime rbac print --role reporter | kubectl apply -f -
+  Receive and keep what reporters report, and make a token for one of them:
+    gitops-runtime platform
+    gitops-runtime platform token create --runtime prod
   See what is wrong with values of the chart before they are installed:
     gitops-runtime validate -f values.yaml";
 
@@ -102,6 +106,7 @@ pub(crate) enum Command {
     /// Report every change of Argo CD applications and their resources.
     #[command(after_help = REPORTER, alias = "/usr/local/bin/event-reporter-server")]
     Reporter(Box<Settings>),
+    Platform(Box<OnPlatform>),
     #[command(flatten)]
     Ask(Ask),
     #[command(flatten)]

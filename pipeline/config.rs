@@ -12,6 +12,7 @@ mod environment;
 mod host;
 mod layers;
 mod peers;
+mod platform_server;
 mod print;
 mod problem;
 mod process;
@@ -36,6 +37,7 @@ pub(crate) use self::environment::{Ignored, Variables, set};
 use self::host::Host;
 use self::layers::Layers;
 pub(crate) use self::peers::{Access, Argocd, Kubernetes, NAMESPACE, Platform, TrackingMethod};
+pub(crate) use self::platform_server::PlatformServer;
 pub(crate) use self::problem::Problems;
 pub(crate) use self::process::{Admin, Log, LogFormat, LogLevel, Serve, Shutdown};
 use self::process::{Directory, Redaction};
@@ -81,12 +83,13 @@ impl Token {
 
 /// Everything: a section each, as it stands in a file. What was left to the process is settled once it is loaded.
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 #[schemars(title = "gitops-runtime")]
 pub(crate) struct Config {
     pub(crate) kubernetes: Kubernetes,
     pub(crate) argocd: Argocd,
     pub(crate) platform: Platform,
+    pub(crate) platform_server: PlatformServer,
     /// `None`: it is in memory, and there is one process or each has its own shard.
     #[schemars(with = "Bus")]
     pub(crate) bus: Option<Bus>,
@@ -204,6 +207,7 @@ impl Config {
         self.kubernetes.settle(host, problems);
         self.argocd.settle(problems);
         self.platform.check(self.reporter.sink.kind == SinkKind::Platform, problems);
+        self.platform_server.check(problems);
         self.admin.check(problems);
         self.reporter.check(problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();

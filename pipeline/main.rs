@@ -25,6 +25,7 @@ fn main() -> ExitCode {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => return fail(format!("{error:#}")),
         },
+        cli::Command::Platform(given) => app::platform_command(&given, &variables),
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
             Ok(loaded) => app::reporter(loaded).map(|()| ExitCode::SUCCESS),
             Err(problems) => return fail(problems),

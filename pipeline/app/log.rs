@@ -10,7 +10,7 @@ use tracing_subscriber::util::SubscriberInitExt as _;
 use crate::config::{Config, LogFormat, LogLevel};
 
 /// Libraries that would say a failure a second time, or speak of what they carry.
-const QUIET: [&str; 5] = ["async_nats", "h2", "hyper", "kube_client", "rustls"];
+const QUIET: [&str; 6] = ["async_nats", "h2", "hyper", "kube_client", "rustls", "sqlx"];
 
 /// Starts logging; a second call changes nothing.
 pub(crate) fn start(config: &Config) {

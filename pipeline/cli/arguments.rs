@@ -2,5 +2,6 @@
 
 pub(super) mod ask;
 pub(super) mod bus;
+pub(super) mod platform;
 pub(super) mod secrets;
 pub(super) mod values;

@@ -19,7 +19,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 const SET: &str = "--set";
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 7] = [
+const ALTERNATIVES: [&[&str]; 8] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &[
@@ -31,6 +31,11 @@ const ALTERNATIVES: [&[&str]; 7] = [
         "argocd.passwordSecret.name",
     ],
     &["platform.token", "platform.tokenFile"],
+    &[
+        "platformServer.store.path",
+        "platformServer.store.postgresUrl",
+        "platformServer.store.postgresUrlFile",
+    ],
     &["admin.token", "admin.tokenFile"],
     &["traces.otlp.token", "traces.otlp.tokenFile"],
     &[

@@ -92,6 +92,20 @@ impl State {
         Ok(Places { make_key: self.key_file.is_none(), key, ledger, socket })
     }
 
+    /// Finds, and makes, the state directory for what is durable; blocking, for the start.
+    pub(crate) fn directory(&self) -> anyhow::Result<PathBuf> {
+        let found = self.directories.iter().find(|directory| writable(directory).is_ok());
+        let names =
+            || self.directories.iter().map(|directory| directory.display().to_string()).collect::<Vec<_>>();
+        found.cloned().with_context(|| {
+            let names = names().join(" or ");
+            format!(
+                "keep the store in {names}: set state.directory to a directory that can be written to, or \
+                 platformServer.store.path to a file in one"
+            )
+        })
+    }
+
     /// Where the admin socket of a process with these settings may be, the likeliest first; makes nothing.
     pub(crate) fn sockets(&self) -> Vec<PathBuf> {
         let given = self.ledger.as_deref().filter(|_| self.keep_ledger);

@@ -21,6 +21,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-argocd",
             "stages-client",
             "stages-kube",
+            "stages-platform-ingest",
+            "stages-platform-store",
             "stages-report",
         ],
     ),

@@ -75,6 +75,16 @@ impl ServeConfig {
         let pages = pages::router(Arc::new(served), self.request_timeout, self.metrics_only);
         Ok(Server { listener, address, pages, config: self })
     }
+
+    /// Listens, and is ready to serve these routes and no page beside them: what has no engine to show.
+    ///
+    /// # Errors
+    /// [`ServeError`] when the address cannot be listened on.
+    pub async fn build_bare(self, routes: Router) -> Result<Server, ServeError> {
+        let (listener, address) = listen(&self.listen, self.setting).await?;
+        tracing::info!(%address, "listening");
+        Ok(Server { listener, address, pages: Router::new(), config: self }.mount(routes))
+    }
 }
 
 /// Keys that are known, whoever owns their shard.

@@ -62,10 +62,12 @@ async fn compare_shard(ingest: &Ingest, request: Request<Body>) -> Result<Respon
         let own = held.iter().filter(|((namespace, name), _)| {
             Key::new(namespace, name).is_ok_and(|key| way.place(&key) == asked.shard)
         });
-        let (applications, entities, digest) = own.fold((0, 0, 0), |(applications, entities, digest), (_, held)| {
-            (applications + 1, entities + held.entities, digest ^ held.digest)
-        });
-        (applications, entities, format!("{digest:032x}")) == (asked.applications, asked.entities, asked.digest.clone())
+        let (applications, entities, digest) =
+            own.fold((0, 0, 0), |(applications, entities, digest), (_, held)| {
+                (applications + 1, entities + held.entities, digest ^ held.digest)
+            });
+        (applications, entities, format!("{digest:032x}"))
+            == (asked.applications, asked.entities, asked.digest.clone())
     });
     Ok(Json(json!({"equal": equal})).into_response())
 }
@@ -91,7 +93,8 @@ async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result
 }
 
 fn is_same(held: &HeldApplication, asked: &Asked) -> bool {
-    (&held.uid, held.entities, format!("{:032x}", held.digest)) == (&asked.uid, asked.entities, asked.digest.clone())
+    (&held.uid, held.entities, format!("{:032x}", held.digest))
+        == (&asked.uid, asked.entities, asked.digest.clone())
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped by")]

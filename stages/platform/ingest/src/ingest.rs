@@ -126,7 +126,8 @@ impl Ingest {
         let (key, epoch) = (wire::key(&headers)?, wire::epoch(&headers)?);
         let report = wire::report(&text, form, now())?;
         let digest = Sha256::digest(key.map_or(&*text, str::as_bytes));
-        let delivery = Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, report };
+        let delivery =
+            Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, report };
         match self.keep(vec![delivery]).await?.first() {
             Some(Outcome::Outdated) => Err(Refusal::Outdated),
             _ => Ok(Json(json!({})).into_response()),

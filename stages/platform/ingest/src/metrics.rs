@@ -16,7 +16,10 @@ impl IngestMetrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
         let of = |name: &str, help: &str| Opts::new(format!("gitops_runtime_platform_{name}_total"), help);
         let metrics = Self {
-            refused: IntCounterVec::new(of("refused", "Requests, and reports of batches, not taken."), &["reason"])?,
+            refused: IntCounterVec::new(
+                of("refused", "Requests, and reports of batches, not taken."),
+                &["reason"],
+            )?,
             requests: IntCounter::with_opts(of("requests", "Requests with reports."))?,
             ignored: IntCounter::with_opts(of("ignored", "Events that are answered and not kept."))?,
         };

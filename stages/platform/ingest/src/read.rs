@@ -26,12 +26,14 @@ pub(crate) struct Page {
 
 impl Page {
     fn limit(&self) -> Result<u32, Refusal> {
-        let limit = self.limit.as_deref().map(|limit| limit.parse::<u32>().map_err(|_| Refusal::Number("limit")));
+        let limit =
+            self.limit.as_deref().map(|limit| limit.parse::<u32>().map_err(|_| Refusal::Number("limit")));
         Ok(limit.transpose()?.unwrap_or(LIMIT).clamp(1, LIMIT))
     }
 
     fn before(&self) -> Result<i64, Refusal> {
-        let before = self.before.as_deref().map(|before| before.parse().map_err(|_| Refusal::Number("before")));
+        let before =
+            self.before.as_deref().map(|before| before.parse().map_err(|_| Refusal::Number("before")));
         Ok(before.transpose()?.unwrap_or(i64::MAX))
     }
 }
@@ -72,7 +74,8 @@ pub(crate) async fn timeline(
         let next = (found.len() == limit as usize).then(|| found.last()).flatten().map(|last| last.id);
         let deployments = store.deployments(runtime.id, application).await.map_err(unreadable)?;
         let drifts = store.drifts(runtime.id, application).await.map_err(unreadable)?;
-        let answer = json!({"transitions": found, "next": next, "deployments": deployments, "drifts": drifts});
+        let answer =
+            json!({"transitions": found, "next": next, "deployments": deployments, "drifts": drifts});
         Ok(Json(answer).into_response())
     };
     let found = found.await;

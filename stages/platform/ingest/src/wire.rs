@@ -11,9 +11,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use stages_platform_store::{
-    Commit, EntityName, Listing, Millis, Operation, Report, ResourceName, Text,
-};
+use stages_platform_store::{Commit, EntityName, Listing, Millis, Operation, Report, ResourceName, Text};
 
 use crate::refusal::Refusal;
 
@@ -97,9 +95,8 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
     let at = text(data.remove("timestamp").as_ref()).as_deref().and_then(time).unwrap_or(received);
     let deleted = marks_an_end(data.get("deleted"));
     // Of the endpoints of their own: the object is the live manifest, else the desired one.
-    let manifests = ["actualManifest", "desiredManifest"].map(|name| {
-        if data.contains_key("object") { None } else { text(data.remove(name).as_ref()) }
-    });
+    let manifests = ["actualManifest", "desiredManifest"]
+        .map(|name| if data.contains_key("object") { None } else { text(data.remove(name).as_ref()) });
     let mut object_is_json = false;
     let (object, actual, desired) = match data.remove("object") {
         Some(Value::String(encoded)) => {
@@ -126,7 +123,8 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
     let mut manifests = [actual, desired, None];
     let mut told = Map::new();
     if let Some(source) = source {
-        for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"]) {
+        for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"])
+        {
             // An empty one stays where it is: it may as well be left out.
             if source.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
                 *manifest = text(source.remove(name).as_ref());
@@ -176,7 +174,11 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
             message: label("app.meta.commit-message"),
             date: label("app.meta.commit-date"),
         },
-        images: read.status.pointer("/summary/images").filter(|_| is_application).map_or("[]".to_owned(), Value::to_string),
+        images: read
+            .status
+            .pointer("/summary/images")
+            .filter(|_| is_application)
+            .map_or("[]".to_owned(), Value::to_string),
         has_source: has_source || is_application,
         object: Some(Text::new(object)),
         object_is_json,

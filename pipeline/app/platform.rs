@@ -1,0 +1,138 @@
+//! The role `platform`: what reporters report, received, kept with its history, and shown; and what is done to its store.
+
+use std::fmt::Write as _;
+use std::io::Write as _;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use axum::Router;
+use axum::extract::State;
+use axum::http::header;
+use axum::routing::get;
+use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
+use pipeline_http::serve::ServeConfig;
+use prometheus::{Registry, TextEncoder};
+use stages_platform_ingest::IngestConfig;
+use stages_platform_store::{Place, Retention, Store, StoreConfig, backup, create_token, restore};
+
+use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
+use crate::config::{Config, Variables};
+
+/// Connections at a time: reporters keep some dozens each.
+const CONNECTIONS: usize = 4_096;
+/// An answer is made in this time beside that of the body.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(30);
+
+/// Runs the role, or one of the commands about its store.
+///
+/// # Errors
+/// Whatever kept it from being done, with what to do next.
+pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let load =
+        |given| Config::load_given(&given, variables).map_err(|problems| anyhow::anyhow!("{problems}"));
+    let Some(command) = &given.command else {
+        super::platform(&load(given.given())?)?;
+        return Ok(ExitCode::SUCCESS);
+    };
+    stages_client::install_crypto();
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
+    runtime.block_on(async {
+        let mut text = String::new();
+        match command {
+            PlatformCommand::Token(TokenCommand::Create { runtime, place: at }) => {
+                let place = place(&load(at.given())?)?;
+                let token = create_token(&place, runtime).await.context("make a token")?;
+                writeln!(text, "{}", token.expose_secret())?;
+            }
+            PlatformCommand::Backup { file, place: at } => {
+                let place = place(&load(at.given())?)?;
+                backup(&place, file).await.context("back the store up")?;
+                writeln!(text, "the store was copied to {}", file.display())?;
+            }
+            PlatformCommand::Restore { file, place: at } => {
+                let place = place(&load(at.given())?)?;
+                let aside = restore(&place, file).await.context("restore the store")?;
+                writeln!(text, "{} is the store now", file.display())?;
+                if let Some(aside) = aside {
+                    writeln!(text, "what was there is {}", aside.display())?;
+                }
+            }
+        }
+        std::io::stdout().lock().write_all(text.as_bytes()).context("print the answer")?;
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Runs it until `stop`.
+pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
+    let (settings, registry) = (&config.platform_server, Registry::new());
+    let retention = Retention {
+        history: *settings.retention.history,
+        keys: *settings.retention.keys,
+        interval: *settings.retention.interval,
+    };
+    let opening = StoreConfig { place: place(config)?, retention };
+    let (store, writing) = opening.build(&registry).await.context("open the store")?;
+    let ingest = &settings.ingest;
+    let ingest = IngestConfig {
+        max_body: ingest.max_body.len(),
+        max_unpacked: ingest.max_unpacked.len(),
+        body_timeout: *ingest.body_timeout,
+        runtime_requests: ingest.runtime_requests,
+        runtime_bytes: ingest.runtime_bytes.len(),
+        all_bytes: ingest.all_bytes.len(),
+    };
+    let ingest = ingest.build(store.clone(), &registry).context("count what is received")?;
+    let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
+    let serve = ServeConfig {
+        request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
+        connections: CONNECTIONS,
+        grace: *config.shutdown.grace,
+        ..ServeConfig::new(address.to_string(), "serve.address")
+    };
+    let pages = pages(store.clone(), registry);
+    let server = serve.build_bare(ingest.routes().merge(pages)).await?;
+    tracing::info!("receiving reports");
+    let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    store.retain(stop).await;
+    served.await.context("serve")?.context("serve")?;
+    drop(store);
+    writing.finished().await;
+    Ok(())
+}
+
+/// Where the store is.
+fn place(config: &Config) -> anyhow::Result<Place> {
+    let settings = &config.platform_server.store;
+    if let Some(url) = &*settings.postgres_url {
+        return Ok(Place::Postgres(url.expose_secret().to_owned()));
+    }
+    if let Some(file) = &*settings.postgres_url_file {
+        let url = std::fs::read_to_string(file).with_context(|| format!("read {}", file.display()))?;
+        return Ok(Place::Postgres(url.trim().to_owned()));
+    }
+    Ok(Place::Sqlite(match &*settings.path {
+        Some(path) => path.clone(),
+        None => config.state.directory()?.join("platform.db"),
+    }))
+}
+
+/// What a process says of itself.
+fn pages(store: Store, registry: Registry) -> Router {
+    let health = async |State(store): State<Store>| match store.is_writable() {
+        true => "ok\n",
+        // No restart helps: what is sent is answered 503 until there is room, or the disk is well.
+        false => "degraded: the store cannot be written, the log says why\n",
+    };
+    let metrics = async move || {
+        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    };
+    Router::new()
+        .route("/healthz", get(health))
+        .route("/readyz", get(async || "ready\n"))
+        .route("/metrics", get(metrics))
+        .with_state(store)
+}

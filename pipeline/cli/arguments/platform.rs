@@ -1,0 +1,114 @@
+//! The role `platform`, and what is done to its store.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use crate::cli::assignment;
+use crate::config::Given;
+
+const PLATFORM: &str = "\
+Examples:
+  Receive reports on port 8088, and keep them in the state directory:
+    gitops-runtime platform
+  Make a token for the reporters of a runtime, and point one at this platform:
+    gitops-runtime platform token create --runtime prod > token
+    gitops-runtime reporter --platform-url http://platform:8088 --platform-token-file token
+  See what was reported:
+    curl -H \"Authorization: Bearer $(cat token)\" http://platform:8088/api/v1/applications
+  Keep it in Postgres instead, and for half a year:
+    GITOPS_RUNTIME_PLATFORM_SERVER__STORE__POSTGRES_URL=postgres://user:password@host/name \\
+      gitops-runtime platform --set platformServer.retention.history=180d
+  Back a SQLite store up while it is used, and put a backup back when it is not:
+    gitops-runtime platform backup /backups/monday.db
+    gitops-runtime platform restore /backups/monday.db";
+
+const TOKEN: &str = "\
+Examples:
+  gitops-runtime platform token create --runtime prod > token
+
+The token is shown this once: what is kept is a digest. A platform that runs knows it at once.";
+
+/// Receive what reporters report, keep it with its history, and show it.
+#[derive(Args)]
+#[command(after_help = PLATFORM, args_conflicts_with_subcommands = true)]
+pub(crate) struct OnPlatform {
+    #[command(subcommand)]
+    pub(crate) command: Option<PlatformCommand>,
+    #[command(flatten)]
+    place: Place,
+    /// Where everything is served, such as 127.0.0.1:8088
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
+}
+
+/// What is done to the store.
+#[derive(Subcommand)]
+pub(crate) enum PlatformCommand {
+    /// Make the tokens that reporters send.
+    #[command(subcommand, after_help = TOKEN)]
+    Token(TokenCommand),
+    /// Copy a SQLite store to a new file, also while the platform runs.
+    Backup {
+        /// The file that is made
+        file: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Put a backup in the place of a SQLite store whose platform is stopped; what was there is set aside.
+    Restore {
+        /// The backup
+        file: PathBuf,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// What is done about tokens.
+#[derive(Subcommand)]
+pub(crate) enum TokenCommand {
+    /// Make a token and print it; the runtime is made where there is none of that name.
+    #[command(after_help = TOKEN)]
+    Create {
+        /// The runtime's name: lower-case letters and digits, a letter first, at most 38
+        #[arg(long, value_name = "NAME")]
+        runtime: String,
+        #[command(flatten)]
+        place: Place,
+    },
+}
+
+/// Where the settings are.
+#[derive(Args)]
+#[command(next_help_heading = "Settings")]
+pub(crate) struct Place {
+    /// A YAML file of settings [env: GITOPS_RUNTIME_CONFIG]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any setting, such as platformServer.retention.history=30d; may be repeated
+    #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
+    set: Vec<(String, String)>,
+    /// The directory of the store
+    #[arg(long, value_name = "DIR")]
+    state: Option<String>,
+}
+
+impl Place {
+    pub(crate) fn given(&self) -> Given {
+        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
+        let state =
+            self.state.iter().map(|text| ("state.directory".to_owned(), "--state".to_owned(), text.clone()));
+        Given { file: self.config.clone(), flags: set.chain(state).collect() }
+    }
+}
+
+impl OnPlatform {
+    /// Of the role.
+    pub(crate) fn given(&self) -> Given {
+        let mut given = self.place.given();
+        if let Some(address) = &self.listen {
+            given.flags.push(("serve.address".to_owned(), "--listen".to_owned(), address.clone()));
+        }
+        given
+    }
+}

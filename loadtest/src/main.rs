@@ -25,6 +25,8 @@ enum Command {
     Full(loadtest::full::Args),
     /// Runs a real Kubernetes API server and a real Argo CD, and the real binary against them
     Cluster(loadtest_cluster::Args),
+    /// Installs the chart on a real node, and judges what its pods report
+    Install(loadtest_install::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
@@ -37,6 +39,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Replicas(args) => loadtest::replicas::run(&args),
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest_cluster::run(&args),
+        Command::Install(args) => loadtest_install::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

@@ -31,6 +31,7 @@ const ARROWS: &[(&str, &[&str])] = &[
         &[
             "loadtest-bench",
             "loadtest-cluster",
+            "loadtest-install",
             "loadtest-judge",
             "loadtest-sim",
             "pipeline-core",
@@ -41,6 +42,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("loadtest-bench", &["loadtest-judge", "loadtest-sim", "pipeline-core"]),
     ("loadtest-cluster", &["loadtest-judge", "loadtest-sim"]),
     ("loadtest-image", &[]),
+    // It installs on a cluster what it made an image of.
+    ("loadtest-install", &["loadtest-cluster", "loadtest-image", "loadtest-judge", "loadtest-sim"]),
     ("loadtest-judge", &["loadtest-sim"]),
     ("loadtest-sim", &["pipeline-core"]),
     ("pipeline-bus", &["pipeline-core", "pipeline-ownership"]),

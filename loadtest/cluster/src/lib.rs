@@ -73,7 +73,7 @@ pub struct Ground {
 
 impl Ground {
     /// Removes the folder, or says where it is.
-    fn leave(&self, folder: tempfile::TempDir, is_well: bool) {
+    pub fn leave(&self, folder: tempfile::TempDir, is_well: bool) {
         if self.keep || !is_well {
             say(&format!("logs: {}", folder.keep().display()));
         }
@@ -226,7 +226,7 @@ async fn with_node(
 }
 
 /// A new folder under the temporary directory that nobody else can read; it goes when this value does.
-fn temporary_directory() -> anyhow::Result<tempfile::TempDir> {
+pub fn temporary_directory() -> anyhow::Result<tempfile::TempDir> {
     let made = tempfile::Builder::new().prefix("gitops-runtime-cluster-").tempdir();
     made.context("make a folder for the cluster")
 }

@@ -7,8 +7,8 @@
 //! The program is the very one that is built for people and for tests, with the loader and the libraries that it names
 //! beside it, at the paths where the loader looks for them. A static build works as well: one that was tried resolved a
 //! Service's short name, the pod's own and those of the hosts file, with and without `nsswitch.conf`. But it is a second
-//! build, as libraries of macros cannot be linked so: minutes more and nothing that the tests ran, to save 1.2 MB of the
-//! 11 that the image takes.
+//! build, as libraries of macros cannot be linked so: minutes more, and a program that no test ran, to save one
+//! megabyte of the eleven that the image takes.
 
 mod layer;
 mod layout;

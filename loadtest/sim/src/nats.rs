@@ -144,7 +144,7 @@ async fn names_itself(address: SocketAddr) -> bool {
 }
 
 /// What `LOADTEST_NATS_SERVER` names, else what `.ci/setup` installed, else what is on `PATH`.
-fn program() -> anyhow::Result<PathBuf> {
+pub fn program() -> anyhow::Result<PathBuf> {
     let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
     if let Some(named) = variable("LOADTEST_NATS_SERVER") {
         if !named.is_file() {

@@ -35,8 +35,12 @@ pub struct Proxy {
 impl Proxy {
     /// Listens on a free port of loopback for connections to `target`.
     pub async fn start(target: SocketAddr) -> anyhow::Result<Self> {
-        let listener =
-            TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.context("listen between client and server")?;
+        Self::at(Ipv4Addr::LOCALHOST, target).await
+    }
+
+    /// Listens on a free port of an address of this machine.
+    pub async fn at(address: Ipv4Addr, target: SocketAddr) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind((address, 0)).await.context("listen between client and server")?;
         let address = listener.local_addr().context("ask for the address of a proxy")?;
         let network = watch::Sender::new(Network::Whole);
         let accepting = tokio::spawn(accept(listener, target, network.subscribe()));

@@ -1,0 +1,374 @@
+//! What the chart is installed on: a cluster with a real node, Argo CD beside it, a platform, a registry, and
+//! applications that follow a repository.
+//!
+//! takes: the program that is installed - gives: all of it, running, and the chart's release on it
+//! calls: the programs of a cluster, `helm`, `kubectl` - fails: when something does not start
+//!
+//! Argo CD, the platform and the registry run on this machine. Pods reach the first two by Services without a selector, so
+//! by names that the cluster's name server resolves.
+
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadtest_cluster::argocd::ArgoCd;
+use loadtest_cluster::binaries::Binaries;
+use loadtest_cluster::node::Node;
+use loadtest_cluster::objects::{Objects, Reference};
+use loadtest_cluster::progress::Progress;
+use loadtest_cluster::{Cluster, Options};
+use loadtest_image::Layout;
+use loadtest_judge::screen::say;
+use loadtest_sim::nats;
+use loadtest_sim::proxy::Proxy;
+use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::reporter::merge;
+use loadtest_sim::server::Listen;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::applications::Applications;
+use crate::image;
+use crate::registry::{Login, Registry};
+use crate::tools::Tools;
+
+/// The namespace of the release.
+pub(crate) const NAMESPACE: &str = "runtime";
+/// The release.
+pub(crate) const RELEASE: &str = "prod";
+/// What the names of its objects begin with.
+pub(crate) const NAME: &str = "prod-gitops-runtime";
+const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../helm/gitops-runtime");
+const PLATFORM_TOKEN: &str = "simulated-platform-token";
+/// How long pods may take to become ready on a busy machine.
+const READY_WITHIN: &str = "5m";
+const SEEN_WITHIN: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(100);
+
+/// Everything that runs, and the release.
+pub(crate) struct Ground {
+    pub(crate) tools: Tools,
+    pub(crate) objects: Objects,
+    pub(crate) applications: Applications,
+    pub(crate) platform: Arc<PlatformSim>,
+    pub(crate) registry: Registry,
+    pub(crate) cluster: Cluster,
+    /// Where pods reach Argo CD, which listens on loopback.
+    argocd: Proxy,
+    folder: PathBuf,
+    /// What the release was last installed or upgraded with.
+    pub(crate) values: Value,
+    /// The objects that were there before it.
+    pub(crate) before: Vec<String>,
+}
+
+impl Ground {
+    /// Starts everything in `folder`, with an image of `program` that the node knows.
+    pub(crate) async fn start(
+        binaries: Option<&Path>,
+        program: &Path,
+        folder: &Path,
+    ) -> anyhow::Result<Self> {
+        let options = Options {
+            binaries: binaries.map(Path::to_path_buf),
+            directory: Some(folder.join("cluster")),
+            node: true,
+            ..Options::default()
+        };
+        let cluster = Box::pin(Cluster::start(&options)).await?;
+        let objects = Objects::new(cluster.control.client());
+        let node = cluster.node.as_ref().context("find the node of the cluster")?;
+        let host = IpAddr::from(node.network().host());
+
+        let made = Progress.step("images", images(program)).await?;
+        for (layout, name) in &made {
+            let archive = folder.join(format!("{name}.tar"));
+            layout.write_archive(&archive)?;
+            layout.write(&folder.join(name))?;
+            Progress.step(&format!("import of {name}"), node.import(&archive)).await?;
+        }
+
+        let login = Login { user: "puller".to_owned(), password: "a password of nobody".to_owned() };
+        let found = Binaries::find(binaries).await?;
+        let registry = Progress.step("registry", Registry::start(&found, folder, host, login)).await?;
+        node.trust(&registry.host())?;
+
+        let platform = PlatformSim::start(platform::Config {
+            listen: Listen { address: SocketAddr::new(host, 0), tls: None },
+            token: Some(PLATFORM_TOKEN.to_owned()),
+            keep: Keep { last: true, reports: 0 },
+        });
+        let platform = Arc::new(platform.await?);
+        let loopback = SocketAddr::from(([127, 0, 0, 1], port_of(cluster.argocd.url())?));
+        let argocd = Proxy::at(node.network().host(), loopback).await?;
+        let (client, repository) = (cluster.argocd.client(), cluster.git.repository("shop").await?);
+        let started = Applications::start(repository, client, objects.clone(), platform.clone());
+        let applications = Progress.step("applications", started).await?;
+        let tools = Tools::new(&cluster.programs(), cluster.control.admin_kubeconfig(), folder);
+        let mut ground = Self {
+            tools,
+            objects,
+            applications,
+            platform,
+            registry,
+            cluster,
+            argocd,
+            folder: folder.to_path_buf(),
+            values: Value::Null,
+            before: Vec::new(),
+        };
+        ground.prepare().await?;
+        ground.before = ground.found().await?;
+        Ok(ground)
+    }
+
+    /// The node.
+    pub(crate) fn node(&self) -> anyhow::Result<&Node> {
+        self.cluster.node.as_ref().context("find the node of the cluster")
+    }
+
+    /// Ends everything.
+    pub(crate) async fn stop(self) -> anyhow::Result<()> {
+        self.platform.down().await;
+        drop(self.registry);
+        self.cluster.stop().await
+    }
+
+    /// Makes the namespace, in which Pod Security enforces `restricted`, and what a person makes before an installation.
+    async fn prepare(&mut self) -> anyhow::Result<()> {
+        let argocd = self.argocd.address().port();
+        let platform = port_of(&self.platform.url())?;
+        let host = self.node()?.network().host().to_string();
+        let mut objects = vec![
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+                "name": NAMESPACE, "labels": {"pod-security.kubernetes.io/enforce": "restricted"},
+            }}),
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "platform"}}),
+            secret("codefresh-token", "Opaque", "token", PLATFORM_TOKEN),
+            secret("argocd-token", "Opaque", "token", &self.cluster.argocd.token(ArgoCd::REPORTER)?),
+        ];
+        objects.extend(outside(ArgoCd::NAMESPACE, "argocd-server", &host, argocd));
+        objects.extend(outside("platform", "platform", &host, platform));
+        for object in objects {
+            self.objects.apply(&object.to_string(), NAMESPACE).await?;
+        }
+        self.values = json!({
+            "global": {
+                "runtime": {"name": "prod"},
+                "codefresh": {"url": "http://platform.platform.svc"},
+                "integrations": {"argo-cd": {"namespace": ArgoCd::NAMESPACE}},
+            },
+            "reporter": {"persistence": {"storageClass": "local"}},
+            "nats": {"persistence": {"storageClass": "local"}},
+        });
+        Ok(())
+    }
+
+    /// Installs the release or upgrades it, with `more` over the values of the last time, and waits until its pods are
+    /// ready.
+    pub(crate) async fn upgrade(&mut self, more: &Value) -> anyhow::Result<()> {
+        self.upgrade_with(more, &["--wait", "--timeout", READY_WITHIN]).await
+    }
+
+    /// The same without waiting for anything.
+    pub(crate) async fn begin_upgrade(&mut self, more: &Value) -> anyhow::Result<()> {
+        self.upgrade_with(more, &[]).await
+    }
+
+    async fn upgrade_with(&mut self, more: &Value, options: &[&str]) -> anyhow::Result<()> {
+        merge(&mut self.values, more);
+        let file = self.folder.join("values.json");
+        std::fs::write(&file, self.values.to_string()).context("write values")?;
+        let file = file.display().to_string();
+        let args = ["upgrade", "--install", RELEASE, CHART, "--namespace", NAMESPACE, "--values", &file];
+        self.tools.run("helm", &[&args[..], options].concat()).await.map(drop)
+    }
+
+    /// Runs `helm` on the release.
+    pub(crate) async fn helm(&self, command: &str, options: &[&str]) -> anyhow::Result<String> {
+        let args = [command, RELEASE, "--namespace", NAMESPACE, "--timeout", READY_WITHIN];
+        self.tools.run("helm", &[&args[..], options].concat()).await
+    }
+
+    /// What the release consists of.
+    pub(crate) async fn manifest(&self) -> anyhow::Result<String> {
+        self.tools.run("helm", &["get", "manifest", RELEASE, "--namespace", NAMESPACE]).await
+    }
+
+    /// The kubeconfig of who may do everything.
+    pub(crate) fn kubeconfig(&self) -> String {
+        self.cluster.control.admin_kubeconfig().display().to_string()
+    }
+
+    /// Says what a person would look at after a failure: pods, their events and the ends of their logs.
+    pub(crate) async fn explain(&self) {
+        let looks: [&[&str]; 3] = [
+            &["get", "pods,pvc", "--namespace", NAMESPACE, "--output=wide"],
+            &["get", "events", "--namespace", NAMESPACE, "--sort-by=.lastTimestamp"],
+            &["logs", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component", "--tail=20", "--prefix"],
+        ];
+        for look in looks {
+            match self.tools.run("kubectl", look).await {
+                Ok(said) => say(said.trim_end()),
+                Err(error) => say(&format!("{error:#}")),
+            }
+        }
+    }
+
+    /// The pods of a component of the release: their names, and what the API server says of them.
+    pub(crate) async fn pods(&self, component: &str) -> anyhow::Result<Vec<Value>> {
+        let selector = format!("app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}");
+        let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", &selector, "--output", "json"];
+        let list = self.tools.run("kubectl", &args).await?;
+        let mut list: Value = serde_json::from_str(&list).context("read a list of pods")?;
+        Ok(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default())
+    }
+
+    /// Waits until the pods of a component are as many, all ready, and none of those that are named.
+    pub(crate) async fn ready(&self, component: &str, number: usize, but: &[String]) -> anyhow::Result<()> {
+        let end = Instant::now() + SEEN_WITHIN;
+        loop {
+            let pods = self.pods(component).await?;
+            let ready = pods.iter().filter(|pod| is_ready(pod) && !but.contains(&name_of(pod))).count();
+            if ready == number && pods.len() == number {
+                return Ok(());
+            }
+            ensure!(
+                Instant::now() < end,
+                "{ready} of {number} pods of {component} are ready: {}",
+                pods.iter().map(|pod| pod["status"].to_string()).collect::<Vec<_>>().join(", ")
+            );
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Waits until a container of a component waits for its image, and gives what the kubelet says.
+    pub(crate) async fn image_refused(&self, component: &str) -> anyhow::Result<String> {
+        let end = Instant::now() + SEEN_WITHIN;
+        loop {
+            for pod in self.pods(component).await? {
+                let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
+                if waiting["reason"] == "ErrImagePull" {
+                    return Ok(waiting["message"].as_str().unwrap_or_default().to_owned());
+                }
+            }
+            ensure!(Instant::now() < end, "no pod of {component} waits for its image");
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Kills a pod (SIGKILL).
+    pub(crate) async fn kill(&self, pod: &str) -> anyhow::Result<()> {
+        let options = ["--namespace", NAMESPACE, "--force", "--grace-period=0", "--wait=false"];
+        let args = [&["delete", "pod", pod][..], &options].concat();
+        self.tools.run("kubectl", &args).await.map(drop)
+    }
+
+    /// Every object in the namespace of the release, and every role and binding of the cluster, but for what comes and goes
+    /// by itself: a line each, sorted.
+    pub(crate) async fn found(&self) -> anyhow::Result<Vec<String>> {
+        let kinds = ["api-resources", "--namespaced", "--verbs=list", "--output=name"];
+        let kinds = self.tools.run("kubectl", &kinds).await?;
+        let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
+        let shown = "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+        let kinds = kinds.join(",");
+        let own = ["get", &kinds, "--namespace", NAMESPACE, "--ignore-not-found", shown];
+        let roles = ["get", "roles,rolebindings", "--all-namespaces", shown];
+        let wide = ["get", "clusterroles,clusterrolebindings", shown];
+        let mut all = String::new();
+        for args in [&own[..], &roles, &wide] {
+            all.push_str(&self.tools.run("kubectl", args).await?);
+        }
+        let mut lines: Vec<String> = all.lines().map(str::to_owned).collect();
+        lines.sort();
+        lines.dedup();
+        Ok(lines)
+    }
+
+    /// Makes a Secret with a login for the registry.
+    pub(crate) async fn give_login(&self, name: &str) -> anyhow::Result<()> {
+        let settings = self.registry.settings().to_string();
+        let object = secret(name, "kubernetes.io/dockerconfigjson", ".dockerconfigjson", &settings);
+        self.objects.apply(&object.to_string(), NAMESPACE).await.map(drop)
+    }
+
+    /// Pushes the images to the registry, under the names that the chart gives them.
+    pub(crate) async fn push(&self) -> anyhow::Result<Vec<String>> {
+        let mut digests = Vec::new();
+        for name in ["gitops-runtime", "nats"] {
+            let tagged = tagged(name)?;
+            digests.push(self.registry.push(&self.folder.join(name), &tagged).await?);
+        }
+        Ok(digests)
+    }
+
+    /// An object of the release.
+    pub(crate) async fn object(&self, version: &str, kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
+        self.objects.get(&Reference::new(version, kind, Some(NAMESPACE), name)).await
+    }
+}
+
+/// The images that the chart names, under the folder that each is written to.
+async fn images(program: &Path) -> anyhow::Result<Vec<(Layout, &'static str)>> {
+    let program = program.to_path_buf();
+    let made = tokio::task::spawn_blocking(move || {
+        let server = nats::program()?;
+        let runtime = format!("docker.io/library/{}", tagged("gitops-runtime")?);
+        let bus = format!("docker.io/library/{}", tagged("nats")?);
+        anyhow::Ok(vec![
+            (image::of(&program, &runtime, "gitops-runtime")?.build()?, "gitops-runtime"),
+            (image::of(&server, &bus, "nats-server")?.build()?, "nats"),
+        ])
+    });
+    made.await.context("make images")?
+}
+
+/// The name and tag that the chart gives an image: `images.txt` holds what it renders.
+fn tagged(name: &str) -> anyhow::Result<String> {
+    let file = Path::new(CHART).join("images.txt");
+    let all = std::fs::read_to_string(&file).with_context(|| format!("read {}", file.display()))?;
+    let named = all.lines().find(|line| line.split(':').next() == Some(name));
+    named.map(str::to_owned).with_context(|| format!("find the image {name} in {}", file.display()))
+}
+
+/// A Service of this name whose port 80 leads out of the cluster.
+fn outside(namespace: &str, name: &str, host: &str, port: u16) -> [Value; 2] {
+    let metadata = json!({"name": name, "namespace": namespace});
+    [
+        json!({"apiVersion": "v1", "kind": "Service", "metadata": metadata, "spec": {
+            "ports": [{"name": "http", "port": 80, "targetPort": port}],
+        }}),
+        json!({
+            "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice",
+            "metadata": {"name": name, "namespace": namespace, "labels": {"kubernetes.io/service-name": name}},
+            "addressType": "IPv4", "endpoints": [{"addresses": [host]}], "ports": [{"name": "http", "port": port}],
+        }),
+    ]
+}
+
+fn secret(name: &str, kind: &str, key: &str, value: &str) -> Value {
+    json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind,
+        "data": {key: STANDARD.encode(value)},
+    })
+}
+
+fn port_of(url: &str) -> anyhow::Result<u16> {
+    let port = url.trim_end_matches('/').rsplit_once(':').map(|(_, port)| port.parse());
+    port.with_context(|| format!("find the port in {url}"))?.with_context(|| format!("read the port in {url}"))
+}
+
+/// The name of a pod.
+pub(crate) fn name_of(pod: &Value) -> String {
+    pod["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+fn is_ready(pod: &Value) -> bool {
+    let conditions = pod["status"]["conditions"].as_array();
+    pod["metadata"]["deletionTimestamp"].is_null()
+        && conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+}

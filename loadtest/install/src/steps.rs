@@ -1,0 +1,211 @@
+//! What each step does, and what is wrong in its end.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use loadtest_cluster::audit;
+use loadtest_judge::screen::say;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::ground::{Ground, NAME, NAMESPACE, name_of};
+use crate::step::Step;
+
+/// How long what is deleted may take to go.
+const GONE_WITHIN: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(200);
+/// Commits that a load makes at the least, while something happens and after it.
+const COMMITS: u64 = 2;
+/// The Secret with the login of the registry.
+const LOGIN: &str = "registry-login";
+
+/// Takes a step; what is wrong is told, a line each.
+pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<String>> {
+    match step {
+        Step::Install => install(ground).await,
+        Step::Change => change(ground).await,
+        Step::Test => test(ground).await,
+        Step::Upgrade => upgrade(ground).await,
+        Step::Kill => kill(ground).await,
+        Step::Registry => registry(ground).await,
+        Step::Replicas => replicas(ground).await,
+        Step::Rollback => rollback(ground).await,
+        Step::Rights => rights(ground).await,
+        Step::Uninstall => uninstall(ground).await,
+    }
+}
+
+async fn install(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    ground.upgrade(&json!({})).await?;
+    ground.applications.lacking().await
+}
+
+async fn change(ground: &Ground) -> anyhow::Result<Vec<String>> {
+    let (wrong, told) = ground.applications.follow().await?;
+    for line in told {
+        say(&format!("  reported: {line}"));
+    }
+    Ok(wrong)
+}
+
+async fn test(ground: &Ground) -> anyhow::Result<Vec<String>> {
+    let said = ground.helm("test", &["--logs"]).await?;
+    let passed = said.contains("Phase:          Succeeded");
+    Ok(if passed { Vec::new() } else { vec![format!("helm test says: {}", said.trim())] })
+}
+
+async fn upgrade(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let load = ground.applications.load();
+    let values = json!({"reporter": {
+        "podAnnotations": {"example.com/upgraded": "yes"}, "resources": {"limits": {"memory": "600Mi"}},
+    }});
+    ground.upgrade(&values).await?;
+    ground.ready("reporter", 1, &[]).await?;
+    say(&format!("  {} commits meanwhile", load.stop(COMMITS).await?));
+    let mut wrong = ground.applications.lacking().await?;
+    let pods = ground.pods("reporter").await?;
+    if !pods.iter().all(|pod| pod["metadata"]["annotations"]["example.com/upgraded"] == "yes") {
+        wrong.push("the pods are those from before the upgrade".to_owned());
+    }
+    Ok(wrong)
+}
+
+async fn kill(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let load = ground.applications.load();
+    let mut killed: Vec<String> = Vec::new();
+    for pod in ground.pods("reporter").await? {
+        ground.kill(&name_of(&pod)).await?;
+        killed.push(name_of(&pod));
+    }
+    ground.ready("reporter", killed.len(), &killed).await?;
+    say(&format!("  {} commits meanwhile", load.stop(COMMITS).await?));
+    ground.applications.lacking().await
+}
+
+async fn registry(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    let digests = ground.push().await?;
+    let host = ground.registry.host();
+    let image = json!({"registry": host, "digest": digests[0], "pullPolicy": "Always"});
+    ground.begin_upgrade(&json!({"image": image, "global": {"imagePullSecrets": []}})).await?;
+    let refusal = ground.image_refused("reporter").await?;
+    if !refusal.contains("401 Unauthorized") {
+        wrong.push(format!("without a Secret the image is refused with: {refusal}"));
+    }
+    ground.give_login(LOGIN).await?;
+    ground.upgrade(&json!({"global": {"imagePullSecrets": [{"name": LOGIN}]}})).await?;
+    wrong.extend(change(ground).await?);
+    Ok(wrong)
+}
+
+async fn replicas(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let values = json!({
+        "nats": {"mode": "embedded", "replicaCount": 3, "resources": {"requests": {"cpu": "10m"}}},
+        "reporter": {"replicaCount": 3, "resources": {"requests": {"cpu": "10m"}}},
+    });
+    ground.upgrade(&values).await?;
+    ground.ready("nats", 3, &[]).await?;
+    ground.ready("reporter", 3, &[]).await?;
+    let mut wrong = change(ground).await?;
+    let load = ground.applications.load();
+    for component in ["nats", "reporter"] {
+        let first = ground.pods(component).await?.first().map(name_of).context("find a pod to kill")?;
+        let uid = uid_of(ground, &first).await?;
+        ground.kill(&first).await?;
+        // A pod of a StatefulSet comes back by its name.
+        gone(ground, &first, &uid).await?;
+        ground.ready(component, 3, &[]).await?;
+    }
+    say(&format!("  {} commits meanwhile", load.stop(COMMITS).await?));
+    wrong.extend(ground.applications.lacking().await?);
+    Ok(wrong)
+}
+
+async fn rollback(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let before = ground.values.clone();
+    let load = ground.applications.load();
+    let image = json!({"image": {"tag": "not-there", "digest": "", "pullPolicy": "Always"}});
+    ground.begin_upgrade(&image).await?;
+    let refusal = ground.image_refused("reporter").await?;
+    let mut wrong = Vec::new();
+    if !refusal.contains("not-there") {
+        wrong.push(format!("the image that is not there is refused with: {refusal}"));
+    }
+    ground.helm("rollback", &["--wait"]).await?;
+    ground.values = before;
+    say(&format!("  {} commits meanwhile", load.stop(COMMITS).await?));
+    wrong.extend(ground.applications.lacking().await?);
+    Ok(wrong)
+}
+
+async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
+    let manifest = ground.manifest().await?;
+    let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
+    let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
+    let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
+    say(&format!("  {user}: {verdict}"));
+    Ok(verdict.failures)
+}
+
+async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
+    ground.platform.down().await;
+    let said = ground.helm("uninstall", &["--wait"]).await?;
+    let end = Instant::now() + GONE_WITHIN;
+    loop {
+        let found = ground.found().await?;
+        let left: Vec<&String> = found.iter().filter(|line| !ground.before.contains(line)).collect();
+        let unsaid: Vec<&&String> = left.iter().filter(|line| !is_said(&said, line)).collect();
+        if unsaid.is_empty() {
+            for line in left {
+                say(&format!("  kept: {line}"));
+            }
+            let gone = ground.before.iter().filter(|line| !found.contains(line));
+            return Ok(gone.map(|line| format!("not the release's, and gone: {line}")).collect());
+        }
+        if Instant::now() > end {
+            return Ok(unsaid.into_iter().map(|line| format!("left: {line}")).collect());
+        }
+        sleep(LOOK).await;
+    }
+}
+
+/// Whether what is left is what Helm says that it keeps, or a claim of a StatefulSet, which Kubernetes keeps.
+fn is_said(said: &str, line: &str) -> bool {
+    let Some((kind, name)) = line.split_once(' ') else { return false };
+    let name = name.strip_prefix(&format!("{NAMESPACE}/")).unwrap_or(name);
+    said.contains(&format!("[{kind}] {name}"))
+        || (kind == "PersistentVolumeClaim" && name.starts_with(&format!("data-{NAME}-nats-")))
+        // Made once by the login's step and by a person.
+        || line == format!("Secret {NAMESPACE}/{LOGIN}")
+}
+
+async fn uid_of(ground: &Ground, pod: &str) -> anyhow::Result<Value> {
+    let found = ground.object("v1", "Pod", pod).await?;
+    Ok(found.map(|pod| pod["metadata"]["uid"].clone()).unwrap_or_default())
+}
+
+/// Waits until a pod is another one, or none.
+async fn gone(ground: &Ground, pod: &str, uid: &Value) -> anyhow::Result<()> {
+    let end = Instant::now() + GONE_WITHIN;
+    while uid_of(ground, pod).await? == *uid {
+        anyhow::ensure!(Instant::now() < end, "the pod {pod} does not go");
+        sleep(LOOK).await;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_helm_keeps_and_claims_of_nats_may_stay_and_nothing_else() {
+        let said = "These resources were kept due to the resource policy:\n\
+            [PersistentVolumeClaim] prod-gitops-runtime-reporter\n\nrelease \"prod\" uninstalled\n";
+        assert!(is_said(said, "PersistentVolumeClaim runtime/prod-gitops-runtime-reporter"));
+        assert!(is_said(said, "PersistentVolumeClaim runtime/data-prod-gitops-runtime-nats-0"));
+        assert!(!is_said(said, "PersistentVolumeClaim runtime/another"));
+        assert!(!is_said(said, "Secret runtime/prod-gitops-runtime-redaction"));
+        assert!(!is_said(said, "Role argocd/gitops-runtime:runtime:prod-gitops-runtime-reporter"));
+    }
+}

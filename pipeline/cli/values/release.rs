@@ -48,7 +48,9 @@ pub(super) fn read(cluster: &Asked, namespace: &str, name: &str) -> anyhow::Resu
         Value::Null => "{}".to_owned(),
         values => values.to_string(),
     };
-    File::read(&format!("release {name}"), &values).map_err(|error| anyhow!(error.why)).with_context(act)
+    let file = File::read(&format!("release {name}"), &values);
+    let File { name, root } = file.map_err(|error| anyhow!(error.why)).with_context(act)?;
+    Ok(File { name, root: root.without_lines() })
 }
 
 /// What Helm packed; `None` where it is something else.

@@ -83,6 +83,20 @@ impl File {
 }
 
 impl Node {
+    /// The same in no line: of values that no file holds.
+    #[must_use]
+    pub fn without_lines(mut self) -> Self {
+        self.line = 0;
+        self.value = match self.value {
+            Value::Map(entries) => {
+                Value::Map(entries.into_iter().map(|(key, node)| (key, node.without_lines())).collect())
+            }
+            Value::List(items) => Value::List(items.into_iter().map(Self::without_lines).collect()),
+            value => value,
+        };
+        self
+    }
+
     /// What stands at a path of keys with dots between them.
     #[must_use]
     pub fn at(&self, path: &str) -> Option<&Self> {

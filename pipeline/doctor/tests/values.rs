@@ -56,6 +56,7 @@ fn expect(path: &Path, found: &str) {
 #[test]
 fn each_file_of_values_has_exactly_its_findings() {
     let mut seen = BTreeSet::new();
+    assert!(cases(VALUES).len() >= 60);
     for case in cases(VALUES) {
         let report = judge(name(&case), &std::fs::read_to_string(&case).unwrap());
         let is_good = name(&case).starts_with("good-");
@@ -229,6 +230,152 @@ fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
     assert!(!text.contains("bm90"), "{text}");
     let skipped = asked(&held, &format!("{WITH_A_CLUSTER}installer: {{skipValidation: true}}\n"));
     assert!(skipped.findings.iter().all(|finding| !finding.code.starts_with("GR01")));
+}
+
+fn lines_of(report: &Report, code: &str) -> Vec<String> {
+    let of = |finding: &pipeline_doctor::Finding| {
+        let meant = finding.meant.as_ref().map(|meant| format!(" ({meant}?)")).unwrap_or_default();
+        format!("{} {}: {}{meant}", finding.severity.name(), finding.path, finding.found)
+    };
+    report.findings.iter().filter(|finding| finding.code == code).map(of).collect()
+}
+
+#[test]
+fn what_is_there_already_is_told_with_whose_it_is() {
+    let labels = |namespace: &str, name: &str| json!({"metadata": {"namespace": namespace, "name": name, "labels": {}}});
+    let definition = |name: &str, release: Option<&str>| {
+        let annotations = release.map(
+            |release| json!({"meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "ops"}),
+        );
+        json!({"metadata": {"name": name, "annotations": annotations}})
+    };
+    let secret = |name: &str, version: &str, status: &str| json!({"metadata": {"labels": {"name": name, "version": version, "status": status}}});
+    let argocd = "app.kubernetes.io%2Fpart-of%3Dargocd,app.kubernetes.io%2Fcomponent%3D";
+    let servers: &'static str =
+        format!("/api/v1/namespaces/prod/services?labelSelector={argocd}server").leak();
+    let controllers = |kind: &str| -> &'static str {
+        format!("/apis/apps/v1/{kind}?labelSelector={argocd}application-controller").leak()
+    };
+    let map =
+        |id: &str| json!({"data": {"application.resourceTrackingMethod": "label", "installationID": id}});
+    let mut held = Held {
+        objects: BTreeMap::from([
+            ("/apis/argoproj.io/v1alpha1", json!({})),
+            (servers, json!({"items": [labels("prod", "argo-cd-server")]})),
+            (
+                "/apis/apps/v1/deployments?labelSelector=app.kubernetes.io%2Fname%3Dargo-rollouts",
+                json!({"items": [labels("a", "rollouts"), labels("b", "rollouts"), {
+                    "metadata": {"namespace": "c", "name": "rollouts"},
+                    "spec": {"template": {"spec": {"containers": [{"args": ["--namespaced"]}]}}},
+                }]}),
+            ),
+            (controllers("statefulsets"), json!({"items": [labels("argocd", "c"), labels("team", "c")]})),
+            (controllers("deployments"), json!({"items": [labels("other", "c")]})),
+            ("/api/v1/namespaces/argocd/configmaps/argocd-cm", map("")),
+            ("/api/v1/namespaces/team/configmaps/argocd-cm", map("")),
+            ("/api/v1/namespaces/other/configmaps/argocd-cm", map("other")),
+            (
+                "/api/v1/namespaces/prod/configmaps/helm-values-config",
+                json!({"data": {"values.yaml": "token: not-to-be-shown"}}),
+            ),
+            (
+                "/api/v1/namespaces/prod/secrets?labelSelector=owner%3Dhelm",
+                json!({"items": [secret("web", "1", "failed"), secret("web", "2", "deployed"), secret("cf", "1", "pending-install")]}),
+            ),
+            (
+                "/api/v1/namespaces/prod/persistentvolumeclaims?labelSelector=app.kubernetes.io%2Fname%3Dgitops-runtime",
+                json!({"items": [{"metadata": {"name": "old-ledger", "labels": {"app.kubernetes.io/instance": "old"}}},
+                    {"metadata": {"name": "web-ledger", "labels": {"app.kubernetes.io/instance": "web"}}}]}),
+            ),
+            (
+                "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+                json!({"items": [
+                    definition("applications.argoproj.io", Some("argocd")),
+                    definition("appprojects.argoproj.io", None),
+                    definition("rollouts.argoproj.io", Some("rollouts")),
+                    definition("workflows.argoproj.io", None),
+                    definition("sensors.argoproj.io", None),
+                    definition("sealedsecrets.bitnami.com", None),
+                    definition("widgets.example.com", None),
+                ]}),
+            ),
+        ]),
+        refused: BTreeSet::new(),
+    };
+    let report = asked(&held, WITH_A_CLUSTER);
+    assert_eq!(
+        lines_of(&report, "GR0107"),
+        [
+            "error global.integrations.argo-cd.server.svc: no Service argocd-server in namespace prod (argo-cd-server?)"
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0110"),
+        [
+            "warning : 2 controllers of Argo Rollouts: a/rollouts, b/rollouts",
+            "warning : Argo CDs in the namespaces argocd, team track by app.kubernetes.io/instance",
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0111"),
+        [
+            "warning : a ConfigMap helm-values-config, in which a hook of the incumbent left its values",
+            "warning : the release cf is pending-install at version 1",
+            "warning : the claim old-ledger of the release old, which is not installed",
+        ]
+    );
+    assert_eq!(
+        lines_of(&report, "GR0112"),
+        [
+            "note : 2 definitions of Argo CD, of no release and the release argocd in namespace ops",
+            "note : 1 definitions of Argo Rollouts, of the release rollouts in namespace ops",
+            "note : 1 definitions of Argo Workflows, of no release",
+            "note : 1 definitions of Argo Events, of no release",
+            "note : 1 definitions of Sealed Secrets, of no release",
+        ]
+    );
+    assert!(!report.write(Format::Json).contains("not-to-be-shown"));
+    let brings = asked(&held, &format!("{WITH_A_CLUSTER}argo-cd: {{enabled: true}}\n"));
+    assert!(
+        lines_of(&brings, "GR0112")
+            .iter()
+            .any(|line| line.starts_with("warning argo-cd.enabled: 2 definitions of Argo CD"))
+    );
+    // Who may not look says so.
+    held.objects.insert(
+        "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+        json!("the API server answered 403"),
+    );
+    let report = asked(&held, WITH_A_CLUSTER);
+    let why = report.unmeasured.iter().find(|one| one.code == "GR0112").map(|one| one.why.as_str());
+    assert_eq!(why, Some("the API server answered 403"));
+}
+
+#[test]
+fn an_http_route_needs_the_gateway_api_and_its_gateways() {
+    let values = "global: {runtime: {name: prod, httpRoute: {enabled: true, hostnames: [a.example.com], parentRefs: [{name: \
+                  edge, namespace: infra}, {name: own}]}}}\n";
+    let mut held = Held { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    let found = |held: &Held| lines_of(&asked(held, values), "GR0109");
+    assert_eq!(found(&held), ["error global.runtime.httpRoute.enabled: no Gateway API in the cluster"]);
+    held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1", json!({}));
+    held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1/namespaces/infra/gateways/edge", json!({}));
+    assert_eq!(found(&held), ["error global.runtime.httpRoute.parentRefs: no Gateway own in namespace prod"]);
+}
+
+#[test]
+fn an_old_helm_is_found_and_one_that_says_nothing_is_unmeasured() {
+    let files = [("a.yaml".to_owned(), File::read("a.yaml", "{}"))];
+    let judged = |helm| validate(&files, Tiers::default(), Around { helm, ..ALONE });
+    assert_eq!(lines_of(&judged(Ok("v3.7.2")), "GR0108"), ["error : Helm 3.7"]);
+    for (helm, why) in
+        [(Ok("v3.22.0"), None), (Ok("?"), Some("helm version says none")), (Err("no helm"), Some("no helm"))]
+    {
+        let report = judged(helm);
+        assert!(lines_of(&report, "GR0108").is_empty());
+        let said = report.unmeasured.iter().find(|one| one.code == "GR0108").map(|one| one.why.as_str());
+        assert_eq!(said, why);
+    }
 }
 
 /// Every path with a value that is no mapping, or an empty one.

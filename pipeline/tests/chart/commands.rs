@@ -144,3 +144,150 @@ fn a_cluster_is_asked_what_the_values_need_of_it() {
     let alone = run(&[&given[..], &["--skip", "cluster"]].concat());
     assert_eq!(alone.status.code(), Some(0));
 }
+
+/// A kubeconfig of a server at this address.
+fn kubeconfig(folder: &std::path::Path, address: &str) -> String {
+    let path = folder.join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: a\nclusters: [{{name: a, cluster: {{server: '{address}'}}}}]\n\
+         users: [{{name: a, user: {{token: t}}}}]\ncontexts: [{{name: a, context: {{cluster: a, user: a}}}}]\n"
+    );
+    std::fs::write(&path, text).unwrap();
+    path.to_str().unwrap().to_owned()
+}
+
+async fn serve(routes: axum::Router) -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    address
+}
+
+/// A release as Helm keeps it.
+fn packed(release: &serde_json::Value) -> String {
+    use base64::Engine as _;
+    use base64::engine::general_purpose::STANDARD;
+    use std::io::Write as _;
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::default());
+    gzip.write_all(release.to_string().as_bytes()).unwrap();
+    STANDARD.encode(STANDARD.encode(gzip.finish().unwrap()))
+}
+
+#[test]
+fn the_values_of_a_release_are_those_of_the_version_that_is_deployed() {
+    use axum::Json;
+    use axum::routing::get;
+    use serde_json::json;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let secret = |version: &str, status: &str| {
+        let labels = json!({"name": "prod", "owner": "helm", "version": version, "status": status});
+        json!({"metadata": {"name": format!("sh.helm.release.v1.prod.v{version}"), "labels": labels}})
+    };
+    let list =
+        json!({"items": [secret("9", "superseded"), secret("10", "deployed"), secret("11", "failed")]});
+    let release = |chart: &str| {
+        json!({
+            "name": "prod",
+            "chart": {"metadata": {"name": chart}, "values": {"reporter": {"replicaCount": 7}}},
+            "config": {"global": {"runtime": {"name": "prod", "nmae": 1}}},
+        })
+    };
+    let kept = |chart: &str| Json(json!({"data": {"release": packed(&release(chart))}}));
+    let none = Json(json!({"items": []}));
+    let at = "/api/v1/namespaces/runtime/secrets";
+    let routes = axum::Router::new()
+        .route("/version", get(Json(json!({"major": "1", "minor": "31"}))))
+        .route(at, get(Json(list.clone())))
+        .route(&format!("{at}/sh.helm.release.v1.prod.v10"), get(kept("gitops-runtime")))
+        .route("/api/v1/namespaces/other/secrets", get(Json(list)))
+        .route("/api/v1/namespaces/other/secrets/sh.helm.release.v1.prod.v10", get(kept("nginx")))
+        .route("/api/v1/namespaces/empty/secrets", get(none));
+    let address = runtime.block_on(serve(routes));
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = kubeconfig(folder.path(), &address);
+    let judged = |namespace: &str, more: &[&str]| {
+        let given = ["validate", "--release", "prod", "--namespace", namespace, "--kubeconfig", &kubeconfig];
+        let output = run(&[&given[..], &["--skip", "network"], more].concat());
+        (output.status.code(), said(&output))
+    };
+    let (code, text) = judged("runtime", &["--version", "v0.1.0"]);
+    assert_eq!(code, Some(1), "{text}");
+    let line = "error GR0002 release prod: global.runtime.nmae\n    found  an unknown key\n";
+    assert!(text.contains(line) && text.contains("did you mean 'name'?"), "{text}");
+    // The chart's own values are not the user's.
+    assert!(!text.contains("GR0060"), "{text}");
+    let (code, text) = judged("other", &[]);
+    assert_eq!(
+        (code, text.as_str()),
+        (Some(1), "gitops-runtime: the release prod is of the chart nginx, and not of gitops-runtime\n")
+    );
+    let (_, text) = judged("empty", &[]);
+    assert_eq!(text, "gitops-runtime: there is no release prod in namespace empty: see helm list\n");
+    let (code, text) = judged("runtime", &["--version", "9.0.0"]);
+    assert_eq!(code, Some(2));
+    assert!(
+        text.contains("this program judges values of the chart 0.1.0 alone: take gitops-runtime 9.0.0"),
+        "{text}"
+    );
+}
+
+#[test]
+fn definitions_are_handed_over_and_those_of_another_release_only_by_force() {
+    use axum::Json;
+    use axum::extract::{Path, Query};
+    use axum::routing::{get, patch};
+    use serde_json::{Value, json};
+    use std::collections::BTreeMap;
+    use std::sync::{Arc, Mutex};
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let definition = |name: &str, release: Value| {
+        json!({"metadata": {"name": name, "labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
+            "meta.helm.sh/release-name": release, "meta.helm.sh/release-namespace": "runtime"}}})
+    };
+    let all = Json(json!({"items": [
+        definition("workflows.argoproj.io", json!("argo")),
+        definition("applications.argoproj.io", Value::Null),
+        definition("appprojects.argoproj.io", json!("prod")),
+        definition("widgets.example.com", json!("argo")),
+    ]}));
+    let kept = Arc::new(Mutex::new(Vec::new()));
+    let seen = Arc::clone(&kept);
+    let change =
+        async move |Path(name): Path<String>, Query(asked): Query<BTreeMap<String, String>>, body: String| {
+            let dry = asked.get("dryRun").cloned().unwrap_or_default();
+            seen.lock().unwrap().push((name, dry, serde_json::from_str::<Value>(&body).unwrap()));
+            Json(json!({}))
+        };
+    let at = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+    let routes = axum::Router::new()
+        .route("/version", get(Json(json!({}))))
+        .route(at, get(all))
+        .route(&format!("{at}/{{name}}"), patch(change));
+    let address = runtime.block_on(serve(routes));
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = kubeconfig(folder.path(), &address);
+    let adopt = |more: &[&str]| {
+        let given =
+            ["crds", "adopt", "--release", "prod", "--namespace", "runtime", "--kubeconfig", &kubeconfig];
+        let output = run(&[&given[..], more].concat());
+        (output.status.code(), said(&output))
+    };
+    let refused = "gitops-runtime: 1 of 3 definitions belong to another release (workflows.argoproj.io to argo in namespace \
+                   runtime): uninstall that, or give --force\n";
+    assert_eq!(adopt(&[]), (Some(1), refused.to_owned()));
+    assert_eq!(adopt(&["--dry-run"]), (Some(1), refused.to_owned()));
+    assert!(kept.lock().unwrap().is_empty());
+    let expected = "applications.argoproj.io: would be handed over to prod in namespace runtime
+appprojects.argoproj.io: is of prod in namespace runtime already
+workflows.argoproj.io: would be handed over to prod in namespace runtime from argo in namespace runtime
+";
+    assert_eq!(adopt(&["--dry-run", "--force"]), (Some(0), expected.to_owned()));
+    assert_eq!(adopt(&["--force"]), (Some(0), expected.replace("would be", "is")));
+    let patch = json!({"metadata": {"labels": {"app.kubernetes.io/managed-by": "Helm"}, "annotations": {
+        "meta.helm.sh/release-name": "prod", "meta.helm.sh/release-namespace": "runtime"}}});
+    let done = |dry: &str| {
+        ["applications.argoproj.io", "workflows.argoproj.io"]
+            .map(|name| (name.to_owned(), dry.to_owned(), patch.clone()))
+    };
+    assert_eq!(*kept.lock().unwrap(), [done("All"), done("")].concat());
+}

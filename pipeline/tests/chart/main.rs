@@ -4,6 +4,7 @@
 
 mod commands;
 mod helm;
+mod hook;
 mod objects;
 mod peers;
 mod rights;

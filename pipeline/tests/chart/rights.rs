@@ -9,7 +9,11 @@ use crate::helm::{NAMESPACE, object, objects, values};
 
 /// Roles and bindings without labels.
 fn rights(objects: &[Value]) -> BTreeSet<String> {
-    let of_rights = |object: &&Value| object["kind"].as_str().unwrap().contains("Role");
+    // The hook's are judged where it is.
+    let of_rights = |object: &&Value| {
+        object["kind"].as_str().unwrap().contains("Role")
+            && object["metadata"]["annotations"]["helm.sh/hook"].is_null()
+    };
     let bare = |object: &Value| {
         let metadata = &object["metadata"];
         json!([

@@ -19,6 +19,7 @@ use serde_json::Value as Json;
 use self::token::Token;
 use super::cluster::{Place, Unanswered};
 use super::{Judged, Severity};
+use crate::finding::MASKED;
 
 /// Days before its end that a certificate or a token is told of.
 const SOON: i64 = 14;
@@ -135,7 +136,11 @@ pub trait Network {
 
 /// Asks everything there is to ask.
 pub(super) fn check(judged: &mut Judged, network: &dyn Network, place: Option<&Place<'_>>) -> Unanswered {
-    let proxy = |name: &str| judged.text(&format!("global.{name}")).to_owned();
+    // Whoever masks them gives them in the environment.
+    let proxy = |name: &str| {
+        let text = judged.text(&format!("global.{name}"));
+        if text == MASKED { String::new() } else { text.to_owned() }
+    };
     let proxies = Proxies { http: proxy("httpProxy"), https: proxy("httpsProxy"), none: proxy("noProxy") };
     let mut asking = Asking {
         network,

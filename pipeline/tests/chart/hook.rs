@@ -1,0 +1,122 @@
+//! The doctor as the chart's hook: what it is given, what it may do, and what it says.
+
+use serde_json::{Value, json};
+
+use crate::commands::run;
+use crate::helm::{chart, template, values};
+
+const SETS: &str = "validation.enabled=true,reporter.extraEnv.PASS=not-to-be-shown,global.other.key=not-to-be-shown,\
+                    global.httpsProxy=http://u:not-to-be-shown@proxy:1,global.codefresh.tls.caCerts.secret.content=-----BEGIN \
+                    PRIVATE KEY-----not-to-be-shown,reporter.config.platform.tokenFile=/not-to-be-shown";
+
+fn rendered(arguments: &[&str]) -> Vec<Value> {
+    let output = template(&chart(), arguments);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    let is_hook =
+        |object: &Value| object["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade";
+    documents.into_iter().filter(is_hook).collect()
+}
+
+fn of_kind<'a>(objects: &'a [Value], kind: &str) -> &'a Value {
+    objects.iter().find(|object| object["kind"] == kind).unwrap()
+}
+
+#[test]
+fn the_hook_is_given_no_secret_and_judges_what_it_is_given() {
+    let file = values("bad-inline-secrets").remove(0);
+    let objects = rendered(&["--values", file.to_str().unwrap(), "--set", SETS]);
+    let map = of_kind(&objects, "ConfigMap");
+    for object in &objects {
+        let mut object = object.clone();
+        // As the reporter's, its pod has the proxy as it is; the values do not.
+        if let Some(env) = object.pointer_mut("/spec/template/spec/containers/0/env") {
+            env.take();
+        }
+        assert!(!object.to_string().contains("not-to-be-shown"), "{object}");
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let (given, words) = (folder.path().join("values.yaml"), folder.path().join("words"));
+    std::fs::write(&given, map["data"]["values.yaml"].as_str().unwrap()).unwrap();
+    let judged = |how: &str, more: &[&str]| {
+        let words = format!("--termination-log={}", words.display());
+        let arguments = ["validate", "-f", given.to_str().unwrap(), "--skip", "network", how, &words];
+        let output = run(&[&arguments[..], more].concat());
+        (output.status.code(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (code, text) = judged("--hook=warn", &[]);
+    assert_eq!(code, Some(0), "{text}");
+    // Secrets that stand in the values are told of though they are masked; settings and certificates too.
+    for code in ["warning GR0033", "error GR0035"] {
+        assert!(text.contains(code), "{code}: {text}");
+    }
+    assert!(!text.contains("GR0002") && !text.contains("GR0004"), "{text}");
+    assert!(text.contains("not measured GR0108: Helm 3.8 or newer (a hook is run by Helm)"), "{text}");
+    assert_eq!(judged("--hook=enforce", &[]).0, Some(1));
+    let said = std::fs::read_to_string(&words).unwrap();
+    assert!(said.starts_with("1 errors, ") && said.len() <= 4_096, "{said}");
+    assert!(said.lines().nth(1).unwrap().starts_with("error GR0035 global.codefresh.tls."), "{said}");
+    // What was masked is asked of nobody.
+    let (_, text) = judged("--hook=warn", &["--skip", "static"]);
+    assert!(text.contains("\n0 errors, 0 warnings, "), "{text}");
+}
+
+#[test]
+fn the_hook_may_read_what_the_values_name_and_nothing_else() {
+    let file = values("good-validated").remove(0);
+    let objects = rendered(&["--values", file.to_str().unwrap()]);
+    let rules = |kind: &str| of_kind(&objects, kind)["rules"].clone();
+    assert_eq!(
+        rules("Role"),
+        json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"],
+            "resourceNames": ["argocd-token", "codefresh-token", "user"]}])
+    );
+    assert_eq!(
+        rules("ClusterRole"),
+        json!([{"apiGroups": ["networking.k8s.io"], "resources": ["ingressclasses"], "verbs": ["get"],
+            "resourceNames": ["internal"]}])
+    );
+    let job = of_kind(&objects, "Job");
+    let log = &job["metadata"]["annotations"]["helm.sh/hook-output-log-policy"];
+    assert_eq!(log, "hook-succeeded,hook-failed");
+    let pod = &job["spec"]["template"]["spec"];
+    let container = &pod["containers"][0];
+    assert_eq!(container["terminationMessagePolicy"], "FallbackToLogsOnError");
+    assert_eq!(job["spec"]["backoffLimit"], 0);
+    let arguments: Vec<&str> =
+        container["args"].as_array().unwrap().iter().map(|one| one.as_str().unwrap()).collect();
+    assert!(arguments.contains(&"--hook=enforce") && arguments.contains(&"--skip=static"), "{arguments:?}");
+    // The program takes them: with the values of the ConfigMap, and without a cluster.
+    let folder = tempfile::tempdir().unwrap();
+    let given = folder.path().join("values.yaml");
+    std::fs::write(&given, of_kind(&objects, "ConfigMap")["data"]["values.yaml"].as_str().unwrap()).unwrap();
+    let own = format!("--values={}", given.display());
+    let words = format!("--termination-log={}", folder.path().join("words").display());
+    let swapped = arguments.iter().map(|argument| match *argument {
+        one if one.starts_with("--values") => own.as_str(),
+        one if one.starts_with("--termination-log") => words.as_str(),
+        one => one,
+    });
+    let output = run(&swapped.chain(["--skip", "network"]).collect::<Vec<_>>());
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    // A runtime that keeps to its namespace has no right beyond it.
+    let alone =
+        rendered(&["--values", file.to_str().unwrap(), "--set", "global.runtime.singleNamespace=true"]);
+    assert!(alone.iter().all(|object| !object["kind"].as_str().unwrap().starts_with("ClusterRole")));
+}
+
+#[test]
+fn nothing_else_of_the_chart_depends_on_the_hook() {
+    let file = values("good-validated").remove(0);
+    let all = |set: &str| {
+        let output = template(&chart(), &["--values", file.to_str().unwrap(), "--set", set]);
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        documents
+            .into_iter()
+            .filter(|object| object["metadata"]["annotations"]["helm.sh/hook"] != "pre-install,pre-upgrade")
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(all("validation.enabled=true"), all("validation.enabled=false"));
+}

@@ -1,0 +1,190 @@
+//! Every form of body, keys, epochs, batches, comparisons, and what is read.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::support::{Platform, config, gzip, refused, start, taken};
+
+fn application(uid: &str, version: u32) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1",
+        "kind": "Application",
+        "metadata": {"name": "shop", "namespace": "argocd", "uid": uid, "resourceVersion": version.to_string()},
+        "status": {
+            "sync": {"status": "OutOfSync", "revision": "abc"},
+            "resources": [{"group": "apps", "version": "v1", "kind": "Deployment", "namespace": "shop", "name": "web"}],
+            "operationState": {
+                "phase": "Succeeded", "startedAt": "2026-11-21T11:00:00Z", "finishedAt": "2026-11-21T11:00:05Z",
+                "operation": {"initiatedBy": {"username": "ada"}}, "syncResult": {"revision": "abc"},
+            },
+        },
+    })
+}
+
+fn deployment(version: u32) -> Value {
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "d", "resourceVersion": version.to_string()},
+    })
+}
+
+pub(crate) fn event(object: &Value, at: &str) -> Value {
+    let source = json!({"appName": "shop", "appNamespace": "argocd", "syncStatus": "Synced", "healthStatus": "Healthy"});
+    let object = STANDARD.encode(object.to_string());
+    json!({"data": {"timestamp": format!("2026-11-21T12:00:{at}.000Z"), "object": object, "source": source}})
+}
+
+/// Kind, version and sync of each entry of the timeline of `shop`, the oldest first, and which is the state.
+async fn told(platform: &Platform) -> Vec<(String, i64, Option<String>, bool)> {
+    let all = platform.timeline(("argocd", "shop")).await;
+    let kind = |resource: Option<stages_platform_store::Resource>| resource.map_or("app".to_owned(), |it| it.kind);
+    let one = all.into_iter().rev();
+    one.map(|one| (kind(one.resource), one.version.unwrap_or(-1), one.sync, one.current)).collect()
+}
+
+#[tokio::test]
+async fn every_form_of_body_is_taken() {
+    let platform = start(config()).await;
+    let token = platform.token.clone();
+    let bearer = format!("bEARER {token}");
+    assert_eq!(platform.report(&event(&application("u", 1), "01")).await, taken());
+    // Neither gzip nor base64, and what an end has beside it.
+    let plain = json!({"data": {"object": deployment(2)}}).to_string();
+    assert_eq!(platform.post("/2.0/api/events", &[("authorization", &bearer)], plain).await, taken());
+    assert_eq!(platform.report(&event(&deployment(3), "03")).await, taken());
+    // Of a reporter that knows objects alone: an older one, and then a newer one.
+    for version in [1, 4] {
+        assert_eq!(platform.report(&json!({"data": {"object": deployment(version)}})).await, taken());
+    }
+    let alone = |manifest: &Value| {
+        json!({
+            "timestamp": "2026-11-21T12:00:05.000Z", "actualManifest": manifest.to_string(), "desiredManifest": "",
+            "source": {"appName": "shop", "appNamespace": "argocd", "syncStatus": "OutOfSync"},
+        })
+    };
+    for (path, manifest) in [("resources", deployment(5)), ("applications", application("u", 6))] {
+        let body = gzip(alone(&manifest).to_string().as_bytes());
+        let headers = [("authorization", &*token), ("content-encoding", "gzip")];
+        assert_eq!(platform.post(&format!("/2.0/api/{path}"), &headers, body).await, taken());
+    }
+    let mut ended = event(&application("u", 7), "07");
+    ended["data"]["deleted"] = json!(true);
+    assert_eq!(platform.report(&ended).await, taken());
+    let (synced, out) = (Some("Synced".to_owned()), Some("OutOfSync".to_owned()));
+    let expected = [
+        ("app".to_owned(), 1, synced.clone(), false),
+        ("Deployment".to_owned(), 3, synced.clone(), false),
+        ("Deployment".to_owned(), 1, synced.clone(), false),
+        ("Deployment".to_owned(), 4, synced.clone(), false),
+        ("Deployment".to_owned(), 5, out.clone(), true),
+        ("app".to_owned(), 6, out, false),
+        ("app".to_owned(), 7, synced, true),
+    ];
+    assert_eq!(told(&platform).await, expected);
+
+    let ignored = [("event-payload", "{\"id\":\"1\"}"), ("error", "\"it broke\"")];
+    for (path, body) in ignored {
+        let headers = [("authorization", &*token)];
+        assert_eq!(platform.post(&format!("/2.0/api/events/{path}"), &headers, body).await, taken());
+    }
+    let page = platform.get("/api/v1/applications").await.body;
+    let shown = json!({
+        "namespace": "argocd", "name": "shop", "uid": "u", "sync": "Synced", "health": "Healthy", "healthMessage": null,
+        "revision": "abc", "deleted": true, "at": "2026-11-21T12:00:07.000Z",
+    });
+    assert_eq!(page, json!({"runtime": "prod", "applications": [shown], "next": null}));
+    let page = platform.get("/api/v1/applications/argocd/shop/timeline?limit=2").await.body;
+    assert_eq!(page["transitions"].as_array().unwrap().len(), 2);
+    assert_eq!(page["transitions"][0]["at"], "2026-11-21T12:00:07.000Z");
+    let rest = platform.get(&format!("/api/v1/applications/argocd/shop/timeline?before={}", page["next"])).await.body;
+    assert_eq!(rest["transitions"].as_array().unwrap().len(), 5);
+    let deployment = json!({
+        "startedAt": "2026-11-21T11:00:00.000Z", "phase": "Succeeded", "revision": "abc", "initiatedBy": "ada",
+        "commitAuthor": "", "ended": true,
+    });
+    assert_eq!(page["deployments"], json!([deployment]));
+}
+
+#[tokio::test]
+async fn a_repeat_is_answered_as_taken_and_kept_once() {
+    let platform = start(config()).await;
+    let first = event(&application("u", 1), "01");
+    for _ in 0..3 {
+        assert_eq!(platform.report(&first).await, taken(), "the body is its key");
+    }
+    for version in [2, 3] {
+        let body = event(&application("u", version), "02");
+        assert_eq!(platform.report_with(&body, &[("idempotency-key", "k")]).await, taken());
+    }
+    let told = told(&platform).await;
+    assert_eq!(told.iter().map(|(_, version, ..)| *version).collect::<Vec<_>>(), [1, 2]);
+    let again = platform.timeline(("argocd", "shop")).await;
+    assert!(again.iter().all(|one| one.reports == 1), "{again:?}");
+    let other = stages_platform_store::Place::Sqlite(platform.folder.path().join("platform.db"));
+    let other = stages_platform_store::create_token(&other, "other").await.unwrap();
+    let other = pipeline_core::ExposeSecret::expose_secret(&other).to_owned();
+    let headers = [("authorization", &*other), ("idempotency-key", "k")];
+    assert_eq!(platform.post("/2.0/api/events", &headers, first.to_string()).await, taken());
+    let of = platform.store.runtime(&other.into()).await.unwrap().unwrap();
+    assert_eq!(platform.store.entities(of.id).await.unwrap().len(), 1, "a key is of one runtime");
+}
+
+#[tokio::test]
+async fn a_batch_is_answered_report_by_report() {
+    let platform = start(config()).await;
+    let data = |value: Value| value["data"].clone();
+    let body = json!({"reports": [
+        {"idempotencyKey": "a", "fencingEpoch": 7, "traceparent": "00-1-2-01", "data": data(event(&application("u", 1), "01"))},
+        {"idempotencyKey": "b", "fencingEpoch": 6, "data": data(event(&deployment(1), "01"))},
+        {"idempotencyKey": "c", "data": {"timestamp": "x"}},
+        {"idempotencyKey": "", "data": data(event(&deployment(1), "01"))},
+    ]});
+    let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
+    let reply = platform.post("/2.0/api/events/batch", &headers, gzip(body.to_string().as_bytes())).await;
+    let outdated = "a newer owner has reported of this application: the Fencing-Epoch is outdated";
+    let expected = json!({"results": [
+        {"status": 200},
+        {"status": 412, "message": outdated},
+        {"status": 400, "message": "the report has no object"},
+        {"status": 400, "message": "the Idempotency-Key must be text of at most 256 bytes"},
+    ]});
+    assert_eq!((reply.status, reply.body), (200, expected));
+    assert_eq!(told(&platform).await.len(), 1);
+    let late = event(&application("u", 2), "02");
+    assert_eq!(platform.report_with(&late, &[("fencing-epoch", "6")]).await, refused(412, outdated));
+    assert_eq!(platform.report_with(&late, &[("fencing-epoch", "8")]).await, taken());
+}
+
+#[tokio::test]
+async fn whoever_compares_learns_what_is_held() {
+    let platform = start(config()).await;
+    let key = |key: &str| u128::from_be_bytes(Sha256::digest(key)[..16].try_into().unwrap());
+    for (body, name) in [(event(&application("u", 1), "01"), "app"), (event(&deployment(1), "01"), "web")] {
+        assert_eq!(platform.report_with(&body, &[("idempotency-key", name)]).await, taken());
+    }
+    let ask = async |path: &str, body: Value| {
+        let headers = [("authorization", &*platform.token)];
+        let reply = platform.post(&format!("/2.0/api/events/{path}"), &headers, body.to_string()).await;
+        assert_eq!(reply.status, 200, "{reply:?}");
+        reply.body
+    };
+    let digest = format!("{:032x}", key("app") ^ key("web"));
+    // In one of five shards, whichever way it is found, and in no other.
+    let mut equal = 0;
+    for shard in 0..5 {
+        let body = json!({"ledger": "l", "shard": shard, "shards": 5, "applications": 1, "entities": 2, "digest": digest, "at": "2026-11-21T12:00:00Z"});
+        equal += u32::from(ask("digest", body).await == json!({"equal": true}));
+    }
+    assert!((1..=2).contains(&equal), "{equal}");
+    let whole = |digest: &str| json!({"shard": 0, "shards": 1, "applications": 1, "entities": 2, "digest": digest});
+    assert_eq!(ask("digest", whole(&digest)).await, json!({"equal": true}));
+    assert_eq!(ask("digest", whole(&"0".repeat(32))).await, json!({"equal": false}));
+    let one = |key: &str, uid: &str| json!({"key": key, "uid": uid, "entities": 2, "digest": digest});
+    let body = json!({"applications": [one("argocd/shop", "u"), one("argocd/none", "u"), one("odd", "u")]});
+    assert_eq!(ask("digest/applications", body).await, json!({"differing": ["argocd/none", "odd"]}));
+    let body = json!({"applications": [one("argocd/shop", "v")]});
+    assert_eq!(ask("digest/applications", body).await, json!({"differing": ["argocd/shop"]}));
+}

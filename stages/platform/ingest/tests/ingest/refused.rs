@@ -1,0 +1,177 @@
+//! Every refusal, with its exact text, what it is counted under, and nothing of what was sent in it.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+use crate::forms::event;
+use crate::support::{Platform, Reply, config, gzip, refused, start, taken};
+
+const CANARY: &str = "canary-3f9c51";
+
+fn object(version: u32) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "resourceVersion": version.to_string()}})
+}
+
+fn counted(platform: &Platform, reason: &str) -> u64 {
+    let families = platform.registry.gather();
+    let family = families.iter().find(|family| family.name() == "gitops_runtime_platform_refused_total").unwrap();
+    let of = |metric: &&prometheus::proto::Metric| metric.get_label().iter().any(|label| label.value() == reason);
+    family.get_metric().iter().find(of).map_or(0, |metric| metric.get_counter().get_value() as u64)
+}
+
+#[tokio::test]
+async fn each_refusal_has_its_text_and_is_counted() {
+    let platform = start(config()).await;
+    let token = platform.token.clone();
+    let no_token = "the request needs the token of a runtime, in the header Authorization";
+    let unknown = "this token is not known: make one with `gitops-runtime platform token create --runtime NAME`";
+    let good = event(&object(1), "01").to_string();
+    for (headers, text) in [
+        (vec![], no_token),
+        (vec![("authorization", "Bearer ")], no_token),
+        (vec![("authorization", CANARY)], unknown),
+        (vec![("authorization", &*token.replace("gort_", "gort_0"))], unknown),
+    ] {
+        for path in ["events", "events/batch", "events/digest", "events/error", "applications"] {
+            let reply = platform.post(&format!("/2.0/api/{path}"), &headers, good.clone()).await;
+            assert_eq!(reply, refused(401, text), "{path}");
+        }
+        let reply = platform.client.get(platform.url("/api/v1/applications")).send().await.unwrap();
+        assert_eq!(reply.status(), 401);
+        assert_eq!(reply.headers()["www-authenticate"], "Bearer");
+    }
+    assert_eq!(counted(&platform, "unauthorized"), 24);
+
+    let not_json = |line, column| {
+        format!("the body is not JSON that holds a report, at line {line} column {column}")
+    };
+    let (no_object, odd) = ("the report has no object", "the report's object is neither JSON nor base64 of it");
+    let no_name = "the report's object has no kind or no name";
+    let large = "x".repeat((1 << 20) + 1);
+    let bomb = gzip(&vec![b' '; (4 << 20) + 1]);
+    let bodies: [(&[(&str, &str)], Vec<u8>, u16, &str); 16] = [
+        (&[], CANARY.into(), 400, &not_json(1, 1)),
+        (&[], b"{}".to_vec(), 400, &not_json(1, 2)),
+        (&[], format!("{{\"data\": \"{CANARY}\"}}").into(), 400, &not_json(1, 24)),
+        (&[], br#"{"data": {}}"#.to_vec(), 400, no_object),
+        (&[], format!(r#"{{"data": {{"object": "{CANARY}"}}}}"#).into(), 400, odd),
+        (&[], br#"{"data": {"object": 7}}"#.to_vec(), 400, odd),
+        (&[], br#"{"data": {"object": "e30="}}"#.to_vec(), 400, no_name),
+        (&[], br#"{"data": {"object": {"kind": "A"}}}"#.to_vec(), 400, no_name),
+        (&[("content-encoding", "br")], b"{}".to_vec(), 415, "the Content-Encoding must be gzip, or none"),
+        (&[("content-encoding", "gzip")], b"{}".to_vec(), 400, "the body is not gzip, as its Content-Encoding says"),
+        (&[("content-encoding", "gzip")], large.into(), 413, "the body is larger than 1048576 bytes"),
+        (&[("content-encoding", "gzip")], bomb, 413, "the body unpacks to more than 4194304 bytes"),
+        (&[("idempotency-key", "")], good.clone().into(), 400, "the Idempotency-Key must be text of at most 256 bytes"),
+        (&[("fencing-epoch", "-1")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
+        (&[("fencing-epoch", "new")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
+        (&[("fencing-epoch", "")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
+    ];
+    for (headers, body, status, text) in bodies {
+        let headers = [&[("authorization", &*token)], headers].concat();
+        let reply = platform.post("/2.0/api/events", &headers, body).await;
+        assert_eq!(reply, refused(status, text));
+        assert!(!reply.body.to_string().contains(CANARY));
+    }
+    assert_eq!((counted(&platform, "malformed"), counted(&platform, "too_large")), (14, 2));
+    let headers = [("authorization", &*token)];
+    let many = json!({"reports": vec![json!({"idempotencyKey": "k", "data": {}}); 1_001]}).to_string();
+    for (path, body, status, text) in [
+        ("events/batch", CANARY.to_owned(), 400, "the body is no batch of reports, at line 1 column 1"),
+        ("events/batch", many, 413, "a batch may have at most 1000 reports"),
+        ("events/digest", "{}".to_owned(), 400, "the body is no digest to compare"),
+        ("events/digest", r#"{"shard": 0, "shards": 0}"#.to_owned(), 400, "the body is no digest to compare"),
+        ("events/digest/applications", "[]".to_owned(), 400, "the body is no digest to compare"),
+        ("resources", r#"{"actualManifest": ""}"#.to_owned(), 400, no_object),
+        ("applications", r#"{"actualManifest": "kind: A"}"#.to_owned(), 400, odd),
+    ] {
+        let reply = platform.post(&format!("/2.0/api/{path}"), &headers, body).await;
+        assert_eq!(reply, refused(status, text), "{path}");
+    }
+    let nobody = "there is no such application, or nothing was reported of it";
+    assert_eq!(platform.get("/api/v1/applications/a/b/timeline").await, refused(404, nobody));
+    assert_eq!(platform.get("/api/v1/applications?limit=x").await, refused(400, "`limit` must be a whole number"));
+    let before = platform.get("/api/v1/applications/a/b/timeline?before=x").await;
+    assert_eq!(before, refused(400, "`before` must be a whole number"));
+    assert_eq!(platform.store.entities(platform.runtime.id).await.unwrap(), [], "nothing of it was kept");
+    assert_eq!(platform.report(&event(&object(1), "01")).await, taken());
+}
+
+/// A request whose body does not come.
+async fn hanging(platform: &Platform, token: &str) -> TcpStream {
+    let mut stream = TcpStream::connect(platform.address).await.unwrap();
+    let head = format!(
+        "POST /2.0/api/events HTTP/1.1\r\nHost: x\r\nAuthorization: {token}\r\nContent-Length: 100\r\n\r\n{{"
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    stream
+}
+
+#[tokio::test]
+async fn a_flood_of_one_runtime_is_told_to_slow_down_and_another_is_served() {
+    let platform = start(stages_platform_ingest::IngestConfig { runtime_requests: 3, ..config() }).await;
+    let place = stages_platform_store::Place::Sqlite(platform.folder.path().join("platform.db"));
+    let other = stages_platform_store::create_token(&place, "other").await.unwrap();
+    let other = pipeline_core::ExposeSecret::expose_secret(&other).to_owned();
+    let mut flood = Vec::new();
+    for _ in 0..3 {
+        flood.push(hanging(&platform, &platform.token).await);
+    }
+    let body = event(&object(1), "01");
+    let message = "this runtime has 3 requests under way: fewer at a time are taken";
+    let slow_down = Reply { status: 429, retry_after: Some("1".to_owned()), body: json!({"message": message}) };
+    // Until all three have come.
+    let until = async |wanted: &Reply| {
+        let mut version = 1;
+        loop {
+            version += 1;
+            let reply = platform.report(&event(&object(version), "01")).await;
+            if reply == *wanted {
+                break;
+            }
+            assert!([200, 429].contains(&reply.status), "{reply:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), until(&slow_down)).await.unwrap();
+    assert!(counted(&platform, "quota") > 0);
+    let headers = [("authorization", &*other)];
+    assert_eq!(platform.post("/2.0/api/events", &headers, body.to_string()).await, taken());
+    drop(flood);
+    tokio::time::timeout(Duration::from_secs(120), until(&taken())).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_given_up() {
+    let platform = start(stages_platform_ingest::IngestConfig { body_timeout: Duration::from_secs(1), ..config() }).await;
+    let mut stream = hanging(&platform, &platform.token).await;
+    let mut answer = vec![0; 4096];
+    let read = tokio::time::timeout(Duration::from_secs(120), stream.read(&mut answer)).await.unwrap().unwrap();
+    let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
+    assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
+    assert!(answer.contains(r#"{"message":"the body did not arrive within 1 seconds"}"#), "{answer}");
+    assert_eq!(counted(&platform, "late"), 1);
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_told_and_nothing_is_acknowledged() {
+    let platform = start(config()).await;
+    assert_eq!(platform.report(&event(&object(1), "01")).await, taken());
+    // Its tables are taken away under it.
+    let url = format!("sqlite://{}", platform.folder.path().join("platform.db").display());
+    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    sqlx::query("DROP TABLE blobs").execute(&pool).await.unwrap();
+    let message = "nothing was kept: the store cannot be written now, and the log of the platform says why";
+    let away = Reply { status: 503, retry_after: Some("5".to_owned()), body: json!({"message": message}) };
+    assert_eq!(platform.report(&event(&object(2), "02")).await, away);
+    assert_eq!(counted(&platform, "store"), 1);
+    sqlx::query("DROP TABLE tokens").execute(&pool).await.unwrap();
+    let message = "the store cannot be read now: the log of the platform says why";
+    let away = Reply { status: 503, retry_after: Some("5".to_owned()), body: json!({"message": message}) };
+    let headers = [("authorization", "gort_0123456789012345678901234567890123456789012345678901234567890123")];
+    assert_eq!(platform.post("/2.0/api/events", &headers, "{}").await, away);
+    pool.close().await;
+}

@@ -208,8 +208,8 @@ impl Ground {
     pub(crate) async fn explain(&self) {
         let looks: [&[&str]; 3] = [
             &["get", "pods,pvc", "--namespace", NAMESPACE, "--output=wide"],
-            &["get", "events", "--namespace", NAMESPACE, "--sort-by=.lastTimestamp"],
-            &["logs", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component", "--tail=20", "--prefix"],
+            &["get", "events", "--namespace", NAMESPACE, "--field-selector=type=Warning"],
+            &["logs", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component", "--tail=5", "--prefix"],
         ];
         for look in looks {
             match self.tools.run("kubectl", look).await {

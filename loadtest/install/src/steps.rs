@@ -49,7 +49,7 @@ async fn change(ground: &Ground) -> anyhow::Result<Vec<String>> {
 }
 
 async fn test(ground: &Ground) -> anyhow::Result<Vec<String>> {
-    let said = ground.helm("test", &["--logs"]).await?;
+    let said = ground.helm("test", &[]).await?;
     let passed = said.contains("Phase:          Succeeded");
     Ok(if passed { Vec::new() } else { vec![format!("helm test says: {}", said.trim())] })
 }
@@ -143,7 +143,9 @@ async fn rights(ground: &Ground) -> anyhow::Result<Vec<String>> {
     let (user, granted) = (audit::user(&manifest)?, audit::granted(&manifest)?);
     let log = tokio::fs::read_to_string(ground.cluster.control.audit_log()).await;
     let verdict = audit::verdict(&log.context("read the audit log")?, &user, &granted)?;
-    say(&format!("  {user}: {verdict}"));
+    if verdict.failures.is_empty() {
+        say(&format!("  {user}: {verdict}"));
+    }
     Ok(verdict.failures)
 }
 

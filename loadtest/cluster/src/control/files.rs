@@ -63,7 +63,7 @@ impl Files {
         private(&files.accounts_key(), &accounts.serialize_pem()).await?;
         private(&files.accounts_public_key(), &accounts.public_key_pem()).await?;
         private(&files.tokens(), &flags::tokens(&admin, &parts)).await?;
-        private(&files.audit_policy(), &flags::audit_policy(AUDITED).to_string()).await?;
+        private(&files.audit_policy(), &flags::audit_policy(&AUDITED).to_string()).await?;
         private(files.audit_log(), "").await?;
         files.kubeconfig(url, "admin", &admin, files.admin_kubeconfig()).await?;
         files.kubeconfig(url, "control-plane", &parts, &files.parts_kubeconfig()).await?;

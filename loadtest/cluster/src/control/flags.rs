@@ -152,14 +152,14 @@ pub(super) fn kwok(files: &Files, port: u16, network: Option<Network>) -> Vec<St
     ]
 }
 
-/// Logs that a request was made and how it was answered, not what was in it, and of one user alone.
-pub(super) fn audit_policy(user: &str) -> Value {
+/// Logs that a request was made and how it was answered, not what was in it, and of these users alone.
+pub(super) fn audit_policy(users: &[&str]) -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
-            { "level": "Metadata", "users": [user] },
+            { "level": "Metadata", "users": users },
             { "level": "None" },
         ],
     })

@@ -28,8 +28,10 @@ use loadtest_sim::child::{Child, Spec};
 use loadtest_sim::port;
 
 /// The users whose requests stand in the audit log: that of `gitops-runtime rbac print`, and that of the installed chart.
-pub const AUDITED: [&str; 2] =
-    ["system:serviceaccount:argocd:event-reporter", "system:serviceaccount:runtime:prod-gitops-runtime-reporter"];
+pub const AUDITED: [&str; 2] = [
+    "system:serviceaccount:argocd:event-reporter",
+    "system:serviceaccount:runtime:prod-gitops-runtime-reporter",
+];
 
 /// How long a program may take to become ready on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);

@@ -28,7 +28,8 @@ pub(crate) struct Layer {
 /// Packs entries, which are named without a slash in front and sorted.
 pub(crate) fn pack(entries: &[(String, Entry)], time: u64, level: u32) -> anyhow::Result<Layer> {
     let tar = archive(entries, time)?;
-    let mut zip = GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::new(level.min(9)));
+    let mut zip =
+        GzBuilder::new().mtime(0).operating_system(255).write(Vec::new(), Compression::new(level.min(9)));
     zip.write_all(&tar).and_then(|()| zip.try_finish()).context("zip the layer")?;
     let zipped = zip.finish().context("zip the layer")?;
     Ok(Layer { tar, zipped })

@@ -111,7 +111,10 @@ impl Image {
 /// The folders that a path is in, from the top.
 fn parents(path: &str) -> Vec<String> {
     let path = path.trim_end_matches('/');
-    path.match_indices('/').filter_map(|(at, slash)| path.get(..at + slash.len())).map(str::to_owned).collect()
+    path.match_indices('/')
+        .filter_map(|(at, slash)| path.get(..at + slash.len()))
+        .map(str::to_owned)
+        .collect()
 }
 
 /// A path of this machine as one of the image.

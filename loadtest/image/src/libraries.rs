@@ -39,8 +39,6 @@ fn named(said: &str) -> anyhow::Result<Vec<PathBuf>> {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     const SAID: &str = "\tlinux-vdso.so.1 (0x00007f5962415000)\n\

@@ -143,7 +143,9 @@ impl Applications {
                 }
                 let number = self.number(name).await?;
                 if !self.holds_manifest(name, &number)? {
-                    wrong.push(format!("of the ConfigMap of {name} the platform does not hold number {number}"));
+                    wrong.push(format!(
+                        "of the ConfigMap of {name} the platform does not hold number {number}"
+                    ));
                 }
             }
             if wrong.is_empty() || Instant::now() > end {
@@ -242,7 +244,8 @@ impl Default for State {
 
 impl State {
     fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let text =
+            |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         Self {
             revision: text("/status/sync/revision"),
             sync: text("/status/sync/status"),

@@ -24,8 +24,8 @@ use loadtest_cluster::{Cluster, Options};
 use loadtest_image::Layout;
 use loadtest_judge::screen::say;
 use loadtest_sim::nats;
-use loadtest_sim::proxy::Proxy;
 use loadtest_sim::platform::{self, Keep, PlatformSim};
+use loadtest_sim::proxy::Proxy;
 use loadtest_sim::reporter::merge;
 use loadtest_sim::server::Listen;
 use serde_json::{Value, json};
@@ -209,7 +209,15 @@ impl Ground {
         let looks: [&[&str]; 3] = [
             &["get", "pods,pvc", "--namespace", NAMESPACE, "--output=wide"],
             &["get", "events", "--namespace", NAMESPACE, "--field-selector=type=Warning"],
-            &["logs", "--namespace", NAMESPACE, "--selector", "app.kubernetes.io/component", "--tail=5", "--prefix"],
+            &[
+                "logs",
+                "--namespace",
+                NAMESPACE,
+                "--selector",
+                "app.kubernetes.io/component",
+                "--tail=5",
+                "--prefix",
+            ],
         ];
         for look in looks {
             match self.tools.run("kubectl", look).await {
@@ -221,7 +229,8 @@ impl Ground {
 
     /// The pods of a component of the release: their names, and what the API server says of them.
     pub(crate) async fn pods(&self, component: &str) -> anyhow::Result<Vec<Value>> {
-        let selector = format!("app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}");
+        let selector =
+            format!("app.kubernetes.io/instance={RELEASE},app.kubernetes.io/component={component}");
         let args = ["get", "pods", "--namespace", NAMESPACE, "--selector", &selector, "--output", "json"];
         let list = self.tools.run("kubectl", &args).await?;
         let mut list: Value = serde_json::from_str(&list).context("read a list of pods")?;
@@ -274,7 +283,8 @@ impl Ground {
         let kinds = ["api-resources", "--namespaced", "--verbs=list", "--output=name"];
         let kinds = self.tools.run("kubectl", &kinds).await?;
         let kinds: Vec<&str> = kinds.lines().filter(|kind| !kind.starts_with("events")).collect();
-        let shown = "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
+        let shown =
+            "--output=jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{\"\\n\"}{end}";
         let kinds = kinds.join(",");
         let own = ["get", &kinds, "--namespace", NAMESPACE, "--ignore-not-found", shown];
         let roles = ["get", "roles,rolebindings", "--all-namespaces", shown];
@@ -290,10 +300,12 @@ impl Ground {
     }
 
     /// Makes a Secret with a login for the registry.
-    pub(crate) async fn give_login(&self, name: &str) -> anyhow::Result<()> {
+    pub(crate) async fn give_login(&mut self, name: &str) -> anyhow::Result<()> {
         let settings = self.registry.settings().to_string();
         let object = secret(name, "kubernetes.io/dockerconfigjson", ".dockerconfigjson", &settings);
-        self.objects.apply(&object.to_string(), NAMESPACE).await.map(drop)
+        self.objects.apply(&object.to_string(), NAMESPACE).await?;
+        self.before.push(format!("Secret {NAMESPACE}/{name}"));
+        Ok(())
     }
 
     /// Pushes the images to the registry, under the names that the chart gives them.
@@ -307,7 +319,12 @@ impl Ground {
     }
 
     /// An object of the release.
-    pub(crate) async fn object(&self, version: &str, kind: &str, name: &str) -> anyhow::Result<Option<Value>> {
+    pub(crate) async fn object(
+        &self,
+        version: &str,
+        kind: &str,
+        name: &str,
+    ) -> anyhow::Result<Option<Value>> {
         self.objects.get(&Reference::new(version, kind, Some(NAMESPACE), name)).await
     }
 }
@@ -359,7 +376,8 @@ fn secret(name: &str, kind: &str, key: &str, value: &str) -> Value {
 
 fn port_of(url: &str) -> anyhow::Result<u16> {
     let port = url.trim_end_matches('/').rsplit_once(':').map(|(_, port)| port.parse());
-    port.with_context(|| format!("find the port in {url}"))?.with_context(|| format!("read the port in {url}"))
+    port.with_context(|| format!("find the port in {url}"))?
+        .with_context(|| format!("read the port in {url}"))
 }
 
 /// The name of a pod.
@@ -370,5 +388,6 @@ pub(crate) fn name_of(pod: &Value) -> String {
 fn is_ready(pod: &Value) -> bool {
     let conditions = pod["status"]["conditions"].as_array();
     pod["metadata"]["deletionTimestamp"].is_null()
-        && conditions.is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
+        && conditions
+            .is_some_and(|all| all.iter().any(|one| one["type"] == "Ready" && one["status"] == "True"))
 }

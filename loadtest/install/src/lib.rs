@@ -57,7 +57,8 @@ pub struct Args {
 /// Runs `loadtest install`.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     if args.list {
-        let rows: Vec<_> = Step::value_variants().iter().map(|step| vec![step.name(), step.about()]).collect();
+        let rows: Vec<_> =
+            Step::value_variants().iter().map(|step| vec![step.name(), step.about()]).collect();
         say(&table(2, &["step", "what"], &rows));
         return Ok(ExitCode::SUCCESS);
     }
@@ -99,7 +100,10 @@ async fn judge(args: &Args, program: &Path, folder: &Path) -> anyhow::Result<boo
     }
     say(&table(2, &["step", "verdict", "time"], &rows));
     if args.keep_running {
-        say(&format!("release {RELEASE} in namespace {NAMESPACE}; export KUBECONFIG={}", ground.kubeconfig()));
+        say(&format!(
+            "release {RELEASE} in namespace {NAMESPACE}; export KUBECONFIG={}",
+            ground.kubeconfig()
+        ));
         say("everything stays up until Ctrl-C");
         std::future::pending::<()>().await;
     }

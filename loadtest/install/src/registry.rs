@@ -80,8 +80,8 @@ impl Registry {
         let http = reqwest::Client::builder().no_proxy().build().context("make a client of the registry")?;
         let url = format!("http://{to}");
         registry.ready(STARTS_WITHIN, async || http.get(format!("{url}/v2/")).send().await.is_ok()).await?;
-        let authorization = HeaderValue::from_str(&format!("Basic {}", login.word()))
-            .context("write a login as a header")?;
+        let authorization =
+            HeaderValue::from_str(&format!("Basic {}", login.word())).context("write a login as a header")?;
         let router = Router::new().fallback(pass).with_state(Door { http, to: url, authorization });
         let listen = Listen { address: (address, 0).into(), tls: None };
         let server = Server::start(router, listen).await.context("start the door of the registry")?;
@@ -180,8 +180,6 @@ impl Door {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     #[tokio::test]

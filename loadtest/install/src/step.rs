@@ -59,7 +59,10 @@ mod tests {
 
     #[test]
     fn steps_are_taken_in_their_order_after_the_installation() {
-        assert_eq!(Step::chosen(&[Step::Kill, Step::Change], false), [Step::Install, Step::Change, Step::Kill]);
+        assert_eq!(
+            Step::chosen(&[Step::Kill, Step::Change], false),
+            [Step::Install, Step::Change, Step::Kill]
+        );
         assert_eq!(Step::chosen(&[], true), Step::SHORT);
         assert_eq!(Step::chosen(&[], false), Step::value_variants());
     }

@@ -171,14 +171,13 @@ async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
     }
 }
 
-/// Whether what is left is what Helm says that it keeps, or a claim of a StatefulSet, which Kubernetes keeps.
+/// Whether what is left is what Helm says that it keeps, or a claim: of the ledger, which Helm speaks of only where the
+/// release has one at its end, or of a StatefulSet, which Kubernetes keeps.
 fn is_said(said: &str, line: &str) -> bool {
     let Some((kind, name)) = line.split_once(' ') else { return false };
     let name = name.strip_prefix(&format!("{NAMESPACE}/")).unwrap_or(name);
-    said.contains(&format!("[{kind}] {name}"))
-        || (kind == "PersistentVolumeClaim" && name.starts_with(&format!("data-{NAME}-nats-")))
-        // Made once by the login's step and by a person.
-        || line == format!("Secret {NAMESPACE}/{LOGIN}")
+    let is_claim = name == format!("{NAME}-reporter") || name.starts_with(&format!("data-{NAME}-nats-"));
+    said.contains(&format!("[{kind}] {name}\n")) || (kind == "PersistentVolumeClaim" && is_claim)
 }
 
 async fn uid_of(ground: &Ground, pod: &str) -> anyhow::Result<Value> {
@@ -203,11 +202,13 @@ mod tests {
     #[test]
     fn what_helm_keeps_and_claims_of_nats_may_stay_and_nothing_else() {
         let said = "These resources were kept due to the resource policy:\n\
-            [PersistentVolumeClaim] prod-gitops-runtime-reporter\n\nrelease \"prod\" uninstalled\n";
+            [Secret] prod-gitops-runtime\n\nrelease \"prod\" uninstalled\n";
+        assert!(is_said(said, "Secret runtime/prod-gitops-runtime"));
         assert!(is_said(said, "PersistentVolumeClaim runtime/prod-gitops-runtime-reporter"));
         assert!(is_said(said, "PersistentVolumeClaim runtime/data-prod-gitops-runtime-nats-0"));
         assert!(!is_said(said, "PersistentVolumeClaim runtime/another"));
         assert!(!is_said(said, "Secret runtime/prod-gitops-runtime-redaction"));
+        assert!(!is_said(said, "Secret runtime/prod"));
         assert!(!is_said(said, "Role argocd/gitops-runtime:runtime:prod-gitops-runtime-reporter"));
     }
 }

@@ -49,12 +49,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
     }
 }
 
-fn manifest(
-    role: Role,
-    account: &Account,
-    secret: Option<&str>,
-    config: &Config,
-) -> anyhow::Result<String> {
+fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config) -> anyhow::Result<String> {
     let own: &String = &config.kubernetes.namespace;
     if !is_label(own) {
         bail!(

@@ -32,8 +32,7 @@ pub(crate) fn run(command: SecretsCommand) -> anyhow::Result<()> {
     let values = runtime.block_on(generated.ensure(&cluster, random))?;
     if let Some(folder) = given.into {
         for (key, value) in &values {
-            write(&folder, key, value)
-                .with_context(|| format!("write {}", folder.join(key).display()))?;
+            write(&folder, key, value).with_context(|| format!("write {}", folder.join(key).display()))?;
         }
     }
     let keys: Vec<&str> = values.keys().map(String::as_str).collect();

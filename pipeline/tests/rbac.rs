@@ -183,6 +183,22 @@ fn a_secret_is_granted_alone_by_name_and_only_when_it_is_asked_for() {
 }
 
 #[test]
+fn who_makes_what_nobody_gives_may_read_and_change_one_secret() {
+    let account = ["--service-account", "runtime/prod-reporter"];
+    let output = run(
+        &[&["rbac", "print", "--role", "secrets", "--secret", "prod-generated"], &account[..]].concat(),
+        &[],
+    );
+    assert_eq!(output.status.code(), Some(0));
+    let found = granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("runtime", "prod-reporter"));
+    let grant = |verb: &str| ["runtime", "", "secrets", "prod-generated", verb].map(str::to_owned).into();
+    assert_eq!(found, BTreeSet::<Grant>::from([grant("get"), grant("patch")]));
+    let (code, text) = refused(&["--role", "secrets"]);
+    assert_eq!(code, Some(2));
+    assert!(text.contains("required arguments were not provided:\n  --secret <NAME>"), "{text}");
+}
+
+#[test]
 fn names_that_yaml_would_take_for_something_else_stay_names() {
     for name in ["on", "no", "null", "123", "0x12", "1e3", "1-2"] {
         let account = format!("{name}/{name}");
@@ -205,7 +221,7 @@ fn each_refusal_says_what_would_be_right() {
     let (code, text) = refused(&["--role", "reportr"]);
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter]"),
+        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, secrets]"),
         "{text}"
     );
     assert!(text.contains("tip: a similar value exists: 'reporter'"), "{text}");

@@ -24,10 +24,14 @@
 {{- if and $codefresh.tls.caCerts.secret.create (not $codefresh.tls.caCerts.secret.content) -}}
 {{- $problems = append $problems "global.codefresh.tls.caCerts.secret.content: must be given where `create` is set" -}}
 {{- end -}}
-{{- if and .Values.reporter.enabled (or (ne $server.auth.type "token") $server.auth.password) -}}
-{{- $problems = append $problems "global.integrations.argo-cd.server.auth: the reporter cannot log in by password yet; set type: token and give tokenSecretKeyRef" -}}
+{{- if eq $server.auth.type "password" -}}
+{{- if not $server.auth.username -}}
+{{- $problems = append $problems "global.integrations.argo-cd.server.auth.username: must be given for the type password" -}}
 {{- end -}}
-{{- if and (not $server.auth.token) (not (and $server.auth.tokenSecretKeyRef.name $server.auth.tokenSecretKeyRef.key)) -}}
+{{- if and (not $server.auth.password) (not (and $server.auth.passwordSecretKeyRef.name $server.auth.passwordSecretKeyRef.key)) -}}
+{{- $problems = append $problems "global.integrations.argo-cd.server.auth.passwordSecretKeyRef: needs name and key" -}}
+{{- end -}}
+{{- else if and (not $server.auth.token) (not (and $server.auth.tokenSecretKeyRef.name $server.auth.tokenSecretKeyRef.key)) -}}
 {{- $problems = append $problems "global.integrations.argo-cd.server.auth.tokenSecretKeyRef: needs name and key" -}}
 {{- end -}}
 {{- if and (not $server.url) (not $server.svc) -}}

@@ -172,6 +172,30 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- end }}
 
+{{/* The name of the Secret with what nobody gives. */}}
+{{- define "gitops-runtime.generated" -}}
+{{ include "gitops-runtime.fullname" . }}-generated
+{{- end }}
+
+{{/* What nobody gives and the reporter's first container makes, as YAML: the keys of that Secret. */}}
+{{- define "gitops-runtime.generatedKeys" -}}
+{{- $keys := list -}}
+{{- if .Values.reporter.enabled -}}
+{{- if and (eq .Values.nats.mode "embedded") (not .Values.nats.auth.tokenSecretKeyRef.name) -}}
+{{- $keys = append $keys "nats-token" -}}
+{{- end -}}
+{{- if not .Values.reporter.redactionKey.secretKeyRef.name -}}
+{{- $keys = append $keys "redaction-key" -}}
+{{- end -}}
+{{- end -}}
+{{- toYaml $keys -}}
+{{- end }}
+
+{{/* Whether there are servers of the chart: without the reporter nobody would make their token, and nobody would connect. */}}
+{{- define "gitops-runtime.embeds" -}}
+{{- if and .Values.reporter.enabled (eq .Values.nats.mode "embedded") }}true{{ end -}}
+{{- end }}
+
 {{/* The Secrets that the reporter reads as files: where, and name and key. */}}
 {{- define "gitops-runtime.files" -}}
 {{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
@@ -182,7 +206,11 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $files "platform-ca" (fromYaml .) -}}
 {{- end -}}
 {{- end -}}
+{{- if eq $argocd.auth.type "password" -}}
+{{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-password" "key" "token") $argocd.auth.passwordSecretKeyRef (ne $argocd.auth.password "")) -}}
+{{- else -}}
 {{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-token" "key" "token") $argocd.auth.tokenSecretKeyRef (ne $argocd.auth.token "")) -}}
+{{- end -}}
 {{- if $argocd.tls.caSecretKeyRef.name -}}
 {{- $_ := set $files "argocd-ca" $argocd.tls.caSecretKeyRef -}}
 {{- end -}}
@@ -212,12 +240,21 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- $settings := dict
   "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
-  "argocd" (dict "url" (include "gitops-runtime.argocdUrl" .) "tokenFile" $at.argocd)
+  "argocd" (dict "url" (include "gitops-runtime.argocdUrl" .))
   "platform" (dict "url" .Values.global.codefresh.url)
   "state" (dict "directory" "/var/lib/gitops-runtime")
   "log" (dict "format" "json")
   "reporter" (dict "sink" (dict "kind" .Values.reporter.sink))
 -}}
+{{- if eq $argocd.auth.type "password" -}}
+{{- $_ := set $settings.argocd "username" $argocd.auth.username -}}
+{{- $_ := set $settings.argocd "passwordFile" $at.argocd -}}
+{{- else -}}
+{{- $_ := set $settings.argocd "tokenFile" $at.argocd -}}
+{{- end -}}
+{{- range include "gitops-runtime.generatedKeys" . | fromYamlArray -}}
+{{- $_ := set $at . (printf "/etc/gitops-runtime/generated/%s" .) -}}
+{{- end -}}
 {{- with $argocd.rootpath -}}{{- $_ := set $settings.argocd "rootPath" . -}}{{- end -}}
 {{- if $argocd.tls.insecure -}}{{- $_ := set $settings.argocd "insecure" true -}}{{- end -}}
 {{- with index $at "argocd-ca" -}}{{- $_ := set $settings.argocd "caFile" . -}}{{- end -}}
@@ -226,7 +263,7 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $settings.reporter.sink "platform" (dict "path" .Values.global.codefresh.apiEventsPath) -}}
 {{- with index $at "platform-ca" -}}{{- $_ := set $settings.platform "caFile" . -}}{{- end -}}
 {{- end -}}
-{{- with $at.redaction -}}{{- $_ := set $settings "redaction" (dict "keyFile" .) -}}{{- end -}}
+{{- with default (index $at "redaction-key") $at.redaction -}}{{- $_ := set $settings "redaction" (dict "keyFile" .) -}}{{- end -}}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
 {{- end -}}
@@ -237,6 +274,8 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $bus "tokenFile" $at.bus -}}
 {{- else if .Values.nats.auth.credentialsSecretKeyRef.name -}}
 {{- $_ := set $bus "credentialsFile" $at.bus -}}
+{{- else if index $at "nats-token" -}}
+{{- $_ := set $bus "tokenFile" (index $at "nats-token") -}}
 {{- end -}}
 {{- with index $at "bus-ca" -}}{{- $_ := set $bus "caFile" . -}}{{- end -}}
 {{- $_ := set $settings "bus" $bus -}}

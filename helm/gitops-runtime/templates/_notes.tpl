@@ -21,7 +21,13 @@ Left to do:
 {{- else }}
 {{- $todo = append $todo "reports go to standard output alone: set reporter.sink to platform when you have tried it" }}
 {{- end }}
-{{- if not $argocd.server.auth.token }}
+{{- if eq $argocd.server.auth.type "password" }}
+{{- if not $argocd.server.auth.password }}
+{{- with $argocd.server.auth.passwordSecretKeyRef }}
+{{- $todo = append $todo (printf "the Secret %s must hold the password of %s at Argo CD under the key %s; the pods wait for it" .name $argocd.server.auth.username .key) }}
+{{- end }}
+{{- end }}
+{{- else if not $argocd.server.auth.token }}
 {{- with $argocd.server.auth.tokenSecretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold a token of Argo CD under the key %s; the pods wait for it" .name .key) }}
 {{- end }}
@@ -33,16 +39,16 @@ Left to do:
 {{- $todo = append $todo "without reporter.persistence.enabled a new pod reports everything again" }}
 {{- end }}
 {{- end }}
-{{- if and (eq .Values.nats.mode "embedded") (not .Values.nats.auth.tokenSecretKeyRef) }}
-{{- $todo = append $todo "the bus asks for no token, and applications travel on it as they are: give nats.auth.tokenSecretKeyRef, and see that the cluster enforces NetworkPolicies" }}
-{{- end }}
 {{- if not .Values.rbac.create }}
 {{- $todo = append $todo (printf "grant the rights: gitops-runtime rbac print --role reporter --namespace %s --service-account %s/%s | kubectl apply -f -" (include "gitops-runtime.argocdNamespace" .) .Release.Namespace (include "gitops-runtime.serviceAccount" .)) }}
+{{- if include "gitops-runtime.generatedKeys" . | fromYamlArray }}
+{{- $todo = append $todo (printf "and: gitops-runtime rbac print --role secrets --secret %s --service-account %s/%s | kubectl apply -f -" (include "gitops-runtime.generated" .) .Release.Namespace (include "gitops-runtime.serviceAccount" .)) }}
+{{- end }}
 {{- end }}
 {{- if not .Values.networkPolicy.enabled }}
 {{- $todo = append $todo "there are no NetworkPolicies: set networkPolicy.enabled" }}
 {{- end }}
-{{- range $path, $value := dict "global.codefresh.userToken.token" $codefresh.userToken.token "global.runtime.gitCredentials.password.value" $runtime.gitCredentials.password.value "global.integrations.argo-cd.server.auth.token" $argocd.server.auth.token }}
+{{- range $path, $value := dict "global.codefresh.userToken.token" $codefresh.userToken.token "global.runtime.gitCredentials.password.value" $runtime.gitCredentials.password.value "global.integrations.argo-cd.server.auth.token" $argocd.server.auth.token "global.integrations.argo-cd.server.auth.password" $argocd.server.auth.password }}
 {{- if $value }}
 {{- $todo = append $todo (printf "%s holds a secret in plain text, which Helm keeps with the release: make a Secret and give its reference" $path) }}
 {{- end }}
@@ -66,8 +72,6 @@ Left to do:
   "global.runtime.httpRoute.labels" $runtime.httpRoute.labels
   "global.runtime.gitCredentials.username" (ternary "" $runtime.gitCredentials.username (eq $runtime.gitCredentials.username "username"))
   "global.runtime.gitCredentials.password.secretKeyRef" $runtime.gitCredentials.password.secretKeyRef
-  "global.integrations.argo-cd.server.auth.username" (ternary "" $argocd.server.auth.username (eq $argocd.server.auth.username "admin"))
-  "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" $argocd.server.auth.passwordSecretKeyRef
   "global.integrations.argo-cd.repoServer.svc" (ternary "" $argocd.repoServer.svc (eq $argocd.repoServer.svc "argocd-repo-server"))
   "global.integrations.argo-cd.repoServer.port" (ternary "" $argocd.repoServer.port (eq (int $argocd.repoServer.port) 8081))
 }}

@@ -139,13 +139,13 @@ fn fate(path: &[&str], node: &Node) -> Fate {
     let to = |to: String| Fate::To(to);
     match path {
         [] | ["global" | "event-reporters" | "cf-argocd-extras" | "internal-router"] => Fate::Below,
-        ["global", "codefresh" | "runtime" | "integrations", ..] => shared(path, node),
+        ["global", "codefresh" | "runtime" | "integrations", ..] => shared(path),
         ["global", "external-argo-cd", rest @ ..] => {
             let head = ["global", "integrations", "argo-cd"];
             match rest {
                 [] => Fate::Below,
-                ["auth", rest @ ..] => shared(&[&head[..], &["server", "auth"], rest].concat(), node),
-                rest => shared(&[&head[..], rest].concat(), node),
+                ["auth", rest @ ..] => shared(&[&head[..], &["server", "auth"], rest].concat()),
+                rest => shared(&[&head[..], rest].concat()),
             }
         }
         ["global", "event-reporters", rest @ ..]
@@ -191,21 +191,9 @@ fn fate(path: &[&str], node: &Node) -> Fate {
 }
 
 /// What stands under the same path here, where it does.
-fn shared(path: &[&str], node: &Node) -> Fate {
+fn shared(path: &[&str]) -> Fate {
     let here = path.join(".");
     match path {
-        ["global", "integrations", "argo-cd", "server", "auth", rest @ ..] => match rest {
-            ["type"] if node.text() != Some("token") => {
-                return Fate::None(
-                    "there is no login by password yet: make a token of Argo CD, and name its Secret in \
-                     global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
-                );
-            }
-            ["password"] => {
-                return Fate::None("there is no login by password yet; give tokenSecretKeyRef");
-            }
-            _ => {}
-        },
         ["global", "runtime", "repoCredentialsTemplate", ..] => {
             return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
         }

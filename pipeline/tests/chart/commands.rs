@@ -163,6 +163,28 @@ async fn serve(routes: axum::Router) -> String {
     address
 }
 
+/// An API server with one empty Secret, which it changes as it is told.
+async fn secrets() -> String {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Json;
+    use axum::routing::get;
+    use serde_json::{Value, json};
+    let secret = Arc::new(Mutex::new(json!({"metadata": {"resourceVersion": "1"}})));
+    let changed = secret.clone();
+    let read = async move || Json(secret.lock().unwrap().clone());
+    let patch = async move |body: axum::body::Bytes| {
+        let change: Value = serde_json::from_slice(&body).unwrap();
+        let mut secret = changed.lock().unwrap();
+        assert_eq!(change["metadata"], secret["metadata"]);
+        *secret = json!({"metadata": {"resourceVersion": "2"}, "data": change["data"]});
+        Json(secret.clone())
+    };
+    let routes = axum::Router::new()
+        .route("/api/v1/namespaces/runtime/secrets/prod-generated", get(read).patch(patch));
+    serve(routes).await
+}
+
 /// A release as Helm keeps it.
 fn packed(release: &serde_json::Value) -> String {
     use base64::Engine as _;
@@ -290,4 +312,39 @@ workflows.argoproj.io: would be handed over to prod in namespace runtime from ar
             .map(|name| (name.to_owned(), dry.to_owned(), patch.clone()))
     };
     assert_eq!(*kept.lock().unwrap(), [done("All"), done("")].concat());
+}
+
+#[test]
+fn what_nobody_gives_is_made_once_and_written_for_its_owner_alone() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let address = runtime.block_on(secrets());
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = kubeconfig(folder.path(), &address);
+    let into = folder.path().join("generated");
+    std::fs::create_dir(&into).unwrap();
+    let given = ["secrets", "ensure", "--namespace", "runtime", "--name", "prod-generated"];
+    let keys = ["--key", "nats-token", "--key", "redaction-key"];
+    let places = ["--into", into.to_str().unwrap(), "--kubeconfig", &kubeconfig];
+    let made = || {
+        let output = run(&[&given[..], &keys, &places].concat());
+        let held = "the secret prod-generated holds nats-token, redaction-key\n";
+        assert_eq!((output.status.code(), said(&output).as_str()), (Some(0), held));
+        ["nats-token", "redaction-key"].map(|key| {
+            let file = into.join(key);
+            assert_eq!(std::fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o400);
+            std::fs::read_to_string(file).unwrap()
+        })
+    };
+    let first = made();
+    for value in &first {
+        assert!(value.len() == 64 && value.chars().all(|c| c.is_ascii_hexdigit()));
+    }
+    assert_ne!(first[0], first[1]);
+    // As a container that is restarted does.
+    assert_eq!(made(), first);
+    let output = run(&[&given[..], &["--key", "../x"]].concat());
+    assert_eq!(output.status.code(), Some(2));
+    let why = "must be letters, digits, -, _ and ., such as nats-token";
+    assert!(said(&output).contains(why), "{}", said(&output));
 }

@@ -60,6 +60,36 @@ pub(crate) fn text(file: &Path) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
+/// The objects that a chart, or an archive of one, renders to; `None` where it refuses the arguments.
+pub(crate) fn objects_of(chart: &Path, arguments: &[&str]) -> Option<Vec<Value>> {
+    let output = template(chart, arguments);
+    let documents: Vec<Value> = serde_saphyr::from_multiple(str::from_utf8(&output.stdout).unwrap()).unwrap();
+    let objects = documents.into_iter().filter(|document| !document.is_null()).collect();
+    output.status.success().then_some(objects)
+}
+
+/// Packages the chart into a folder as `<version>.tgz`, unless that is there.
+pub(crate) fn package(chart: &Path, folder: &Path) {
+    let text = std::fs::read_to_string(chart.join("Chart.yaml")).unwrap();
+    let described: Value = serde_saphyr::from_str(&text).unwrap();
+    let (name, version) = (described["name"].as_str().unwrap(), described["version"].as_str().unwrap());
+    let archive = folder.join(format!("{version}.tgz"));
+    if archive.exists() {
+        return;
+    }
+    std::fs::create_dir_all(folder).unwrap();
+    let made = tempfile::tempdir().unwrap();
+    let output = Command::new(program())
+        .arg("package")
+        .arg(chart)
+        .arg("--destination")
+        .arg(made.path())
+        .output()
+        .unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    std::fs::copy(made.path().join(format!("{name}-{version}.tgz")), archive).unwrap();
+}
+
 /// The objects that a file of values renders to.
 pub(crate) fn objects(file: &Path) -> Vec<Value> {
     let documents: Vec<Value> = serde_saphyr::from_multiple(&text(file)).unwrap();

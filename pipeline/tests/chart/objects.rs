@@ -67,8 +67,8 @@ fn every_pod_keeps_to_the_restricted_standard_and_a_read_only_root() {
             for host in ["hostNetwork", "hostPID", "hostIPC"] {
                 assert!(pod[host].is_null(), "{at}");
             }
-            assert!(pod["initContainers"].is_null(), "{at}");
-            for container in pod["containers"].as_array().unwrap() {
+            let all = ["initContainers", "containers"].into_iter();
+            for container in all.filter_map(|kind| pod[kind].as_array()).flatten() {
                 let security = &container["securityContext"];
                 assert_eq!(security["allowPrivilegeEscalation"], false, "{at}");
                 assert_eq!(security["capabilities"], json!({"drop": ["ALL"]}), "{at}");
@@ -173,7 +173,107 @@ fn a_secret_stands_in_secrets_alone() {
         }
     }
     secrets.sort_unstable();
-    assert_eq!(secrets, ["codefresh-user-token", "gitops-runtime-argo-cd-token", "prod-git-password"]);
+    assert_eq!(
+        secrets,
+        [
+            "codefresh-user-token",
+            "gitops-runtime-argo-cd-token",
+            "prod-git-password",
+            "prod-gitops-runtime-generated"
+        ]
+    );
+}
+
+/// What these values render to, beside a runtime's name.
+fn with(set: &str) -> Vec<Value> {
+    let set = format!("global.runtime.name=prod,{set}");
+    let output = template(&chart(), &["--set", &set]);
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap();
+    documents.into_iter().filter(|document| !document.is_null()).collect()
+}
+
+#[test]
+fn an_account_logs_in_by_a_password_that_stands_in_a_secret() {
+    const AUTH: &str = "global.integrations.argo-cd.server.auth";
+    let objects =
+        with(&format!("{AUTH}.type=password,{AUTH}.password=not-to-be-shown,{AUTH}.username=reports"));
+    let secret = object(&objects, "Secret", "gitops-runtime-argo-cd-password").unwrap();
+    assert_eq!(secret["stringData"], json!({"token": "not-to-be-shown"}));
+    let others = objects.iter().filter(|object| object["kind"] != "Secret");
+    assert!(others.into_iter().all(|object| !object.to_string().contains("not-to-be-shown")));
+    let settings =
+        object(&objects, "ConfigMap", "-reporter").unwrap()["data"]["config.yaml"].as_str().unwrap();
+    assert!(settings.contains("passwordFile: /etc/gitops-runtime/argocd/token\n"), "{settings}");
+    assert!(settings.contains("username: reports\n") && !settings.contains("/argocd-token"), "{settings}");
+    let by_reference = with(&format!("{AUTH}.type=password"));
+    assert!(object(&by_reference, "Secret", "-password").is_none());
+    let deployment = object(&by_reference, "Deployment", "-reporter").unwrap();
+    let volumes = deployment["spec"]["template"]["spec"]["volumes"].as_array().unwrap();
+    let argocd = volumes.iter().find(|volume| volume["name"] == "argocd").unwrap();
+    assert_eq!(argocd["secret"]["secretName"], "argocd-initial-admin-secret");
+}
+
+#[test]
+fn what_nobody_gives_is_made_in_one_secret_that_renders_empty_and_stays() {
+    let objects = with("nats.mode=embedded");
+    let secret = object(&objects, "Secret", "-generated").unwrap();
+    assert!(secret["data"].is_null() && secret["stringData"].is_null(), "{secret}");
+    assert_eq!(secret["metadata"]["annotations"]["helm.sh/resource-policy"], "keep");
+    let pod = &object(&objects, "Deployment", "-reporter").unwrap()["spec"]["template"]["spec"];
+    let made = pod["initContainers"][0]["args"].as_array().unwrap();
+    let keys: Vec<&Value> =
+        made.iter().filter(|argument| argument.as_str().unwrap().starts_with("--key")).collect();
+    assert_eq!(keys, ["--key=nats-token", "--key=redaction-key"]);
+    // The servers read it of the same Secret, and hold no right at all.
+    let nats = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["template"]["spec"];
+    assert_eq!(nats["automountServiceAccountToken"], false);
+    assert!(nats["initContainers"].is_null() && nats["serviceAccountName"].is_null());
+    let token = &nats["containers"][0]["env"][1]["valueFrom"]["secretKeyRef"];
+    assert_eq!(*token, json!({"name": "prod-gitops-runtime-generated", "key": "nats-token"}));
+    // Where all is given there is nothing to make, and no right to.
+    let given = with(
+        "nats.mode=embedded,nats.auth.tokenSecretKeyRef.name=bus,nats.auth.tokenSecretKeyRef.key=token,\
+         reporter.redactionKey.secretKeyRef.name=key,reporter.redactionKey.secretKeyRef.key=key",
+    );
+    assert!(object(&given, "Secret", "-generated").is_none());
+    assert!(given.iter().all(|object| !object.to_string().contains("generated")));
+    let pod = &object(&given, "Deployment", "-reporter").unwrap()["spec"]["template"]["spec"];
+    assert!(pod["initContainers"].is_null());
+}
+
+#[test]
+fn several_releases_share_no_name_in_a_cluster() {
+    let names = |namespace: &str| -> BTreeSet<String> {
+        let set = "global.runtime.name=prod,nats.mode=embedded,reporter.applicationNamespaces={team-*}";
+        let output = template(&chart(), &["--namespace", namespace, "--set", set]);
+        let documents: Vec<Value> =
+            serde_saphyr::from_multiple(&String::from_utf8(output.stdout).unwrap()).unwrap();
+        let everywhere = documents
+            .iter()
+            .filter(|object| object["kind"].as_str().is_some_and(|kind| kind.starts_with("Cluster")));
+        everywhere.map(|object| format!("{} {}", object["kind"], object["metadata"]["name"])).collect()
+    };
+    let (first, second) = (names("one"), names("two"));
+    assert_eq!(first.len(), 2, "{first:?}");
+    assert!(first.is_disjoint(&second), "{first:?} {second:?}");
+}
+
+#[test]
+fn with_ipv6_services_have_both_families_where_the_cluster_has_them_and_servers_listen_on_both() {
+    let objects = with("ipv6.enabled=true,nats.mode=embedded");
+    let services: Vec<&Value> = objects.iter().filter(|object| object["kind"] == "Service").collect();
+    assert_eq!(services.len(), 2);
+    for service in services {
+        assert_eq!(service["spec"]["ipFamilyPolicy"], "PreferDualStack", "{service}");
+    }
+    let settings =
+        object(&objects, "ConfigMap", "-reporter").unwrap()["data"]["config.yaml"].as_str().unwrap();
+    assert!(settings.contains("address: '[::]:8088'"), "{settings}");
+    let nats = object(&objects, "ConfigMap", "-nats").unwrap()["data"]["nats.conf"].as_str().unwrap();
+    assert!(nats.contains("host: \"::\""), "{nats}");
+    assert!(with("nats.mode=embedded").iter().all(|object| object["spec"]["ipFamilyPolicy"].is_null()));
 }
 
 #[test]

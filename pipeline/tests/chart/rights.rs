@@ -59,9 +59,17 @@ fn the_chart_grants_what_the_program_prints() {
             run(&["rbac", "print", "--role", "reporter", "--config", config, "--service-account", &account]);
         let printed: Vec<Value> =
             serde_saphyr::from_multiple(&String::from_utf8(printed.stdout).unwrap()).unwrap();
+        let mut expected = rights(&printed);
+        if let Some(secret) = object(&objects, "Secret", "-generated") {
+            let secret = secret["metadata"]["name"].as_str().unwrap();
+            let given =
+                ["rbac", "print", "--role", "secrets", "--secret", secret, "--service-account", &account];
+            let printed = String::from_utf8(run(&given).stdout).unwrap();
+            expected.extend(rights(&serde_saphyr::from_multiple::<Value>(&printed).unwrap()));
+        }
         let found = rights(&objects);
         if !found.is_empty() {
-            assert_eq!(found, rights(&printed), "{}", file.display());
+            assert_eq!(found, expected, "{}", file.display());
             granted += 1;
         }
     }

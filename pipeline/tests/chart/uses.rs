@@ -40,6 +40,7 @@ fn readings(path: &str) -> Vec<String> {
         ("global.integrations.argo-cd.server.", "$server."),
         ("global.integrations.argo-cd.", "$argocd."),
         ("global.integrations.argo-cd.", "\"argo-cd\")."),
+        ("global.integrations.argo-cd.server.", "$argocd.server."),
         ("global.", "$root.Values.global."),
         ("nats.", "$nats."),
         // Helpers that take a part: the image, where pods run.

@@ -74,6 +74,12 @@ fn bus(judged: &mut Judged) {
     if mode == "existing" && judged.is_empty("nats.url") {
         judged.error("GR0061", "nats.url", "addresses such as nats://nats.nats:4222", "give them");
     }
+    let credentials = ["nats.auth.tokenSecretKeyRef", "nats.auth.credentialsSecretKeyRef"];
+    if mode == "existing" && credentials.iter().all(|path| judged.is_empty(path)) {
+        let todo =
+            "give tokenSecretKeyRef or credentialsSecretKeyRef: applications travel on the bus as they are";
+        judged.warning("GR0065", "nats.auth", "credentials for existing servers", todo);
+    }
     let number = |name: &str| judged.number(&format!("reporter.autoscaling.{name}"));
     if scaled && number("minReplicas").zip(number("maxReplicas")).is_some_and(|(least, most)| least > most) {
         let path = "reporter.autoscaling.minReplicas";
@@ -83,10 +89,6 @@ fn bus(judged: &mut Judged) {
         if !judged.is_empty("nats.auth.credentialsSecretKeyRef") {
             let path = "nats.auth.credentialsSecretKeyRef";
             judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
-        }
-        if judged.is_empty("nats.auth.tokenSecretKeyRef") {
-            let todo = "make a Secret with a token: applications travel on the bus as they are";
-            judged.warning("GR0065", "nats.auth.tokenSecretKeyRef", "name and key of a Secret", todo);
         }
     }
 }

@@ -43,6 +43,7 @@ pub(super) type Unanswered = BTreeMap<&'static str, String>;
 const SECRETS: &[(&str, bool)] = &[
     ("global.codefresh.runtimeToken.secretKeyRef", true),
     ("global.integrations.argo-cd.server.auth.tokenSecretKeyRef", true),
+    ("global.integrations.argo-cd.server.auth.passwordSecretKeyRef", true),
     ("global.codefresh.userToken.secretKeyRef", false),
     ("global.codefresh.tls.caCerts.secretKeyRef", false),
     ("global.runtime.gitCredentials.password.secretKeyRef", false),
@@ -163,13 +164,18 @@ fn class(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 }
 
 fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
-    let inline = !judged.is_empty("global.integrations.argo-cd.server.auth.token");
+    const AUTH: &str = "global.integrations.argo-cd.server.auth";
+    let kind = if judged.text(&format!("{AUTH}.type")) == "password" { "password" } else { "token" };
+    let inline = !judged.is_empty(&format!("{AUTH}.{kind}"));
     let reports = judged.text("reporter.sink") == "platform";
     let runs = judged.truth("reporter.enabled");
     for (path, always) in SECRETS {
         let unused = match *path {
             "global.codefresh.runtimeToken.secretKeyRef" => !reports || !runs,
-            "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs,
+            "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
+            "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {
+                inline || !runs || kind != "password"
+            }
             _ => false,
         };
         let (name, key) = (judged.text(&format!("{path}.name")), judged.text(&format!("{path}.key")));

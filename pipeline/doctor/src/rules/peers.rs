@@ -10,7 +10,6 @@ const REFERENCES: &[&str] = &[
     "global.codefresh.tls.caCerts.secretKeyRef",
     "global.runtime.gitCredentials.password.secretKeyRef",
     "global.integrations.argo-cd.server.tls.caSecretKeyRef",
-    "global.integrations.argo-cd.server.auth.passwordSecretKeyRef",
     "reporter.redactionKey.secretKeyRef",
     "nats.auth.tokenSecretKeyRef",
     "nats.auth.credentialsSecretKeyRef",
@@ -27,7 +26,7 @@ const INLINE: &[(&str, &str)] = &[
     ),
     (
         "global.integrations.argo-cd.server.auth.password",
-        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+        "global.integrations.argo-cd.server.auth.passwordSecretKeyRef",
     ),
 ];
 
@@ -45,9 +44,10 @@ fn secrets(judged: &mut Judged) {
             "give it for a registration; a runtime that is registered has its token in codefresh-token";
         judged.warning("GR0030", user, "token or secretKeyRef", todo);
     }
-    let has_token = !judged.is_empty("global.integrations.argo-cd.server.auth.token");
-    let argocd = "global.integrations.argo-cd.server.auth.tokenSecretKeyRef";
-    let needed = [(argocd, !has_token), ("global.codefresh.runtimeToken.secretKeyRef", true)];
+    let kind = if judged.text(&format!("{SERVER}.auth.type")) == "password" { "password" } else { "token" };
+    let is_inline = !judged.is_empty(&format!("{SERVER}.auth.{kind}"));
+    let argocd = format!("{SERVER}.auth.{kind}SecretKeyRef");
+    let needed = [(argocd.as_str(), !is_inline), ("global.codefresh.runtimeToken.secretKeyRef", true)];
     let needed = needed.into_iter().filter(|(_, needed)| *needed).map(|(path, _)| path);
     let given: Vec<&str> = REFERENCES.iter().copied().filter(|path| !judged.is_empty(path)).collect();
     for path in needed.chain(given) {
@@ -133,12 +133,9 @@ pub(super) fn is_of_the_cluster(origin: &str) -> bool {
 }
 
 fn argocd(judged: &mut Judged) {
-    let kind = format!("{SERVER}.auth.type");
-    if judged.text(&kind) == "password" {
-        let todo = "make a token of an account that may read applications, and give tokenSecretKeyRef";
-        judged.error("GR0040", &kind, "\"token\": there is no login by password yet", todo);
-    } else if !judged.is_empty(&format!("{SERVER}.auth.password")) {
-        judged.error("GR0040", &format!("{SERVER}.auth.password"), "no password", "give tokenSecretKeyRef");
+    let username = format!("{SERVER}.auth.username");
+    if judged.text(&format!("{SERVER}.auth.type")) == "password" && judged.is_empty(&username) {
+        judged.error("GR0040", &username, "a user, for the type password", "give the account that logs in");
     }
     let server = (format!("{SERVER}.svc"), format!("{SERVER}.port"));
     let repo = "global.integrations.argo-cd.repoServer";

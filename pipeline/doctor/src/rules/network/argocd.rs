@@ -62,6 +62,10 @@ fn address(judged: &Judged, asking: &Asking<'_>) -> (String, String) {
 }
 
 fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
+    if judged.text(&format!("{SERVER}.auth.type")) == "password" {
+        // Each login that is refused counts towards the account's being locked.
+        return asking.unmeasured("GR0205", "a login is not tried: Argo CD counts those that fail");
+    }
     let path = format!("{SERVER}.auth.tokenSecretKeyRef");
     let inline = format!("{SERVER}.auth.token");
     let token = match asking.token(judged, Some(&inline), &path) {

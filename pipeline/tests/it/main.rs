@@ -13,6 +13,7 @@ mod gentle;
 mod merged;
 mod overload;
 mod pages;
+mod platform;
 mod replay;
 mod restored;
 mod rotation;

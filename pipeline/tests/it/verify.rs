@@ -40,14 +40,14 @@ fn reports_of(simulation: &Simulation, name: &str) -> Vec<u64> {
 }
 
 /// Runs `verify` as JSON; it may end with 1.
-async fn verified(simulation: &Simulation, arguments: &[&str]) -> (Option<i32>, Value) {
+pub(crate) async fn verified(simulation: &Simulation, arguments: &[&str]) -> (Option<i32>, Value) {
     let (code, text, error) = ask(simulation, &[&["verify", "--json"], arguments].concat()).await;
     assert_eq!(error, "", "{text}");
     (code, serde_json::from_str(&text).unwrap())
 }
 
 /// The names under each finding that has any.
-fn findings(verified: &Value) -> BTreeMap<&str, Vec<&str>> {
+pub(crate) fn findings(verified: &Value) -> BTreeMap<&str, Vec<&str>> {
     let found = verified.as_object().unwrap().iter().filter_map(|(name, found)| {
         let keys = found.get("keys")?.as_array()?;
         assert_eq!(found["total"].as_u64(), Some(keys.len() as u64), "{found}");

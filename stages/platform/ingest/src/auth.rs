@@ -28,7 +28,8 @@ impl Tokens {
         let token = token.to_str().map_err(|_| Refusal::UnknownToken)?.trim();
         let bearer = token.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
         let token = bearer.map_or(token, |(_, token)| token.trim());
-        if token.is_empty() {
+        // A scheme alone: what is sent with spaces at its end comes without them.
+        if token.is_empty() || token.eq_ignore_ascii_case("bearer") {
             return Err(Refusal::NoToken);
         }
         let (digest, now): ([u8; 32], _) = (Sha256::digest(token.as_bytes()).into(), Instant::now());

@@ -40,7 +40,8 @@ pub(crate) fn event(object: &Value, at: &str) -> Value {
 /// Kind, version and sync of each entry of the timeline of `shop`, the oldest first, and which is the state.
 async fn told(platform: &Platform) -> Vec<(String, i64, Option<String>, bool)> {
     let all = platform.timeline(("argocd", "shop")).await;
-    let kind = |resource: Option<stages_platform_store::Resource>| resource.map_or("app".to_owned(), |it| it.kind);
+    let kind =
+        |resource: Option<stages_platform_store::Resource>| resource.map_or("app".to_owned(), |it| it.kind);
     let one = all.into_iter().rev();
     one.map(|one| (kind(one.resource), one.version.unwrap_or(-1), one.sync, one.current)).collect()
 }
@@ -99,7 +100,10 @@ async fn every_form_of_body_is_taken() {
     let page = platform.get("/api/v1/applications/argocd/shop/timeline?limit=2").await.body;
     assert_eq!(page["transitions"].as_array().unwrap().len(), 2);
     assert_eq!(page["transitions"][0]["at"], "2026-11-21T12:00:07.000Z");
-    let rest = platform.get(&format!("/api/v1/applications/argocd/shop/timeline?before={}", page["next"])).await.body;
+    let rest = platform
+        .get(&format!("/api/v1/applications/argocd/shop/timeline?before={}", page["next"]))
+        .await
+        .body;
     assert_eq!(rest["transitions"].as_array().unwrap().len(), 5);
     let deployment = json!({
         "startedAt": "2026-11-21T11:00:00.000Z", "phase": "Succeeded", "revision": "abc", "initiatedBy": "ada",
@@ -179,7 +183,8 @@ async fn whoever_compares_learns_what_is_held() {
         equal += u32::from(ask("digest", body).await == json!({"equal": true}));
     }
     assert!((1..=2).contains(&equal), "{equal}");
-    let whole = |digest: &str| json!({"shard": 0, "shards": 1, "applications": 1, "entities": 2, "digest": digest});
+    let whole =
+        |digest: &str| json!({"shard": 0, "shards": 1, "applications": 1, "entities": 2, "digest": digest});
     assert_eq!(ask("digest", whole(&digest)).await, json!({"equal": true}));
     assert_eq!(ask("digest", whole(&"0".repeat(32))).await, json!({"equal": false}));
     let one = |key: &str, uid: &str| json!({"key": key, "uid": uid, "entities": 2, "digest": digest});

@@ -17,8 +17,10 @@ fn object(version: u32) -> Value {
 
 fn counted(platform: &Platform, reason: &str) -> u64 {
     let families = platform.registry.gather();
-    let family = families.iter().find(|family| family.name() == "gitops_runtime_platform_refused_total").unwrap();
-    let of = |metric: &&prometheus::proto::Metric| metric.get_label().iter().any(|label| label.value() == reason);
+    let family =
+        families.iter().find(|family| family.name() == "gitops_runtime_platform_refused_total").unwrap();
+    let of =
+        |metric: &&prometheus::proto::Metric| metric.get_label().iter().any(|label| label.value() == reason);
     family.get_metric().iter().find(of).map_or(0, |metric| metric.get_counter().get_value() as u64)
 }
 
@@ -27,7 +29,8 @@ async fn each_refusal_has_its_text_and_is_counted() {
     let platform = start(config()).await;
     let token = platform.token.clone();
     let no_token = "the request needs the token of a runtime, in the header Authorization";
-    let unknown = "this token is not known: make one with `gitops-runtime platform token create --runtime NAME`";
+    let unknown =
+        "this token is not known: make one with `gitops-runtime platform token create --runtime NAME`";
     let good = event(&object(1), "01").to_string();
     for (headers, text) in [
         (vec![], no_token),
@@ -45,10 +48,10 @@ async fn each_refusal_has_its_text_and_is_counted() {
     }
     assert_eq!(counted(&platform, "unauthorized"), 24);
 
-    let not_json = |line, column| {
-        format!("the body is not JSON that holds a report, at line {line} column {column}")
-    };
-    let (no_object, odd) = ("the report has no object", "the report's object is neither JSON nor base64 of it");
+    let not_json =
+        |line, column| format!("the body is not JSON that holds a report, at line {line} column {column}");
+    let (no_object, odd) =
+        ("the report has no object", "the report's object is neither JSON nor base64 of it");
     let no_name = "the report's object has no kind or no name";
     let large = "x".repeat((1 << 20) + 1);
     let bomb = gzip(&vec![b' '; (4 << 20) + 1]);
@@ -62,10 +65,20 @@ async fn each_refusal_has_its_text_and_is_counted() {
         (&[], br#"{"data": {"object": "e30="}}"#.to_vec(), 400, no_name),
         (&[], br#"{"data": {"object": {"kind": "A"}}}"#.to_vec(), 400, no_name),
         (&[("content-encoding", "br")], b"{}".to_vec(), 415, "the Content-Encoding must be gzip, or none"),
-        (&[("content-encoding", "gzip")], b"{}".to_vec(), 400, "the body is not gzip, as its Content-Encoding says"),
+        (
+            &[("content-encoding", "gzip")],
+            b"{}".to_vec(),
+            400,
+            "the body is not gzip, as its Content-Encoding says",
+        ),
         (&[("content-encoding", "gzip")], large.into(), 413, "the body is larger than 1048576 bytes"),
         (&[("content-encoding", "gzip")], bomb, 413, "the body unpacks to more than 4194304 bytes"),
-        (&[("idempotency-key", "")], good.clone().into(), 400, "the Idempotency-Key must be text of at most 256 bytes"),
+        (
+            &[("idempotency-key", "")],
+            good.clone().into(),
+            400,
+            "the Idempotency-Key must be text of at most 256 bytes",
+        ),
         (&[("fencing-epoch", "-1")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
         (&[("fencing-epoch", "new")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
         (&[("fencing-epoch", "")], good.clone().into(), 400, "the Fencing-Epoch must be a whole number"),
@@ -93,7 +106,10 @@ async fn each_refusal_has_its_text_and_is_counted() {
     }
     let nobody = "there is no such application, or nothing was reported of it";
     assert_eq!(platform.get("/api/v1/applications/a/b/timeline").await, refused(404, nobody));
-    assert_eq!(platform.get("/api/v1/applications?limit=x").await, refused(400, "`limit` must be a whole number"));
+    assert_eq!(
+        platform.get("/api/v1/applications?limit=x").await,
+        refused(400, "`limit` must be a whole number")
+    );
     let before = platform.get("/api/v1/applications/a/b/timeline?before=x").await;
     assert_eq!(before, refused(400, "`before` must be a whole number"));
     assert_eq!(platform.store.entities(platform.runtime.id).await.unwrap(), [], "nothing of it was kept");
@@ -122,7 +138,8 @@ async fn a_flood_of_one_runtime_is_told_to_slow_down_and_another_is_served() {
     }
     let body = event(&object(1), "01");
     let message = "this runtime has 3 requests under way: fewer at a time are taken";
-    let slow_down = Reply { status: 429, retry_after: Some("1".to_owned()), body: json!({"message": message}) };
+    let slow_down =
+        Reply { status: 429, retry_after: Some("1".to_owned()), body: json!({"message": message}) };
     // Until all three have come.
     let until = async |wanted: &Reply| {
         let mut version = 1;
@@ -146,10 +163,13 @@ async fn a_flood_of_one_runtime_is_told_to_slow_down_and_another_is_served() {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_given_up() {
-    let platform = start(stages_platform_ingest::IngestConfig { body_timeout: Duration::from_secs(1), ..config() }).await;
+    let platform =
+        start(stages_platform_ingest::IngestConfig { body_timeout: Duration::from_secs(1), ..config() })
+            .await;
     let mut stream = hanging(&platform, &platform.token).await;
     let mut answer = vec![0; 4096];
-    let read = tokio::time::timeout(Duration::from_secs(120), stream.read(&mut answer)).await.unwrap().unwrap();
+    let read =
+        tokio::time::timeout(Duration::from_secs(120), stream.read(&mut answer)).await.unwrap().unwrap();
     let answer = String::from_utf8_lossy(&answer[..read]).into_owned();
     assert!(answer.starts_with("HTTP/1.1 408 "), "{answer}");
     assert!(answer.contains(r#"{"message":"the body did not arrive within 1 seconds"}"#), "{answer}");
@@ -171,7 +191,8 @@ async fn a_store_that_is_gone_is_told_and_nothing_is_acknowledged() {
     sqlx::query("DROP TABLE tokens").execute(&pool).await.unwrap();
     let message = "the store cannot be read now: the log of the platform says why";
     let away = Reply { status: 503, retry_after: Some("5".to_owned()), body: json!({"message": message}) };
-    let headers = [("authorization", "gort_0123456789012345678901234567890123456789012345678901234567890123")];
+    let headers =
+        [("authorization", "gort_0123456789012345678901234567890123456789012345678901234567890123")];
     assert_eq!(platform.post("/2.0/api/events", &headers, "{}").await, away);
     pool.close().await;
 }

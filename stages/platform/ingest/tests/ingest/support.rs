@@ -86,7 +86,12 @@ impl Platform {
         Self::reply(request.body(gzip(body.to_string().as_bytes()))).await
     }
 
-    pub(crate) async fn post(&self, path: &str, headers: &[(&str, &str)], body: impl Into<reqwest::Body>) -> Reply {
+    pub(crate) async fn post(
+        &self,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<reqwest::Body>,
+    ) -> Reply {
         let mut request = self.client.post(self.url(path)).body(body);
         for (name, value) in headers {
             request = request.header(*name, *value);

@@ -1,0 +1,272 @@
+//! The role `platform` as a process: killed while reports arrive, reported to by the reporter, backed up and restored.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use loadtest::process::Start;
+use loadtest::sim::Simulation;
+use loadtest::sim::kube::Collection;
+use pipeline_core::Key;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::runtime::{PROGRAM, Runtime, SOON, eventually};
+use crate::told;
+use crate::verify::{findings, verified};
+
+/// A platform with a state directory of its own and one address over its lives.
+struct Platform {
+    folder: TempDir,
+    port: u16,
+    token: String,
+    runtime: Option<Runtime>,
+}
+
+impl Platform {
+    async fn start() -> Self {
+        let mut platform =
+            Self { folder: TempDir::new().unwrap(), port: 0, token: String::new(), runtime: None };
+        platform.token = platform.command(&["token", "create", "--runtime", "prod"]).await.unwrap();
+        std::fs::write(platform.token_file(), &platform.token).unwrap();
+        platform.up().await;
+        platform
+    }
+
+    fn token_file(&self) -> PathBuf {
+        self.folder.path().join("token")
+    }
+
+    fn state(&self) -> String {
+        self.folder.path().join("state").display().to_string()
+    }
+
+    fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    fn runtime(&self) -> &Runtime {
+        self.runtime.as_ref().expect("it runs")
+    }
+
+    /// Starts it, at the address that it had.
+    async fn up(&mut self) {
+        let listen = format!("127.0.0.1:{}", self.port);
+        let start = Start {
+            program: PROGRAM.into(),
+            args: ["platform", "--listen", &listen, "--state", &self.state()].map(Into::into).to_vec(),
+            env: Vec::new(),
+            directory: self.folder.path().to_path_buf(),
+        };
+        let runtime = Runtime::serving(start).await;
+        let line = runtime.says("listening").await;
+        self.port = line.field("address").rsplit_once(':').unwrap().1.parse().unwrap();
+        runtime.says("receiving reports").await;
+        self.runtime = Some(runtime);
+    }
+
+    /// Runs a command about its store; what it prints, or why it failed.
+    async fn command(&self, arguments: &[&str]) -> Result<String, String> {
+        let state = self.state();
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.arg("platform").args(arguments).args(["--state", &state]).env_clear().stdin(Stdio::null());
+        let output = tokio::time::timeout(SOON, command.kill_on_drop(true).output()).await.unwrap().unwrap();
+        let text = |bytes| String::from_utf8(bytes).unwrap().trim_end().to_owned();
+        if output.status.success() { Ok(text(output.stdout)) } else { Err(text(output.stderr)) }
+    }
+
+    fn silent_of_tokens(&self) {
+        for line in self.runtime().process().lines().all() {
+            assert!(
+                !line.contains("gort_") && !line.contains(&self.token),
+                "a token stands in the log: {line}"
+            );
+        }
+    }
+
+    async fn get(&self, client: &reqwest::Client, path: &str) -> Value {
+        let request = client.get(format!("{}{path}", self.url())).bearer_auth(&self.token);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        serde_json::from_str(&response.text().await.unwrap()).unwrap()
+    }
+}
+
+fn client() -> reqwest::Client {
+    // Another test of this binary may have been first.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap()
+}
+
+fn body(name: &str, version: u64) -> String {
+    let object = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": name, "namespace": "argocd", "uid": name, "resourceVersion": version.to_string()},
+    });
+    json!({"data": {"object": STANDARD.encode(object.to_string()), "source": {"syncStatus": "Synced"}}})
+        .to_string()
+}
+
+/// Reports one version after the other, each until it is acknowledged; how many were.
+async fn post(
+    client: reqwest::Client,
+    url: String,
+    token: String,
+    name: String,
+    stop: Arc<AtomicBool>,
+    all: Arc<AtomicU64>,
+) -> u64 {
+    let mut version = 0;
+    while !stop.load(Ordering::Relaxed) {
+        version += 1;
+        let (body, key) = (body(&name, version), format!("{name}-{version}"));
+        loop {
+            let request = client.post(format!("{url}/2.0/api/events")).header("authorization", &token);
+            let request = request.header("idempotency-key", &key).body(body.clone());
+            match request.send().await {
+                Ok(response) if response.status().is_success() => break,
+                Ok(response) => {
+                    assert!([429, 503].contains(&response.status().as_u16()), "{}", response.status())
+                }
+                // It was killed.
+                Err(_) => {}
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        all.fetch_add(1, Ordering::Relaxed);
+    }
+    version
+}
+
+/// `LOADTEST_PLATFORM_KILLS` says how often it is killed, else three times.
+#[tokio::test]
+async fn what_was_acknowledged_is_there_once_however_often_it_is_killed() {
+    let kills = std::env::var("LOADTEST_PLATFORM_KILLS").map_or(3, |kills| kills.parse().unwrap());
+    let mut platform = Platform::start().await;
+    let (client, stop, all) = (client(), Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let posters: Vec<_> = (0..8)
+        .map(|number| {
+            let (url, token, name) = (platform.url(), platform.token.clone(), format!("shop-{number}"));
+            tokio::spawn(post(client.clone(), url, token, name, stop.clone(), all.clone()))
+        })
+        .collect();
+    for kill in 0..=kills {
+        let target = all.load(Ordering::Relaxed) + 100;
+        eventually("reports to be acknowledged", || all.load(Ordering::Relaxed) >= target).await;
+        if kill < kills {
+            platform.silent_of_tokens();
+            platform.runtime.take().unwrap().kill().await;
+            platform.up().await;
+        }
+    }
+    stop.store(true, Ordering::Relaxed);
+    for (number, poster) in posters.into_iter().enumerate() {
+        let acknowledged = poster.await.unwrap();
+        let (mut versions, mut before) = (Vec::new(), u64::MAX >> 1);
+        loop {
+            let path = format!("/api/v1/applications/argocd/shop-{number}/timeline?before={before}");
+            let page = platform.get(&client, &path).await;
+            for entry in page["transitions"].as_array().unwrap() {
+                assert_eq!(entry["reports"], 1, "{entry}");
+                versions.push(entry["version"].as_u64().unwrap());
+            }
+            match page["next"].as_u64() {
+                Some(next) => before = next,
+                None => break,
+            }
+        }
+        versions.reverse();
+        assert_eq!(versions, (1..=acknowledged).collect::<Vec<_>>(), "of shop-{number}");
+    }
+    platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+}
+
+/// Whether the receiver differs, as `verify` says of a receiver that compares.
+async fn differs(simulation: &Simulation, arguments: &[&str]) -> Vec<String> {
+    let (_, found) = verified(simulation, arguments).await;
+    assert!(found["receiverDiffers"]["total"].is_u64(), "it did not compare: {found:#}");
+    findings(&found).get("receiverDiffers").into_iter().flatten().map(|key| (*key).to_owned()).collect()
+}
+
+async fn names(platform: &Platform) -> Vec<(String, bool)> {
+    let page = platform.get(&client(), "/api/v1/applications").await;
+    let all = page["applications"].as_array().unwrap().iter();
+    all.map(|one| (one["name"].as_str().unwrap().to_owned(), one["deleted"].as_bool().unwrap())).collect()
+}
+
+#[tokio::test]
+async fn our_reporter_reports_to_it_and_verify_finds_what_a_restore_lost() {
+    let mut platform = Platform::start().await;
+    let simulation = told::world(|_| {}).await;
+    told::put(&simulation, "shop");
+    let settings = json!({
+        "platform": {"url": platform.url(), "tokenFile": platform.token_file()},
+        "reporter": {"sink": {"platform": {"batch": {"enabled": true}}}},
+    });
+    let reporter = Runtime::start(&simulation, &settings).await;
+    reporter.idle(1).await;
+    let none: [&str; 0] = [];
+    assert_eq!(differs(&simulation, &[]).await, none);
+
+    let copy = platform.folder.path().join("copy.db").display().to_string();
+    let made = platform.command(&["backup", &copy]).await.unwrap();
+    assert_eq!(made, format!("the store was copied to {copy}"));
+    let in_use = platform.command(&["restore", &copy]).await.unwrap_err();
+    let path = Path::new(&platform.state()).join("platform.db").display().to_string();
+    let text = format!(
+        "gitops-runtime: restore the store: another process has the store {path} open: stop it first"
+    );
+    assert_eq!(in_use, text);
+
+    let observed = reporter.status().await.total.observed;
+    told::put(&simulation, "web");
+    reporter.idle(observed + 1).await;
+    assert_eq!(differs(&simulation, &[]).await, none);
+    assert_eq!(names(&platform).await, [("shop".to_owned(), false), ("web".to_owned(), false)]);
+
+    platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+    let restored = platform.command(&["restore", &copy]).await.unwrap();
+    assert!(
+        restored.starts_with(&format!("{copy} is the store now\nwhat was there is {path}.replaced-")),
+        "{restored}"
+    );
+    platform.up().await;
+    assert_eq!(differs(&simulation, &["--dry-run"]).await, ["argocd/web"]);
+    assert_eq!(differs(&simulation, &[]).await, ["argocd/web"], "and is repaired");
+    assert_eq!(differs(&simulation, &[]).await, none);
+    assert_eq!(names(&platform).await.len(), 2);
+
+    let observed = reporter.status().await.total.observed;
+    assert!(simulation.kube.delete(Collection::Applications, &Key::new("argocd", "web").unwrap()));
+    reporter.idle(observed + 1).await;
+    assert_eq!(differs(&simulation, &[]).await, none);
+    assert_eq!(names(&platform).await, [("shop".to_owned(), false), ("web".to_owned(), true)]);
+    reporter.stop().await;
+    platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn a_platform_that_cannot_start_says_why() {
+    let platform = Platform::start().await;
+    let wrong = "gitops-runtime: make a token: 'Prod' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
+    assert_eq!(platform.command(&["token", "create", "--runtime", "Prod"]).await.unwrap_err(), wrong);
+    let again = platform.command(&["--listen", "127.0.0.1:0"]).await.unwrap_err();
+    assert!(again.contains("open the store: another process has the store "), "{again}");
+    let both = ["--set", "platformServer.store.path=x", "--set", "platformServer.store.postgresUrlFile=y"];
+    let both = platform.command(&both).await.unwrap_err();
+    assert!(both.contains("platformServer.store.path"), "{both}");
+    let (status, text) = platform.runtime().page("/healthz").await;
+    assert_eq!((status, text.as_str()), (200, "ok\n"));
+    let (_, metrics) = platform.runtime().page("/metrics").await;
+    for name in ["kept_total", "repeated_total", "requests_total", "commit_failures_total"] {
+        assert!(metrics.contains(&format!("gitops_runtime_platform_{name} 0")), "{name}: {metrics}");
+    }
+    assert!(metrics.contains("gitops_runtime_platform_refused_total{reason=\"quota\"} 0"), "{metrics}");
+}

@@ -94,6 +94,11 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     };
     let pages = pages(store.clone(), registry);
     let server = serve.build_bare(ingest.routes().merge(pages)).await?;
+    if !store.has_tokens().await.context("read the store")? {
+        tracing::info!(
+            "nobody has a token yet: make one with `gitops-runtime platform token create --runtime NAME`"
+        );
+    }
     tracing::info!("receiving reports");
     let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
     store.retain(stop).await;

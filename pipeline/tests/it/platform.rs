@@ -55,10 +55,18 @@ impl Platform {
 
     /// Starts it, at the address that it had.
     async fn up(&mut self) {
+        self.up_with("unlimited").await;
+    }
+
+    /// The same where no file may grow beyond so many kilobytes, as on a disk that is full.
+    async fn up_with(&mut self, file_size: &str) {
         let listen = format!("127.0.0.1:{}", self.port);
+        let limited = format!("ulimit -f {file_size}; exec \"$0\" \"$@\"");
+        let state = self.state();
+        let args = ["-c", &limited, PROGRAM, "platform", "--listen", &listen, "--state", &state];
         let start = Start {
-            program: PROGRAM.into(),
-            args: ["platform", "--listen", &listen, "--state", &self.state()].map(Into::into).to_vec(),
+            program: "/bin/bash".into(),
+            args: args.map(Into::into).to_vec(),
             env: Vec::new(),
             directory: self.folder.path().to_path_buf(),
         };
@@ -249,6 +257,36 @@ async fn our_reporter_reports_to_it_and_verify_finds_what_a_restore_lost() {
     assert_eq!(names(&platform).await, [("shop".to_owned(), false), ("web".to_owned(), true)]);
     reporter.stop().await;
     platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+}
+
+#[tokio::test]
+async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_room() {
+    let mut platform = Platform::start().await;
+    platform.runtime.take().unwrap().stop().await;
+    platform.up_with("400").await;
+    let client = client();
+    let mut acknowledged = 0;
+    let refused = loop {
+        let request = client.post(format!("{}/2.0/api/events", platform.url()));
+        let request = request.header("authorization", &platform.token).body(body("shop", acknowledged + 1));
+        let response = request.send().await.unwrap();
+        if !response.status().is_success() {
+            break (response.status().as_u16(), response.headers()["retry-after"].clone());
+        }
+        acknowledged += 1;
+        assert!(acknowledged < 5_000, "the disk never was full");
+    };
+    assert_eq!((refused.0, refused.1.to_str().unwrap()), (503, "5"));
+    let degraded = (200, "degraded: the store cannot be written, the log says why\n".to_owned());
+    assert_eq!(platform.runtime().page("/healthz").await, degraded);
+    let line = platform.runtime().says("reports cannot be kept: none is acknowledged").await;
+    assert_eq!(line.level, "WARN");
+    platform.runtime.take().unwrap().stop().await;
+    platform.up().await;
+    let page = platform.get(&client, "/api/v1/applications/argocd/shop/timeline?limit=1").await;
+    let newest = &page["transitions"][0];
+    assert_eq!((newest["version"].as_u64().unwrap(), &newest["current"]), (acknowledged, &json!(true)));
     platform.runtime.take().unwrap().stop().await;
 }
 

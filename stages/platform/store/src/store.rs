@@ -143,6 +143,14 @@ impl Store {
         token::runtime(&mut self.read().await?, token).await
     }
 
+    /// Whether any token was ever made.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn has_tokens(&self) -> Result<bool, StoreError> {
+        token::any(&mut self.read().await?).await
+    }
+
     /// Applications of a runtime by namespace and name, from behind `after`.
     ///
     /// # Errors

@@ -70,6 +70,11 @@ pub(crate) async fn runtime(
     Ok(if bool::from(same) { Some(Runtime { id: row.int(0)?, name: row.text(1)? }) } else { None })
 }
 
+/// Whether there is any token.
+pub(crate) async fn any(connection: &mut Connection) -> Result<bool, StoreError> {
+    Ok(connection.row("SELECT id FROM tokens LIMIT 1", &[]).await?.is_some())
+}
+
 /// Of the operating system.
 fn random(bytes: &mut [u8]) -> Result<(), StoreError> {
     use std::io::Read as _;

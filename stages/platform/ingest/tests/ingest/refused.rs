@@ -15,6 +15,9 @@ fn object(version: u32) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "c", "resourceVersion": version.to_string()}})
 }
 
+/// Headers, a body, and status and text of the refusal.
+type Wrong<'a> = (&'a [(&'a str, &'a str)], Vec<u8>, u16, &'a str);
+
 fn counted(platform: &Platform, reason: &str) -> u64 {
     let families = platform.registry.gather();
     let family =
@@ -55,7 +58,7 @@ async fn each_refusal_has_its_text_and_is_counted() {
     let no_name = "the report's object has no kind or no name";
     let large = "x".repeat((1 << 20) + 1);
     let bomb = gzip(&vec![b' '; (4 << 20) + 1]);
-    let bodies: [(&[(&str, &str)], Vec<u8>, u16, &str); 16] = [
+    let bodies: [Wrong<'_>; 16] = [
         (&[], CANARY.into(), 400, &not_json(1, 1)),
         (&[], b"{}".to_vec(), 400, &not_json(1, 2)),
         (&[], format!("{{\"data\": \"{CANARY}\"}}").into(), 400, &not_json(1, 24)),

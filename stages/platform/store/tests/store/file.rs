@@ -13,7 +13,7 @@ fn config(path: &Path) -> StoreConfig {
 }
 
 async fn refused(path: &Path) -> String {
-    config(path).build(&prometheus::Registry::new()).await.err().expect("it is refused").to_string()
+    config(path).build(&prometheus::Registry::new()).await.expect_err("it is refused").to_string()
 }
 
 #[tokio::test]

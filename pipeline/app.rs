@@ -40,7 +40,7 @@ const VERSION: &str = env!("CARGO_PKG_VERSION");
 ///
 /// # Errors
 /// When it cannot start, each with what to do next; or when it ends without having been asked to.
-pub(crate) fn reporter(loaded: Loaded) -> anyhow::Result<()> {
+pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
     stages_client::install_crypto();
     log::start(&loaded.config);
     for ignored in &loaded.ignored {

@@ -27,7 +27,7 @@ fn main() -> ExitCode {
         },
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
-            Ok(loaded) => app::reporter(loaded).map(|()| ExitCode::SUCCESS),
+            Ok(loaded) => app::reporter(&loaded).map(|()| ExitCode::SUCCESS),
             Err(problems) => return fail(problems),
         },
     };

@@ -138,7 +138,7 @@ async fn post(
             match request.send().await {
                 Ok(response) if response.status().is_success() => break,
                 Ok(response) => {
-                    assert!([429, 503].contains(&response.status().as_u16()), "{}", response.status())
+                    assert!([429, 503].contains(&response.status().as_u16()), "{}", response.status());
                 }
                 // It was killed.
                 Err(_) => {}

@@ -1,0 +1,26 @@
+// The console's entry: each module takes what it finds on the page.
+import { start as time } from "./time.js";
+import { start as swap } from "./swap.js";
+import { start as filter } from "./filter.js";
+import { start as keys } from "./keys.js";
+import { start as live } from "./live.js";
+import { start as palette } from "./palette.js";
+import { start as strip } from "./strip.js";
+
+if (document.querySelector("nav.side")) {
+  time();
+  swap();
+  filter();
+  strip();
+  keys();
+  palette();
+  live();
+}
+document.addEventListener("click", async (event) => {
+  const copy = event.target.closest("[data-copy]");
+  if (copy) {
+    await navigator.clipboard.writeText(copy.dataset.copy);
+    copy.textContent = "Copied";
+  }
+});
+document.documentElement.dataset.ready = "true";

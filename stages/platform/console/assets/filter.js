@@ -1,0 +1,53 @@
+// The field: what is typed filters at once, `key:value` and a blank make a chip, the address is the whole state.
+import { go } from "./swap.js";
+
+function address(form) {
+  const values = new FormData(form);
+  const query = new URLSearchParams();
+  const text = values.getAll("q").map((one) => one.trim()).filter(Boolean).join(" ");
+  if (text) query.set("q", text);
+  if (values.get("group") && values.get("group") !== "environment") query.set("group", values.get("group"));
+  if (values.get("sort") && values.get("sort") !== "attention") query.set("sort", values.get("sort"));
+  const path = form.getAttribute("action");
+  return query.size ? `${path}?${query}` : path;
+}
+
+async function chip(form) {
+  await go(address(form), { replace: true });
+  const input = document.querySelector("[data-filter] input[type=text]");
+  input.focus();
+  input.setSelectionRange(input.value.length, input.value.length);
+}
+
+export function start() {
+  let timer;
+  document.addEventListener("input", (event) => {
+    const form = event.target.closest("[data-filter]");
+    if (!form) return;
+    clearTimeout(timer);
+    if (event.target.matches("select") || /(^|\s)[a-z]+:(?:"[^"]+"|[^\s"]+)\s$/.test(event.target.value)) {
+      if (event.target.matches("select")) go(address(form), { replace: true });
+      else chip(form);
+    } else {
+      timer = setTimeout(() => go(address(form), { replace: true, keep: true, scroll: false }), 80);
+    }
+  });
+  document.addEventListener("submit", (event) => {
+    const form = event.target.closest("[data-filter]");
+    if (!form) return;
+    event.preventDefault();
+    clearTimeout(timer);
+    chip(form).then(() => {
+      document.querySelector("[data-filter] input[type=text]").blur();
+      document.dispatchEvent(new CustomEvent("rows"));
+    });
+  });
+  document.addEventListener("keydown", (event) => {
+    const input = event.target.closest?.("[data-filter] input[type=text]");
+    if (!input || event.key !== "Backspace" || input.value) return;
+    const chips = input.form.querySelectorAll(".chip a");
+    if (!chips.length) return;
+    event.preventDefault();
+    go(chips[chips.length - 1].href, { replace: true }).then(() => document.querySelector("[data-filter] input[type=text]").focus());
+  });
+}

@@ -1,0 +1,113 @@
+// The keyboard: g and a letter goes, j and k move, Enter opens, Escape goes back where one was.
+import { go, say } from "./swap.js";
+import { open } from "./palette.js";
+
+const rows = () => [...document.querySelectorAll("main [data-row]")];
+let preview;
+
+function select(row) {
+  for (const other of document.querySelectorAll("main [data-row][aria-selected]")) other.removeAttribute("aria-selected");
+  if (!row) return;
+  row.setAttribute("aria-selected", "true");
+  row.scrollIntoView({ block: "nearest" });
+  const panel = document.getElementById("preview");
+  if (!panel || !row.dataset.preview) return;
+  clearTimeout(preview);
+  preview = setTimeout(async () => {
+    const response = await fetch(row.dataset.preview).catch(() => null);
+    if (!response || row.getAttribute("aria-selected") !== "true") return;
+    const page = new DOMParser().parseFromString(await response.text(), "text/html");
+    panel.replaceChildren(...page.body.childNodes);
+    const { tell } = await import("./time.js");
+    tell(panel);
+  }, 60);
+}
+
+function move(step) {
+  const all = rows();
+  const at = all.findIndex((row) => row.getAttribute("aria-selected") === "true");
+  select(all[Math.min(Math.max(at + step, 0), all.length - 1)]);
+}
+
+function link() {
+  const button = document.querySelector("[data-copy-moment]");
+  const url = new URL(location.href);
+  if (button) {
+    url.searchParams.set("from", button.dataset.from);
+    url.searchParams.set("to", button.dataset.to);
+  }
+  navigator.clipboard.writeText(url.href).then(() => say("Link copied"), () => say(url.href));
+}
+
+function back() {
+  const crumb = document.querySelector(".bar [data-back]");
+  if (crumb) go(crumb.href);
+  else select(null);
+}
+
+function theme() {
+  const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+  const now = document.documentElement.dataset.theme ?? (dark ? "dark" : "light");
+  const next = now === "dark" ? "light" : "dark";
+  document.documentElement.dataset.theme = next;
+  document.cookie = `theme=${next}; path=/; max-age=31536000; samesite=lax`;
+}
+
+export function start() {
+  let first = "";
+  document.addEventListener("keydown", (event) => {
+    if (event.ctrlKey && event.key === "k") {
+      event.preventDefault();
+      open("");
+      return;
+    }
+    const typing = event.target.matches?.("input, select, textarea") || document.querySelector("dialog[open]");
+    if (event.key === "Escape" && event.target.matches?.("[data-filter] input")) {
+      event.target.blur();
+      return;
+    }
+    if (typing || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (first === "g") {
+      first = "";
+      const target = document.querySelector(`[data-go="${CSS.escape(event.key)}"]`);
+      if (target) {
+        event.preventDefault();
+        go(target.href);
+      }
+      return;
+    }
+    const row = document.querySelector("main [data-row][aria-selected='true']");
+    const acts = {
+      g: () => { first = "g"; setTimeout(() => { first = ""; }, 1500); },
+      j: () => move(1),
+      k: () => move(-1),
+      ArrowDown: () => move(1),
+      ArrowUp: () => move(-1),
+      Enter: () => row?.querySelector("a[href]")?.click(),
+      "/": () => (document.querySelector("[data-filter] input[type=text]") ? document.querySelector("[data-filter] input[type=text]").focus() : open("")),
+      ":": () => open(":"),
+      "?": () => document.getElementById("help").showModal(),
+      "[": () => document.querySelector(".bar a[rel=prev]")?.click(),
+      "]": () => document.querySelector(".bar a[rel=next]")?.click(),
+      y: link,
+      Escape: back,
+    };
+    // What has the focus takes Enter and arrows itself.
+    const own = event.target.closest?.("a, button, [role=slider], [tabindex='0']");
+    if (own && ["Enter", "ArrowDown", "ArrowUp"].includes(event.key)) return;
+    const act = acts[event.key];
+    if (!act) return;
+    event.preventDefault();
+    act();
+  });
+  document.addEventListener("click", (event) => {
+    if (event.target.closest("[data-theme-switch]")) theme();
+    if (event.target.closest("[data-help]")) document.getElementById("help").showModal();
+    if (event.target.closest("[data-find]")) open("");
+    if (event.target.closest("[data-copy-moment]")) link();
+    const row = event.target.closest("main [data-row]");
+    if (row && !event.target.closest("a, button")) select(row);
+  });
+  document.addEventListener("dblclick", (event) => event.target.closest("main [data-row]")?.querySelector("a[href]")?.click());
+  document.addEventListener("rows", () => move(1));
+}

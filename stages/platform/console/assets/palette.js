@@ -1,0 +1,70 @@
+// Ctrl-K finds anything; a colon runs a command.
+import { go } from "./swap.js";
+
+const commands = () => [...document.querySelectorAll("nav.side [data-go]")].map((link) => [link.firstElementChild.textContent, link.href]);
+let box, list, timer, shown;
+
+function mark(step) {
+  const all = [...list.children];
+  const at = all.findIndex((one) => one.getAttribute("aria-selected") === "true");
+  const next = Math.min(Math.max(at + step, 0), all.length - 1);
+  all.forEach((one, index) => one.setAttribute("aria-selected", index === next ? "true" : "false"));
+}
+
+function command(text) {
+  const item = document.createElement("li");
+  item.setAttribute("role", "option");
+  const link = document.createElement("a");
+  [link.textContent, link.href] = text;
+  item.append(link);
+  return item;
+}
+
+async function find() {
+  const text = box.value.trim();
+  const named = commands().filter(([name]) => name.toLowerCase().startsWith(text.replace(/^:/, "").trim().toLowerCase()));
+  if (!text || text.startsWith(":")) {
+    list.replaceChildren(...named.map(command));
+    shown = box.value;
+    mark(1);
+    return;
+  }
+  const response = await fetch(`/find?${new URLSearchParams({ q: text })}`).catch(() => null);
+  if (!response?.ok || box.value.trim() !== text) return;
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  list.replaceChildren(...page.body.children, ...named.map(command));
+  shown = box.value;
+  mark(1);
+}
+
+export function open(text) {
+  box.value = text;
+  document.getElementById("palette").showModal();
+  find();
+}
+
+export function start() {
+  box = document.querySelector("#palette input");
+  list = document.getElementById("found");
+  box.addEventListener("input", () => {
+    clearTimeout(timer);
+    timer = setTimeout(find, 60);
+  });
+  box.addEventListener("keydown", async (event) => {
+    const step = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+    if (step) {
+      event.preventDefault();
+      mark(step);
+    }
+    if (event.key === "Enter") {
+      event.preventDefault();
+      // Whoever types faster than it is looked for means what they typed.
+      clearTimeout(timer);
+      if (box.value !== shown) await find();
+      const link = list.querySelector("[aria-selected='true'] a");
+      if (!link) return;
+      document.getElementById("palette").close();
+      go(link.href);
+    }
+  });
+}

@@ -1,0 +1,110 @@
+// Goes from page to page without losing what is around it, and patches rows in place.
+import { tell } from "./time.js";
+
+let latest = 0;
+const places = new Map();
+
+export function say(text) {
+  const said = document.getElementById("said");
+  said.textContent = text;
+  clearTimeout(say.timer);
+  say.timer = setTimeout(() => { said.textContent = ""; }, 2500);
+}
+
+async function read(url) {
+  const mine = ++latest;
+  const response = await fetch(url, { headers: { accept: "text/html" } });
+  if (response.redirected && new URL(response.url).pathname === "/sign-in") {
+    location.href = response.url;
+    return null;
+  }
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  return mine === latest && page.querySelector("main") ? page : null;
+}
+
+// Shows another address. `keep` names what stays as it is: the field that somebody types in.
+export async function go(url, { replace = false, keep = false, scroll = true } = {}) {
+  places.set(location.href, { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
+  let page;
+  try {
+    page = await read(url);
+  } catch {
+    say("The platform does not answer; this page is as it was.");
+    return;
+  }
+  if (!page) return;
+  history[replace ? "replaceState" : "pushState"](null, "", url);
+  show(page, keep);
+  if (scroll) scrollTo(0, 0);
+}
+
+function show(page, keep) {
+  document.title = page.title;
+  document.querySelector("main").replaceWith(page.querySelector("main"));
+  if (!keep) {
+    const bar = document.querySelector(".bar");
+    const live = bar.querySelector("[data-live]");
+    bar.replaceChildren(...page.querySelector(".bar").childNodes);
+    bar.querySelector("[data-live]").replaceWith(live);
+  }
+  document.querySelector("nav.side ul").replaceWith(page.querySelector("nav.side ul"));
+  tell(document);
+  document.dispatchEvent(new CustomEvent("shown"));
+}
+
+// Reads the same address again. What has a key is changed where it stands; the order waits until the pointer rests.
+export async function refresh() {
+  const page = await read(location.href);
+  if (!page) return;
+  const now = new Map([...document.querySelectorAll("main [data-key]")].map((one) => [one.dataset.key, one]));
+  const next = [...page.querySelectorAll("main [data-key]")];
+  const same = next.length === now.size && next.every((one) => now.has(one.dataset.key));
+  const left = [...now.keys()].filter((key) => !next.some((one) => one.dataset.key === key));
+  tell(page);
+  if (same || document.querySelector("main table:hover, main svg:hover")) {
+    for (const one of next) {
+      const old = now.get(one.dataset.key);
+      if (!old || old.innerHTML === one.innerHTML) continue;
+      old.innerHTML = one.innerHTML;
+      old.classList.remove("fresh");
+      void old.offsetWidth;
+      old.classList.add("fresh");
+    }
+    // The strip and what stands beside the rows has no handle that somebody holds just now.
+    for (const other of ["main .life", "main .cause", "main .foot"]) {
+      const [old, fresh] = [document.querySelector(other), page.querySelector(other)];
+      if (old && fresh && !old.matches(":hover, :focus-within")) old.replaceWith(fresh);
+    }
+  } else {
+    const key = document.querySelector("tr[aria-selected='true']")?.dataset.key;
+    const preview = document.getElementById("preview");
+    show(page, true);
+    const after = document.getElementById("preview");
+    if (preview && after) after.replaceWith(preview);
+    if (key) document.querySelector(`tr[data-key="${CSS.escape(key)}"]`)?.setAttribute("aria-selected", "true");
+  }
+  const foot = document.querySelector("[data-left]");
+  if (foot && left.length) foot.textContent = `${left.length} left the filter: ${left.slice(0, 3).map((key) => decodeURIComponent(key.split("/").pop())).join(", ")}`;
+  document.dispatchEvent(new CustomEvent("patched"));
+}
+
+export function start() {
+  document.addEventListener("click", (event) => {
+    const link = event.target.closest("main a[href], .bar a[href], nav.side a[href], #palette a[href]");
+    if (!link || event.defaultPrevented || event.button || event.ctrlKey || event.metaKey || event.shiftKey || event.altKey) return;
+    event.preventDefault();
+    document.getElementById("palette").close();
+    const url = link.href.baseVal ?? link.href;
+    // Within an application, what one looks at stays where it is.
+    go(new URL(url, location.href).href, { scroll: new URL(url, location.href).pathname !== location.pathname });
+  });
+  addEventListener("popstate", async () => {
+    const page = await read(location.href).catch(() => null);
+    if (!page) return;
+    show(page, false);
+    const place = places.get(location.href);
+    if (!place) return;
+    scrollTo(0, place.y);
+    if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
+  });
+}

@@ -1,0 +1,32 @@
+// Times: the server writes UTC, the reader sees their own zone; "4 min" stays true while the page is open.
+const units = [[60, "s"], [3600, "min"], [86400, "h"]];
+
+function ago(at) {
+  const seconds = Math.max(0, Math.floor((Date.now() - at) / 1000));
+  if (seconds < 2) return "now";
+  if (seconds < 60) return `${seconds} ${units[0][1]}`;
+  if (seconds < 3600) return `${Math.floor(seconds / 60)} ${units[1][1]}`;
+  if (seconds < 86400) return `${Math.floor(seconds / 3600)} ${units[2][1]}`;
+  return seconds < 172800 ? "yesterday" : `${Math.floor(seconds / 86400)} d`;
+}
+
+const minute = new Intl.DateTimeFormat(undefined, { weekday: "short", day: "numeric", month: "short", hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit", hourCycle: "h23" });
+
+export function tell(root) {
+  for (const time of root.querySelectorAll("time")) {
+    const at = Date.parse(time.dateTime);
+    const text = "ago" in time.dataset ? ago(at) : "clock" in time.dataset ? clock.format(at) : minute.format(at);
+    if (time.textContent !== text) time.textContent = text;
+    if ("ago" in time.dataset) time.title = minute.format(at);
+  }
+}
+
+export function moment(at) {
+  return minute.format(at);
+}
+
+export function start() {
+  tell(document);
+  setInterval(() => { if (!document.hidden) tell(document); }, 5000);
+}

@@ -1,0 +1,383 @@
+//! From a request to a page.
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Path, RawQuery, State};
+use axum::http::StatusCode;
+use axum::http::header::{self, HeaderMap};
+use axum::response::{IntoResponse, Redirect, Response};
+use jiff::{SignedDuration, Timestamp};
+use maud::{Markup, html};
+use url::form_urlencoded;
+
+use super::{Console, Session, cookie, live};
+use crate::accounts::User;
+use crate::assets;
+use crate::filter::Filter;
+use crate::fleet::{Side, Unavailable, Window};
+use crate::page::application::{Asked, Interval, Tab};
+use crate::page::shell::{Page, Section, outside, shell};
+use crate::page::{self, pieces};
+use crate::session::password::{HashError, Passwords};
+use crate::session::token;
+use crate::view::application::ApplicationId;
+use crate::view::runtime::Added;
+
+const SESSION_DAYS: i64 = 7;
+
+type Answer = Result<Response, Response>;
+
+fn theme(headers: &HeaderMap) -> Option<&str> {
+    cookie(headers, "theme").filter(|theme| ["dark", "light"].contains(theme))
+}
+
+fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
+    send(StatusCode::OK, &shell(page, &session.user, theme(headers)))
+}
+
+fn send(status: StatusCode, markup: &Markup) -> Response {
+    (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup.0.clone()).into_response()
+}
+
+/// Said where a person sees it, and in the log.
+pub(crate) fn unavailable(error: &Unavailable, session: Option<&Session>, headers: &HeaderMap) -> Response {
+    tracing::error!(error = error as &(dyn std::error::Error + 'static), "a page could not be shown");
+    let body = pieces::empty(
+        "The store does not answer",
+        &html! {
+            p { "Reports are refused meanwhile and come again; nothing is lost. The platform's log says why." }
+            (pieces::command("kubectl logs -n gitops-runtime deploy/platform --tail 50"))
+        },
+    );
+    let markup = match session {
+        Some(session) => {
+            let page = Page { title: "Not now".to_owned(), section: Section::Home, bar: html! {}, body };
+            shell(&page, &session.user, theme(headers))
+        }
+        None => outside("Not now", theme(headers), &body),
+    };
+    send(StatusCode::SERVICE_UNAVAILABLE, &markup)
+}
+
+fn value(text: &str, name: &str) -> String {
+    let found = form_urlencoded::parse(text.as_bytes()).find(|(key, _)| key == name);
+    found.map(|(_, value)| value.into_owned()).unwrap_or_default()
+}
+
+pub(crate) async fn home(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+) -> Answer {
+    let home = console.0.fleet.home().await.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::home::page(&home, console.now()), &session, &headers))
+}
+
+pub(crate) async fn applications(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let filter = Filter::parse(&query.unwrap_or_default());
+    let listing = console.0.fleet.applications(&filter).await;
+    let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::applications::page(&filter, &listing, console.now()), &session, &headers))
+}
+
+pub(crate) async fn application(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    Path((runtime, namespace, name)): Path<(String, String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let (fleet, now) = (&console.0.fleet, console.now());
+    let id = ApplicationId { runtime, namespace, name };
+    let asked = Asked::parse(id.clone(), &query.unwrap_or_default());
+    let mut window = asked.window(now);
+    let Some(mut application) = fleet.application(&id, window).await.map_err(failed)? else {
+        let markup = shell(&page::application::unknown(&id), &session.user, theme(&headers));
+        return Ok(send(StatusCode::NOT_FOUND, &markup));
+    };
+    let (from, to) = page::application::interval(&application, window);
+    if window.from.is_none() && asked.tab == Tab::Compare {
+        // What changed is told for an interval, and the default one is known by now.
+        window.from = Some(from);
+        application = fleet.application(&id, window).await.map_err(failed)?.unwrap_or(application);
+    }
+    let resource = match asked.tab {
+        Tab::Compare => {
+            asked.resource.clone().or_else(|| page::application::first_changed(&application.resources))
+        }
+        Tab::Resources => asked.resource.clone(),
+        _ => None,
+    };
+    let mut interval = Interval { from, to, resource, before: None, after: None, desired: None };
+    if let Some(key) = &interval.resource {
+        if asked.tab == Tab::Compare {
+            interval.before = fleet.manifest(&id, key, asked.side, from).await.map_err(failed)?;
+            interval.after = fleet.manifest(&id, key, asked.side, to).await.map_err(failed)?;
+        } else {
+            interval.after = fleet.manifest(&id, key, Side::Live, to).await.map_err(failed)?;
+            interval.desired = fleet.manifest(&id, key, Side::Desired, to).await.map_err(failed)?;
+        }
+    }
+    let neighbours = fleet.neighbours(&asked.filter, &id).await.map_err(failed)?;
+    let page = page::application::page(&asked, &application, &interval, &neighbours, now);
+    Ok(page_of(&page, &session, &headers))
+}
+
+pub(crate) async fn preview(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    Path((runtime, namespace, name)): Path<(String, String, String)>,
+    headers: HeaderMap,
+) -> Answer {
+    let now = console.now();
+    let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
+    let window = Window { begin, end: now, from: None, to: None };
+    let id = ApplicationId { runtime, namespace, name };
+    let found = console.0.fleet.application(&id, window).await;
+    match found.map_err(|error| unavailable(&error, Some(&session), &headers))? {
+        Some(application) => Ok(send(StatusCode::OK, &page::preview::fragment(&application, now))),
+        None => {
+            Err(send(StatusCode::NOT_FOUND, &html! { p.mute { "This application is not known any more." } }))
+        }
+    }
+}
+
+pub(crate) async fn deployments(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let filter = Filter::parse(&query.unwrap_or_default());
+    let found = console.0.fleet.deployments(&filter).await;
+    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::deployments::page(&filter, &found, console.now()), &session, &headers))
+}
+
+pub(crate) async fn resources(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let text = value(&query.unwrap_or_default(), "q");
+    let found = console.0.fleet.resources(text.trim()).await;
+    let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::resources::page(text.trim(), &found, console.now()), &session, &headers))
+}
+
+pub(crate) async fn runtimes(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+) -> Answer {
+    let all = console.0.fleet.runtimes().await;
+    let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::runtimes::page(&all, console.now()), &session, &headers))
+}
+
+pub(crate) async fn add_runtime_form(Extension(session): Extension<Session>, headers: HeaderMap) -> Response {
+    page_of(&page::runtimes::add(None), &session, &headers)
+}
+
+pub(crate) async fn add_runtime(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let name = value(&String::from_utf8_lossy(&body), "name");
+    let added = console.0.fleet.add_runtime(&name).await;
+    let page = match added.map_err(|error| unavailable(&error, Some(&session), &headers))? {
+        Added::Token(token) => page::runtimes::added(&name, &token, &console.0.settings.external),
+        Added::Refused(why) => page::runtimes::add(Some((&name, &why))),
+    };
+    Ok(page_of(&page, &session, &headers))
+}
+
+/// What the palette shows while somebody types: applications by the same filter as the list.
+pub(crate) async fn find(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let filter = Filter {
+        grouping: crate::filter::Grouping::None,
+        page: 0,
+        ..Filter::parse(&query.unwrap_or_default())
+    };
+    let listing = console.0.fleet.applications(&filter).await;
+    let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let markup = html! {
+        @for row in listing.rows.iter().take(8) {
+            li role="option" { a href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
+        }
+    };
+    Ok(send(StatusCode::OK, &markup))
+}
+
+pub(crate) async fn live(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+) -> Response {
+    let after = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
+    live::stream(console, session, after).into_response()
+}
+
+pub(crate) async fn asset(Path((version, name)): Path<(String, String)>) -> Response {
+    match assets::file(&version, &name) {
+        Some((kind, content)) => {
+            let forever = "public, max-age=31536000, immutable";
+            ([(header::CONTENT_TYPE, kind), (header::CACHE_CONTROL, forever)], content).into_response()
+        }
+        None => (StatusCode::NOT_FOUND, "not of this version of the console\n").into_response(),
+    }
+}
+
+/// Only a path of this console is gone to afterwards.
+fn next_of(text: &str) -> String {
+    let next = value(text, "next");
+    let mut begins = next.chars();
+    let local = begins.next() == Some('/')
+        && !matches!(begins.next(), Some('/' | '\\'))
+        && !next.contains(char::is_control);
+    if local { next } else { "/".to_owned() }
+}
+
+pub(crate) async fn sign_in_form(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let any_user = console.0.accounts.any_user().await;
+    let any_user = any_user.map_err(|error| unavailable(&error, None, &headers))?;
+    let body = page::sign_in::sign_in(None, &next_of(&query.unwrap_or_default()), any_user);
+    Ok(send(StatusCode::OK, &outside("Sign in", theme(&headers), &body)))
+}
+
+fn broken(_: HashError) -> Response {
+    (StatusCode::INTERNAL_SERVER_ERROR, "a password could not be hashed; the platform is out of memory\n")
+        .into_response()
+}
+
+pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
+    let failed = |error: Unavailable| unavailable(&error, None, &headers);
+    let form = String::from_utf8_lossy(&body).into_owned();
+    let (name, password) = (value(&form, "name").to_lowercase(), value(&form, "password"));
+    let said = |status: StatusCode, why: &str| {
+        send(
+            status,
+            &outside("Sign in", theme(&headers), &page::sign_in::sign_in(Some(why), &next_of(&form), true)),
+        )
+    };
+    if name.is_empty() || name.len() > 200 {
+        return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
+    }
+    if let Err(seconds) = console.0.throttle.begin(&name, console.now()) {
+        let why = format!("Too many wrong passwords for this name. Try again in {seconds} s.");
+        let mut response = said(StatusCode::TOO_MANY_REQUESTS, &why);
+        response.headers_mut().insert(header::RETRY_AFTER, seconds.into());
+        return Err(response);
+    }
+    let user = console.0.accounts.user(&name).await.map_err(failed)?;
+    let right = console.0.passwords.is_right(password, user.map(|user| user.password)).await;
+    if !right.map_err(broken)? {
+        tracing::warn!("somebody failed to sign in");
+        return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
+    }
+    console.0.throttle.right(&name);
+    begin(&console, &name, &next_of(&form)).await.map_err(failed)
+}
+
+/// A session of its own for each time that somebody signs in.
+async fn begin(console: &Console, user: &str, next: &str) -> Result<Response, Unavailable> {
+    let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
+    let until = console.now() + SignedDuration::from_hours(24 * SESSION_DAYS);
+    console.0.accounts.keep_session(token::digest(&token), user, until).await?;
+    let secure = if console.0.settings.external.starts_with("https:") { "; Secure" } else { "" };
+    let age = 86_400 * SESSION_DAYS;
+    let cookie = format!("session={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
+    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+}
+
+pub(crate) async fn sign_out(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+) -> Answer {
+    let ended = console.0.accounts.end_session(session.digest).await;
+    ended.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let gone = "session=; Path=/; HttpOnly; SameSite=Lax; Max-Age=0";
+    Ok(([(header::SET_COOKIE, gone)], Redirect::to("/sign-in")).into_response())
+}
+
+pub(crate) async fn welcome_form(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let token = value(&query.unwrap_or_default(), "token");
+    let good = console.0.accounts.link_is_good(token::digest(&token), console.now()).await;
+    if !good.map_err(|error| unavailable(&error, None, &headers))? {
+        return Err(send(StatusCode::GONE, &outside("Welcome", theme(&headers), &page::sign_in::stale())));
+    }
+    Ok(send(StatusCode::OK, &outside("Welcome", theme(&headers), &page::sign_in::welcome(&token, None))))
+}
+
+pub(crate) async fn welcome(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
+    let failed = |error: Unavailable| unavailable(&error, None, &headers);
+    let form = String::from_utf8_lossy(&body).into_owned();
+    let (token, password) = (value(&form, "token"), value(&form, "password"));
+    let name = value(&form, "name").trim().to_lowercase();
+    let gone = || send(StatusCode::GONE, &outside("Welcome", theme(&headers), &page::sign_in::stale()));
+    let digest = token::digest(&token);
+    // Before the password is hashed: nobody without a link makes the platform work.
+    if !console.0.accounts.link_is_good(digest, console.now()).await.map_err(failed)? {
+        return Err(gone());
+    }
+    let wrong = if name.is_empty() || name.chars().count() > 60 {
+        Some("A name has 1 to 60 characters.")
+    } else if !Passwords::is_well(&password) {
+        Some("A password has 12 to 1024 characters.")
+    } else {
+        None
+    };
+    if let Some(why) = wrong {
+        let body = page::sign_in::welcome(&token, Some(why));
+        return Err(send(StatusCode::UNPROCESSABLE_ENTITY, &outside("Welcome", theme(&headers), &body)));
+    }
+    let password = console.0.passwords.hash(password).await.map_err(broken)?;
+    let made =
+        console.0.accounts.use_link(digest, console.now(), User { name: name.clone(), password }).await;
+    if !made.map_err(failed)? {
+        return Err(gone());
+    }
+    begin(&console, &name, "/").await.map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_path_of_the_console_is_gone_to_after_signing_in() {
+        for (asked, goes) in [
+            ("%2Fapplications%3Fq%3Dpay", "/applications?q=pay"),
+            ("https%3A%2F%2Fevil.example", "/"),
+            ("%2F%2Fevil.example", "/"),
+            ("%2F%5Cevil.example", "/"),
+            ("%2Fa%0D%0Ab", "/"),
+            ("", "/"),
+        ] {
+            assert_eq!(next_of(&format!("next={asked}")), goes, "{asked}");
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! The router: its state, who gets in, and what every answer carries.
+
+pub(crate) mod handlers;
+mod live;
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{DefaultBodyLimit, Request, State};
+use axum::http::header::{self, HeaderMap, HeaderName, HeaderValue};
+use axum::http::{Method, StatusCode};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use jiff::Timestamp;
+use pipeline_core::Shutdown;
+use url::form_urlencoded;
+
+use crate::accounts::Accounts;
+use crate::fleet::{Fleet, Unavailable};
+use crate::routes::{self, Who};
+use crate::session::link::{self, SignInLink};
+use crate::session::password::Passwords;
+use crate::session::throttle::Throttle;
+use crate::session::token;
+
+/// The most that a form may be long.
+const FORM: usize = 16 * 1_024;
+
+/// No inline script or style, nothing from elsewhere, and in nobody's frame.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
+                      form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// How the console is reached.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The address that people and runtimes have for this platform, such as `https://platform.example.com`.
+    pub external: String,
+    /// What time it is.
+    pub clock: fn() -> Timestamp,
+}
+
+struct Inner {
+    fleet: Arc<dyn Fleet>,
+    accounts: Arc<dyn Accounts>,
+    settings: Settings,
+    passwords: Passwords,
+    throttle: Throttle,
+    stop: Shutdown,
+}
+
+/// The console; cloning shares.
+#[derive(Clone)]
+pub struct Console(Arc<Inner>);
+
+/// Whoever asks, once that is known.
+#[derive(Clone)]
+pub(crate) struct Session {
+    user: String,
+    digest: [u8; 32],
+}
+
+impl Console {
+    /// Over what is known and who may see it; live streams end with `stop`.
+    #[must_use]
+    pub fn new(
+        fleet: Arc<dyn Fleet>,
+        accounts: Arc<dyn Accounts>,
+        settings: Settings,
+        stop: Shutdown,
+    ) -> Self {
+        let (passwords, throttle) = (Passwords::new(), Throttle::default());
+        Self(Arc::new(Inner { fleet, accounts, settings, passwords, throttle, stop }))
+    }
+
+    /// A fresh link that makes the first user; `None` where there is one already.
+    ///
+    /// # Errors
+    /// [`Unavailable`] when the link cannot be kept.
+    pub async fn first_link(&self) -> Result<Option<SignInLink>, Unavailable> {
+        if self.0.accounts.any_user().await? {
+            return Ok(None);
+        }
+        let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
+        let until = self.now() + link::LASTS;
+        self.0.accounts.keep_link(token::digest(&token), until).await?;
+        let external = self.0.settings.external.trim_end_matches('/');
+        Ok(Some(SignInLink(format!("{external}/welcome?token={token}"))))
+    }
+
+    /// Every page.
+    pub fn router(self) -> Router {
+        let mut router = Router::new();
+        for route in routes::all() {
+            let handler = match route.who {
+                Who::Anyone => route.handler,
+                Who::SignedIn => route.handler.layer(from_fn_with_state(self.clone(), signed_in)),
+            };
+            router = router.route(route.path, handler);
+        }
+        router
+            .layer(from_fn(same_site))
+            .layer(from_fn(marked))
+            .layer(DefaultBodyLimit::max(FORM))
+            .with_state(self)
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.0.settings.clock)()
+    }
+}
+
+/// A cookie's value.
+fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
+    let all = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+    all.flat_map(|line| line.split(';'))
+        .find_map(|pair| pair.trim().split_once('=').filter(|(key, _)| *key == name).map(|(_, value)| value))
+}
+
+/// Lets nobody by without a session: people are sent to sign in, programs are told.
+async fn signed_in(State(console): State<Console>, mut request: Request, next: Next) -> Response {
+    let Some(digest) = cookie(request.headers(), "session").map(token::digest) else {
+        return refused(&request);
+    };
+    match console.0.accounts.session(digest, console.now()).await {
+        Ok(Some(user)) => {
+            request.extensions_mut().insert(Session { user, digest });
+            next.run(request).await
+        }
+        Ok(None) => refused(&request),
+        Err(error) => handlers::unavailable(&error, None, request.headers()),
+    }
+}
+
+fn refused(request: &Request) -> Response {
+    let accepted = request.headers().get(header::ACCEPT).and_then(|value| value.to_str().ok());
+    if request.method() == Method::GET && accepted.is_some_and(|accepted| accepted.contains("text/html")) {
+        let asked = request.uri().path_and_query().map_or("/", |asked| asked.as_str());
+        let next: String = form_urlencoded::byte_serialize(asked.as_bytes()).collect();
+        return Redirect::to(&format!("/sign-in?next={next}")).into_response();
+    }
+    (StatusCode::UNAUTHORIZED, "sign in at /sign-in\n").into_response()
+}
+
+/// What changes anything must come from a page of this origin; what no browser sent has no cookie that it did not bring.
+async fn same_site(request: Request, next: Next) -> Response {
+    let reads = request.method() == Method::GET || request.method() == Method::HEAD;
+    if reads || is_of_this_site(request.headers()) {
+        return next.run(request).await;
+    }
+    (StatusCode::FORBIDDEN, "this was sent from a page of another site; open the console itself\n")
+        .into_response()
+}
+
+fn is_of_this_site(headers: &HeaderMap) -> bool {
+    let header = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    match header(HeaderName::from_static("sec-fetch-site")) {
+        Some(site) => site == "same-origin" || site == "none",
+        None => match (header(header::ORIGIN), header(header::HOST)) {
+            (None, _) => true,
+            (Some(origin), Some(host)) => origin.split_once("://").is_some_and(|(_, of)| of == host),
+            (Some(_), None) => false,
+        },
+    }
+}
+
+/// What every answer carries.
+async fn marked(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in [
+        ("content-security-policy", POLICY),
+        ("x-content-type-options", "nosniff"),
+        ("referrer-policy", "same-origin"),
+        ("cross-origin-opener-policy", "same-origin"),
+    ] {
+        headers.insert(HeaderName::from_static(name), HeaderValue::from_static(value));
+    }
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,96 @@
+//! What is known of all applications, as the console asks for it.
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use tokio::sync::watch;
+
+use crate::filter::Filter;
+use crate::view::application::{Application, ApplicationId};
+use crate::view::deployment::Deployment;
+use crate::view::home::Home;
+use crate::view::listing::{Listing, Neighbours};
+use crate::view::resource::{ResourceKey, ResourceRow};
+use crate::view::runtime::{Added, RuntimeRow};
+
+/// The store did not answer: said on the page and in the log.
+#[derive(Debug, thiserror::Error)]
+#[error("the store does not answer")]
+pub struct Unavailable(#[source] pub Box<dyn std::error::Error + Send + Sync>);
+
+/// Which of a resource's two manifests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// What runs.
+    Live,
+    /// What Git says.
+    Desired,
+}
+
+/// What of an application's life is asked for.
+#[derive(Debug, Clone, Copy)]
+pub struct Window {
+    /// Where its life begins to be shown.
+    pub begin: Timestamp,
+    /// Where it ends.
+    pub end: Timestamp,
+    /// The earlier moment that is compared; `None`: before the last deployment.
+    pub from: Option<Timestamp>,
+    /// The later one: resources and states are as of then; `None`: now.
+    pub to: Option<Timestamp>,
+}
+
+/// What happened since a place in the sequence.
+#[derive(Debug, Clone)]
+pub enum Changes {
+    /// These applications and runtimes changed, and how far that goes.
+    Some(u64, Vec<String>),
+    /// Too much, or it is no longer known: all that is shown is to be read again.
+    Resync(u64),
+}
+
+/// The read side of the platform.
+#[async_trait]
+pub trait Fleet: Send + Sync + 'static {
+    /// A page of the applications that a filter leaves.
+    async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable>;
+
+    /// Where an application stands within a filter.
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable>;
+
+    /// Everything about an application, its resources as of the end of the interval.
+    async fn application(
+        &self,
+        id: &ApplicationId,
+        window: Window,
+    ) -> Result<Option<Application>, Unavailable>;
+
+    /// A resource's manifest as it was at a moment: JSON; `None`: there was none.
+    async fn manifest(
+        &self,
+        id: &ApplicationId,
+        resource: &ResourceKey,
+        side: Side,
+        at: Timestamp,
+    ) -> Result<Option<String>, Unavailable>;
+
+    /// What needs somebody now.
+    async fn home(&self) -> Result<Home, Unavailable>;
+
+    /// Every runtime.
+    async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;
+
+    /// Adds a runtime and makes its token.
+    async fn add_runtime(&self, name: &str) -> Result<Added, Unavailable>;
+
+    /// The last deployments of the applications that a filter leaves, the newest first.
+    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable>;
+
+    /// Resources whose name, kind or application holds the text, of today and of the past.
+    async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable>;
+
+    /// Moves with every change that is kept.
+    fn sequence(&self) -> watch::Receiver<u64>;
+
+    /// What changed after a place in the sequence: `runtime/namespace/name` of applications, `runtime` of runtimes.
+    async fn changes(&self, after: u64) -> Result<Changes, Unavailable>;
+}

@@ -1,0 +1,31 @@
+//! The console of the platform: what its people see of every application, in a browser.
+//!
+//! takes: a [`Fleet`] (what is known) and [`Accounts`] (who may see it) - gives: a router of pages, rendered here
+//! calls: nobody - fails: a store that does not answer is a page that says so (503), never an empty list
+
+mod accounts;
+mod assets;
+mod console;
+mod filter;
+mod fleet;
+mod page;
+mod routes;
+mod session;
+mod time;
+mod view;
+
+pub use accounts::{Accounts, User};
+pub use console::{Console, Settings};
+pub use filter::{Changed, Filter, Grouping, Order, Term};
+pub use fleet::{Changes, Fleet, Side, Unavailable, Window};
+pub use routes::{Who, table};
+pub use session::link::SignInLink;
+pub use view::application::{
+    Application, ApplicationId, ApplicationRow, Cause, Change, Drift, Life, Problem, Span, Transition,
+};
+pub use view::deployment::{Deployment, ImageChange, Outcome};
+pub use view::home::{Day, Home, Need, Subject};
+pub use view::listing::{Group, Listing, Neighbours};
+pub use view::resource::{Resource, ResourceKey, ResourceRow};
+pub use view::runtime::{Added, RuntimeRow};
+pub use view::state::{Health, SyncStatus};

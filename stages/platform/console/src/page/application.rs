@@ -1,0 +1,539 @@
+//! An application: what changed, and when? Its address says which tab, which moments, which resource, and the filter that
+//! it was opened from.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+use url::form_urlencoded;
+
+use super::link::with;
+use super::pieces::{change, empty, health, number, outcome, person, short, sync};
+use super::shell::{Page, Section};
+use super::{diff, strip, tree};
+use crate::filter::Filter;
+use crate::fleet::{Side, Window};
+use crate::time::{absolute, ago, clock, lasting, relative};
+use crate::view::application::{Application, ApplicationId};
+use crate::view::deployment::Deployment;
+use crate::view::listing::Neighbours;
+use crate::view::resource::{Resource, ResourceKey};
+
+/// The tabs of an application, by their word in the address.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(crate) enum Tab {
+    #[default]
+    Tree,
+    Resources,
+    Timeline,
+    Compare,
+    Drift,
+    Errors,
+}
+
+impl Tab {
+    const ALL: [Self; 6] =
+        [Self::Tree, Self::Resources, Self::Timeline, Self::Compare, Self::Drift, Self::Errors];
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Tree => "tree",
+            Self::Resources => "resources",
+            Self::Timeline => "timeline",
+            Self::Compare => "compare",
+            Self::Drift => "drift",
+            Self::Errors => "errors",
+        }
+    }
+
+    fn title(self) -> &'static str {
+        match self {
+            Self::Tree => "Tree",
+            Self::Resources => "Resources",
+            Self::Timeline => "Timeline",
+            Self::Compare => "Compare",
+            Self::Drift => "Drift",
+            Self::Errors => "Errors",
+        }
+    }
+}
+
+/// What of an application is asked for.
+#[derive(Debug, Clone)]
+pub(crate) struct Asked {
+    pub(crate) id: ApplicationId,
+    pub(crate) tab: Tab,
+    /// Milliseconds.
+    pub(crate) from: Option<i64>,
+    pub(crate) to: Option<i64>,
+    /// Days that the strip shows.
+    pub(crate) days: i64,
+    pub(crate) resource: Option<ResourceKey>,
+    pub(crate) side: Side,
+    pub(crate) filter: Filter,
+}
+
+impl Asked {
+    pub(crate) fn parse(id: ApplicationId, query: &str) -> Self {
+        let value = |name: &str| {
+            form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+        };
+        let moment = |name: &str| {
+            let at = value(name)?.parse().ok()?;
+            Timestamp::from_millisecond(at).is_ok().then_some(at)
+        };
+        let tab = value("tab").and_then(|word| Tab::ALL.into_iter().find(|tab| tab.word() == word));
+        Self {
+            id,
+            tab: tab.unwrap_or_default(),
+            from: moment("from"),
+            to: moment("to"),
+            days: value("days").and_then(|days| days.parse().ok()).unwrap_or(7).clamp(1, 90),
+            resource: value("r").and_then(|key| key.parse().ok()),
+            side: if value("side").is_some_and(|side| side == "desired") {
+                Side::Desired
+            } else {
+                Side::Live
+            },
+            filter: Filter::parse(query),
+        }
+    }
+
+    /// What of its life that is: the strip ends with the later moment if that lies before all that it would show.
+    pub(crate) fn window(&self, now: Timestamp) -> Window {
+        let at = |at: Option<i64>| at.and_then(|at| Timestamp::from_millisecond(at).ok());
+        let (from, to) = (at(self.from), at(self.to));
+        let days = jiff::SignedDuration::from_hours(24 * self.days);
+        let begin = |end: Timestamp| end.checked_sub(days).unwrap_or(Timestamp::UNIX_EPOCH);
+        let end = match to {
+            Some(to) if to < begin(now) => to,
+            _ => now,
+        };
+        let begin = from.map_or(begin(end), |from| begin(end).min(from));
+        Window { begin, end, from, to }
+    }
+
+    pub(crate) fn link(&self) -> String {
+        let mut query = form_urlencoded::Serializer::new(self.filter.query());
+        if self.tab != Tab::default() {
+            query.append_pair("tab", self.tab.word());
+        }
+        for (name, moment) in [("from", self.from), ("to", self.to)] {
+            if let Some(moment) = moment {
+                query.append_pair(name, &moment.to_string());
+            }
+        }
+        if self.days != 7 {
+            query.append_pair("days", &self.days.to_string());
+        }
+        if let Some(resource) = &self.resource {
+            query.append_pair("r", &resource.to_string());
+        }
+        if self.side == Side::Desired {
+            query.append_pair("side", "desired");
+        }
+        with(&self.id.path(), &query.finish())
+    }
+}
+
+/// The two moments that a page shows, and the manifests of the chosen resource at both.
+pub(crate) struct Interval {
+    pub(crate) from: Timestamp,
+    pub(crate) to: Timestamp,
+    pub(crate) resource: Option<ResourceKey>,
+    pub(crate) before: Option<String>,
+    pub(crate) after: Option<String>,
+    /// What Git says at the later one.
+    pub(crate) desired: Option<String>,
+}
+
+/// Before the last deployment, until the end: what an interval is if nobody chose one.
+pub(crate) fn interval(application: &Application, window: Window) -> (Timestamp, Timestamp) {
+    let to = window.to.unwrap_or(window.end);
+    let before = application.life.deployments.iter().rev().find(|one| one.at < to);
+    let from = before
+        .map_or(window.begin, |one| one.at.checked_sub(jiff::SignedDuration::from_secs(1)).unwrap_or(one.at));
+    (window.from.unwrap_or(from).min(to), to)
+}
+
+pub(crate) fn page(
+    asked: &Asked,
+    application: &Application,
+    interval: &Interval,
+    neighbours: &Neighbours,
+    now: Timestamp,
+) -> Page {
+    Page {
+        title: application.row.id.name.clone(),
+        section: Section::Applications,
+        bar: bar(asked, neighbours),
+        body: body(asked, application, interval, now),
+    }
+}
+
+fn bar(asked: &Asked, neighbours: &Neighbours) -> Markup {
+    let query = asked.filter.query();
+    let terms: Vec<String> = asked
+        .filter
+        .terms
+        .iter()
+        .map(|term| match term.parts() {
+            Some((_, value)) => value,
+            None => term.word(),
+        })
+        .collect();
+    let neighbour = |id: &ApplicationId| {
+        Asked { id: id.clone(), from: None, to: None, resource: None, ..asked.clone() }.link()
+    };
+    html! {
+        nav.crumbs aria-label="Where this is" {
+            a href=(with("/applications", &query)) data-back { "Applications" }
+            @if !terms.is_empty() { span.faint aria-hidden="true" { "›" } a.terms href=(with("/applications", &query)) { (terms.join(", ")) } }
+            @if let Some(position) = neighbours.position {
+                span.mute.position { (number(position)) " of " (number(neighbours.matching)) }
+            } @else if neighbours.matching > 0 {
+                span.warn { "no longer in this filter" }
+            }
+            @if let Some(id) = &neighbours.previous {
+                a.button rel="prev" href=(neighbour(id)) aria-label={"Previous: " (id.name)} { "‹ " kbd aria-hidden="true" { "[" } }
+            }
+            @if let Some(id) = &neighbours.next {
+                a.button rel="next" href=(neighbour(id)) aria-label={"Next: " (id.name)} { "› " kbd aria-hidden="true" { "]" } }
+            }
+        }
+    }
+}
+
+fn body(asked: &Asked, application: &Application, interval: &Interval, now: Timestamp) -> Markup {
+    let row = &application.row;
+    let link = |from: Timestamp, to: Timestamp| {
+        let (from, to) = (Some(from.as_millisecond()), Some(to.as_millisecond()));
+        Asked { from, to, tab: Tab::Compare, resource: None, ..asked.clone() }.link()
+    };
+    let counts = |tab| match tab {
+        Tab::Resources => application.resources.len(),
+        Tab::Drift => application.drifts.len(),
+        Tab::Errors => application.problems.len(),
+        _ => 0,
+    };
+    html! {
+        div.title data-key={"title/" (row.id.tail())} data-application=(row.id.tail()) {
+            (health(row.health))
+            h1 { (row.id.name) }
+            span.mute { (row.environment) " · " (row.id.runtime) " · project " (row.project) }
+            @if let Some(change) = &row.change {
+                span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
+                    code title=(change.revision) { (short(&change.revision)) } }
+            }
+            span.faint.as-of { "as of " (relative(application.as_of, now)) " ago" }
+            @if application.deleted { span.warn { "deleted: this is its history" } }
+            span.grow {}
+            button type="button" data-copy-moment data-from=(interval.from.as_millisecond()) data-to=(interval.to.as_millisecond()) {
+                "Copy link to this moment " kbd aria-hidden="true" { "y" }
+            }
+        }
+        @if let Some(since) = application.silent_since {
+            p.warn.cause { "◌ Runtime " (row.id.runtime) " is silent since " (clock(since)) ": this is what it said last." }
+        }
+        @if let Some(cause) = &application.cause { (sentence(application, cause, now)) }
+        section.panel.life aria-label="Life" {
+            (strip::strip(&application.life, interval.from, interval.to, &link))
+            nav.days aria-label="Time shown" {
+                @for (days, name) in [(1, "24 h"), (7, "7 d"), (28, "28 d"), (90, "90 d")] {
+                    a href=(Asked { days, ..asked.clone() }.link()) aria-current=[(days == asked.days).then_some("true")] { (name) }
+                }
+            }
+        }
+        nav.tabs aria-label="Of the application" {
+            @for tab in Tab::ALL {
+                a href=(Asked { tab, ..asked.clone() }.link()) aria-current=[(tab == asked.tab).then_some("page")] {
+                    (tab.title()) @if counts(tab) > 0 { " " span.mute { (counts(tab)) } }
+                }
+            }
+        }
+        div #tab {
+            @match asked.tab {
+                Tab::Tree => { (tree_tab(asked, application)) },
+                Tab::Resources => { (resources_tab(asked, application, interval, now)) },
+                Tab::Timeline => { (timeline_tab(asked, application, now)) },
+                Tab::Compare => { (compare_tab(asked, application, interval)) },
+                Tab::Drift => { (drift_tab(application, &link)) },
+                Tab::Errors => { (errors_tab(application, now)) },
+            }
+        }
+    }
+}
+
+/// What fails, since when, and which change of whom came before it.
+fn sentence(application: &Application, cause: &crate::view::application::Cause, now: Timestamp) -> Markup {
+    let today = now.as_second() - cause.since.as_second() < 86_400;
+    html! {
+        p.cause.bad {
+            (cause.message) " since " @if today { (clock(cause.since)) } @else { (absolute(cause.since)) }
+            @if let Some((change, at)) = &cause.after {
+                ", " (lasting(*at, cause.since)) " after " code { (short(&change.revision)) }
+                @if !change.message.is_empty() { " “" (change.message.lines().next().unwrap_or_default()) "”" }
+                @if !change.author.is_empty() { " by " (change.author.split_once('<').map_or(&*change.author, |(name, _)| name).trim()) }
+            } @else if application.row.deployed.is_none() { "; no deployment of it is known" }
+        }
+    }
+}
+
+fn chosen(asked: &Asked, key: &ResourceKey, tab: Tab) -> String {
+    Asked { tab, resource: Some(key.clone()), ..asked.clone() }.link()
+}
+
+fn no_resources(application: &Application) -> Markup {
+    empty(
+        "No resource was reported at that moment",
+        &html! {
+            p { "Resources come with the first report of each. If this lasts, ask the runtime what it knows:" }
+            (super::pieces::command(&format!("gitops-runtime explain {}", application.row.id.name)))
+        },
+    )
+}
+
+fn tree_tab(asked: &Asked, application: &Application) -> Markup {
+    let row = &application.row;
+    html! {
+        section.panel.canvas aria-label="Tree" tabindex="0" {
+            @if application.resources.is_empty() { (no_resources(application)) } @else {
+                (tree::tree(&row.id.name, row.health, &application.resources, None, &|key| chosen(asked, key, Tab::Resources)))
+            }
+        }
+    }
+}
+
+fn resources_tab(asked: &Asked, application: &Application, interval: &Interval, now: Timestamp) -> Markup {
+    if application.resources.is_empty() {
+        return no_resources(application);
+    }
+    html! {
+        div.halves {
+            section.panel.list aria-label="Resources" {
+                table data-rows {
+                    thead { tr { th scope="col" { span.hidden { "state" } } th scope="col" { "resource" } th.narrow-away scope="col" { "namespace" } th.number scope="col" { "since" } } }
+                    tbody {
+                        @for one in &application.resources {
+                            tr data-key={"resource/" (one.key)} data-row aria-selected=[(Some(&one.key) == asked.resource.as_ref()).then_some("true")] {
+                                td.states { @if let Some(state) = one.health { (health(state)) } @else { span.glyph {} } " " (sync(one.sync)) }
+                                td.what { a href=(chosen(asked, &one.key, Tab::Resources)) { span.mute { (one.key.kind) "/" } (one.key.name) }
+                                    @if !one.message.is_empty() { small.mute { " " (one.message) } } }
+                                td.narrow-away.mute { (one.key.namespace) }
+                                td.number.mute { (relative(one.since, now)) }
+                            }
+                        }
+                    }
+                }
+            }
+            section.panel.source aria-label="Manifest" tabindex="0" {
+                @match &interval.resource {
+                    None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
+                    Some(key) => {
+                        header { b { (key.kind) "/" (key.name) } span.mute { "live against desired" }
+                            a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
+                        @match (&interval.after, &interval.desired) {
+                            (Some(live), Some(desired)) => { (diff::diff(live, desired)) },
+                            (Some(only), None) => { p.mute.pad { "Nothing in Git says what it should be." } (whole(only)) },
+                            (None, Some(only)) => { p.mute.pad { "It is not there; this is what Git says." } (whole(only)) },
+                            (None, None) => { p.mute.pad { "No manifest of it was reported by then." } },
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+fn whole(manifest: &str) -> Markup {
+    html! { pre.manifest { code { (diff::yaml(manifest)) } } }
+}
+
+/// Deployments and changes of state in one order, the newest first.
+fn timeline_tab(asked: &Asked, application: &Application, now: Timestamp) -> Markup {
+    enum Entry<'a> {
+        Deployment(&'a Deployment),
+        State(&'a crate::view::application::Transition),
+    }
+    let deployments = application.life.deployments.iter().map(|one| (one.at, Entry::Deployment(one)));
+    let states = application.transitions.iter().map(|one| (one.at, Entry::State(one)));
+    let mut entries: Vec<_> = deployments.chain(states).collect();
+    entries.sort_by_key(|(at, _)| std::cmp::Reverse(*at));
+    if entries.is_empty() {
+        return empty(
+            "Nothing changed in this time",
+            &html! {
+                p { a href=(Asked { days: 90, from: None, to: None, ..asked.clone() }.link()) { "Show 90 days" } }
+            },
+        );
+    }
+    html! {
+        section.panel.list aria-label="Timeline" {
+            table.timeline data-rows {
+                thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" {} } }
+                tbody {
+                    @for (at, entry) in &entries {
+                        @let moment = Asked { from: None, to: Some(at.as_millisecond()), tab: Tab::Compare, resource: None, ..asked.clone() };
+                        @match entry {
+                            Entry::Deployment(one) => tr data-key={"deployment/" (at.as_millisecond())} data-row {
+                                @let end = one.finished.unwrap_or(now);
+                                td.mute { (absolute(*at)) }
+                                td { (outcome(one.outcome)) }
+                                td.change { "Deployed " (change(&one.change)) @if !one.message.is_empty() { br; small.mute { (one.message) } } }
+                                td.narrow-away { (person(&one.change.author)) @if let Some(by) = &one.by { small.mute { " synced by " (by) } } }
+                                td.narrow-away { (images(one)) }
+                                td.number.mute { (lasting(one.at, end)) }
+                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), to: Some(end.as_millisecond()), ..moment.clone() }.link()) { "Compare" } }
+                            },
+                            Entry::State(one) => tr data-key={"state/" (at.as_millisecond())} data-row {
+                                td.mute { (absolute(*at)) }
+                                td { @if let Some((_, to)) = one.health { (health(to)) } @else if let Some((_, to)) = one.sync { (sync(to)) } }
+                                td {
+                                    @if let Some((from, to)) = one.health { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) " " }
+                                    @if let Some((from, to)) = one.sync { @if let Some(from) = from { span.mute { (from.word()) " → " } } (to.word()) }
+                                    @if !one.message.is_empty() { small.mute { " " (one.message) } }
+                                }
+                                td.narrow-away {} td.narrow-away {} td {}
+                                td { a href=(Asked { from: Some(at.as_millisecond() - 1_000), ..moment.clone() }.link()) { "Compare" } }
+                            },
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn images(deployment: &Deployment) -> Markup {
+    let moved = deployment.images.iter().filter(|image| image.before.as_ref() != Some(&image.after));
+    html! {
+        @for image in moved.take(3) {
+            code.image title=(image.name) { (image.name.rsplit('/').next().unwrap_or_default()) " "
+                @if let Some(before) = &image.before { span.faint { (before) " → " } } (image.after) } " "
+        }
+    }
+}
+
+fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) -> Markup {
+    if application.resources.is_empty() {
+        return no_resources(application);
+    }
+    let row = &application.row;
+    let changed = application.resources.iter().filter(|one| one.changed).count();
+    let revision = |at: Timestamp| {
+        application
+            .life
+            .deployments
+            .iter()
+            .rev()
+            .find(|one| one.at <= at)
+            .map(|one| short(&one.change.revision))
+    };
+    let side = |side| Asked { side, ..asked.clone() }.link();
+    let current = |side| (asked.side == side).then_some("true");
+    html! {
+        div.halves.compare {
+            section.panel.canvas aria-label="What changed" tabindex="0" {
+                h2 { "Changed between " (absolute(interval.from)) " and " @if asked.to.is_some() { (absolute(interval.to)) } @else { "now" }
+                    ": " (changed) " of " (application.resources.len()) " resources" }
+                (tree::tree(&row.id.name, row.health, &application.resources, interval.resource.as_ref(), &|key| chosen(asked, key, Tab::Compare)))
+            }
+            section.panel.source aria-label="Differences" tabindex="0" {
+                @match &interval.resource {
+                    None => { p.mute.pad { "No resource changed between these moments. Choose one to see it, or move a handle." } },
+                    Some(key) => {
+                        header {
+                            b { (key.kind) "/" (key.name) }
+                            code.faint { (revision(interval.from).unwrap_or_default()) " → " (revision(interval.to).unwrap_or_default()) }
+                            span.sides { a href=(side(Side::Live)) aria-current=[current(Side::Live)] { "live" } " · "
+                                a href=(side(Side::Desired)) aria-current=[current(Side::Desired)] { "desired" } }
+                        }
+                        @match (&interval.before, &interval.after) {
+                            (None, None) => { p.mute.pad { "No manifest of it was reported for either moment." } },
+                            (before, after) => {
+                                @if before.is_none() { p.mute.pad { "It was not there at the earlier moment." } }
+                                @if after.is_none() { p.mute.pad { "It was gone at the later moment." } }
+                                (diff::diff(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or("")))
+                            },
+                        }
+                    },
+                }
+            }
+        }
+    }
+}
+
+fn drift_tab(application: &Application, link: &dyn Fn(Timestamp, Timestamp) -> String) -> Markup {
+    if application.drifts.is_empty() {
+        return empty(
+            "It never drifted",
+            &html! { p { "What runs has been what Git says, for as long as this is kept." } },
+        );
+    }
+    html! {
+        section.panel.list aria-label="Drift" {
+            table data-rows {
+                thead { tr { th scope="col" { "began" } th scope="col" { "ended" } th.number scope="col" { "lasted" } th scope="col" { "resources" } th scope="col" {} } }
+                tbody {
+                    @for one in &application.drifts {
+                        @let end = one.to.unwrap_or(application.life.to);
+                        tr data-key={"drift/" (one.from.as_millisecond())} data-row {
+                            td { span.glyph.warn aria-hidden="true" { "≠" } " " (absolute(one.from)) }
+                            td { @if let Some(to) = one.to { (absolute(to)) } @else { "it lasts" } }
+                            td.number.mute { (lasting(one.from, end)) }
+                            td { code { (one.resources.join(", ")) } }
+                            td { a href=(link(one.from.checked_sub(jiff::SignedDuration::from_secs(1)).unwrap_or(one.from), end)) { "Compare" } }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn errors_tab(application: &Application, now: Timestamp) -> Markup {
+    if application.problems.is_empty() {
+        return empty(
+            "Nothing is wrong",
+            &html! { p { "No error and no warning came with its last report." } },
+        );
+    }
+    html! {
+        section.panel.list aria-label="Errors" {
+            ul.problems {
+                @for one in &application.problems {
+                    li {
+                        span class={"glyph " (if one.error { "bad" } else { "warn" })} role="img" aria-label=(if one.error { "error" } else { "warning" }) { (if one.error { "✕" } else { "▲" }) }
+                        div {
+                            @if let Some(resource) = &one.resource { b { (resource) } }
+                            p { (one.message) }
+                            small.mute { "last seen " (ago(one.at, now)) " ago" }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// The one that a comparison begins with: a changed one that is not well, else a changed one.
+pub(crate) fn first_changed(resources: &[Resource]) -> Option<ResourceKey> {
+    let changed = resources.iter().filter(|one| one.changed);
+    changed
+        .min_by_key(|one| one.health.unwrap_or(crate::view::state::Health::Healthy))
+        .map(|one| one.key.clone())
+}
+
+/// What to say of an application that was never reported.
+pub(crate) fn unknown(id: &ApplicationId) -> Page {
+    Page {
+        title: "Not known".to_owned(),
+        section: Section::Applications,
+        bar: super::shell::find_bar(),
+        body: empty(
+            "This application is not known",
+            &html! {
+                p { "Nobody reported " b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "." }
+                p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
+            },
+        ),
+    }
+}

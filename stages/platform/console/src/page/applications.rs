@@ -1,0 +1,174 @@
+//! Applications: where is it?
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::link::with;
+use super::pieces::{change, command, empty, health, number, person, sync};
+use super::shell::{Page, Section};
+use crate::filter::{Filter, Grouping, KEYS, Order};
+use crate::time::relative;
+use crate::view::application::ApplicationRow;
+use crate::view::listing::Listing;
+
+pub(crate) fn page(filter: &Filter, listing: &Listing, now: Timestamp) -> Page {
+    Page {
+        title: "Applications".to_owned(),
+        section: Section::Applications,
+        bar: bar("/applications", filter, true),
+        body: body(filter, listing, now),
+    }
+}
+
+/// The field with its chips, grouping and order.
+pub(crate) fn bar(path: &str, filter: &Filter, grouped: bool) -> Markup {
+    html! {
+        form.filter role="search" action=(path) data-filter {
+            label.field {
+                kbd aria-hidden="true" { "/" }
+                @for (index, term) in filter.terms.iter().enumerate() {
+                    @if let Some((key, value)) = term.parts() {
+                        span.chip {
+                            (key) ": " b { (value) }
+                            input type="hidden" name="q" value=(term.word());
+                            a href=(with(path, &filter.without(index).query())) aria-label={"Remove " (key) ": " (value)} { "×" }
+                        }
+                    }
+                }
+                input type="text" name="q" value=(filter.text()) aria-label="Filter" autocomplete="off" spellcheck="false"
+                    list="keys" placeholder=[filter.terms.is_empty().then_some("name, image, commit, or env: label: health: …")];
+                datalist #keys { @for (key, example) in KEYS { option value={(key) ":"} { (example) } } }
+                kbd aria-hidden="true" { "Esc" }
+            }
+            @if grouped {
+                label.select { "Group: " select name="group" {
+                    @for one in Grouping::ALL {
+                        option value=(one.word()) selected[one == filter.grouping] { (one.word()) }
+                    }
+                } }
+                label.select { "Sort: " select name="sort" {
+                    @for one in Order::ALL {
+                        option value=(one.word()) selected[one == filter.order] { (one.word()) }
+                    }
+                } }
+            }
+            noscript { button { "Filter" } }
+        }
+    }
+}
+
+fn body(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
+    html! {
+        h1.hidden { "Applications" }
+        @if listing.rows.is_empty() {
+            (nothing(filter, listing))
+        } @else {
+            div.with-side {
+                section.panel.list aria-label="Applications" {
+                    (table(filter, listing, now))
+                }
+                aside.panel.preview #preview aria-label="Preview" aria-live="polite" {
+                    p.mute { "Move with " kbd { "j" } " " kbd { "k" } " to see an application here." }
+                }
+            }
+        }
+        footer.foot {
+            span { (number(listing.matching)) " of " (number(listing.total)) " applications" }
+            span.left data-left role="status" {}
+            (pager(filter, listing.matching))
+            span.hints aria-hidden="true" {
+                kbd { "j" } " " kbd { "k" } " move · " kbd { "↵" } " open · " kbd { "[" } " " kbd { "]" } " next in filter · " kbd { "y" } " copy link"
+            }
+        }
+    }
+}
+
+fn pager(filter: &Filter, matching: u64) -> Markup {
+    let page = |page| with("/applications", &Filter { page, ..filter.clone() }.query());
+    let last = matching.saturating_sub(1) / Filter::PAGE;
+    html! {
+        @if last > 0 {
+            nav.pager aria-label="Pages" {
+                @if filter.page > 0 { a href=(page(filter.page - 1)) rel="prev" { "‹ Previous" } }
+                span { "page " (filter.page + 1) " of " (last + 1) }
+                @if filter.page < last { a href=(page(filter.page + 1)) rel="next" { "Next ›" } }
+            }
+        }
+    }
+}
+
+fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
+    let mut group: Option<&str> = None;
+    html! {
+        table data-rows {
+            thead { tr {
+                th scope="col" { span.hidden { "state" } }
+                th scope="col" { "application" }
+                th.narrow-away scope="col" { "runtime" }
+                th.narrow-away scope="col" { "version" }
+                th.narrow-away scope="col" { "change" }
+                th.narrow-away scope="col" { "by" }
+                th.number scope="col" { "deployed" }
+            } }
+            tbody {
+                @for row in &listing.rows {
+                    @if filter.grouping != Grouping::None && group != Some(&row.group) {
+                        @let _ = group = Some(&row.group);
+                        @let count = listing.groups.iter().find(|one| one.name == row.group).map_or(0, |one| one.count);
+                        tr.group { th scope="rowgroup" colspan="7" { (row.group) " · " (number(count)) } }
+                    }
+                    (line(filter, row, now))
+                }
+            }
+        }
+    }
+}
+
+fn line(filter: &Filter, row: &ApplicationRow, now: Timestamp) -> Markup {
+    let id = row.id.tail();
+    html! {
+        tr data-key=(id) data-row data-preview={"/preview/" (id)} data-state={(row.health.word()) " and " (row.sync.word())} {
+            td.states { (health(row.health)) " " (sync(row.sync)) }
+            td.what { a href=(with(&row.id.path(), &filter.query())) { (row.id.name) } }
+            td.narrow-away.mute { (row.id.runtime) }
+            td.narrow-away { code { (row.version.as_deref().unwrap_or("")) } }
+            td.narrow-away.change { @if let Some(one) = &row.change { (change(one)) } }
+            td.narrow-away.by { @if let Some(one) = &row.change { (person(&one.author)) } }
+            td.number.mute { @if let Some(at) = row.deployed { (relative(at, now)) } }
+        }
+    }
+}
+
+fn nothing(filter: &Filter, listing: &Listing) -> Markup {
+    if listing.runtimes == 0 {
+        return empty(
+            "No runtime reports here yet",
+            &html! {
+                p { "Applications appear as soon as a runtime reports them." }
+                p { a.button href="/runtimes/add" { "Add a runtime" } }
+            },
+        );
+    }
+    if listing.total == 0 {
+        return empty(
+            "No application was reported yet",
+            &html! {
+                p { "A runtime is known and has sent nothing so far. Ask it what it sees:" }
+                (command("gitops-runtime status"))
+                p { a href="/runtimes" { "When runtimes were last heard of" } }
+            },
+        );
+    }
+    empty(
+        "Nothing matches",
+        &html! {
+            p { (number(listing.total)) " applications are known; none fits all of these. Take one away:" }
+            p {
+                @for (index, term) in filter.terms.iter().enumerate() {
+                    a.button href=(with("/applications", &filter.without(index).query())) { (term.word()) " ×" } " "
+                }
+                a.button href="/applications" { "all of them" }
+            }
+        },
+    )
+}

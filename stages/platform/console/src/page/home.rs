@@ -1,0 +1,103 @@
+//! Home: what needs me now?
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::pieces::{empty, health, number};
+use super::runtimes::lines;
+use super::shell::{Page, Section, find_bar};
+use crate::time::relative;
+use crate::view::home::{Day, Home, Need, Subject};
+
+pub(crate) fn page(home: &Home, now: Timestamp) -> Page {
+    Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body: body(home, now) }
+}
+
+fn body(home: &Home, now: Timestamp) -> Markup {
+    if home.runtimes.is_empty() {
+        return super::runtimes::none();
+    }
+    let runtimes = home.runtimes.len();
+    html! {
+        h1.question { "What needs you now"
+            small.mute { (number(home.needs_total)) " of " (number(home.applications)) " applications and "
+                (runtimes) (if runtimes == 1 { " runtime" } else { " runtimes" }) } }
+        @if home.needs.is_empty() {
+            (empty("Nothing needs you", &html! { p { "Every application is healthy and in sync, and every runtime reports." } }))
+        } @else {
+            section.panel.list aria-label="What needs you now" {
+                table data-rows {
+                    thead.hidden { tr { th scope="col" { "state" } th scope="col" { "what" } th scope="col" { "where" } th scope="col" { "why" } th scope="col" { "for" } th scope="col" { "next" } } }
+                    tbody { @for need in &home.needs { (line(need, now)) } }
+                }
+            }
+            @if home.needs_total > home.needs.len() as u64 {
+                p.foot { a href="/applications?q=health%3Adegraded%2Cmissing" { "All that are degraded or missing" } }
+            }
+        }
+        div.columns {
+            section { h2 { "Runtimes" } div.panel { (lines(&home.runtimes, now)) } }
+            section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart { (chart(&home.days)) } }
+        }
+    }
+}
+
+fn line(need: &Need, now: Timestamp) -> Markup {
+    let (glyph, name, place, open, act) = match &need.subject {
+        Subject::Unhealthy(id, place, state) => {
+            (health(*state), &id.name, place.clone(), format!("{}?tab=compare", id.path()), "Compare")
+        }
+        Subject::SyncFailed(id, place) => (
+            html! { span.glyph.bad role="img" aria-label="Sync failed" title="Sync failed" { "✕" } },
+            &id.name,
+            place.clone(),
+            format!("{}?tab=errors", id.path()),
+            "Errors",
+        ),
+        Subject::OutOfSync(id, place) => (
+            html! { span.glyph.warn role="img" aria-label="Out of sync" title="Out of sync" { "≠" } },
+            &id.name,
+            place.clone(),
+            format!("{}?tab=drift", id.path()),
+            "Show drift",
+        ),
+        Subject::Silent(name) => (
+            html! { span.glyph.still role="img" aria-label="Silent" title="Silent" { "◌" } },
+            name,
+            "runtime".to_owned(),
+            "/runtimes".to_owned(),
+            "Check",
+        ),
+    };
+    html! {
+        tr data-key={"need/" (place) "/" (name)} data-row {
+            td.states { (glyph) }
+            td.what { a href=(open) { (name) } }
+            td.mute.narrow-away { (place) }
+            td.why { (need.reason) }
+            td.number.mute { (relative(need.since, now)) }
+            td.act.narrow-away { a.button href=(open) tabindex="-1" aria-hidden="true" { (act) } }
+        }
+    }
+}
+
+fn chart(days: &[Day]) -> Markup {
+    let most = days.iter().map(|day| day.succeeded + day.failed).max().unwrap_or(0).max(1);
+    let succeeded: u64 = days.iter().map(|day| day.succeeded).sum();
+    let failed: u64 = days.iter().map(|day| day.failed).sum();
+    let tall = |count: u64| count * 84 / most;
+    html! {
+        svg.days viewBox="0 0 532 96" preserveAspectRatio="none" role="img"
+            aria-label={(succeeded + failed) " deployments in 28 days, " (failed) " of them failed"} {
+            @for (index, day) in days.iter().enumerate() {
+                @let (all, bad) = (tall(day.succeeded + day.failed), tall(day.failed));
+                g {
+                    title { (day.from.strftime("%-d %b")) ": " (day.succeeded + day.failed) " deployments, " (day.failed) " failed" }
+                    rect.all x=(index * 19 + 3) y=(90 - all) width="12" height=(all) rx="1.5" {}
+                    rect.bad x=(index * 19 + 3) y=(90 - bad) width="12" height=(bad) rx="1.5" {}
+                }
+            }
+        }
+        p.mute { (number(succeeded + failed)) " deployments, " (number(failed)) " failed" }
+    }
+}

@@ -1,0 +1,16 @@
+//! Pages: functions from what is known to markup.
+
+pub(crate) mod application;
+pub(crate) mod applications;
+pub(crate) mod deployments;
+pub(crate) mod diff;
+pub(crate) mod home;
+pub(crate) mod link;
+pub(crate) mod pieces;
+pub(crate) mod preview;
+pub(crate) mod resources;
+pub(crate) mod runtimes;
+pub(crate) mod shell;
+pub(crate) mod sign_in;
+pub(crate) mod strip;
+pub(crate) mod tree;

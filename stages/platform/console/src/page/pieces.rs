@@ -1,0 +1,89 @@
+//! What several pages show alike.
+
+use maud::{Markup, html};
+
+use crate::view::application::Change;
+use crate::view::deployment::Outcome;
+use crate::view::state::{Health, SyncStatus};
+
+pub(crate) fn health(state: Health) -> Markup {
+    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+}
+
+pub(crate) fn sync(state: SyncStatus) -> Markup {
+    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+}
+
+pub(crate) fn outcome(state: Outcome) -> Markup {
+    html! { span class={"glyph " (state.class())} role="img" aria-label=(state.word()) title=(state.word()) { (state.glyph()) } }
+}
+
+/// The first seven characters of a revision.
+pub(crate) fn short(revision: &str) -> String {
+    revision.chars().take(7).collect()
+}
+
+/// A commit: its revision, then the first line of its message.
+pub(crate) fn change(change: &Change) -> Markup {
+    html! {
+        code.faint title=(change.revision) { (short(&change.revision)) } " "
+        span.message { (change.message.lines().next().unwrap_or_default()) }
+    }
+}
+
+/// Somebody: initials on a colour that is always theirs, and the name.
+pub(crate) fn person(name: &str) -> Markup {
+    // Authors come as `Name <address>`: the address is not for a list.
+    let name = name.split_once('<').map_or(name, |(name, _)| name).trim();
+    let initials: String = name.split_whitespace().filter_map(|word| word.chars().next()).take(2).collect();
+    let colour = name.bytes().fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(byte.into())) % 6;
+    html! {
+        @if !name.is_empty() {
+            span.person {
+                span class={"avatar avatar-" (colour)} aria-hidden="true" { (initials.to_uppercase()) }
+                " " span.name { (name) }
+            }
+        }
+    }
+}
+
+/// A number with its thousands apart.
+pub(crate) fn number(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// What to say where there is nothing: what it is, why, and what to do next.
+pub(crate) fn empty(title: &str, body: &Markup) -> Markup {
+    html! { div.empty { h2 { (title) } (body) } }
+}
+
+/// A command to be copied.
+pub(crate) fn command(text: &str) -> Markup {
+    html! {
+        div.command {
+            pre tabindex="0" { code { (text) } }
+            button type="button" data-copy=(text) { "Copy" }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        let cases = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (value, text) in cases {
+            assert_eq!(number(value), text);
+        }
+    }
+}

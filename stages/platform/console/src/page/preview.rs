@@ -1,0 +1,55 @@
+//! An application at a glance, beside the list.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::pieces::{health, outcome, short};
+use super::strip;
+use crate::time::{clock, relative};
+use crate::view::application::Application;
+
+pub(crate) fn fragment(application: &Application, now: Timestamp) -> Markup {
+    let row = &application.row;
+    html! {
+        h2 { (health(row.health)) " " (row.id.name) }
+        p.mute { (row.environment) " · " (row.id.runtime) " · as of " (relative(application.as_of, now)) " ago" }
+        @if let Some(cause) = &application.cause { p.bad { (cause.message) } }
+        h3 { "Last 24 hours" }
+        (strip::small(&application.life))
+        p.ends.faint { (clock(application.life.from)) span { "now" } }
+        @if !application.life.deployments.is_empty() {
+            h3 { "Deployments" }
+            ul.deployments {
+                @for one in application.life.deployments.iter().rev().take(4) {
+                    li {
+                        (outcome(one.outcome))
+                        div {
+                            span { (one.change.message.lines().next().unwrap_or_default()) }
+                            small.mute { code { (short(&one.change.revision)) } " · " (one.change.author) " · " (relative(one.at, now)) }
+                        }
+                    }
+                }
+            }
+            @if let Some(last) = application.life.deployments.last() { @if !last.images.is_empty() {
+                h3 { "Images" }
+                ul.images {
+                    @for image in &last.images {
+                        li { code {
+                            (image.name) " "
+                            @match &image.before {
+                                Some(before) if *before != image.after => { span.faint { (before) " → " } },
+                                Some(_) => { span.faint { "unchanged " } },
+                                None => { span.faint { "new " } },
+                            }
+                            (image.after)
+                        } }
+                    }
+                }
+            } }
+        }
+        p.acts {
+            a.button href=(row.id.path()) { "Open " kbd aria-hidden="true" { "↵" } }
+            a.button href={(row.id.path()) "?tab=compare"} { "Compare" }
+        }
+    }
+}

@@ -1,0 +1,142 @@
+//! Runtimes, and how to add one.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::link::with;
+use super::pieces::{command, empty, number};
+use super::shell::{Page, Section, find_bar};
+use crate::time::relative;
+use crate::view::runtime::RuntimeRow;
+
+pub(crate) fn page(runtimes: &[RuntimeRow], now: Timestamp) -> Page {
+    let body = if runtimes.is_empty() { none() } else { all(runtimes, now) };
+    Page { title: "Runtimes".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
+}
+
+/// What to do where nothing reports yet.
+pub(crate) fn none() -> Markup {
+    empty(
+        "No runtime reports here yet",
+        &html! {
+            p { "A runtime stands beside Argo CD and reports what happens to its applications. Adding one gives the command that installs it." }
+            p { a.button.primary href="/runtimes/add" { "Add a runtime" } }
+        },
+    )
+}
+
+fn of(runtime: &RuntimeRow) -> String {
+    with(
+        "/applications",
+        &format!(
+            "q=runtime%3A{}",
+            percent_encoding::utf8_percent_encode(&runtime.name, super::link::SEGMENT)
+        ),
+    )
+}
+
+/// As they stand on the first page: name, version, health, how many, how fresh.
+pub(crate) fn lines(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
+    html! {
+        table.runtimes {
+            thead.hidden { tr { th scope="col" { "name" } th scope="col" { "version" } th scope="col" { "health" } th scope="col" { "applications" } th scope="col" { "last report" } } }
+            tbody {
+                @for one in runtimes {
+                    tr data-key={"runtime/" (one.name)} {
+                        td { a href=(of(one)) { (one.name) } }
+                        td { code.mute { (one.version.as_deref().unwrap_or("")) } }
+                        td.share { (share(one)) }
+                        td.number { (number(one.applications)) }
+                        td.number { (freshness(one, now)) }
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn share(runtime: &RuntimeRow) -> Markup {
+    let healthy = (runtime.healthy * 330).checked_div(runtime.applications).unwrap_or(0);
+    html! {
+        svg.share viewBox="0 0 330 8" preserveAspectRatio="none" role="img" aria-label={(runtime.healthy) " of " (runtime.applications) " healthy"} {
+            rect.rest x="0" y="0" width=(if runtime.applications > 0 { 330 } else { 0 }) height="8" rx="2" {}
+            rect class=(if runtime.silent { "still" } else { "ok" }) x="0" y="0" width=(healthy) height="8" rx="2" {}
+        }
+    }
+}
+
+fn freshness(runtime: &RuntimeRow, now: Timestamp) -> Markup {
+    html! {
+        @match (runtime.last_report, runtime.silent) {
+            (None, _) => { span.mute { "waiting for its first report" } },
+            (Some(at), true) => { span.warn { "silent " (relative(at, now)) } },
+            (Some(at), false) => { span.mute { (relative(at, now)) } },
+        }
+    }
+}
+
+fn all(runtimes: &[RuntimeRow], now: Timestamp) -> Markup {
+    html! {
+        div.title { h1 { "Runtimes" } span.grow {} a.button href="/runtimes/add" { "Add a runtime" } }
+        section.panel.list aria-label="Runtimes" {
+            table data-rows {
+                thead { tr {
+                    th scope="col" { "runtime" } th.narrow-away scope="col" { "version" } th.narrow-away scope="col" { "health" }
+                    th.number scope="col" { "applications" } th.number scope="col" { "last report" }
+                    th.number.narrow-away scope="col" { "on the way" } th.number.narrow-away scope="col" { "refused" }
+                } }
+                tbody {
+                    @for one in runtimes {
+                        tr data-key={"runtime/" (one.name)} data-row {
+                            td.what { a href=(of(one)) { (one.name) } }
+                            td.narrow-away { code { (one.version.as_deref().unwrap_or("not said yet")) } }
+                            td.share.narrow-away { (share(one)) }
+                            td.number { (number(one.healthy)) " of " (number(one.applications)) " healthy" }
+                            td.number { (freshness(one, now)) }
+                            td.number.mute.narrow-away { @if let Some(lag) = one.lag { (lag) " ms" } }
+                            td.number.narrow-away { @if one.rejected > 0 { span.warn { (number(one.rejected)) } } @else { span.mute { "0" } } }
+                        }
+                    }
+                }
+            }
+        }
+        @if runtimes.iter().any(|one| one.silent) {
+            p.foot { "A silent runtime says why on its own side: " code { "gitops-runtime status" } ", and " code { "/healthz?full=true" } "." }
+        }
+    }
+}
+
+/// The form, with why a name was refused.
+pub(crate) fn add(refused: Option<(&str, &str)>) -> Page {
+    let body = html! {
+        h1.question { "Add a runtime" }
+        form.panel.form method="post" action="/runtimes" {
+            label for="name" { "Name" }
+            input #name type="text" name="name" required pattern="[a-z][a-z0-9]{0,37}" autocomplete="off" spellcheck="false" autofocus
+                value=[refused.map(|(name, _)| name)] aria-describedby="name-rule" aria-invalid=[refused.map(|_| "true")];
+            p.mute #name-rule { "Begins with a lower-case letter, then lower-case letters and digits; at most 38." }
+            @if let Some((_, why)) = refused { p.bad role="alert" { (why) } }
+            button.primary { "Make its token" }
+        }
+    };
+    Page { title: "Add a runtime".to_owned(), section: Section::Runtimes, bar: find_bar(), body }
+}
+
+/// What installs it; the token is here once. `external` is this platform's own address.
+pub(crate) fn added(name: &str, token: &str, external: &str) -> Page {
+    let secret = format!(
+        "kubectl create namespace gitops-runtime\nkubectl -n gitops-runtime create secret generic platform-token --from-literal=token={token}"
+    );
+    let helm = format!(
+        "helm install {name} helm -n gitops-runtime \\\n  --set platform.url={external} \\\n  --set platform.tokenSecret.name=platform-token"
+    );
+    let body = html! {
+        h1.question { "Install " (name) }
+        p { "The token is shown this once. It goes into a Secret; then the chart installs the runtime beside Argo CD." }
+        h2 { "1. Its token" } (command(&secret))
+        h2 { "2. The runtime" } (command(&helm))
+        p data-wait={"runtime/" (name)} role="status" { span.glyph.still aria-hidden="true" { "◌" } " Waiting for its first report; this turns green by itself." }
+        p { a href="/runtimes" { "All runtimes" } }
+    };
+    Page { title: format!("Install {name}"), section: Section::Runtimes, bar: find_bar(), body }
+}

@@ -1,0 +1,59 @@
+//! Every route, with who may.
+
+use axum::routing::{MethodRouter, get, post};
+
+use crate::console::{Console, handlers};
+
+/// Who may ask a route.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Who {
+    /// Anybody.
+    Anyone,
+    /// Somebody with a session.
+    SignedIn,
+}
+
+pub(crate) struct Route {
+    pub(crate) method: &'static str,
+    pub(crate) path: &'static str,
+    pub(crate) who: Who,
+    pub(crate) handler: MethodRouter<Console>,
+}
+
+fn reads(path: &'static str, who: Who, handler: MethodRouter<Console>) -> Route {
+    Route { method: "GET", path, who, handler }
+}
+
+fn acts(path: &'static str, who: Who, handler: MethodRouter<Console>) -> Route {
+    Route { method: "POST", path, who, handler }
+}
+
+/// The router is made from this list alone: a route that does not say who may cannot be written.
+pub(crate) fn all() -> Vec<Route> {
+    use Who::{Anyone, SignedIn};
+    vec![
+        reads("/", SignedIn, get(handlers::home)),
+        reads("/applications", SignedIn, get(handlers::applications)),
+        reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
+        reads("/preview/{runtime}/{namespace}/{name}", SignedIn, get(handlers::preview)),
+        reads("/deployments", SignedIn, get(handlers::deployments)),
+        reads("/resources", SignedIn, get(handlers::resources)),
+        reads("/runtimes", SignedIn, get(handlers::runtimes)),
+        acts("/runtimes", SignedIn, post(handlers::add_runtime)),
+        reads("/runtimes/add", SignedIn, get(handlers::add_runtime_form)),
+        reads("/find", SignedIn, get(handlers::find)),
+        reads("/live", SignedIn, get(handlers::live)),
+        acts("/sign-out", SignedIn, post(handlers::sign_out)),
+        reads("/sign-in", Anyone, get(handlers::sign_in_form)),
+        acts("/sign-in", Anyone, post(handlers::sign_in)),
+        reads("/welcome", Anyone, get(handlers::welcome_form)),
+        acts("/welcome", Anyone, post(handlers::welcome)),
+        reads("/assets/{version}/{name}", Anyone, get(handlers::asset)),
+    ]
+}
+
+/// Method, path and who may, of every route.
+#[must_use]
+pub fn table() -> Vec<(&'static str, &'static str, Who)> {
+    all().into_iter().map(|route| (route.method, route.path, route.who)).collect()
+}

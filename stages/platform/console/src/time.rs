@@ -1,0 +1,48 @@
+//! Times as people say them. The server writes UTC; the browser's script puts in the reader's own zone.
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+/// "4 min", "3 h", "yesterday", "6 d".
+pub(crate) fn ago(at: Timestamp, now: Timestamp) -> String {
+    let seconds = (now.as_second() - at.as_second()).max(0);
+    match seconds {
+        0..=1 => "now".to_owned(),
+        2..=59 => format!("{seconds} s"),
+        60..=3_599 => format!("{} min", seconds / 60),
+        3_600..=86_399 => format!("{} h", seconds / 3_600),
+        86_400..=172_799 => "yesterday".to_owned(),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// "41 s", "2 min", "1 h 5 min".
+pub(crate) fn lasting(from: Timestamp, to: Timestamp) -> String {
+    let seconds = (to.as_second() - from.as_second()).max(0);
+    match seconds {
+        0 => "under 1 s".to_owned(),
+        1..=119 => format!("{seconds} s"),
+        120..=7_199 => format!("{} min", seconds / 60),
+        7_200..=172_799 => format!("{} h {} min", seconds / 3_600, seconds % 3_600 / 60),
+        _ => format!("{} d", seconds / 86_400),
+    }
+}
+
+/// How long ago, kept up to date by the browser.
+pub(crate) fn relative(at: Timestamp, now: Timestamp) -> Markup {
+    html! { time datetime=(at) data-ago title=(minute(at)) { (ago(at, now)) } }
+}
+
+/// Day and minute.
+pub(crate) fn absolute(at: Timestamp) -> Markup {
+    html! { time datetime=(at) data-at { (minute(at)) } }
+}
+
+/// Hour and minute, for within a sentence about today.
+pub(crate) fn clock(at: Timestamp) -> Markup {
+    html! { time datetime=(at) data-clock { (at.strftime("%H:%M UTC")) } }
+}
+
+fn minute(at: Timestamp) -> String {
+    at.strftime("%a %-d %b %H:%M UTC").to_string()
+}

@@ -1,0 +1,172 @@
+//! An application: its row in a list, and everything about it.
+
+use jiff::Timestamp;
+use percent_encoding::utf8_percent_encode;
+
+use super::deployment::Deployment;
+use super::resource::Resource;
+use super::state::{Health, SyncStatus};
+use crate::page::link::SEGMENT;
+
+/// Which application, across all runtimes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationId {
+    /// The runtime that reports it.
+    pub runtime: String,
+    /// The namespace of the Application object.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ApplicationId {
+    /// The address of its page, without a query.
+    #[must_use]
+    pub fn path(&self) -> String {
+        format!("/applications/{}", self.tail())
+    }
+
+    pub(crate) fn tail(&self) -> String {
+        let segment = |text| utf8_percent_encode(text, SEGMENT).to_string();
+        format!("{}/{}/{}", segment(&self.runtime), segment(&self.namespace), segment(&self.name))
+    }
+}
+
+/// A commit, as far as it is known.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Change {
+    /// The full revision.
+    pub revision: String,
+    /// The commit's message.
+    pub message: String,
+    /// Who wrote it.
+    pub author: String,
+}
+
+/// An application in a list.
+#[derive(Debug, Clone)]
+pub struct ApplicationRow {
+    /// Which one.
+    pub id: ApplicationId,
+    /// Its health.
+    pub health: Health,
+    /// Whether it is what Git says.
+    pub sync: SyncStatus,
+    /// Where it runs: a label of its, or the namespace it is deployed to.
+    pub environment: String,
+    /// Its Argo CD project.
+    pub project: String,
+    /// The version of its first image.
+    pub version: Option<String>,
+    /// The commit that runs.
+    pub change: Option<Change>,
+    /// When that was deployed.
+    pub deployed: Option<Timestamp>,
+    /// The group that it stands in, under the list's grouping.
+    pub group: String,
+}
+
+/// Why an application is not well: what fails, since when, and the deployment before that.
+#[derive(Debug, Clone)]
+pub struct Cause {
+    /// What fails, as the runtime said it.
+    pub message: String,
+    /// Since when.
+    pub since: Timestamp,
+    /// The deployment that came shortly before, and when.
+    pub after: Option<(Change, Timestamp)>,
+}
+
+/// A stretch of time in one state; `None` is no report.
+#[derive(Debug, Clone, Copy)]
+pub struct Span<T> {
+    /// From.
+    pub from: Timestamp,
+    /// Until.
+    pub to: Timestamp,
+    /// What it was.
+    pub state: T,
+}
+
+/// The life of an application within a window.
+#[derive(Debug, Clone)]
+pub struct Life {
+    /// Where the window begins.
+    pub from: Timestamp,
+    /// Where it ends.
+    pub to: Timestamp,
+    /// Health, in order, without gaps once it was known.
+    pub health: Vec<Span<Health>>,
+    /// Sync status, alike.
+    pub sync: Vec<Span<SyncStatus>>,
+    /// When it had drifted.
+    pub drift: Vec<Span<()>>,
+    /// Deployments, in order.
+    pub deployments: Vec<Deployment>,
+}
+
+/// A change of state.
+#[derive(Debug, Clone)]
+pub struct Transition {
+    /// When.
+    pub at: Timestamp,
+    /// Health after it, where that changed.
+    pub health: Option<(Option<Health>, Health)>,
+    /// Sync status after it, where that changed.
+    pub sync: Option<(Option<SyncStatus>, SyncStatus)>,
+    /// What was said with it.
+    pub message: String,
+}
+
+/// A time during which what ran was not what Git said, without a deployment.
+#[derive(Debug, Clone)]
+pub struct Drift {
+    /// When it began.
+    pub from: Timestamp,
+    /// When it ended; `None`: it lasts.
+    pub to: Option<Timestamp>,
+    /// The resources that differed.
+    pub resources: Vec<String>,
+}
+
+/// An error or a warning that was reported.
+#[derive(Debug, Clone)]
+pub struct Problem {
+    /// When it was last seen.
+    pub at: Timestamp,
+    /// Whether it is an error; else a warning.
+    pub error: bool,
+    /// What was said.
+    pub message: String,
+    /// Of which resource, if of one.
+    pub resource: Option<String>,
+}
+
+/// Everything about an application, as of a moment.
+#[derive(Debug, Clone)]
+pub struct Application {
+    /// What stands in lists.
+    pub row: ApplicationRow,
+    /// Why it is not well.
+    pub cause: Option<Cause>,
+    /// Of when the last report is.
+    pub as_of: Timestamp,
+    /// Since when its runtime is silent.
+    pub silent_since: Option<Timestamp>,
+    /// It was deleted, and is history.
+    pub deleted: bool,
+    /// Where it comes from: repository and path.
+    pub source: String,
+    /// Where it goes to: cluster and namespace.
+    pub destination: String,
+    /// Its life.
+    pub life: Life,
+    /// Its changes of state, the newest first.
+    pub transitions: Vec<Transition>,
+    /// Its resources at the end of the interval.
+    pub resources: Vec<Resource>,
+    /// Its drifts, the newest first.
+    pub drifts: Vec<Drift>,
+    /// What is wrong.
+    pub problems: Vec<Problem>,
+}

@@ -1,0 +1,74 @@
+//! A deployment: an operation of Argo CD, with its commit, its people and what it changed.
+
+use jiff::Timestamp;
+
+use super::application::{ApplicationId, Change};
+
+/// How a deployment ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// It goes on.
+    Running,
+    /// It is done.
+    Succeeded,
+    /// It failed.
+    Failed,
+}
+
+impl Outcome {
+    pub(crate) fn glyph(self) -> &'static str {
+        match self {
+            Self::Running => "◐",
+            Self::Succeeded => "●",
+            Self::Failed => "✕",
+        }
+    }
+
+    pub(crate) fn class(self) -> &'static str {
+        match self {
+            Self::Running => "progress",
+            Self::Succeeded => "ok",
+            Self::Failed => "bad",
+        }
+    }
+
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Self::Running => "Running",
+            Self::Succeeded => "Succeeded",
+            Self::Failed => "Failed",
+        }
+    }
+}
+
+/// An image that a deployment changed, or kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImageChange {
+    /// The image, without its version.
+    pub name: String,
+    /// The version before; `None`: the image is new.
+    pub before: Option<String>,
+    /// The version after.
+    pub after: String,
+}
+
+/// A deployment.
+#[derive(Debug, Clone)]
+pub struct Deployment {
+    /// Of which application.
+    pub application: ApplicationId,
+    /// When it began.
+    pub at: Timestamp,
+    /// When it ended.
+    pub finished: Option<Timestamp>,
+    /// The commit.
+    pub change: Change,
+    /// Who synced: a person, or nothing for automation.
+    pub by: Option<String>,
+    /// Its images.
+    pub images: Vec<ImageChange>,
+    /// How it ended.
+    pub outcome: Outcome,
+    /// What Argo CD said of its end.
+    pub message: String,
+}

@@ -1,0 +1,57 @@
+//! What needs somebody now.
+
+use jiff::Timestamp;
+
+use super::application::ApplicationId;
+use super::runtime::RuntimeRow;
+use super::state::Health;
+
+/// What a need is about.
+#[derive(Debug, Clone)]
+pub enum Subject {
+    /// An application that is not well, and where it runs.
+    Unhealthy(ApplicationId, String, Health),
+    /// An application whose last deployment failed.
+    SyncFailed(ApplicationId, String),
+    /// An application that has drifted, or is out of sync.
+    OutOfSync(ApplicationId, String),
+    /// A runtime that is silent.
+    Silent(String),
+}
+
+/// Something that needs somebody.
+#[derive(Debug, Clone)]
+pub struct Need {
+    /// What it is about.
+    pub subject: Subject,
+    /// Why, in a sentence.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// Deployments of a day.
+#[derive(Debug, Clone)]
+pub struct Day {
+    /// When it began.
+    pub from: Timestamp,
+    /// How many succeeded.
+    pub succeeded: u64,
+    /// How many failed.
+    pub failed: u64,
+}
+
+/// What the first page shows.
+#[derive(Debug, Clone)]
+pub struct Home {
+    /// What needs somebody, most urgent first.
+    pub needs: Vec<Need>,
+    /// How many there are, if not all are listed.
+    pub needs_total: u64,
+    /// How many applications are known.
+    pub applications: u64,
+    /// Runtimes.
+    pub runtimes: Vec<RuntimeRow>,
+    /// The last 28 days, the oldest first.
+    pub days: Vec<Day>,
+}

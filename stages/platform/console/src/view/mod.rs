@@ -1,0 +1,9 @@
+//! What pages show: plain values, without a word about how they are kept or drawn.
+
+pub(crate) mod application;
+pub(crate) mod deployment;
+pub(crate) mod home;
+pub(crate) mod listing;
+pub(crate) mod resource;
+pub(crate) mod runtime;
+pub(crate) mod state;

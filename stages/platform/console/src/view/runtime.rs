@@ -1,0 +1,33 @@
+//! A runtime, and one that was just added.
+
+use jiff::Timestamp;
+
+/// A runtime.
+#[derive(Debug, Clone)]
+pub struct RuntimeRow {
+    /// Its name.
+    pub name: String,
+    /// Its version, once it said so.
+    pub version: Option<String>,
+    /// How many applications it reports.
+    pub applications: u64,
+    /// How many of them are healthy.
+    pub healthy: u64,
+    /// Its last report; `None`: it never sent one.
+    pub last_report: Option<Timestamp>,
+    /// How long its last report was on the way, in milliseconds.
+    pub lag: Option<u64>,
+    /// It has been silent for twenty minutes.
+    pub silent: bool,
+    /// How many of its reports were refused.
+    pub rejected: u64,
+}
+
+/// What came of adding a runtime.
+#[derive(Debug, Clone)]
+pub enum Added {
+    /// It was added; its token is shown once.
+    Token(String),
+    /// It could not be, and why.
+    Refused(String),
+}

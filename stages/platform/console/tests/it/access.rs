@@ -1,0 +1,235 @@
+//! Who gets in: every route, the first link, passwords, sessions, and what another site's page may not do.
+
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use jiff::{SignedDuration, Timestamp};
+use reqwest::StatusCode;
+use stages_platform_console::{Who, table};
+
+use crate::sample::Sample;
+use crate::served::{Served, cookie};
+
+/// Every route of the console, and who may: a new one is added here, on purpose.
+const ROUTES: &[(&str, &str, Who)] = &[
+    ("GET", "/", Who::SignedIn),
+    ("GET", "/applications", Who::SignedIn),
+    ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
+    ("GET", "/preview/{runtime}/{namespace}/{name}", Who::SignedIn),
+    ("GET", "/deployments", Who::SignedIn),
+    ("GET", "/resources", Who::SignedIn),
+    ("GET", "/runtimes", Who::SignedIn),
+    ("POST", "/runtimes", Who::SignedIn),
+    ("GET", "/runtimes/add", Who::SignedIn),
+    ("GET", "/find", Who::SignedIn),
+    ("GET", "/live", Who::SignedIn),
+    ("POST", "/sign-out", Who::SignedIn),
+    ("GET", "/sign-in", Who::Anyone),
+    ("POST", "/sign-in", Who::Anyone),
+    ("GET", "/welcome", Who::Anyone),
+    ("POST", "/welcome", Who::Anyone),
+    ("GET", "/assets/{version}/{name}", Who::Anyone),
+];
+
+#[tokio::test]
+async fn every_route_says_who_may_and_lets_nobody_else_by() {
+    assert_eq!(table(), ROUTES);
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    for (method, path, who) in table() {
+        let path = path
+            .replace("{runtime}", "eu-1")
+            .replace("{namespace}", "argocd-production")
+            .replace("{name}", "payments")
+            .replace("{version}", "none");
+        let url = format!("{}{path}", served.url);
+        let ask = |accept: &'static str| {
+            served.client.request(method.parse().unwrap(), &url).header("accept", accept)
+        };
+        let (program, person) = (ask("*/*").send().await.unwrap(), ask("text/html").send().await.unwrap());
+        match who {
+            Who::Anyone => assert_ne!(program.status(), StatusCode::SEE_OTHER, "{method} {path}"),
+            Who::SignedIn => {
+                assert_eq!(program.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+                if method == "GET" {
+                    assert_eq!(person.status(), StatusCode::SEE_OTHER, "{path}");
+                    let to = person.headers()["location"].to_str().unwrap();
+                    assert!(to.starts_with("/sign-in?next=%2F"), "{path} leads to {to}");
+                }
+                assert_eq!(program.text().await.unwrap(), "sign in at /sign-in\n");
+                // With a session that was made up, too; with a real one it is answered. Who signs out would end it.
+                let made_up = ask("*/*").header("cookie", "session=made-up").send().await.unwrap();
+                assert_eq!(made_up.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+                if path != "/sign-out" {
+                    let real = ask("*/*").header("cookie", &session).send().await.unwrap();
+                    assert_eq!(real.status(), StatusCode::OK, "{method} {path}");
+                }
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_answer_forbids_scripts_and_frames_of_others_and_is_not_kept() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    for path in ["/", "/sign-in", "/nowhere"] {
+        let asked = served.client.get(format!("{}{path}", served.url)).header("cookie", &session);
+        let response = asked.send().await.unwrap();
+        let header = |name: &str| response.headers()[name].to_str().unwrap();
+        assert!(
+            header("content-security-policy")
+                .starts_with("default-src 'none'; script-src 'self'; style-src 'self';")
+        );
+        assert!(!header("content-security-policy").contains("unsafe"));
+        assert_eq!(
+            (header("x-content-type-options"), header("cache-control")),
+            ("nosniff", "no-store"),
+            "{path}"
+        );
+    }
+    // Nor does any page need what is forbidden.
+    for path in [
+        "/",
+        "/applications",
+        "/applications/eu-1/argocd-production/payments?tab=compare",
+        "/runtimes",
+        "/deployments",
+    ] {
+        let page = served.page(&session, path).await;
+        assert!(
+            !page.contains(" style=") && !page.contains("<style") && !page.contains(" onclick="),
+            "{path}"
+        );
+        assert!(!page.contains("<script>"), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn the_first_link_works_once_and_a_later_one_makes_it_useless() {
+    let served = Served::new().await;
+    let (first, second) = (served.link().await, served.link().await);
+    let token = |link: &str| link.split_once("token=").unwrap().1.to_owned();
+    assert_eq!(served.client.get(&first).send().await.unwrap().status(), StatusCode::GONE);
+    assert_eq!(served.client.get(&second).send().await.unwrap().status(), StatusCode::OK);
+
+    let form = |password| {
+        [("token", token(&second)), ("name", "Ada".to_owned()), ("password", String::from(password))]
+    };
+    let post = async |password| {
+        let form = form(password);
+        let form: Vec<_> = form.iter().map(|(key, value)| (*key, value.as_str())).collect();
+        served.post("/welcome", &form).await
+    };
+    let short = post("too short").await;
+    assert_eq!(short.status(), StatusCode::UNPROCESSABLE_ENTITY);
+    assert!(short.text().await.unwrap().contains("A password has 12 to 1024 characters."));
+    assert_eq!(post("correct horse battery").await.status(), StatusCode::SEE_OTHER);
+    let again = post("correct horse battery").await;
+    assert_eq!(again.status(), StatusCode::GONE);
+    assert!(again.text().await.unwrap().contains("This link is not good any more"));
+    assert!(served.console.first_link().await.unwrap().is_none(), "somebody has an account");
+    assert!(!format!("{:?}", stages_platform_console::table()).contains(&token(&second)));
+}
+
+static NOW: AtomicI64 = AtomicI64::new(0);
+
+fn later() -> Timestamp {
+    Timestamp::now() + SignedDuration::from_secs(NOW.load(Ordering::SeqCst))
+}
+
+#[tokio::test]
+async fn a_link_ends_after_fifteen_minutes_and_a_session_after_seven_days() {
+    let served = Served::with(Sample::new(), later).await;
+    let link = served.link().await;
+    NOW.store(16 * 60, Ordering::SeqCst);
+    assert_eq!(served.client.get(&link).send().await.unwrap().status(), StatusCode::GONE);
+    let session = served.signed_in().await;
+    let status = async || {
+        let asked = served.client.get(format!("{}/find?q=a", served.url)).header("cookie", &session);
+        asked.send().await.unwrap().status()
+    };
+    NOW.fetch_add(7 * 86_400 - 60, Ordering::SeqCst);
+    assert_eq!(status().await, StatusCode::OK);
+    NOW.fetch_add(120, Ordering::SeqCst);
+    assert_eq!(status().await, StatusCode::UNAUTHORIZED);
+}
+
+/// Time stands still, so that however long a password takes, nobody has waited.
+fn still() -> Timestamp {
+    Timestamp::from_second(1_900_000_000).unwrap()
+}
+
+#[tokio::test]
+async fn wrong_passwords_are_slowed_and_a_name_that_there_is_not_is_told_alike() {
+    let served = Served::with(Sample::new(), still).await;
+    let session = served.signed_in().await;
+    let mut said = Vec::new();
+    for name in ["ada", "nobody"] {
+        for _ in 0..3 {
+            let response = served.post("/sign-in", &[("name", name), ("password", "wrong")]).await;
+            assert_eq!(response.status(), StatusCode::UNAUTHORIZED);
+            said.push(response.text().await.unwrap());
+        }
+        let response =
+            served.post("/sign-in", &[("name", name), ("password", "correct horse battery")]).await;
+        assert_eq!(response.status(), StatusCode::TOO_MANY_REQUESTS, "{name}");
+        assert!(response.headers().contains_key("retry-after"));
+        assert!(
+            response.text().await.unwrap().contains("Too many wrong passwords for this name. Try again in ")
+        );
+    }
+    said.dedup();
+    assert_eq!(said.len(), 1, "every refusal reads alike");
+    assert!(said[0].contains("That name and password do not go together."));
+    assert!(served.page(&session, "/").await.contains("What needs you now"), "a session goes on meanwhile");
+}
+
+#[tokio::test]
+async fn signing_in_makes_a_session_of_its_own_and_signing_out_ends_it_alone() {
+    let served = Served::new().await;
+    let first = served.signed_in().await;
+    let form = [("name", "ADA"), ("password", "correct horse battery"), ("next", "/applications?q=pay")];
+    let response = served.post("/sign-in", &form).await;
+    assert_eq!(response.headers()["location"], "/applications?q=pay");
+    let second = cookie(&response);
+    assert_ne!(first, second);
+    let out = served
+        .client
+        .post(format!("{}/sign-out", served.url))
+        .header("cookie", &second)
+        .send()
+        .await
+        .unwrap();
+    assert_eq!(out.status(), StatusCode::SEE_OTHER);
+    let asked =
+        served.client.get(format!("{}/find", served.url)).header("cookie", &second).send().await.unwrap();
+    assert_eq!(asked.status(), StatusCode::UNAUTHORIZED);
+    served.page(&first, "/").await;
+}
+
+#[tokio::test]
+async fn a_page_of_another_site_changes_nothing() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    let post =
+        || served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session).body("name=eu3");
+    let foreign = [
+        post().header("sec-fetch-site", "cross-site"),
+        post().header("sec-fetch-site", "same-site"),
+        post().header("origin", "https://evil.example"),
+        post().header("origin", "null"),
+    ];
+    for request in foreign {
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::FORBIDDEN);
+        let said = "this was sent from a page of another site; open the console itself\n";
+        assert_eq!(response.text().await.unwrap(), said);
+    }
+    for request in [post().header("sec-fetch-site", "same-origin"), post().header("origin", &served.url)] {
+        let page = request.send().await.unwrap().text().await.unwrap();
+        assert!(page.contains("--from-literal=token=gort_made-up"), "{page}");
+    }
+    let refused =
+        served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session).body("name=EU-3");
+    assert!(refused.send().await.unwrap().text().await.unwrap().contains("That is no name."));
+}

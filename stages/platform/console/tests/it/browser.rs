@@ -1,0 +1,104 @@
+//! A real browser: Chromium by its WebDriver, both ended with the test.
+
+use std::process::Stdio;
+use std::time::Duration;
+
+use fantoccini::{Client, ClientBuilder, Locator, elements::Element};
+use serde_json::{Map, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncBufReadExt as _, BufReader};
+use tokio::process::{Child, Command};
+use tokio::time::{Instant, sleep};
+
+const GIVE_UP: Duration = Duration::from_secs(180);
+
+pub(crate) struct Browser {
+    pub(crate) client: Client,
+    driver: Child,
+    _profile: TempDir,
+}
+
+impl Browser {
+    pub(crate) async fn open(width: u32, height: u32) -> Self {
+        let mut command = Command::new("chromedriver");
+        command.arg("--port=0").stdout(Stdio::piped()).stderr(Stdio::null()).kill_on_drop(true);
+        let mut driver = command.spawn().expect("chromedriver is installed by .ci/setup");
+        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+        let port = loop {
+            let line = lines.next_line().await.unwrap().expect("chromedriver says its port");
+            if let Some((_, port)) = line.split_once("successfully on port ") {
+                break port.trim_end_matches('.').to_owned();
+            }
+        };
+        tokio::spawn(async move { while let Ok(Some(_)) = lines.next_line().await {} });
+        let profile = tempfile::tempdir().unwrap();
+        let arguments = [
+            "--headless=new".to_owned(),
+            "--no-sandbox".to_owned(),
+            "--disable-dev-shm-usage".to_owned(),
+            "--disable-gpu".to_owned(),
+            format!("--window-size={width},{height}"),
+            format!("--user-data-dir={}", profile.path().display()),
+        ];
+        let mut capabilities = Map::new();
+        capabilities.insert("goog:chromeOptions".to_owned(), json!({ "args": arguments }));
+        let url = format!("http://127.0.0.1:{port}");
+        let client = ClientBuilder::new(hyper_util::client::legacy::connect::HttpConnector::new())
+            .capabilities(capabilities)
+            .connect(&url)
+            .await
+            .unwrap();
+        Self { client, driver, _profile: profile }
+    }
+
+    /// The size of what is seen, which a window's frame is not part of.
+    pub(crate) async fn view(&self, width: u32, height: u32, dark: bool) {
+        let scheme = if dark { "dark" } else { "light" };
+        let script = format!("document.cookie = 'theme={scheme}; path=/'");
+        self.client.execute(&script, vec![]).await.unwrap();
+        self.client.set_window_size(width, height).await.unwrap();
+        let inner = self.client.execute("return [innerWidth, innerHeight]", vec![]).await.unwrap();
+        let more = |index: usize, wanted: u32| {
+            wanted.saturating_sub(u32::try_from(inner[index].as_u64().unwrap()).unwrap())
+        };
+        self.client.set_window_size(width + more(0, width), height + more(1, height)).await.unwrap();
+        self.client.refresh().await.unwrap();
+    }
+
+    /// The element, once it is there.
+    pub(crate) async fn find(&self, css: &str) -> Element {
+        self.client
+            .wait()
+            .at_most(GIVE_UP)
+            .for_element(Locator::Css(css))
+            .await
+            .unwrap_or_else(|_| panic!("no {css}"))
+    }
+
+    /// Keys to whatever has the focus.
+    pub(crate) async fn keys(&self, keys: &str) {
+        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+    }
+
+    /// Until a script's expression is true.
+    pub(crate) async fn until(&self, what: &str) {
+        let begun = Instant::now();
+        loop {
+            let found = self.client.execute(&format!("return Boolean({what})"), vec![]).await;
+            if found.is_ok_and(|found| found == true) {
+                return;
+            }
+            assert!(begun.elapsed() < GIVE_UP, "never true: {what}");
+            sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    pub(crate) async fn address(&self) -> url::Url {
+        self.client.current_url().await.unwrap()
+    }
+
+    pub(crate) async fn close(mut self) {
+        self.client.clone().close().await.unwrap();
+        self.driver.kill().await.unwrap();
+    }
+}

@@ -1,0 +1,174 @@
+//! What a new user does, by the keyboard alone.
+
+use fantoccini::key::Key;
+
+use crate::browser::Browser;
+use crate::served::Served;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    let client = &browser.client;
+
+    // The first account, by the link that the platform printed.
+    client.goto(&served.link().await).await.unwrap();
+    browser.find("#name").await;
+    let tab = char::from(Key::Tab).to_string();
+    browser.keys(&tab).await;
+    browser.keys(&format!("correct horse battery{}", char::from(Key::Enter))).await;
+    browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+
+    // To the list, and the one that broke, found while typing.
+    browser.keys("ga").await;
+    browser
+        .until(
+            "location.pathname === '/applications' && document.querySelectorAll('[data-row]').length === 48",
+        )
+        .await;
+    browser.keys("/").await;
+    browser.keys("health:degraded ").await;
+    browser.until("document.querySelectorAll('.chip').length === 1 && document.querySelectorAll('[data-row]').length === 1").await;
+    browser.keys("pay").await;
+    browser.until("new URLSearchParams(location.search).get('q') === 'health:degraded pay'").await;
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.until("document.querySelector('#preview h2')?.textContent.includes('payments')").await;
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.until("document.querySelector('h1')?.textContent === 'payments'").await;
+    let cause = browser.find(".cause").await.text().await.unwrap();
+    assert!(cause.starts_with("2 of 6 pods of payments-api fail their readiness probe since "), "{cause}");
+    assert!(cause.contains("2 min after 27cec84 “feature flag: new basket” by Mia Novak"), "{cause}");
+
+    // The earlier handle goes back by one change; the comparison follows it, and the address says both moments.
+    browser.until("document.querySelector('[data-handle=from]').focus() ?? true").await;
+    browser.keys(&char::from(Key::Left).to_string()).await;
+    browser.until("new URLSearchParams(location.search).get('tab') === 'compare'").await;
+    browser.until("document.querySelector('.diff')?.textContent.includes('payments-api:2.14.0')").await;
+    browser.until("[...document.querySelectorAll('.diff .new')].some((line) => line.textContent.includes('payments-api:2.14.1'))").await;
+
+    // Whoever opens the address sees the same; without a session, once they have signed in.
+    let shared = browser.address().await;
+    let said = browser.find(".diff").await.text().await.unwrap();
+    client.delete_all_cookies().await.unwrap();
+    client.goto(shared.as_str()).await.unwrap();
+    browser.until("location.pathname === '/sign-in'").await;
+    browser.keys(&format!("ada{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.until("document.querySelector('[role=alert]')?.textContent.includes('do not go together')").await;
+    browser.keys(&format!("admin{tab}correct horse battery{}", char::from(Key::Enter))).await;
+    browser.until("document.querySelector('.diff')").await;
+    assert_eq!(browser.address().await, shared);
+    assert_eq!(browser.find(".diff").await.text().await.unwrap(), said);
+
+    // Back to the list, which has kept its filter.
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.keys(&char::from(Key::Escape).to_string()).await;
+    browser
+        .until("location.pathname === '/applications' && document.querySelectorAll('.chip').length === 1")
+        .await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn keys_walk_a_filter_find_anything_and_say_themselves() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served).await;
+    browser.client.goto(&format!("{}/applications?q=env:staging&group=none", served.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.keys("jj").await;
+    browser
+        .until("document.querySelectorAll('[data-row]')[1].getAttribute('aria-selected') === 'true'")
+        .await;
+    browser.keys(&char::from(Key::Enter).to_string()).await;
+    browser.until("document.querySelector('.position')?.textContent === '2 of 24'").await;
+    browser.keys("]").await;
+    browser.until("document.querySelector('.position')?.textContent === '3 of 24'").await;
+    browser.keys("[").await;
+    browser.until("document.querySelector('.position')?.textContent === '2 of 24'").await;
+    browser.keys("?").await;
+    browser.until("document.querySelector('#help[open]')").await;
+    browser.keys(&char::from(Key::Escape).to_string()).await;
+    browser.until("!document.querySelector('#help[open]')").await;
+    browser.keys(":").await;
+    browser.until("document.querySelector('#palette[open]')").await;
+    browser.keys(&format!("runt{}", char::from(Key::Enter))).await;
+    browser
+        .until("location.pathname === '/runtimes' && document.querySelector('h1').textContent === 'Runtimes'")
+        .await;
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_row_changes_in_place_while_somebody_looks() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served).await;
+    browser.client.goto(&format!("{}/applications?sort=name&q=basket", served.url)).await.unwrap();
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let client = &browser.client;
+    client.execute("document.querySelector('[data-row]').same = true", vec![]).await.unwrap();
+    served.fleet.degraded.lock().unwrap().push("basket".to_owned());
+    served.fleet.sequence.send_modify(|sequence| *sequence += 1);
+    browser.until("document.querySelector('[data-row] [aria-label=Degraded]')").await;
+    browser.until("document.querySelector('[data-row]').same && document.querySelector('[data-row]').classList.contains('fresh')").await;
+
+    // The platform ends: the page says so, and keeps what it knew.
+    served.stop.cancel();
+    browser.until("document.querySelector('[data-live]').textContent.startsWith('offline since')").await;
+    browser.until("document.querySelector('[data-row] [aria-label=Degraded]')").await;
+    browser.close().await;
+}
+
+/// Nothing is wider than what is seen, in either scheme; `CONSOLE_SHOTS` names a folder for pictures of every page.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn pages_fit_wide_and_narrow_dark_and_light() {
+    let served = Served::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    sign_in(&browser, &served).await;
+    let shots = std::env::var_os("CONSOLE_SHOTS").map(std::path::PathBuf::from);
+    let payments = "/applications/eu-1/argocd-production/payments";
+    let pages = [
+        ("home", "/".to_owned()),
+        ("applications", "/applications?q=label:team%3Dshop%20changed:7d".to_owned()),
+        ("application", format!("{payments}?q=env:production&tab=compare")),
+        ("tree", format!("{payments}?q=env:production")),
+        ("resources-of", format!("{payments}?tab=resources&r=apps%2FDeployment%2Fshop%2Fpayments-api")),
+        ("timeline", format!("{payments}?tab=timeline")),
+        ("errors", format!("{payments}?tab=errors")),
+        ("runtimes", "/runtimes".to_owned()),
+        ("add", "/runtimes/add".to_owned()),
+        ("deployments", "/deployments".to_owned()),
+        ("resources", "/resources".to_owned()),
+        ("nothing", "/applications?q=health:missing%20by:nobody".to_owned()),
+    ];
+    for (width, height) in [(1_440, 900), (390, 844)] {
+        for dark in [false, true] {
+            browser.view(width, height, dark).await;
+            for (name, path) in &pages {
+                browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
+                browser.until("document.documentElement.dataset.ready").await;
+                if *name == "applications" && width == 1_440 {
+                    browser.keys("j").await;
+                    browser.until("document.querySelector('#preview h2')").await;
+                }
+                let wide = browser
+                    .client
+                    .execute("return document.documentElement.scrollWidth <= innerWidth", vec![]);
+                assert_eq!(wide.await.unwrap(), true, "{name} is wider than {width}");
+                if let Some(folder) = &shots {
+                    let file = format!("{name}-{width}-{}.png", if dark { "dark" } else { "light" });
+                    std::fs::write(folder.join(file), browser.client.screenshot().await.unwrap()).unwrap();
+                }
+            }
+        }
+    }
+    browser.close().await;
+}
+
+async fn sign_in(browser: &Browser, served: &Served) {
+    browser.client.goto(&served.link().await).await.unwrap();
+    browser.find("#password").await.send_keys("correct horse battery").await.unwrap();
+    browser.find("form button").await.click().await.unwrap();
+    browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
+}

@@ -1,0 +1,10 @@
+//! The console over HTTP and in a browser, over data that is made up: what is tested here is what is shown, and to whom.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod access;
+mod browser;
+mod hostile;
+mod journey;
+mod sample;
+mod served;
+mod stream;

@@ -1,0 +1,518 @@
+//! A fleet and accounts that are made up and kept in memory: what pages are looked at and tested with.
+
+use std::collections::HashMap;
+use std::sync::Mutex;
+
+use async_trait::async_trait;
+use jiff::{SignedDuration, Timestamp};
+use stages_platform_console::{
+    Accounts, Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment,
+    Drift, Filter, Fleet, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need, Neighbours,
+    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject, SyncStatus, Term,
+    Transition, Unavailable, User, Window,
+};
+use tokio::sync::watch;
+
+const NAMES: [&str; 24] = [
+    "basket",
+    "basket-worker",
+    "catalog",
+    "checkout",
+    "checkout-edge",
+    "fraud",
+    "invoices",
+    "ledger",
+    "mailer",
+    "payments",
+    "payments-batch",
+    "pricing",
+    "recommend",
+    "search",
+    "search-index",
+    "sessions",
+    "shipping",
+    "stock",
+    "tax",
+    "returns",
+    "loyalty",
+    "gift-cards",
+    "reviews",
+    "wishlist",
+];
+const PEOPLE: [&str; 5] = ["Ada Byron", "Lin Zhao", "Sam Okafor", "Mia Novak", "Jon Reyes"];
+const MESSAGES: [&str; 7] = [
+    "raise memory of the api to 512Mi",
+    "bump to 2.14.1",
+    "enable retries for the ledger client",
+    "feature flag: new basket",
+    "rotate certificates",
+    "fix: readiness path",
+    "scale out before the sale",
+];
+
+/// Made up; `text` is put into every field that a runtime reports, where it is given.
+pub(crate) struct Sample {
+    pub(crate) sequence: watch::Sender<u64>,
+    pub(crate) hostile: Option<String>,
+    pub(crate) empty: bool,
+    pub(crate) degraded: Mutex<Vec<String>>,
+}
+
+impl Sample {
+    pub(crate) fn new() -> Self {
+        let degraded = Mutex::new(vec!["payments".to_owned()]);
+        Self { sequence: watch::Sender::new(1), hostile: None, empty: false, degraded }
+    }
+
+    fn text(&self, own: impl Into<String>) -> String {
+        self.hostile.clone().unwrap_or_else(|| own.into())
+    }
+
+    fn change(&self, seed: usize) -> Change {
+        let revision = format!("{:07x}{:033x}", (seed + 1) * 0x09f_3b21 % 0xfff_ffff, seed);
+        Change {
+            revision: self.text(revision),
+            message: self.text(MESSAGES[seed % MESSAGES.len()]),
+            author: self.text(PEOPLE[seed % PEOPLE.len()]),
+        }
+    }
+
+    fn rows(&self, filter: &Filter) -> Vec<ApplicationRow> {
+        if self.empty {
+            return Vec::new();
+        }
+        let mut rows: Vec<_> = (0..48).map(|index| self.row(index, filter.grouping)).collect();
+        rows.retain(|row| filter.terms.iter().all(|term| keeps(term, row)));
+        rows.sort_by_key(|row| {
+            (row.group != "production", row.group.clone(), row.health, row.sync, row.id.name.clone())
+        });
+        rows
+    }
+
+    fn row(&self, index: usize, grouping: Grouping) -> ApplicationRow {
+        let name = NAMES[index % NAMES.len()];
+        let environment = if index < NAMES.len() { "production" } else { "staging" };
+        let runtime = ["eu-1", "us-1", "ap-1"][index % 3];
+        let degraded = index < NAMES.len() && self.degraded.lock().unwrap().iter().any(|one| one == name);
+        let health = if degraded {
+            Health::Degraded
+        } else if index == 15 {
+            Health::Progressing
+        } else {
+            Health::Healthy
+        };
+        let sync = if index % 7 == 3 { SyncStatus::OutOfSync } else { SyncStatus::Synced };
+        let group = match grouping {
+            Grouping::Environment => environment,
+            Grouping::Runtime => runtime,
+            Grouping::Health => health.word(),
+            _ => "shop",
+        };
+        let minutes = [4, 12, 60, 180, 1_500, 2_900, 8_700][index % 7];
+        ApplicationRow {
+            id: ApplicationId {
+                runtime: self.text(runtime),
+                namespace: self.text(format!("argocd-{environment}")),
+                name: self.text(name),
+            },
+            health,
+            sync,
+            environment: self.text(environment),
+            project: self.text("shop"),
+            version: Some(self.text(format!("2.{}.{}", 11 + index % 4, index % 5))),
+            change: Some(self.change(index)),
+            deployed: Some(Timestamp::now() - SignedDuration::from_mins(minutes)),
+            group: self.text(group),
+        }
+    }
+
+    fn deployments(&self, id: &ApplicationId, window: Window) -> Vec<Deployment> {
+        let deployment = |(index, minutes): (usize, i64)| {
+            let at = window.end - SignedDuration::from_mins(minutes);
+            Deployment {
+                application: id.clone(),
+                at,
+                finished: Some(at + SignedDuration::from_mins(2)),
+                change: self.change(index),
+                by: Some(self.text("ada@example.com")),
+                images: vec![
+                    ImageChange {
+                        name: self.text("registry.example.com/payments-api"),
+                        before: Some(self.text(format!("2.14.{index}"))),
+                        after: self.text(format!("2.14.{}", index + 1)),
+                    },
+                    ImageChange {
+                        name: self.text("envoy"),
+                        before: Some("1.31.2".to_owned()),
+                        after: "1.31.2".to_owned(),
+                    },
+                ],
+                outcome: if index == 3 { Outcome::Failed } else { Outcome::Succeeded },
+                message: self.text(if index == 3 { "2 of 6 pods fail their readiness probe" } else { "" }),
+            }
+        };
+        let all = [9_500, 7_400, 4_200, 580].into_iter().enumerate().map(deployment);
+        all.filter(|one| one.at >= window.begin).collect()
+    }
+
+    fn life(&self, row: &ApplicationRow, window: Window) -> Life {
+        let deployments = self.deployments(&row.id, window);
+        let (mut health, mut at) = (Vec::new(), window.begin);
+        for one in &deployments {
+            let up = one.finished.unwrap() + SignedDuration::from_mins(60);
+            health.push(Span { from: at, to: one.at, state: Health::Healthy });
+            health.push(Span { from: one.at, to: up, state: Health::Progressing });
+            at = up;
+        }
+        health.push(Span { from: at, to: window.end, state: row.health });
+        let drifted = window.end - SignedDuration::from_mins(8_000);
+        let back = drifted + SignedDuration::from_mins(500);
+        let sync = vec![
+            Span { from: window.begin, to: drifted, state: SyncStatus::Synced },
+            Span { from: drifted, to: back, state: SyncStatus::OutOfSync },
+            Span { from: back, to: window.end, state: row.sync },
+        ];
+        let drift = vec![Span { from: drifted, to: back, state: () }];
+        Life { from: window.begin, to: window.end, health, sync, drift, deployments }
+    }
+
+    fn resources(&self, row: &ApplicationRow, window: Window) -> Vec<Resource> {
+        let name = &row.id.name;
+        let moved = window.from.is_some();
+        let key = |group: &str, kind: &str, name: String| ResourceKey {
+            group: group.to_owned(),
+            kind: self.text(kind),
+            namespace: self.text("shop"),
+            name: self.text(name),
+        };
+        let deployment = key("apps", "Deployment", format!("{name}-api"));
+        let one = |key: ResourceKey, health: Option<Health>, parent: Option<&ResourceKey>, changed: bool| {
+            Resource {
+                key,
+                health,
+                sync: SyncStatus::Synced,
+                message: self.text(if health == Some(Health::Degraded) {
+                    "2 of 6 pods fail their readiness probe"
+                } else {
+                    ""
+                }),
+                parent: parent.cloned(),
+                since: window.end - SignedDuration::from_mins(14),
+                changed: changed && moved,
+            }
+        };
+        vec![
+            one(key("", "ConfigMap", "settings".to_owned()), None, None, true),
+            one(key("", "Service", format!("{name}-api")), Some(Health::Healthy), None, false),
+            one(deployment.clone(), Some(row.health), None, true),
+            one(
+                key("apps", "ReplicaSet", format!("{name}-api-7d9f8c6b54")),
+                Some(row.health),
+                Some(&deployment),
+                true,
+            ),
+            one(
+                key("apps", "ReplicaSet", format!("{name}-api-5c41d9aa07")),
+                Some(Health::Healthy),
+                Some(&deployment),
+                false,
+            ),
+            one(key("batch", "CronJob", "reconcile".to_owned()), Some(Health::Healthy), None, false),
+        ]
+    }
+}
+
+fn keeps(term: &Term, row: &ApplicationRow) -> bool {
+    let change = row.change.clone().unwrap_or_default();
+    match term {
+        Term::Text(text) => {
+            let all = [&row.id.name, &row.id.runtime, &change.message, &change.author, &change.revision];
+            all.into_iter().any(|one| one.to_lowercase().contains(&text.to_lowercase()))
+        }
+        Term::Environment(all) => all.contains(&row.environment),
+        Term::Runtime(all) => all.contains(&row.id.runtime),
+        Term::Project(all) => all.contains(&row.project),
+        Term::Health(all) => all.contains(&row.health),
+        Term::Sync(all) => all.contains(&row.sync),
+        Term::Commit(text) => change.revision.starts_with(text),
+        Term::By(text) => change.author.to_lowercase().contains(text),
+        Term::Changed(changed) => row.deployed.is_some_and(|at| {
+            Timestamp::now().duration_since(at) <= SignedDuration::try_from(changed.span()).unwrap()
+        }),
+        Term::Label(key, _) => key == "team",
+        Term::Image(_) => true,
+    }
+}
+
+#[async_trait]
+impl Fleet for Sample {
+    async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable> {
+        let rows = self.rows(filter);
+        let mut groups: Vec<Group> = Vec::new();
+        for row in &rows {
+            match groups.iter_mut().find(|group| group.name == row.group) {
+                Some(group) => group.count += 1,
+                None => groups.push(Group { name: row.group.clone(), count: 1 }),
+            }
+        }
+        let (total, runtimes) = if self.empty { (0, 0) } else { (48, 3) };
+        Ok(Listing { groups, matching: rows.len() as u64, total, runtimes, rows })
+    }
+
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
+        let rows = self.rows(filter);
+        let matching = rows.len() as u64;
+        let Some(at) = rows.iter().position(|row| row.id == *id) else {
+            return Ok(Neighbours { matching, ..Neighbours::default() });
+        };
+        let one = |index: Option<usize>| index.and_then(|index| rows.get(index)).map(|row| row.id.clone());
+        let (previous, next) = (one(at.checked_sub(1)), one(Some(at + 1)));
+        Ok(Neighbours { position: Some(at as u64 + 1), matching, previous, next })
+    }
+
+    async fn application(
+        &self,
+        id: &ApplicationId,
+        window: Window,
+    ) -> Result<Option<Application>, Unavailable> {
+        let Some(row) = self.rows(&Filter::default()).into_iter().find(|row| row.id == *id) else {
+            return Ok(None);
+        };
+        let life = self.life(&row, window);
+        let broken = row.health == Health::Degraded;
+        let cause = broken.then(|| Cause {
+            message: self.text("2 of 6 pods of payments-api fail their readiness probe"),
+            since: window.end - SignedDuration::from_mins(14),
+            after: Some((self.change(3), window.end - SignedDuration::from_mins(16))),
+        });
+        let transitions = life.health.windows(2).map(|pair| Transition {
+            at: pair[1].from,
+            health: Some((Some(pair[0].state), pair[1].state)),
+            sync: None,
+            message: self.text(""),
+        });
+        let drifts = life.drift.iter().map(|span| Drift {
+            from: span.from,
+            to: Some(span.to),
+            resources: vec![self.text("Deployment/payments-api")],
+        });
+        let problem = Problem {
+            at: window.end,
+            error: true,
+            message: self.text("hook Job/migrate ended with exit code 1"),
+            resource: Some(self.text("Job/migrate")),
+        };
+        Ok(Some(Application {
+            cause,
+            as_of: window.end - SignedDuration::from_secs(2),
+            silent_since: None,
+            deleted: false,
+            source: self.text("https://git.example.com/shop.git"),
+            destination: self.text("shop"),
+            transitions: transitions.rev().collect(),
+            resources: self.resources(&row, window),
+            drifts: drifts.collect(),
+            problems: if broken || self.hostile.is_some() { vec![problem] } else { Vec::new() },
+            life,
+            row,
+        }))
+    }
+
+    async fn manifest(
+        &self,
+        id: &ApplicationId,
+        resource: &ResourceKey,
+        _: Side,
+        at: Timestamp,
+    ) -> Result<Option<String>, Unavailable> {
+        let new = Timestamp::now().duration_since(at) < SignedDuration::from_mins(570);
+        let pick = |before: &'static str, after: &'static str| if new { after } else { before };
+        let text = |own: &str| self.text(own);
+        Ok(Some(
+            serde_json::json!({
+                "apiVersion": "apps/v1", "kind": resource.kind,
+                "metadata": {"name": resource.name, "namespace": resource.namespace, "labels": {"app": id.name}},
+                "spec": {"replicas": 6, "template": {"spec": {"containers": [{
+                    "name": "api",
+                    "image": format!("registry.example.com/payments-api:{}", pick("2.14.0", "2.14.1")),
+                    "readinessProbe": {"httpGet": {"path": pick("/ready", "/health/ready"), "port": 8080}},
+                    "resources": {"limits": {"memory": pick("256Mi", "512Mi")}},
+                    "envFrom": [{"configMapRef": {"name": "settings"}}],
+                    "env": [{"name": "NOTE", "value": text(pick("before", "after"))}],
+                }]}}},
+            })
+            .to_string(),
+        ))
+    }
+
+    async fn home(&self) -> Result<Home, Unavailable> {
+        let now = Timestamp::now();
+        if self.empty {
+            return Ok(Home {
+                needs: Vec::new(),
+                needs_total: 0,
+                applications: 0,
+                runtimes: Vec::new(),
+                days: Vec::new(),
+            });
+        }
+        let rows = self.rows(&Filter::default());
+        let id = |name: &str| rows.iter().find(|row| row.id.name == name).unwrap_or(&rows[0]).id.clone();
+        let need = |subject, reason: &str, minutes| Need {
+            subject,
+            reason: self.text(reason),
+            since: now - SignedDuration::from_mins(minutes),
+        };
+        let place = self.text("production · eu-1");
+        let needs = vec![
+            need(
+                Subject::Unhealthy(id("payments"), place.clone(), Health::Degraded),
+                "Degraded for 14 min: 2 of 6 pods of payments-api fail their readiness probe since 3f9c1e2",
+                14,
+            ),
+            need(
+                Subject::OutOfSync(id("checkout"), place.clone()),
+                "Drifted 3 times this week: Deployment/checkout",
+                120,
+            ),
+            need(
+                Subject::SyncFailed(id("search-index"), place.clone()),
+                "Sync failed: hook Job/migrate ended with exit code 1",
+                31,
+            ),
+            need(
+                Subject::Silent(self.text("us-2")),
+                "No report for 22 min; 214 applications shown as of 08:31",
+                22,
+            ),
+            need(
+                Subject::OutOfSync(id("ledger"), place),
+                "Out of sync with Git for 5 days; automatic sync is off",
+                7_200,
+            ),
+        ];
+        let days = (0..28).map(|day| Day {
+            from: now - SignedDuration::from_hours(24 * (27 - day)),
+            succeeded: 30 + (day as u64 * 37) % 41,
+            failed: (day as u64 * 13) % 9,
+        });
+        Ok(Home {
+            needs_total: needs.len() as u64,
+            needs,
+            applications: 9_967,
+            runtimes: self.runtimes().await?,
+            days: days.collect(),
+        })
+    }
+
+    async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {
+        if self.empty {
+            return Ok(Vec::new());
+        }
+        let of = |(name, applications, silent): (&str, u64, bool)| RuntimeRow {
+            name: self.text(name),
+            version: Some(self.text("3.2.0")),
+            applications,
+            healthy: applications - applications / 120,
+            last_report: Some(Timestamp::now() - SignedDuration::from_secs(if silent { 1_320 } else { 3 })),
+            lag: Some(420),
+            silent,
+            rejected: 0,
+        };
+        Ok([("eu-1", 4_215, false), ("us-1", 3_893, false), ("us-2", 214, true), ("ap-1", 1_645, false)]
+            .map(of)
+            .into())
+    }
+
+    async fn add_runtime(&self, name: &str) -> Result<Added, Unavailable> {
+        let well =
+            !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+        Ok(if well {
+            Added::Token("gort_made-up".to_owned())
+        } else {
+            Added::Refused("That is no name.".to_owned())
+        })
+    }
+
+    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
+        let end = Timestamp::now();
+        let window = Window { begin: end - SignedDuration::from_hours(24 * 7), end, from: None, to: None };
+        let rows = self.rows(filter);
+        Ok(rows.iter().flat_map(|row| self.deployments(&row.id, window)).collect())
+    }
+
+    async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
+        let end = Timestamp::now();
+        let window = Window { begin: end, end, from: None, to: None };
+        let rows = self.rows(&Filter::default());
+        let of = |row: &ApplicationRow| {
+            let of = |resource| ResourceRow { application: row.id.clone(), resource, gone: None };
+            self.resources(row, window).into_iter().map(of).collect::<Vec<_>>()
+        };
+        Ok(rows.iter().flat_map(of).filter(|one| one.resource.key.name.contains(text)).take(200).collect())
+    }
+
+    fn sequence(&self) -> watch::Receiver<u64> {
+        self.sequence.subscribe()
+    }
+
+    async fn changes(&self, after: u64) -> Result<Changes, Unavailable> {
+        let now = *self.sequence.borrow();
+        if now < after || now - after > 100 {
+            return Ok(Changes::Resync(now));
+        }
+        Ok(Changes::Some(now, vec!["eu-1/argocd-production/basket".to_owned()]))
+    }
+}
+
+/// Accounts in memory.
+#[derive(Default)]
+pub(crate) struct People {
+    users: Mutex<HashMap<String, User>>,
+    link: Mutex<Option<([u8; 32], Timestamp)>>,
+    sessions: Mutex<HashMap<[u8; 32], (String, Timestamp)>>,
+}
+
+#[async_trait]
+impl Accounts for People {
+    async fn any_user(&self) -> Result<bool, Unavailable> {
+        Ok(!self.users.lock().unwrap().is_empty())
+    }
+
+    async fn user(&self, name: &str) -> Result<Option<User>, Unavailable> {
+        Ok(self.users.lock().unwrap().get(name).cloned())
+    }
+
+    async fn keep_link(&self, link: [u8; 32], until: Timestamp) -> Result<(), Unavailable> {
+        *self.link.lock().unwrap() = Some((link, until));
+        Ok(())
+    }
+
+    async fn link_is_good(&self, link: [u8; 32], now: Timestamp) -> Result<bool, Unavailable> {
+        Ok(self.link.lock().unwrap().is_some_and(|(kept, until)| kept == link && now < until))
+    }
+
+    async fn use_link(&self, link: [u8; 32], now: Timestamp, user: User) -> Result<bool, Unavailable> {
+        let good = self.link_is_good(link, now).await?;
+        if good {
+            *self.link.lock().unwrap() = None;
+            self.users.lock().unwrap().insert(user.name.clone(), user);
+        }
+        Ok(good)
+    }
+
+    async fn keep_session(&self, session: [u8; 32], user: &str, until: Timestamp) -> Result<(), Unavailable> {
+        self.sessions.lock().unwrap().insert(session, (user.to_owned(), until));
+        Ok(())
+    }
+
+    async fn session(&self, session: [u8; 32], now: Timestamp) -> Result<Option<String>, Unavailable> {
+        let sessions = self.sessions.lock().unwrap();
+        Ok(sessions.get(&session).filter(|(_, until)| now < *until).map(|(user, _)| user.clone()))
+    }
+
+    async fn end_session(&self, session: [u8; 32]) -> Result<(), Unavailable> {
+        self.sessions.lock().unwrap().remove(&session);
+        Ok(())
+    }
+}

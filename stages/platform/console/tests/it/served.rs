@@ -1,0 +1,74 @@
+//! A console that is served on a port of its own, and a client that follows no redirect.
+
+use std::sync::{Arc, OnceLock};
+
+use jiff::Timestamp;
+use reqwest::{Client, Response, StatusCode, redirect};
+use stages_platform_console::{Console, Settings};
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::sample::{People, Sample};
+
+pub(crate) struct Served {
+    pub(crate) url: String,
+    pub(crate) fleet: Arc<Sample>,
+    pub(crate) console: Console,
+    pub(crate) client: Client,
+    pub(crate) stop: CancellationToken,
+    _end: DropGuard,
+}
+
+impl Served {
+    pub(crate) async fn with(fleet: Sample, clock: fn() -> Timestamp) -> Self {
+        static ONCE: OnceLock<()> = OnceLock::new();
+        ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let (fleet, stop) = (Arc::new(fleet), CancellationToken::new());
+        let settings = Settings { external: url.clone(), clock };
+        let console = Console::new(fleet.clone(), Arc::new(People::default()), settings, stop.clone());
+        let served = axum::serve(listener, console.clone().router())
+            .with_graceful_shutdown(stop.clone().cancelled_owned());
+        tokio::spawn(async move { served.await.unwrap() });
+        let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+        Self { url, fleet, console, client, _end: stop.clone().drop_guard(), stop }
+    }
+
+    pub(crate) async fn new() -> Self {
+        Self::with(Sample::new(), Timestamp::now).await
+    }
+
+    /// The one-time link of a console without users.
+    pub(crate) async fn link(&self) -> String {
+        self.console.first_link().await.unwrap().expect("nobody has an account yet").expose().to_owned()
+    }
+
+    pub(crate) async fn post(&self, path: &str, form: &[(&str, &str)]) -> Response {
+        let body = url::form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
+        self.client.post(format!("{}{path}", self.url)).body(body).send().await.unwrap()
+    }
+
+    /// Makes the first user, `ada`; gives the session's cookie.
+    pub(crate) async fn signed_in(&self) -> String {
+        let link = self.link().await;
+        let token = link.split_once("token=").unwrap().1;
+        let form = [("token", token), ("name", "ada"), ("password", "correct horse battery")];
+        let response = self.post("/welcome", &form).await;
+        assert_eq!(response.status(), StatusCode::SEE_OTHER);
+        cookie(&response)
+    }
+
+    pub(crate) async fn page(&self, session: &str, path: &str) -> String {
+        let asked = self.client.get(format!("{}{path}", self.url)).header("cookie", session);
+        let response = asked.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        response.text().await.unwrap()
+    }
+}
+
+pub(crate) fn cookie(response: &Response) -> String {
+    let set = response.headers()["set-cookie"].to_str().unwrap();
+    assert!(set.contains("; HttpOnly; SameSite=Lax"), "{set}");
+    set.split(';').next().unwrap().to_owned()
+}

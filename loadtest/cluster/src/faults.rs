@@ -138,7 +138,7 @@ async fn carry_out(setup: &Setup<'_>, rounds: &[Round], seed: u64) -> anyhow::Re
     ));
     // Not every right is used by what happens here. An API server that has just begun to serve has yet to read who may
     // do what, and refuses everybody.
-    let end = stage.end(false).await?;
+    let end = Box::pin(stage.end(false)).await?;
     let was_killed = rounds.iter().any(|round| round.victim == Victim::ApiServer);
     let is_early = |line: &String| was_killed && line.starts_with(REFUSED) && line.contains(GRANTED);
     wrong.extend(end.wrong.into_iter().filter(|line| !is_early(line)));

@@ -143,7 +143,7 @@ async fn all(args: &Args, scenarios: &[Scenario]) -> anyhow::Result<bool> {
         outcomes.push(shown(outcome));
     }
     drop(playing);
-    let ended = stage.end(args.all).await;
+    let ended = Box::pin(stage.end(args.all)).await;
     let failed = outcomes.iter().filter(|outcome| !outcome.wrong.is_empty()).count();
     let (said, wrong) = match &ended {
         Ok(end) => (end.said.clone(), end.wrong.clone()),

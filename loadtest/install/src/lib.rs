@@ -107,7 +107,7 @@ async fn judge(args: &Args, program: &Path, folder: &Path) -> anyhow::Result<boo
         say("everything stays up until Ctrl-C");
         std::future::pending::<()>().await;
     }
-    Progress.step("end", ground.stop()).await?;
+    Progress.step("end", Box::pin(ground.stop())).await?;
     say(&judged(if good { "install: held" } else { "install: failed" }, good));
     Ok(good)
 }

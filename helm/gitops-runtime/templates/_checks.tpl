@@ -2,7 +2,7 @@
 {{- define "gitops-runtime.problems" -}}
 {{- $problems := list -}}
 {{- $foreign := list -}}
-{{- range $key := list "anchors" "app-proxy" "argo-cd" "argo-gateway" "argo-workflows" "cf-argocd-extras" "codefreshWorkflowLogStoreCM" "event-reporters" "gitops-operator" "installer" "internal-router" "redis" "redis-ha" "redis-secret-init" "sealed-secrets" "tunnel-client" -}}
+{{- range $key := list "anchors" "app-proxy" "argo-gateway" "argo-workflows" "cf-argocd-extras" "codefreshWorkflowLogStoreCM" "event-reporters" "gitops-operator" "installer" "internal-router" "redis" "redis-ha" "redis-secret-init" "sealed-secrets" "tunnel-client" -}}
 {{- if hasKey $.Values $key -}}{{- $foreign = append $foreign $key -}}{{- end -}}
 {{- end -}}
 {{- range $key := list "event-reporters" "external-argo-cd" -}}
@@ -24,7 +24,7 @@
 {{- if and $codefresh.tls.caCerts.secret.create (not $codefresh.tls.caCerts.secret.content) -}}
 {{- $problems = append $problems "global.codefresh.tls.caCerts.secret.content: must be given where `create` is set" -}}
 {{- end -}}
-{{- if eq $server.auth.type "password" -}}
+{{- if eq (include "gitops-runtime.authType" .) "password" -}}
 {{- if not $server.auth.username -}}
 {{- $problems = append $problems "global.integrations.argo-cd.server.auth.username: must be given for the type password" -}}
 {{- end -}}

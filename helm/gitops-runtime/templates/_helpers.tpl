@@ -95,6 +95,13 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- end }}
 
+{{/* How the reporter is let in: by password where Argo CD is new and nobody gave a token of it. */}}
+{{- define "gitops-runtime.authType" -}}
+{{- $auth := (index .Values.global.integrations "argo-cd").server.auth -}}
+{{- $isNew := (index .Values "argo-cd").enabled -}}
+{{- ternary "password" $auth.type (and $isNew (not $auth.token) (eq $auth.tokenSecretKeyRef.name "argocd-token")) -}}
+{{- end }}
+
 {{- define "gitops-runtime.argocdNamespace" -}}
 {{- default .Release.Namespace (index .Values.global.integrations "argo-cd").namespace -}}
 {{- end }}
@@ -206,7 +213,7 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $files "platform-ca" (fromYaml .) -}}
 {{- end -}}
 {{- end -}}
-{{- if eq $argocd.auth.type "password" -}}
+{{- if eq (include "gitops-runtime.authType" .) "password" -}}
 {{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-password" "key" "token") $argocd.auth.passwordSecretKeyRef (ne $argocd.auth.password "")) -}}
 {{- else -}}
 {{- $_ := set $files "argocd" (ternary (dict "name" "gitops-runtime-argo-cd-token" "key" "token") $argocd.auth.tokenSecretKeyRef (ne $argocd.auth.token "")) -}}
@@ -246,7 +253,7 @@ priorityClassName: {{ . | quote }}
   "log" (dict "format" "json")
   "reporter" (dict "sink" (dict "kind" .Values.reporter.sink))
 -}}
-{{- if eq $argocd.auth.type "password" -}}
+{{- if eq (include "gitops-runtime.authType" .) "password" -}}
 {{- $_ := set $settings.argocd "username" $argocd.auth.username -}}
 {{- $_ := set $settings.argocd "passwordFile" $at.argocd -}}
 {{- else -}}

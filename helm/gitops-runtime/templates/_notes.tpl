@@ -21,7 +21,7 @@ Left to do:
 {{- else }}
 {{- $todo = append $todo "reports go to standard output alone: set reporter.sink to platform when you have tried it" }}
 {{- end }}
-{{- if eq $argocd.server.auth.type "password" }}
+{{- if eq (include "gitops-runtime.authType" .) "password" }}
 {{- if not $argocd.server.auth.password }}
 {{- with $argocd.server.auth.passwordSecretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold the password of %s at Argo CD under the key %s; the pods wait for it" .name $argocd.server.auth.username .key) }}

@@ -13,7 +13,6 @@ const VALUES: &str = include_str!("../../../helm/gitops-runtime/values.yaml");
 pub(crate) const FOREIGN: &[&str] = &[
     "anchors",
     "app-proxy",
-    "argo-cd",
     "argo-gateway",
     "argo-workflows",
     "cf-argocd-extras",

@@ -166,7 +166,9 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         }
         ["internal-router", ..] => Fate::None(ELSEWHERE),
         ["argo-cd"] => Fate::Below,
-        ["argo-cd", "enabled"] => Fate::None("there is no Argo CD in this chart to switch on or off"),
+        ["argo-cd", "enabled"] => Fate::None(
+            "the Argo CD that is there stays: it is not taken over, and argo-cd.enabled of this chart makes a new one",
+        ),
         ["argo-cd", "configs" | "openshift"] | ["argo-cd", "configs", "params"] => Fate::Below,
         ["argo-cd", "configs", "params", "application.namespaces"] if node.text().is_some() => {
             to("reporter.applicationNamespaces".to_owned())

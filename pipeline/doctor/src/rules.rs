@@ -319,3 +319,12 @@ impl Judged {
         Some(Unmeasured { code, tier, what, why })
     }
 }
+
+/// How the reporter is let in by Argo CD: by password where that is new and nobody gave a token of it.
+fn argocd_access(judged: &Judged) -> &'static str {
+    const AUTH: &str = "global.integrations.argo-cd.server.auth";
+    let is_new = judged.truth("argo-cd.enabled")
+        && judged.is_empty(&format!("{AUTH}.token"))
+        && judged.text(&format!("{AUTH}.tokenSecretKeyRef.name")) == "argocd-token";
+    if is_new || judged.text(&format!("{AUTH}.type")) == "password" { "password" } else { "token" }
+}

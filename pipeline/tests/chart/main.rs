@@ -4,6 +4,7 @@
 
 mod before;
 mod commands;
+mod dependency;
 mod helm;
 mod hook;
 mod objects;

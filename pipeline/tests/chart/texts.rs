@@ -18,7 +18,8 @@ fn notes(arguments: &[&str]) -> String {
     document["notes"].as_str().unwrap().to_owned()
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder.
+pub(crate) fn copy(from: &Path, to: &Path) {
     std::fs::create_dir_all(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();

@@ -8,6 +8,8 @@ use crate::helm::chart;
 
 /// What a template reads of a value that is not written out there: a mapping that is passed on as a whole.
 const WHOLE: &[(&str, &str)] = &[
+    // Values of the chart that it depends on.
+    ("argo-cd", "(index .Values \"argo-cd\")"),
     // Accepted, and without effect.
     ("global.runtime.codefreshHosted", "$runtime.codefreshHosted"),
 ];
@@ -41,6 +43,7 @@ fn readings(path: &str) -> Vec<String> {
         ("global.integrations.argo-cd.", "$argocd."),
         ("global.integrations.argo-cd.", "\"argo-cd\")."),
         ("global.integrations.argo-cd.server.", "$argocd.server."),
+        ("global.integrations.argo-cd.server.auth.", "$auth."),
         ("global.", "$root.Values.global."),
         ("nats.", "$nats."),
         // Helpers that take a part: the image, where pods run.

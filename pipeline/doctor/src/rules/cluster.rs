@@ -165,7 +165,7 @@ fn class(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
 
 fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     const AUTH: &str = "global.integrations.argo-cd.server.auth";
-    let kind = if judged.text(&format!("{AUTH}.type")) == "password" { "password" } else { "token" };
+    let kind = super::argocd_access(judged);
     let inline = !judged.is_empty(&format!("{AUTH}.{kind}"));
     let reports = judged.text("reporter.sink") == "platform";
     let runs = judged.truth("reporter.enabled");

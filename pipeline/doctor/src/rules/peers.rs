@@ -1,6 +1,6 @@
 //! The platform, Git and Argo CD: tokens, certificates, addresses.
 
-use super::Judged;
+use super::{Judged, argocd_access};
 
 const SERVER: &str = "global.integrations.argo-cd.server";
 
@@ -44,7 +44,7 @@ fn secrets(judged: &mut Judged) {
             "give it for a registration; a runtime that is registered has its token in codefresh-token";
         judged.warning("GR0030", user, "token or secretKeyRef", todo);
     }
-    let kind = if judged.text(&format!("{SERVER}.auth.type")) == "password" { "password" } else { "token" };
+    let kind = argocd_access(judged);
     let is_inline = !judged.is_empty(&format!("{SERVER}.auth.{kind}"));
     let argocd = format!("{SERVER}.auth.{kind}SecretKeyRef");
     let needed = [(argocd.as_str(), !is_inline), ("global.codefresh.runtimeToken.secretKeyRef", true)];
@@ -134,7 +134,7 @@ pub(super) fn is_of_the_cluster(origin: &str) -> bool {
 
 fn argocd(judged: &mut Judged) {
     let username = format!("{SERVER}.auth.username");
-    if judged.text(&format!("{SERVER}.auth.type")) == "password" && judged.is_empty(&username) {
+    if argocd_access(judged) == "password" && judged.is_empty(&username) {
         judged.error("GR0040", &username, "a user, for the type password", "give the account that logs in");
     }
     let server = (format!("{SERVER}.svc"), format!("{SERVER}.port"));

@@ -62,7 +62,7 @@ fn address(judged: &Judged, asking: &Asking<'_>) -> (String, String) {
 }
 
 fn token(judged: &mut Judged, asking: &mut Asking<'_>, base: &str, way: &Way) {
-    if judged.text(&format!("{SERVER}.auth.type")) == "password" {
+    if crate::rules::argocd_access(judged) == "password" {
         // Each login that is refused counts towards the account's being locked.
         return asking.unmeasured("GR0205", "a login is not tried: Argo CD counts those that fail");
     }

@@ -5,6 +5,7 @@ pub mod argo;
 pub mod argocd;
 pub mod audit;
 pub mod binaries;
+pub mod chart;
 pub mod control;
 mod definitions;
 pub mod faults;
@@ -49,6 +50,8 @@ enum Command {
     Run(run::Args),
     /// Kills its parts in turn while applications change, and judges what was reported in the end
     Faults(faults::Args),
+    /// Has an API server judge what the chart renders, of good values and of values made at random
+    Chart(chart::Args),
     /// Restores etcd under the reporter and while it is down, and judges what was reported in the end
     Restore(restore::Args),
     /// Runs pods on a real node, and looks whether anything is left of it, also when its command was killed
@@ -244,6 +247,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         Command::Up(args) => up::run(args),
         Command::Run(args) => run::run(args),
         Command::Faults(args) => faults::run(args),
+        Command::Chart(args) => chart::run(args),
         Command::Restore(args) => restore::run(args),
         Command::Node(args) => node::check::run(args),
         Command::Sweep => {

@@ -4,6 +4,7 @@ mod access;
 mod chart;
 mod cluster;
 mod installed;
+mod kubernetes;
 mod network;
 mod peers;
 mod schema;
@@ -26,6 +27,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0004", "a value has the wrong type"),
     ("GR0005", "a value is not one of those that are allowed"),
     ("GR0006", "a value that the chart needs was taken away"),
+    ("GR0007", "a value that Kubernetes does not take"),
     ("GR0010", "the runtime has no name"),
     ("GR0011", "the runtime's name is not one that the platform takes"),
     ("GR0020", "an Ingress has no host"),
@@ -169,6 +171,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         access::check(&mut judged);
         peers::check(&mut judged);
         chart::check(&mut judged);
+        kubernetes::check(&mut judged);
         if let Some(given) = judged.given.at("reporter.config").map(Node::json) {
             for (path, why) in (around.settings)(&given) {
                 let path = format!("reporter.config.{path}");

@@ -5,7 +5,7 @@ use super::{Judged, argocd_access};
 const SERVER: &str = "global.integrations.argo-cd.server";
 
 /// References to Secrets that are complete or absent.
-const REFERENCES: &[&str] = &[
+pub(super) const REFERENCES: &[&str] = &[
     "global.codefresh.userToken.secretKeyRef",
     "global.codefresh.tls.caCerts.secretKeyRef",
     "global.runtime.gitCredentials.password.secretKeyRef",

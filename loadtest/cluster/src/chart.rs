@@ -1,0 +1,331 @@
+//! `loadtest cluster chart`: what the chart renders is what a real API server takes, and what it would refuse the doctor
+//! has found before.
+//!
+//! takes: the doctor's files of values, and values made of them with leaves changed at random - gives: a line for each
+//! that is refused though the doctor found nothing wrong
+//! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
+//! takes no field that it does not know (`--validate=strict`) - fails: exit code 1 unless nothing was refused
+
+use std::path::{Path, PathBuf};
+use std::process::{ExitCode, Stdio};
+
+use anyhow::{Context as _, bail};
+use fastrand::Rng;
+use serde_json::{Map, Value, json};
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::Command;
+use tokio::time::Instant;
+
+use super::binaries::Binaries;
+use super::control::Control;
+use super::objects::Objects;
+use super::progress::Progress;
+use super::{Ground, temporary_directory};
+use loadtest_judge::interrupt;
+use loadtest_judge::screen::{judged, say};
+use loadtest_sim::process;
+
+const NAMESPACE: &str = "runtime";
+/// Kinds of others, whose definitions are not installed here.
+const FOREIGN: &str = "monitoring.coreos.com";
+/// Namespaces that rendered objects stand in.
+const NAMESPACES: &str = "
+apiVersion: v1
+kind: Namespace
+metadata: {name: runtime}
+---
+apiVersion: v1
+kind: Namespace
+metadata: {name: argocd}
+";
+/// Texts that are right in some places and wrong in others.
+const TEXTS: &[&str] = &[
+    "",
+    "a",
+    "prod",
+    "a.b",
+    "a-",
+    "-a",
+    "A b",
+    "a/b",
+    "a_b",
+    "1",
+    "true",
+    "10Mi",
+    "-1",
+    "25%",
+    "https://a.example.com",
+    "a@b",
+    "{{ fail \"x\" }}",
+    "ü",
+];
+
+/// Arguments of `loadtest cluster chart`.
+#[derive(Debug, Clone, clap::Args)]
+pub struct Args {
+    /// Programs, and what stays.
+    #[command(flatten)]
+    pub ground: Ground,
+    /// Files of values that are made at random, beside the doctor's own
+    #[arg(long, default_value_t = 12, value_name = "N")]
+    pub random: u32,
+    /// Decides what stands in them
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+}
+
+pub(super) fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    interrupt::exit_of(all(args))
+}
+
+async fn all(args: &Args) -> anyhow::Result<bool> {
+    let began = Instant::now();
+    let program = process::program(args.ground.program.as_deref()).await?;
+    let binaries = Binaries::find(args.ground.binaries.as_deref()).await?;
+    let folder = temporary_directory()?;
+    let result = Box::pin(tried(args, &program, &binaries, folder.path())).await;
+    let good = result.as_ref().is_ok_and(|outcome| outcome.refused.is_empty());
+    args.ground.leave(folder, good);
+    let outcome = result?;
+    for line in &outcome.refused {
+        say(&judged(&format!("  {line}"), false));
+    }
+    say(&format!(
+        "{} files of values: {} found wrong by the doctor, {} taken by the API server, {} refused though nothing was \
+         found; {:.0} s in all",
+        outcome.found + outcome.taken + outcome.refused.len(),
+        outcome.found,
+        outcome.taken,
+        outcome.refused.len(),
+        began.elapsed().as_secs_f64()
+    ));
+    say(&judged(if good { "chart: held" } else { "chart: failed" }, good));
+    Ok(good)
+}
+
+/// What became of all files of values.
+#[derive(Debug, Default)]
+struct Outcome {
+    found: usize,
+    taken: usize,
+    refused: Vec<String>,
+}
+
+async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) -> anyhow::Result<Outcome> {
+    let root =
+        Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the folder of the workspace")?;
+    let good = good_files(&root.join("pipeline/doctor/tests/values"))?;
+    let chart = root.join("helm/gitops-runtime");
+    let control = Box::pin(Control::start(binaries, folder)).await?;
+    let objects = Objects::new(control.client());
+    Progress.step("namespaces", objects.apply(NAMESPACES, NAMESPACE)).await?;
+    let kubeconfig = control.admin_kubeconfig();
+    let trial = Trial {
+        program,
+        helm: binaries.program("helm"),
+        kubectl: binaries.program("kubectl"),
+        chart,
+        kubeconfig,
+    };
+
+    let mut outcome = Outcome::default();
+    for file in &good {
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        match Progress.step(&name, trial.run(&[file])).await? {
+            Verdict::Found => bail!("the doctor finds something wrong with {name}"),
+            Verdict::Taken => outcome.taken += 1,
+            Verdict::Refused(why) => outcome.refused.push(format!("{name}: {why}")),
+        }
+    }
+    let defaults = read(&trial.chart.join("values.yaml"))?;
+    let mut leaves = Vec::new();
+    collect(&defaults, &mut Vec::new(), &mut leaves);
+    let mut random = Rng::with_seed(args.seed);
+    let made = folder.join("random.yaml");
+    for number in 1..=args.random {
+        let (Some(base), values) = (random.choice(&good), changed(&leaves, &mut random)) else {
+            bail!("there are no good files of values");
+        };
+        let text = values.to_string();
+        tokio::fs::write(&made, &text).await.context("write values made at random")?;
+        let act = format!("random {number}");
+        match Progress.step(&act, trial.run(&[base, &made])).await? {
+            Verdict::Found => outcome.found += 1,
+            Verdict::Taken => outcome.taken += 1,
+            Verdict::Refused(why) => {
+                let base = base.file_name().unwrap_or_default().to_string_lossy();
+                outcome.refused.push(format!("{base} with {text}: {why}"));
+            }
+        }
+    }
+    control.stop().await?;
+    Ok(outcome)
+}
+
+fn good_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("read {}", folder.display()))? {
+        let path = entry.with_context(|| format!("read {}", folder.display()))?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with("good-") && name.ends_with(".yaml") {
+            files.push(path);
+        }
+    }
+    files.sort();
+    Ok(files)
+}
+
+fn read(path: &Path) -> anyhow::Result<Value> {
+    let text = std::fs::read_to_string(path).with_context(|| format!("read {}", path.display()))?;
+    serde_saphyr::from_str(&text).with_context(|| format!("read {}", path.display()))
+}
+
+/// What becomes of a file of values.
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    /// The doctor finds something wrong.
+    Found,
+    /// The API server takes all that is rendered.
+    Taken,
+    /// The doctor finds nothing wrong, and Helm or the API server refuse it: why.
+    Refused(String),
+}
+
+struct Trial<'a> {
+    program: &'a Path,
+    helm: PathBuf,
+    kubectl: PathBuf,
+    chart: PathBuf,
+    kubeconfig: &'a Path,
+}
+
+impl Trial<'_> {
+    async fn run(&self, files: &[&Path]) -> anyhow::Result<Verdict> {
+        let files: Vec<_> = files.iter().flat_map(|file| [Path::new("--values"), *file]).collect();
+        let mut doctor = Command::new(self.program);
+        doctor.arg("validate").args(&files).args(["--skip", "cluster", "--skip", "network"]);
+        if !ended(doctor, "").await?.0 {
+            return Ok(Verdict::Found);
+        }
+        let mut helm = Command::new(&self.helm);
+        helm.args(["template", "prod"])
+            .arg(&self.chart)
+            .args(["--namespace", NAMESPACE, "--kube-version", "1.31.0"])
+            .args(&files);
+        let (is_rendered, text) = ended(helm, "").await?;
+        if !is_rendered {
+            return Ok(Verdict::Refused(format!("Helm: {}", first(&text))));
+        }
+        let own: Vec<&str> = text.split("\n---\n").filter(|document| !document.contains(FOREIGN)).collect();
+        let mut kubectl = Command::new(&self.kubectl);
+        kubectl.arg("--kubeconfig").arg(self.kubeconfig).args([
+            "apply",
+            "--server-side",
+            "--dry-run=server",
+            "--validate=strict",
+            "-f",
+            "-",
+        ]);
+        let (is_taken, text) = ended(kubectl, &own.join("\n---\n")).await?;
+        Ok(if is_taken { Verdict::Taken } else { Verdict::Refused(first(&text)) })
+    }
+}
+
+/// Whether a program ended well, and what it said: on standard output if it did, else on standard error.
+async fn ended(mut command: Command, input: &str) -> anyhow::Result<(bool, String)> {
+    let act = || "run a program".to_owned();
+    let spawned = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .kill_on_drop(true)
+        .spawn();
+    let mut child = spawned.with_context(act)?;
+    let mut pipe = child.stdin.take().context("speak to a program")?;
+    // One that does not listen says why by itself.
+    let _ = pipe.write_all(input.as_bytes()).await;
+    drop(pipe);
+    let output = child.wait_with_output().await.with_context(act)?;
+    let said = if output.status.success() { output.stdout } else { output.stderr };
+    Ok((output.status.success(), String::from_utf8_lossy(&said).into_owned()))
+}
+
+/// The lines that tell, on one.
+fn first(text: &str) -> String {
+    let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
+    lines.take(4).collect::<Vec<_>>().join(" | ").chars().take(600).collect()
+}
+
+type Leaf = (Vec<String>, Value);
+
+/// The values that are no groups of others, with where they stand.
+fn collect(node: &Value, path: &mut Vec<String>, leaves: &mut Vec<Leaf>) {
+    match node {
+        Value::Object(entries) if !entries.is_empty() => {
+            for (key, below) in entries {
+                path.push(key.clone());
+                collect(below, path, leaves);
+                path.pop();
+            }
+        }
+        value => leaves.push((path.clone(), value.clone())),
+    }
+}
+
+/// Values in which some leaves are others, mostly of their own kind.
+fn changed(leaves: &[Leaf], random: &mut Rng) -> Value {
+    let mut values = json!({});
+    for _ in 0..random.u8(1..=3) {
+        let Some((path, default)) = random.choice(leaves) else { continue };
+        let kind = if random.u8(..10) == 0 { random.choice(leaves).map(|(_, other)| other) } else { None };
+        let value = instead(kind.unwrap_or(default), random);
+        set(&mut values, path, value);
+    }
+    values
+}
+
+/// Another value of the same kind.
+fn instead(default: &Value, random: &mut Rng) -> Value {
+    let text = |random: &mut Rng| {
+        if random.u8(..8) == 0 {
+            "a".repeat(random.usize(60..70))
+        } else {
+            (*random.choice(TEXTS).unwrap_or(&"")).to_owned()
+        }
+    };
+    match default {
+        Value::Bool(truth) => json!(!truth),
+        Value::Number(_) => json!(random.choice([-1, 0, 1, 2, 3, 80, 65_536, 1_000_000])),
+        Value::Array(_) => match random.u8(..4) {
+            0 => json!([]),
+            1 => json!([text(random)]),
+            2 => json!([{"name": text(random)}]),
+            _ => json!([{"key": text(random), "operator": "Exists"}]),
+        },
+        Value::Object(_) => match random.u8(..5) {
+            0 => json!({}),
+            1 => json!({"name": text(random), "key": text(random)}),
+            2 => json!({text(random): text(random)}),
+            3 => json!({"a": random.i8(..)}),
+            _ => json!({"requests": {"cpu": text(random)}}),
+        },
+        _ => json!(text(random)),
+    }
+}
+
+fn set(values: &mut Value, path: &[String], value: Value) {
+    match path.split_first() {
+        None => *values = value,
+        Some((key, rest)) => {
+            if !values.is_object() {
+                *values = Value::Object(Map::new());
+            }
+            if let Some(entries) = values.as_object_mut() {
+                set(entries.entry(key.clone()).or_insert_with(|| json!({})), rest, value);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,302 @@
+//! What Kubernetes takes where a value of the chart goes as it is: names, labels, quantities, parts of pods. The schema
+//! of the chart says that they are texts, lists and mappings; what the API server would refuse of them is found here.
+
+use regex::Regex;
+
+use super::{Judged, Node, Severity, Value};
+
+/// What has to stand at a path.
+#[derive(Clone, Copy)]
+enum Shape {
+    /// The name of an object, or nothing.
+    Name,
+    /// The name of a port, a volume or a part of another name, or nothing.
+    Part,
+    /// A key of a Secret, or nothing.
+    Key,
+    /// An amount, such as 10Gi.
+    Quantity,
+    /// A number or a percentage, or nothing.
+    Share,
+    /// Labels: both sides are short names.
+    Labels,
+    /// Annotations: any text under a short name.
+    Annotations,
+    /// Certificates by host: any text under a key of a Secret.
+    Files,
+    /// Variables: a text, a number, a truth, or where it comes from.
+    Variables,
+    /// Requests and limits.
+    Resources,
+    /// Numbers under these keys, this much at least.
+    Numbers(&'static [(&'static str, i64)]),
+    /// A mapping with no keys but these.
+    Keys(&'static [&'static str]),
+    /// A list of mappings with no keys but these; the first must be there, and is the name of a part.
+    Items(&'static [&'static str], bool),
+    /// A list of ports.
+    Ports,
+}
+
+const TOLERATION: &[&str] = &["key", "operator", "value", "effect", "tolerationSeconds"];
+const SPREAD: &[&str] = &[
+    "topologyKey",
+    "whenUnsatisfiable",
+    "maxSkew",
+    "labelSelector",
+    "matchLabelKeys",
+    "minDomains",
+    "nodeAffinityPolicy",
+    "nodeTaintsPolicy",
+];
+const VOLUME: &[&str] = &[
+    "name",
+    "configMap",
+    "secret",
+    "emptyDir",
+    "persistentVolumeClaim",
+    "projected",
+    "downwardAPI",
+    "csi",
+    "ephemeral",
+    "hostPath",
+    "nfs",
+    "image",
+];
+const MOUNT: &[&str] =
+    &["name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr"];
+const AFFINITY: &[&str] = &["nodeAffinity", "podAffinity", "podAntiAffinity"];
+const PROBE: &[(&str, i64)] = &[
+    ("initialDelaySeconds", 0),
+    ("periodSeconds", 1),
+    ("timeoutSeconds", 1),
+    ("successThreshold", 1),
+    ("failureThreshold", 1),
+    ("terminationGracePeriodSeconds", 1),
+];
+
+const SHAPES: &[(&str, Shape)] = &[
+    ("nameOverride", Shape::Part),
+    ("fullnameOverride", Shape::Part),
+    ("global.codefresh.tls.caCerts.secret.annotations", Shape::Annotations),
+    ("global.codefresh.tls.caCerts.secret.key", Shape::Key),
+    ("global.codefresh.tls.workflowPipelinesGitWebhooks.annotations", Shape::Annotations),
+    ("global.codefresh.tls.workflowPipelinesGitWebhooks.certificates", Shape::Files),
+    ("global.integrations.argo-cd.server.svc", Shape::Part),
+    ("global.runtime.httpRoute.annotations", Shape::Annotations),
+    ("global.runtime.httpRoute.labels", Shape::Labels),
+    ("global.runtime.ingress.annotations", Shape::Annotations),
+    ("global.runtime.ingress.labels", Shape::Labels),
+    ("metrics.dashboards.annotations", Shape::Annotations),
+    ("metrics.dashboards.labels", Shape::Labels),
+    ("metrics.rules.labels", Shape::Labels),
+    ("metrics.serviceMonitor.labels", Shape::Labels),
+    ("networkPolicy.extraEgress", Shape::Items(&["to", "ports"], false)),
+    ("networkPolicy.kubernetesApiPorts", Shape::Ports),
+    ("networkPolicy.metricsFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
+    ("reporter.extraEnv", Shape::Variables),
+    ("reporter.extraVolumeMounts", Shape::Items(MOUNT, true)),
+    ("reporter.extraVolumes", Shape::Items(VOLUME, true)),
+    ("reporter.livenessProbe", Shape::Numbers(PROBE)),
+    ("reporter.pdb.maxUnavailable", Shape::Share),
+    ("reporter.pdb.minAvailable", Shape::Share),
+    ("reporter.persistence.existingClaim", Shape::Name),
+    ("reporter.readinessProbe", Shape::Numbers(PROBE)),
+    ("reporter.service.annotations", Shape::Annotations),
+    ("reporter.serviceAccount.annotations", Shape::Annotations),
+    ("reporter.serviceAccount.name", Shape::Name),
+];
+
+/// What every kind of pod has, below its own group.
+const OF_PODS: &[(&str, Shape)] = &[
+    ("affinity", Shape::Keys(AFFINITY)),
+    ("nodeSelector", Shape::Labels),
+    ("persistence.size", Shape::Quantity),
+    ("persistence.storageClass", Shape::Name),
+    ("podAnnotations", Shape::Annotations),
+    ("podLabels", Shape::Labels),
+    ("priorityClassName", Shape::Name),
+    ("resources", Shape::Resources),
+    ("tolerations", Shape::Items(TOLERATION, false)),
+    ("topologySpreadConstraints", Shape::Items(SPREAD, false)),
+];
+
+/// The part of an object's name that goes before a slash, and one that has none.
+const SUBDOMAIN: &str = "[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*";
+const SHORT: &str = "[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?";
+
+pub(super) fn check(judged: &mut Judged) {
+    for (path, shape) in SHAPES {
+        of(judged, path, *shape);
+    }
+    for group in ["global", "reporter", "nats"] {
+        for (key, shape) in OF_PODS {
+            of(judged, &format!("{group}.{key}"), *shape);
+        }
+    }
+    for path in super::peers::REFERENCES.iter().chain(&["global.codefresh.runtimeToken.secretKeyRef"]) {
+        of(judged, &format!("{path}.name"), Shape::Name);
+        of(judged, &format!("{path}.key"), Shape::Key);
+    }
+}
+
+fn of(judged: &mut Judged, path: &str, shape: Shape) {
+    if let Some((found, wanted)) = judged.at(path).and_then(|node| wrong(node, shape)) {
+        let todo = "write it as Kubernetes takes it: kubectl explain says how";
+        judged.told(Severity::Error, "GR0007", path, found, &wanted, todo);
+    }
+}
+
+fn matches(pattern: &str, text: &str) -> bool {
+    Regex::new(&format!("^({pattern})$")).is_ok_and(|regex| regex.is_match(text))
+}
+
+/// Whether a text is the key of a label or of an annotation.
+fn is_qualified(text: &str) -> bool {
+    match text.split_once('/') {
+        Some((before, name)) => before.len() <= 253 && matches(SUBDOMAIN, before) && matches(SHORT, name),
+        None => matches(SHORT, text),
+    }
+}
+
+fn is_quantity(node: &Node) -> bool {
+    match &node.value {
+        Value::Number(number) => number.as_f64().is_some_and(|number| number >= 0.0),
+        Value::Text(text) => matches("[0-9]+(\\.[0-9]*)?(m|k|M|G|T|P|E|Ki|Mi|Gi|Ti|Pi|Ei|[eE][0-9]+)?", text),
+        _ => false,
+    }
+}
+
+/// What is wrong with a value, and what is wanted. What has another type is told of by the schema.
+fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
+    let text = |is_right: &dyn Fn(&str) -> bool, wanted: &str| {
+        let text = node.text().filter(|text| !text.is_empty() && !is_right(text))?;
+        Some((
+            super::shown("name", Some(&Node { value: Value::Text(text.to_owned()), ..node.clone() })),
+            wanted.to_owned(),
+        ))
+    };
+    let entries = |is_key: &dyn Fn(&str) -> bool, is_value: &dyn Fn(&Node) -> bool, wanted: &str| {
+        let found = node.entries().iter().find(|(key, value)| !is_key(key) || !is_value(value))?;
+        Some((format!("the entry {}", plain(&found.0)), wanted.to_owned()))
+    };
+    match shape {
+        Shape::Name => text(
+            &|text| text.len() <= 253 && matches(SUBDOMAIN, text),
+            "a name of lower-case letters, digits, - and .",
+        ),
+        Shape::Part => text(
+            &|text| text.len() <= 63 && matches("[a-z]([-a-z0-9]*[a-z0-9])?", text),
+            "a name of lower-case letters, digits and -",
+        ),
+        Shape::Key => text(
+            &|text| text.len() <= 253 && matches("[-._a-zA-Z0-9]+", text),
+            "a key of letters, digits, -, _ and .",
+        ),
+        Shape::Quantity => (!is_quantity(node))
+            .then(|| (super::shown("size", Some(node)), "a quantity such as 10Gi".to_owned())),
+        Shape::Share => text(&|text| matches("[0-9]{1,9}%?", text), "a number or a percentage"),
+        Shape::Labels => entries(
+            &is_qualified,
+            &|value| value.text().is_some_and(|text| text.is_empty() || matches(SHORT, text)),
+            "labels: names and texts of at most 63 letters, digits, -, _ and .",
+        ),
+        Shape::Annotations => entries(
+            &is_qualified,
+            &|value| value.text().is_some(),
+            "annotations: texts under names of at most 63 letters, digits, -, _ and .",
+        ),
+        Shape::Files => entries(
+            &|key| matches("[-._a-zA-Z0-9]{1,253}", key),
+            &|value| value.text().is_some(),
+            "texts under names of hosts",
+        ),
+        Shape::Variables => entries(
+            &|key| matches("[-._a-zA-Z][-._a-zA-Z0-9]*", key),
+            &|value| match &value.value {
+                Value::Map(entries) => {
+                    entries.iter().all(|(key, _)| key == "valueFrom") && !entries.is_empty()
+                }
+                Value::List(_) | Value::Null => false,
+                _ => true,
+            },
+            "variables: names of letters, digits, -, _ and ., each with a text or {valueFrom: ...}",
+        ),
+        Shape::Resources => {
+            let amounts = |group: &Node| {
+                group.entries().iter().all(|(key, amount)| {
+                    let known = ["cpu", "memory", "ephemeral-storage"].contains(&key.as_str());
+                    (known || key.contains('/') || key.starts_with("hugepages-")) && is_quantity(amount)
+                })
+            };
+            entries(
+                &|key| matches!(key, "requests" | "limits"),
+                &amounts,
+                "requests and limits of cpu, memory and ephemeral-storage, as quantities",
+            )
+        }
+        Shape::Numbers(known) => {
+            let least = |key: &str| known.iter().find(|(name, _)| *name == key).map(|(_, least)| *least);
+            let is_right = |(key, value): &(String, Node)| match &value.value {
+                Value::Number(number) => {
+                    least(key).zip(number.as_i64()).is_some_and(|(least, number)| number >= least)
+                }
+                _ => false,
+            };
+            let found = node.entries().iter().find(|entry| !is_right(entry))?;
+            let names: Vec<String> =
+                known.iter().map(|(name, least)| format!("{name} ({least} or more)")).collect();
+            Some((format!("the entry {}", plain(&found.0)), names.join(", ")))
+        }
+        Shape::Keys(known) => {
+            let wanted = format!("no keys but {}", known.join(", "));
+            entries(&|key| known.contains(&key), &|value| matches!(value.value, Value::Map(_)), &wanted)
+        }
+        Shape::Items(known, is_named) => {
+            let Value::List(items) = &node.value else { return None };
+            let is_right = |item: &Node| {
+                let name = item.get("name").and_then(Node::text);
+                let is_map = matches!(item.value, Value::Map(_));
+                is_map
+                    && !item.entries().is_empty()
+                    && item.entries().iter().all(|(key, _)| known.contains(&key.as_str()))
+                    && (!is_named || item.entries().len() > 1)
+                    && (!is_named
+                        || name.is_some_and(|name| matches("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)))
+                    && (known != TOLERATION || is_toleration(item))
+            };
+            let number = items.iter().position(|item| !is_right(item))?;
+            Some((
+                format!("item {number} that is none of these"),
+                format!("mappings with no keys but {}", known.join(", ")),
+            ))
+        }
+        Shape::Ports => {
+            let Value::List(items) = &node.value else { return None };
+            let is_port = |item: &Node| match &item.value {
+                Value::Number(number) => number.as_i64().is_some_and(|port| (1..=65_535).contains(&port)),
+                // The schema tells of other types.
+                _ => true,
+            };
+            let number = items.iter().position(|item| !is_port(item))?;
+            Some((format!("item {number} that is no port"), "ports from 1 to 65535".to_owned()))
+        }
+    }
+}
+
+fn is_toleration(item: &Node) -> bool {
+    let text = |key: &str| item.get(key).and_then(Node::text).unwrap_or_default();
+    let has_key = !text("key").is_empty();
+    let operator = text("operator");
+    let effects = ["", "NoSchedule", "PreferNoSchedule", "NoExecute"];
+    (has_key || operator == "Exists")
+        && (!has_key || is_qualified(text("key")))
+        && ["", "Exists", "Equal"].contains(&operator)
+        && effects.contains(&text("effect"))
+        && (operator != "Exists" || text("value").is_empty())
+}
+
+fn plain(key: &str) -> String {
+    let clean: String = key.chars().map(|c| if c.is_control() { ' ' } else { c }).take(80).collect();
+    format!("\"{clean}\"")
+}

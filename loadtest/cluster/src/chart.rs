@@ -116,7 +116,7 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
         Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).context("the folder of the workspace")?;
     let good = good_files(&root.join("pipeline/doctor/tests/values"))?;
     let chart = root.join("helm/gitops-runtime");
-    let control = Box::pin(Control::start(binaries, folder)).await?;
+    let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
     Progress.step("namespaces", objects.apply(NAMESPACES, NAMESPACE)).await?;
     let kubeconfig = control.admin_kubeconfig();

@@ -41,7 +41,7 @@ function link() {
 
 function back() {
   const crumb = document.querySelector(".bar [data-back]");
-  if (crumb) go(crumb.href);
+  if (crumb) go(crumb.href, { restore: true });
   else select(null);
 }
 

@@ -4,6 +4,12 @@ import { tell } from "./time.js";
 let latest = 0;
 const places = new Map();
 
+// One name for an address, however it is written.
+function named(url) {
+  const { pathname, searchParams } = new URL(url, location.href);
+  return `${pathname}?${searchParams}`;
+}
+
 export function say(text) {
   const said = document.getElementById("said");
   said.textContent = text;
@@ -23,8 +29,8 @@ async function read(url) {
 }
 
 // Shows another address. `keep` names what stays as it is: the field that somebody types in.
-export async function go(url, { replace = false, keep = false, scroll = true } = {}) {
-  places.set(location.href, { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
+export async function go(url, { replace = false, keep = false, scroll = true, restore = false } = {}) {
+  places.set(named(location.href), { y: scrollY, key: document.querySelector("tr[aria-selected='true']")?.dataset.key });
   let page;
   try {
     page = await read(url);
@@ -35,7 +41,16 @@ export async function go(url, { replace = false, keep = false, scroll = true } =
   if (!page) return;
   history[replace ? "replaceState" : "pushState"](null, "", url);
   show(page, keep);
-  if (scroll) scrollTo(0, 0);
+  if (restore && places.has(named(url))) comeBack(url);
+  else if (scroll) scrollTo(0, 0);
+}
+
+// Where somebody was on a page that they left: the place on the screen, and the row.
+function comeBack(url) {
+  const place = places.get(named(url));
+  if (!place) return;
+  scrollTo(0, place.y);
+  if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
 }
 
 function show(page, keep) {
@@ -96,15 +111,12 @@ export function start() {
     document.getElementById("palette").close();
     const url = link.href.baseVal ?? link.href;
     // Within an application, what one looks at stays where it is.
-    go(new URL(url, location.href).href, { scroll: new URL(url, location.href).pathname !== location.pathname });
+    go(new URL(url, location.href).href, { restore: "back" in link.dataset, scroll: new URL(url, location.href).pathname !== location.pathname });
   });
   addEventListener("popstate", async () => {
     const page = await read(location.href).catch(() => null);
     if (!page) return;
     show(page, false);
-    const place = places.get(location.href);
-    if (!place) return;
-    scrollTo(0, place.y);
-    if (place.key) document.querySelector(`tr[data-key="${CSS.escape(place.key)}"]`)?.setAttribute("aria-selected", "true");
+    comeBack(location.href);
   });
 }

@@ -64,4 +64,60 @@ mod tests {
             }
         }
     }
+
+    /// WCAG's relative luminance of `#rrggbb` or `#rgb`.
+    fn luminance(colour: &str) -> f64 {
+        let digits: Vec<char> = colour.trim_start_matches('#').chars().collect();
+        let each = digits.len() / 3;
+        let channel = |index: usize| {
+            let text: String = digits[index * each..(index + 1) * each].iter().collect();
+            let text = if each == 1 { text.repeat(2) } else { text };
+            let value = f64::from(u8::from_str_radix(&text, 16).unwrap()) / 255.0;
+            if value <= 0.03928 { value / 12.92 } else { ((value + 0.055) / 1.055).powf(2.4) }
+        };
+        0.2126 * channel(0) + 0.7152 * channel(1) + 0.0722 * channel(2)
+    }
+
+    fn contrast(one: &str, other: &str) -> f64 {
+        let (one, other) = (luminance(one), luminance(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn text_of_every_token_stands_out_in_light_and_dark() {
+        let sheet = FILES[0].2;
+        let schemes: Vec<&str> = sheet.split("\n  color-scheme: ").skip(1).collect();
+        assert_eq!(schemes.len(), 3, "light, dark by preference, dark by choice");
+        for scheme in schemes {
+            let token = |name: &str| {
+                let found = scheme.split_once(&format!("--{name}: ")).unwrap().1;
+                found.split(';').next().unwrap().to_owned()
+            };
+            for (text, grounds) in [
+                ("ink", &["bg", "panel", "fill", "tint"][..]),
+                ("mute", &["bg", "panel", "fill", "tint"]),
+                ("accent", &["bg", "panel", "fill"]),
+                ("bad-text", &["bg", "panel"]),
+                ("warn-text", &["bg", "panel"]),
+                ("gone-text", &["gone"]),
+                ("new-text", &["new"]),
+            ] {
+                for ground in grounds {
+                    let found = contrast(&token(text), &token(ground));
+                    assert!(
+                        found >= 4.5,
+                        "{text} on {ground}: {found:.2}: {}",
+                        scheme.lines().next().unwrap_or_default()
+                    );
+                }
+            }
+            // Shapes and what may be missed.
+            for (mark, least) in
+                [("ok", 3.0), ("progress", 3.0), ("bad", 3.0), ("still", 3.0), ("faint", 3.0)]
+            {
+                let found = contrast(&token(mark), &token("panel"));
+                assert!(found >= least, "{mark}: {found:.2}: {}", scheme.lines().next().unwrap_or_default());
+            }
+        }
+    }
 }

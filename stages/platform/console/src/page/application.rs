@@ -328,10 +328,10 @@ fn resources_tab(asked: &Asked, application: &Application, interval: &Interval, 
                 @match &interval.resource {
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
-                        header { b { (key.kind) "/" (key.name) } span.mute { "live against desired" }
+                        header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @match (&interval.after, &interval.desired) {
-                            (Some(live), Some(desired)) => { (diff::diff(live, desired)) },
+                            (Some(live), Some(desired)) => { (diff::diff(desired, live, "What runs is what Git says.")) },
                             (Some(only), None) => { p.mute.pad { "Nothing in Git says what it should be." } (whole(only)) },
                             (None, Some(only)) => { p.mute.pad { "It is not there; this is what Git says." } (whole(only)) },
                             (None, None) => { p.mute.pad { "No manifest of it was reported by then." } },
@@ -451,7 +451,7 @@ fn compare_tab(asked: &Asked, application: &Application, interval: &Interval) ->
                             (before, after) => {
                                 @if before.is_none() { p.mute.pad { "It was not there at the earlier moment." } }
                                 @if after.is_none() { p.mute.pad { "It was gone at the later moment." } }
-                                (diff::diff(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or("")))
+                                (diff::diff(before.as_deref().unwrap_or(""), after.as_deref().unwrap_or(""), "The same at both moments."))
                             },
                         }
                     },

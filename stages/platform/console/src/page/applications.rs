@@ -98,7 +98,6 @@ fn pager(filter: &Filter, matching: u64) -> Markup {
 }
 
 fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
-    let mut group: Option<&str> = None;
     html! {
         table data-rows {
             thead { tr {
@@ -111,9 +110,9 @@ fn table(filter: &Filter, listing: &Listing, now: Timestamp) -> Markup {
                 th.number scope="col" { "deployed" }
             } }
             tbody {
-                @for row in &listing.rows {
-                    @if filter.grouping != Grouping::None && group != Some(&row.group) {
-                        @let _ = group = Some(&row.group);
+                @for (index, row) in listing.rows.iter().enumerate() {
+                    @let before = index.checked_sub(1).and_then(|before| listing.rows.get(before));
+                    @if filter.grouping != Grouping::None && before.is_none_or(|before| before.group != row.group) {
                         @let count = listing.groups.iter().find(|one| one.name == row.group).map_or(0, |one| one.count);
                         tr.group { th scope="rowgroup" colspan="7" { (row.group) " · " (number(count)) } }
                     }

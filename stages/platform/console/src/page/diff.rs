@@ -21,11 +21,11 @@ pub(crate) fn yaml(manifest: &str) -> String {
     serde_saphyr::to_string(&value).unwrap_or_else(|_| manifest.to_owned())
 }
 
-/// Both manifests line by line, with three lines around each change.
-pub(crate) fn diff(before: &str, after: &str) -> Markup {
+/// Both manifests line by line, with three lines around each change; `same` is what to say where there is none.
+pub(crate) fn diff(before: &str, after: &str, same: &str) -> Markup {
     let (before, after) = (yaml(before), yaml(after));
     if before == after {
-        return html! { p.mute.pad { "The same at both moments." } };
+        return html! { p.mute.pad { (same) } };
     }
     // A manifest of a megabyte is compared more coarsely rather than late.
     let compared = TextDiff::configure().timeout(Duration::from_millis(500)).diff_lines(&before, &after);
@@ -63,7 +63,7 @@ mod tests {
             r#"{"kind":"Deployment","metadata":{"name":"a","resourceVersion":"1"},"spec":{"replicas":2}}"#;
         let after =
             r#"{"kind":"Deployment","metadata":{"name":"a","resourceVersion":"9"},"spec":{"replicas":3}}"#;
-        let markup = diff(before, after).into_string();
+        let markup = diff(before, after, "").into_string();
         assert_eq!(markup.matches("<tr class=\"gone\">").count(), 1, "{markup}");
         assert_eq!(markup.matches("<tr class=\"new\">").count(), 1, "{markup}");
         assert!(markup.contains("<td>  replicas: 3</td>"), "{markup}");
@@ -77,6 +77,6 @@ mod tests {
                 r#"{{"metadata":{{"name":"a","resourceVersion":"{version}","managedFields":[{version}]}}}}"#
             )
         };
-        assert!(diff(&of(1), &of(2)).into_string().contains("The same at both moments."));
+        assert!(diff(&of(1), &of(2), "It is the same.").into_string().contains("It is the same."));
     }
 }

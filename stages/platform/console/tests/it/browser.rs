@@ -67,12 +67,7 @@ impl Browser {
 
     /// The element, once it is there.
     pub(crate) async fn find(&self, css: &str) -> Element {
-        self.client
-            .wait()
-            .at_most(GIVE_UP)
-            .for_element(Locator::Css(css))
-            .await
-            .unwrap_or_else(|_| panic!("no {css}"))
+        self.client.wait().at_most(GIVE_UP).for_element(Locator::Css(css)).await.expect(css)
     }
 
     /// Keys to whatever has the focus.

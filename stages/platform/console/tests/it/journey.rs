@@ -86,6 +86,10 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
     browser.until("document.querySelector('.position')?.textContent === '3 of 24'").await;
     browser.keys("[").await;
     browser.until("document.querySelector('.position')?.textContent === '2 of 24'").await;
+    browser.keys(&char::from(Key::Escape).to_string()).await;
+    browser
+        .until("document.querySelectorAll('[data-row]')[1]?.getAttribute('aria-selected') === 'true'")
+        .await;
     browser.keys("?").await;
     browser.until("document.querySelector('#help[open]')").await;
     browser.keys(&char::from(Key::Escape).to_string()).await;

@@ -195,11 +195,8 @@ fn fate(path: &[&str], node: &Node) -> Fate {
 /// What stands under the same path here, where it does.
 fn shared(path: &[&str]) -> Fate {
     let here = path.join(".");
-    match path {
-        ["global", "runtime", "repoCredentialsTemplate", ..] => {
-            return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
-        }
-        _ => {}
+    if let ["global", "runtime", "repoCredentialsTemplate", ..] = path {
+        return Fate::None("nothing here asks Git for repositories; give this to Argo CD");
     }
     let values = &Chart::get().values;
     let below = format!("{here}.");

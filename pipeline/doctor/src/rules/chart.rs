@@ -85,11 +85,9 @@ fn bus(judged: &mut Judged) {
         let path = "reporter.autoscaling.minReplicas";
         judged.error("GR0062", path, "no more than maxReplicas", "lower it, or raise the other");
     }
-    if mode == "embedded" {
-        if !judged.is_empty("nats.auth.credentialsSecretKeyRef") {
-            let path = "nats.auth.credentialsSecretKeyRef";
-            judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
-        }
+    let path = "nats.auth.credentialsSecretKeyRef";
+    if mode == "embedded" && !judged.is_empty(path) {
+        judged.error("GR0063", path, "none for embedded servers", "give tokenSecretKeyRef");
     }
 }
 

@@ -59,7 +59,8 @@ impl Server {
             if parts.method == Method::PATCH {
                 assert_eq!(parts.headers["content-type"], "application/merge-patch+json");
                 let change: Value = serde_json::from_slice(&body).unwrap();
-                if change["metadata"]["resourceVersion"] != secret.version.to_string() {
+                let version = secret.version.to_string();
+                if change["metadata"]["resourceVersion"] != version.as_str() {
                     secret.conflicts += 1;
                     return StatusCode::CONFLICT.into_response();
                 }

@@ -19,6 +19,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("scenarios", &["cluster", "run", "--all"]),
     ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
     ("restores", &["cluster", "restore"]),
+    ("chart", &["cluster", "chart", "--random", "300", "--seed", "{seed}"]),
     ("install", &["install"]),
 ];
 
@@ -30,7 +31,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds, restores, install
+    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds, restores, chart, install
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -91,7 +92,7 @@ mod tests {
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
         assert_eq!(
             names(&[]).unwrap(),
-            ["bench", "faults", "replicas", "scenarios", "fault-rounds", "restores", "install"]
+            ["bench", "faults", "replicas", "scenarios", "fault-rounds", "restores", "chart", "install"]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
@@ -101,7 +102,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds, restores, install"
+            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds, restores, chart, install"
         );
     }
 }

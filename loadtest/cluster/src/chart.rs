@@ -217,6 +217,10 @@ impl Trial<'_> {
             return Ok(Verdict::Refused(format!("Helm: {}", first(&text))));
         }
         let own: Vec<&str> = text.split("\n---\n").filter(|document| !document.contains(FOREIGN)).collect();
+        // Where nothing runs, nothing is rendered.
+        if !own.iter().any(|document| document.contains("\nkind: ")) {
+            return Ok(Verdict::Taken);
+        }
         let mut kubectl = Command::new(&self.kubectl);
         kubectl.arg("--kubeconfig").arg(self.kubeconfig).args([
             "apply",

@@ -12,6 +12,8 @@ enum Shape {
     Name,
     /// The name of a port, a volume or a part of another name, or nothing.
     Part,
+    /// What stands within a name, or nothing.
+    Middle,
     /// A key of a Secret, or nothing.
     Key,
     /// An amount, such as 10Gi.
@@ -76,7 +78,7 @@ const PROBE: &[(&str, i64)] = &[
 ];
 
 const SHAPES: &[(&str, Shape)] = &[
-    ("nameOverride", Shape::Part),
+    ("nameOverride", Shape::Middle),
     ("fullnameOverride", Shape::Part),
     ("global.codefresh.tls.caCerts.secret.annotations", Shape::Annotations),
     ("global.codefresh.tls.caCerts.secret.key", Shape::Key),
@@ -134,7 +136,11 @@ pub(super) fn check(judged: &mut Judged) {
             of(judged, &format!("{group}.{key}"), *shape);
         }
     }
-    for path in super::peers::REFERENCES.iter().chain(&["global.codefresh.runtimeToken.secretKeyRef"]) {
+    let always = [
+        "global.codefresh.runtimeToken.secretKeyRef",
+        "global.integrations.argo-cd.server.auth.tokenSecretKeyRef",
+    ];
+    for path in super::peers::REFERENCES.iter().chain(&always) {
         of(judged, &format!("{path}.name"), Shape::Name);
         of(judged, &format!("{path}.key"), Shape::Key);
     }
@@ -189,6 +195,9 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             &|text| text.len() <= 63 && matches("[a-z]([-a-z0-9]*[a-z0-9])?", text),
             "a name of lower-case letters, digits and -",
         ),
+        Shape::Middle => {
+            text(&|text| matches("[a-z0-9]([-a-z0-9]*[a-z0-9])?", text), "lower-case letters, digits and -")
+        }
         Shape::Key => text(
             &|text| text.len() <= 253 && matches("[-._a-zA-Z0-9]+", text),
             "a key of letters, digits, -, _ and .",

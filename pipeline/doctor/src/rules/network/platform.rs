@@ -76,7 +76,7 @@ fn ask(
     asking: &mut Asking<'_>,
     peer: &Peer,
     token: &Token,
-    question: (&str, Json),
+    question: (&str, &Json),
 ) -> Option<Result<Json, String>> {
     let request = Request {
         method: "POST",
@@ -99,7 +99,7 @@ fn ask(
 
 fn registered(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Token) {
     let name = judged.text("global.runtime.name").to_owned();
-    let answer = ask(judged, asking, peer, token, (NAMED, json!({"name": name})));
+    let answer = ask(judged, asking, peer, token, (NAMED, &json!({"name": name})));
     let why = match answer {
         Some(Ok(data)) if data["runtime"].is_null() => format!("the platform knows no runtime {name}"),
         Some(Err(why)) => format!("the platform refuses the runtime's token: {why}"),
@@ -110,7 +110,7 @@ fn registered(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: 
 }
 
 fn user(judged: &mut Judged, asking: &mut Asking<'_>, peer: &mut Peer, token: &Token) -> Option<Account> {
-    let me = match ask(judged, asking, peer, token, (ME, json!({})))? {
+    let me = match ask(judged, asking, peer, token, (ME, &json!({})))? {
         Ok(mut data) => data["me"].take(),
         Err(why) => {
             let found = format!("the platform refuses the user's token: {why}");
@@ -146,7 +146,7 @@ fn exists(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Tok
     if name.is_empty() {
         return;
     }
-    let found = match ask(judged, asking, peer, token, (NAMED, json!({"name": name}))) {
+    let found = match ask(judged, asking, peer, token, (NAMED, &json!({"name": name}))) {
         Some(Ok(data)) if !data["runtime"].is_null() => format!("the account has a runtime {name} already"),
         Some(Err(why)) if !why.contains("does not exist") => {
             format!("the platform does not say whether {name} is free: {why}")
@@ -163,7 +163,7 @@ fn limits(judged: &mut Judged, asking: &mut Asking<'_>, peer: &Peer, token: &Tok
     if asking.skips(judged, "GR0204") {
         return;
     }
-    let data = match ask(judged, asking, peer, token, (LIMITS, json!({}))) {
+    let data = match ask(judged, asking, peer, token, (LIMITS, &json!({}))) {
         Some(Ok(data)) => data,
         Some(Err(why)) => return asking.unmeasured("GR0204", format!("the platform tells no limits: {why}")),
         None => return asking.unmeasured("GR0204", "the platform was not reached"),

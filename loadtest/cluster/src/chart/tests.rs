@@ -1,5 +1,4 @@
 //! Values that are made at random, without a cluster.
-#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use super::*;
 

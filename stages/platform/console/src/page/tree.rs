@@ -36,7 +36,7 @@ pub(crate) fn tree(
     }
     let middle = (rows.first().copied().unwrap_or(0) + rows.last().copied().unwrap_or(0)) / 2;
     let columns = nodes.iter().map(|node| node.column).max().unwrap_or(0) + 1;
-    let (width, height) = (columns * COLUMN, next.max(1) * ROW + 8);
+    let (width, height) = (columns * COLUMN - (COLUMN - WIDTH), next.max(1) * ROW + 8);
     let y = |row: usize| row * ROW / 2 + 6;
     html! {
         svg.tree width=(width) height=(height) viewBox={"0 0 " (width) " " (height)} role="group" aria-label={"Resources of " (name)} {
@@ -100,7 +100,7 @@ fn card(x: usize, y: usize, kind: &str, name: &str, health: Option<Health>) -> M
         text.kind x=(x + 12) y=(y + 16) { (cut(kind, 24)) }
         text.name x=(x + 12) y=(y + 32) { (cut(name, 19)) }
         @if let Some(health) = health {
-            text class={"glyph " (health.class())} x=(x + WIDTH - 24) y=(y + 25) { (health.glyph()) }
+            text class={"glyph " (health.class())} x=(x + WIDTH - 24) y=(y + 17) { (health.glyph()) }
         }
     }
 }

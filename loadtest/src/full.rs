@@ -16,6 +16,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("bench", &["bench"]),
     ("faults", &["faults", "--long", "--seed", "{seed}"]),
     ("replicas", &["replicas", "--long", "--seed", "{seed}"]),
+    ("node", &["cluster", "node"]),
     ("scenarios", &["cluster", "run", "--all"]),
     ("fault-rounds", &["cluster", "faults", "--rounds", "10", "--seed", "{seed}"]),
     ("restores", &["cluster", "restore"]),
@@ -31,7 +32,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, scenarios, fault-rounds, restores, chart, install
+    /// Suites to run instead of all: bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -92,7 +93,7 @@ mod tests {
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
         assert_eq!(
             names(&[]).unwrap(),
-            ["bench", "faults", "replicas", "scenarios", "fault-rounds", "restores", "chart", "install"]
+            ["bench", "faults", "replicas", "node", "scenarios", "fault-rounds", "restores", "chart", "install"]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }
@@ -102,7 +103,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, scenarios, fault-rounds, restores, chart, install"
+            "there is no suite \"speed\"; there are bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install"
         );
     }
 }

@@ -38,6 +38,8 @@ pub const BUSYBOX: &str = "localhost/busybox:1";
 const PAUSE: &str = "localhost/pause:1";
 /// Volumes of the storage class `local`; one that was used is not given a second time.
 const VOLUMES: u8 = 16;
+/// How containerd's own client takes an image for pods.
+const IMPORT: [&str; 5] = ["--namespace", "k8s.io", "images", "import", "-"];
 /// How long a program may take to become ready on a busy machine.
 const LIMIT: Duration = Duration::from_secs(300);
 /// Where distributions keep the network plugins.
@@ -133,6 +135,16 @@ impl Node {
         import(&self.namespaces, archive).await
     }
 
+    /// A line for a shell that imports the archive at its standard input.
+    pub(super) fn import_line(&self) -> String {
+        let (program, args) = ctr(&self.namespaces, &IMPORT);
+        std::iter::once(program)
+            .chain(args)
+            .map(|word| word.display().to_string())
+            .collect::<Vec<_>>()
+            .join(" ")
+    }
+
     /// From now on the node pulls images of the registry at `address` (`HOST:PORT`, as it stands in the names of images)
     /// by HTTP.
     pub fn trust(&self, address: &str) -> anyhow::Result<()> {
@@ -161,26 +173,6 @@ impl Node {
         self.client.0.request_text(request).await.with_context(act)
     }
 
-    /// Kills every process of the node, those of containers too, as if the machine had lost its power.
-    pub async fn kill(&self) -> anyhow::Result<()> {
-        let (enter, mut args) = self.namespaces.inside(Path::new("sh"));
-        args.extend(["-c", "kill -KILL -1"].map(OsString::from));
-        // It kills itself as well.
-        let _ = asked(&(enter.into(), args), Stdio::null()).await;
-        for program in [&self.kubelet, &self.proxy, &self.containerd] {
-            program.kill().await?;
-        }
-        Ok(())
-    }
-
-    /// Starts it again after [`Node::kill`], with what was on its disk.
-    pub async fn revive(&self) -> anyhow::Result<()> {
-        for program in [&self.containerd, &self.kubelet, &self.proxy] {
-            program.restart().await?;
-        }
-        Ok(())
-    }
-
     /// Whether each program runs, by its name.
     #[must_use]
     pub fn programs(&self) -> Vec<(String, bool)> {
@@ -189,9 +181,15 @@ impl Node {
     }
 
     /// Ends it, and removes everything that it made on this machine.
-    pub async fn stop(mut self) -> anyhow::Result<()> {
-        let ended = tokio::task::spawn_blocking(move || self.namespaces.end());
-        ended.await.context("end the node")?
+    pub async fn stop(self) -> anyhow::Result<()> {
+        let Self { containerd, kubelet, proxy, mut namespaces, .. } = self;
+        let ended = tokio::task::spawn_blocking(move || namespaces.end().map(|()| namespaces));
+        let namespaces = ended.await.context("end the node")??;
+        // What stands for them outside ends a moment after them.
+        for program in [&containerd, &kubelet, &proxy, namespaces.holder()] {
+            program.kill().await?;
+        }
+        Ok(())
     }
 }
 
@@ -222,7 +220,7 @@ fn write_all(folder: &Path, group: &str, network: Network, control: &Control) ->
 async fn import(namespaces: &Namespaces, archive: &Path) -> anyhow::Result<()> {
     let act = || format!("import the image {}", archive.display());
     let file = std::fs::File::open(archive).with_context(act)?;
-    let run = ctr(namespaces, &["--namespace", "k8s.io", "images", "import", "-"]);
+    let run = ctr(namespaces, &IMPORT);
     asked(&run, Stdio::from(file)).await.map(drop).with_context(act)
 }
 

@@ -13,13 +13,19 @@ use anyhow::Context as _;
 use loadtest_judge::interrupt::{INTERRUPTED, Interrupt};
 use loadtest_judge::screen::say;
 
+use super::node::{BUSYBOX, Network};
 use super::{Cluster, Options, temporary_directory};
 
 const EXAMPLES: &str = "\
 Examples:
 In the foreground, until Ctrl-C; another shell takes the environment from the folder:
   loadtest cluster up --directory one
-  . one/env";
+  . one/env
+With a node that runs containers, as root:
+  loadtest cluster up --node --directory one
+  . one/env
+  kubectl run web --image localhost/busybox:1 -- httpd -f
+  kubectl exec web -- nslookup kubernetes.default.svc.cluster.local";
 
 /// Arguments of `loadtest cluster up`.
 #[derive(Debug, clap::Args)]
@@ -68,7 +74,10 @@ async fn stay(args: &Args, directory: Option<PathBuf>) -> anyhow::Result<ExitCod
         started = Box::pin(Cluster::start(&options)) => started?,
         () = interrupt.wait() => return Ok(ExitCode::from(INTERRUPTED)),
     };
-    let exports = exports(&cluster.environment().await?, &cluster.programs());
+    let mut exports = exports(&cluster.environment().await?, &cluster.programs());
+    if let Some(node) = &cluster.node {
+        exports.push_str(&hints(node.network(), &node.import_line()));
+    }
     let env = cluster.directory.join("env");
     private(&env, &exports).with_context(|| format!("write {}", env.display()))?;
     say(exports.trim_end());
@@ -95,6 +104,22 @@ fn exports(environment: &[(String, String)], programs: &Path) -> String {
     // The shell's own, not that of whoever started the cluster.
     lines.push_str(&format!("export PATH={}:\"$PATH\"\n", quoted(&programs.display().to_string())));
     lines
+}
+
+/// What a node can be used for, as comments of a shell.
+fn hints(network: Network, import: &str) -> String {
+    format!(
+        "# Pods ({}), Services ({}) and node ports (at {}) can be reached from this machine, and it from pods (as {}).\n\
+         #   kubectl run web --image {BUSYBOX} -- httpd -f -p 8080\n\
+         #   kubectl expose pod web --port 80 --target-port 8080\n\
+         #   kubectl exec web -- nslookup web.argocd.svc.cluster.local\n\
+         # Other images are pulled, or imported:\n\
+         #   {import} <image.tar\n",
+        network.pods(),
+        network.services(),
+        network.node(),
+        network.host(),
+    )
 }
 
 /// As one word of a POSIX shell.

@@ -115,6 +115,36 @@ async fn nobody_elects_a_leader_or_listens_beyond_loopback() {
     assert!(has(&flags, "--unsafe-no-fsync"));
 }
 
+#[tokio::test]
+async fn beside_a_real_node_the_api_server_is_where_pods_reach_it() {
+    let (_root, stages, plane) = folders();
+    let network = Network::new(0);
+    let files = Files::write(&plane, "https://198.18.0.1:4", Some(network), &stages).await.unwrap();
+    let flags = flags::api_server(&files, "http://127.0.0.1:5", 4, Some(network));
+    for flag in [
+        "--bind-address=198.18.0.1",
+        "--advertise-address=198.18.0.1",
+        "--service-cluster-ip-range=198.18.1.0/24",
+        "--kubelet-preferred-address-types=InternalIP",
+        "--anonymous-auth=false",
+    ] {
+        assert!(has(&flags, flag), "{flag} is not in {flags:?}");
+    }
+    assert!(!flags.iter().any(|flag| flag.contains("disable-admission")), "accounts are given to pods");
+    assert!(flags::controllers(&files, Some(network)).iter().any(|flag| flag.contains("node-lifecycle")));
+    assert!(!flags::controllers(&files, None).iter().any(|flag| flag.contains("node-lifecycle")));
+}
+
+#[tokio::test]
+async fn kwok_plays_its_own_node_alone_and_pods_avoid_that_one_beside_a_real_one() {
+    let (_root, stages, plane) = folders();
+    let files = Files::write(&plane, "https://127.0.0.1:4", None, &stages).await.unwrap();
+    assert!(has(&flags::kwok(&files, 7, None), "--manage-single-node=node"));
+    assert_eq!(flags::node(None)["spec"], Value::Null);
+    let taints = json!([{ "key": "kwok.x-k8s.io/node", "value": "fake", "effect": "NoSchedule" }]);
+    assert_eq!(flags::node(Some(Network::new(0)))["spec"]["taints"], taints);
+}
+
 #[test]
 fn the_node_is_the_one_that_is_waited_for() {
     let reference = Reference::of(&flags::node(None)).unwrap();

@@ -29,6 +29,12 @@ const WORD: &str = "only the pod reads this";
 
 /// Arguments of `loadtest cluster node`.
 #[derive(Debug, Clone, clap::Args)]
+#[command(after_help = "\
+Examples:
+As root, some 30 s once the programs are built:
+  loadtest cluster node
+A node to work with by hand:
+  loadtest cluster up --node --directory one")]
 pub(crate) struct Args {
     /// The folder of the cluster's programs; without it, they are built where they are not yet
     #[arg(long, value_name = "DIR")]
@@ -58,7 +64,7 @@ async fn all(args: &Args) -> anyhow::Result<bool> {
     let (first, second) = (made(&folder.path().join("one")).await?, made(&folder.path().join("two")).await?);
     let checked = async {
         Box::pin(serves(&binaries, &first)).await?;
-        Progress.step("and killing another node", killed(&second, args)).await
+        Progress.check("that a killed command leaves nothing", killed(&second, args)).await
     };
     if let Err(why) = checked.await {
         say(&format!("logs: {}", folder.keep().display()));
@@ -121,7 +127,7 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         node.exec("default", "web-0", &["touch", "/data/ready"]).await?;
         ground.pod("web-0", "is ready", is_ready).await
     };
-    Progress.step("a pod, which is ready when its probe says so", step).await?;
+    Progress.check("a pod, which is ready when its probe says so", step).await?;
 
     let step = async {
         let read = node.exec("default", "web-0", &["cat", "/secret/word"]).await?;
@@ -130,11 +136,11 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         ensure!(logs == "serving\n", "the log of the pod is {logs:?}");
         Ok(())
     };
-    Progress.step("exec, logs and a Secret's volume", step).await?;
+    Progress.check("exec, logs and a Secret's volume", step).await?;
 
-    let ask = async || {
-        node.exec("default", "asks", &["wget", "-q", "-T", "10", "-O", "-", "http://web/word"]).await
-    };
+    // Not its own limit of time: by that the distribution's ends with a signal.
+    let command = ["timeout", "30", "wget", "-q", "-O", "-", "http://web/word"];
+    let ask = async || node.exec("default", "asks", &command).await;
     let step = async {
         let told = answered(ask).await?;
         ensure!(told == WORD, "the Service answers the pod {told:?}");
@@ -151,7 +157,7 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         }
         Ok(())
     };
-    Progress.step("a Service by its name, its address and the node's port", step).await?;
+    Progress.check("a Service by its name, its address and the node's port", step).await?;
 
     let step = async {
         let claim = Reference::new("v1", "PersistentVolumeClaim", Some("default"), "data-web-0");
@@ -167,7 +173,7 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         ensure!(told == WORD, "the Service answers the pod {told:?} afterwards");
         Ok(())
     };
-    Progress.step("a claim, which outlives its pod", step).await?;
+    Progress.check("a claim, which outlives its pod", step).await?;
 
     let name = node.namespaces.name().to_owned();
     let (network, spaces) = (node.network(), namespaces::spaces_of(&name)?);
@@ -176,11 +182,12 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
         "what a node makes is not found while it runs"
     );
     let Ground { control, node, .. } = ground;
-    Progress.step("and stopping the node", node.stop()).await?;
-    control.stop().await?;
-    let left = namespaces::left(&name, network, &spaces)?;
-    ensure!(left.is_empty(), "a node that was stopped left {}", left.join(", "));
-    Ok(())
+    let step = async {
+        node.stop().await?;
+        gone(&name, network, &spaces).await
+    };
+    Progress.check("that a node leaves nothing", step).await?;
+    control.stop().await
 }
 
 /// Kills a command that has a node with a pod; what the kernel does not remove, the next one does.
@@ -222,14 +229,18 @@ async fn killed(folder: &Path, args: &Args) -> anyhow::Result<()> {
     }
     let swept = sweep()?;
     ensure!(swept.contains(&name), "what the killed command left is not found: {swept:?}");
+    gone(&name, network, &spaces).await
+}
+
+/// Waits until nothing is left of a node: the kernel removes a link and a process some time after their namespace.
+async fn gone(name: &str, network: Network, spaces: &namespaces::Spaces) -> anyhow::Result<()> {
     let began = Instant::now();
     loop {
-        let left = namespaces::left(&name, network, &spaces)?;
+        let left = namespaces::left(name, network, spaces)?;
         if left.is_empty() {
             return Ok(());
         }
-        // The kernel removes a link some time after its namespace.
-        ensure!(began.elapsed() < LIMIT, "a command that was killed left {}", left.join(", "));
+        ensure!(began.elapsed() < LIMIT, "a node left {}", left.join(", "));
         sleep(LOOK).await;
     }
 }

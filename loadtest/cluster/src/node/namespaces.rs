@@ -49,10 +49,7 @@ impl Namespaces {
     pub async fn start(logs: &Path) -> anyhow::Result<Self> {
         static COUNT: AtomicU32 = AtomicU32::new(0);
         let user = std::fs::metadata("/proc/self").context("ask who runs this")?.uid();
-        ensure!(
-            user == 0,
-            "a node needs namespaces and containers, which root alone may make; run this as root"
-        );
+        permitted(user)?;
         sweep()?;
         let name = format!("{PREFIX}{}-{}", owner()?, COUNT.fetch_add(1, Ordering::Relaxed));
         let folder = std::env::temp_dir().join(&name);
@@ -102,6 +99,11 @@ impl Namespaces {
     #[must_use]
     pub(super) fn folder(&self) -> &Path {
         &self.folder
+    }
+
+    /// The process that holds them, outside.
+    pub(super) fn holder(&self) -> &Child {
+        &self.holder
     }
 
     /// What its folder and its control group are called.
@@ -195,10 +197,7 @@ pub fn sweep() -> anyhow::Result<Vec<String>> {
         for entry in entries {
             let name = entry.with_context(|| format!("read {}", place.display()))?.file_name();
             let Some(name) = name.to_str() else { continue };
-            let Some(owner) = name.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('-')) else {
-                continue;
-            };
-            if !is_there(owner.0) {
+            if is_left(name) {
                 names.push(name.to_owned());
             }
         }
@@ -209,6 +208,17 @@ pub fn sweep() -> anyhow::Result<Vec<String>> {
         remove(name)?;
     }
     Ok(names)
+}
+
+/// Whether a folder or a control group of this name is a node's whose process is gone.
+fn is_left(name: &str) -> bool {
+    let owner = name.strip_prefix(PREFIX).and_then(|rest| rest.rsplit_once('-'));
+    owner.is_some_and(|(owner, _)| !is_there(owner))
+}
+
+fn permitted(user: u32) -> anyhow::Result<()> {
+    ensure!(user == 0, "a node needs namespaces and containers, which root alone may make; run this as root");
+    Ok(())
 }
 
 /// What the kernel calls the namespaces of a process.
@@ -358,4 +368,33 @@ fn run(command: &mut Command, input: &str) -> anyhow::Result<String> {
     let errors = String::from_utf8_lossy(&output.stderr);
     ensure!(output.status.success(), "{act}: {}", errors.trim());
     String::from_utf8(output.stdout).context(act)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_is_not_root_is_told() {
+        permitted(0).unwrap();
+        let refused = permitted(1000).unwrap_err().to_string();
+        let expected = "a node needs namespaces and containers, which root alone may make; run this as root";
+        assert_eq!(refused, expected);
+    }
+
+    #[test]
+    fn what_is_left_is_a_nodes_whose_very_process_is_gone() {
+        let own = owner().unwrap();
+        assert!(!is_left(&format!("{PREFIX}{own}-0")), "this process runs");
+        assert!(is_left(&format!("{PREFIX}{}-1-0", std::process::id())), "one before had the same number");
+        assert!(is_left(&format!("{PREFIX}4194305-1-0")), "no process has that number");
+        assert!(!is_left("somebody-elses-4194305-1-0"));
+        assert!(!is_left(PREFIX));
+    }
+
+    #[test]
+    fn a_command_that_fails_is_told_with_its_reason() {
+        let failed = run(Command::new("sh").args(["-c", "read word; echo no $word >&2; exit 2"]), "link\n");
+        assert_eq!(failed.unwrap_err().to_string(), "run sh: no link");
+    }
 }

@@ -12,7 +12,7 @@ impl Network {
     /// How many there are.
     pub(super) const ALL: u8 = 128;
 
-    pub(super) fn new(block: u8) -> Self {
+    pub(crate) fn new(block: u8) -> Self {
         Self { block: block % Self::ALL }
     }
 

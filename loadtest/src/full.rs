@@ -93,7 +93,17 @@ mod tests {
     fn suites_are_chosen_by_name_and_run_in_their_own_order() {
         assert_eq!(
             names(&[]).unwrap(),
-            ["bench", "faults", "replicas", "node", "scenarios", "fault-rounds", "restores", "chart", "install"]
+            [
+                "bench",
+                "faults",
+                "replicas",
+                "node",
+                "scenarios",
+                "fault-rounds",
+                "restores",
+                "chart",
+                "install"
+            ]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
     }

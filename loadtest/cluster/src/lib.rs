@@ -197,10 +197,12 @@ impl Cluster {
         // Those who write end before the one who keeps.
         futures::future::try_join_all(self.controllers().map(Controller::kill)).await?;
         self.argocd.stop().await?;
-        if let Some(node) = self.node {
-            node.stop().await?;
+        self.control.stop().await?;
+        // The API server listens on the node's link.
+        match self.node {
+            Some(node) => node.stop().await,
+            None => Ok(()),
         }
-        self.control.stop().await
     }
 
     fn controllers(&self) -> impl Iterator<Item = &Controller> {

@@ -183,11 +183,11 @@ async fn serves(binaries: &Binaries, folder: &Path) -> anyhow::Result<()> {
     );
     let Ground { control, node, .. } = ground;
     let step = async {
+        control.stop().await?;
         node.stop().await?;
         gone(&name, network, &spaces).await
     };
-    Progress.check("that a node leaves nothing", step).await?;
-    control.stop().await
+    Progress.check("that a node leaves nothing", step).await
 }
 
 /// Kills a command that has a node with a pod; what the kernel does not remove, the next one does.

@@ -28,6 +28,8 @@ const LOOK: Duration = Duration::from_millis(10);
 const PREFIX: &str = "gitops-runtime-node-";
 /// What the first process does.
 const INIT: &str = include_str!("init.sh");
+/// Of the route that is taken when the link is gone: without it what is for the node would leave by the machine's own.
+const LAST: &str = "9999";
 /// Where control groups are mounted.
 const GROUPS: &str = "/sys/fs/cgroup";
 
@@ -143,6 +145,7 @@ impl Namespaces {
             ensure!(began.elapsed() < LIMIT, "the processes of {} do not end within {LIMIT:?}", self.name);
             std::thread::sleep(LOOK);
         }
+        stop_nowhere(self.network);
         remove(&self.name)
     }
 
@@ -163,8 +166,9 @@ impl Namespaces {
             let (host, node) = (network.host(), network.node());
             let (pods, services) = (network.pods(), network.services());
             let outside = format!(
-                "address add {host}/30 dev {link}\nlink set {link} up\n\
-                 route add {pods} via {node}\nroute add {services} via {node}\n"
+                "route add unreachable {range} metric {LAST}\naddress add {host}/30 dev {link}\nlink set {link} up\n\
+                 route add {pods} via {node}\nroute add {services} via {node}\n",
+                range = network.range(),
             );
             run(Command::new("ip").args(["-batch", "-"]), &outside)?;
             // An address of a Service must lead somewhere before it can be changed to that of a pod.
@@ -207,7 +211,20 @@ pub fn sweep() -> anyhow::Result<Vec<String>> {
     for name in &names {
         remove(name)?;
     }
+    let nowhere = run(Command::new("ip").args(["-4", "route", "show", "type", "unreachable"]), "")?;
+    for network in (0..Network::ALL).map(Network::new) {
+        let is_linked = Path::new("/sys/class/net").join(network.link()).exists();
+        if !is_linked && nowhere.contains(&network.range()) {
+            stop_nowhere(network);
+        }
+    }
     Ok(names)
+}
+
+/// Removes the route that leads nowhere once the link is gone; whoever comes second finds none.
+fn stop_nowhere(network: Network) {
+    let route = ["route", "delete", "unreachable", &network.range(), "metric", LAST];
+    let _ = run(Command::new("ip").args(route), "");
 }
 
 /// Whether a folder or a control group of this name is a node's whose process is gone.

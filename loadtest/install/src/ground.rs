@@ -260,9 +260,11 @@ impl Ground {
         let end = Instant::now() + SEEN_WITHIN;
         loop {
             for pod in self.pods(component).await? {
-                let waiting = &pod["status"]["containerStatuses"][0]["state"]["waiting"];
-                if waiting["reason"] == "ErrImagePull" {
-                    return Ok(waiting["message"].as_str().unwrap_or_default().to_owned());
+                let kinds = ["initContainerStatuses", "containerStatuses"].into_iter();
+                let containers = kinds.filter_map(|kind| pod["status"][kind].as_array()).flatten();
+                let waiting = containers.map(|one| &one["state"]["waiting"]);
+                if let Some(refused) = waiting.filter(|one| one["reason"] == "ErrImagePull").next_back() {
+                    return Ok(refused["message"].as_str().unwrap_or_default().to_owned());
                 }
             }
             ensure!(Instant::now() < end, "no pod of {component} waits for its image");

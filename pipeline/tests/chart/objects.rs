@@ -216,6 +216,26 @@ fn an_account_logs_in_by_a_password_that_stands_in_a_secret() {
 }
 
 #[test]
+fn a_token_of_the_bus_that_looks_like_a_number_is_one() {
+    let objects = with("nats.mode=embedded");
+    let nats = object(&objects, "ConfigMap", "-nats").unwrap()["data"]["nats.conf"].as_str().unwrap();
+    let pod = &object(&objects, "StatefulSet", "-nats").unwrap()["spec"]["template"]["spec"];
+    let told = |name: &str| {
+        let all = pod["containers"][0]["env"].as_array().unwrap().iter();
+        all.clone().find(|one| one["name"] == name).unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("nats.conf");
+    std::fs::write(&file, nats).unwrap();
+    for token in ["12e5ab34cd", "12345", "an ordinary token"] {
+        let mut server = std::process::Command::new(loadtest::sim::nats::program().unwrap());
+        let server = server.arg("-t").arg("-c").arg(&file).env("POD_NAME", "nats-0");
+        let said = server.env("NATS_TOKEN", told("NATS_TOKEN").replace("$(TOKEN)", token)).output().unwrap();
+        assert!(said.status.success(), "{token}: {}", String::from_utf8_lossy(&said.stderr));
+    }
+}
+
+#[test]
 fn what_nobody_gives_is_made_in_one_secret_that_renders_empty_and_stays() {
     let objects = with("nats.mode=embedded");
     let secret = object(&objects, "Secret", "-generated").unwrap();

@@ -11,6 +11,7 @@ use base64::engine::general_purpose::STANDARD;
 use loadtest::process::Start;
 use loadtest::sim::Simulation;
 use loadtest::sim::kube::Collection;
+use loadtest::sim::port;
 use pipeline_core::Key;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -29,8 +30,12 @@ struct Platform {
 
 impl Platform {
     async fn start() -> Self {
-        let mut platform =
-            Self { folder: TempDir::new().unwrap(), port: 0, token: String::new(), runtime: None };
+        let mut platform = Self {
+            folder: TempDir::new().unwrap(),
+            port: port::free().unwrap(),
+            token: String::new(),
+            runtime: None,
+        };
         platform.token = platform.command(&["token", "create", "--runtime", "prod"]).await.unwrap();
         std::fs::write(platform.token_file(), &platform.token).unwrap();
         platform.up().await;
@@ -71,8 +76,6 @@ impl Platform {
             directory: self.folder.path().to_path_buf(),
         };
         let runtime = Runtime::serving(start).await;
-        let line = runtime.says("listening").await;
-        self.port = line.field("address").rsplit_once(':').unwrap().1.parse().unwrap();
         runtime.says("receiving reports").await;
         self.runtime = Some(runtime);
     }

@@ -59,6 +59,7 @@ struct Beside {
     health: Option<String>,
     health_message: Option<String>,
     revision: Option<String>,
+    deleted: bool,
     /// Digests of the texts, in the order of the columns.
     texts: [Option<Vec<u8>>; 5],
 }
@@ -97,14 +98,22 @@ pub(crate) async fn apply(
     };
     let content = match (&beside, &report.object) {
         // The object is all that it says: it tells nothing where that is known.
-        (Some(beside), Some(object)) if beside.texts[0].as_deref() == Some(&object.digest) => {
+        (Some(beside), Some(object))
+            if beside.texts[0].as_deref() == Some(&object.digest) && beside.deleted == report.deleted =>
+        {
             entity.content.clone()
         }
         _ => report.content().to_vec(),
     };
+    // Also of what came late: an operation that ended is a deployment, whatever was reported since.
+    history::deployment(connection, application, report).await?;
+    let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
     if let Some(latest) = entity.latest
         && content == entity.content
     {
+        if is_newer && entity.current != Some(latest) {
+            become_current(connection, &entity, latest, &content, report).await?;
+        }
         let sql = "UPDATE transitions SET reports = reports + 1, \
                    last_at = CASE WHEN last_at < $2 THEN $2 ELSE last_at END WHERE id = $1";
         connection.execute(sql, &[Arg::Int(latest), Arg::Int(report.at)]).await?;
@@ -113,27 +122,37 @@ pub(crate) async fn apply(
         return Ok(Outcome::Kept);
     }
     let transition = transition(connection, entity.id, report, beside.as_ref(), now).await?;
-    let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
     if is_newer {
-        let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
-                   object_created_at = $6, at = $7 WHERE id = $1";
-        let arguments = [
-            Arg::Int(entity.id),
-            Arg::Int(transition),
-            Arg::Bytes(&content),
-            Arg::Text(&report.uid),
-            Arg::IntOrNull(report.version),
-            Arg::IntOrNull(report.created_at),
-            Arg::Int(report.at),
-        ];
-        connection.execute(sql, &arguments).await?;
-        history::follow(connection, application, entity.id, report).await?;
+        become_current(connection, &entity, transition, &content, report).await?;
     } else {
         let sql = "UPDATE entities SET latest = $2, content = $3 WHERE id = $1";
         let arguments = [Arg::Int(entity.id), Arg::Int(transition), Arg::Bytes(&content)];
         connection.execute(sql, &arguments).await?;
     }
     Ok(Outcome::Kept)
+}
+
+/// Makes what a report says the state of its entity.
+async fn become_current(
+    connection: &mut Connection,
+    entity: &Entity,
+    transition: i64,
+    content: &[u8],
+    report: &Report,
+) -> Result<(), StoreError> {
+    let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
+               object_created_at = $6, at = $7 WHERE id = $1";
+    let arguments = [
+        Arg::Int(entity.id),
+        Arg::Int(transition),
+        Arg::Bytes(content),
+        Arg::Text(&report.uid),
+        Arg::IntOrNull(report.version),
+        Arg::IntOrNull(report.created_at),
+        Arg::Int(report.at),
+    ];
+    connection.execute(sql, &arguments).await?;
+    history::drift(connection, entity.id, report).await
 }
 
 /// The application that a report is about, and the entity: of a report that knows an object alone the resource of an
@@ -253,8 +272,8 @@ async fn hold(
 }
 
 async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, StoreError> {
-    let sql = "SELECT sync, health, health_message, revision, object, actual, desired, git, details FROM transitions \
-               WHERE id = $1";
+    let sql = "SELECT sync, health, health_message, revision, object, actual, desired, git, details, deleted \
+               FROM transitions WHERE id = $1";
     let row = connection.row(sql, &[Arg::Int(transition)]).await?.ok_or(StoreError::Closed)?;
     let mut texts = [const { None }; 5];
     for (text, column) in texts.iter_mut().zip(4..) {
@@ -265,6 +284,7 @@ async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, 
         health: row.text_or_null(1)?,
         health_message: row.text_or_null(2)?,
         revision: row.text_or_null(3)?,
+        deleted: row.int(9)? != 0,
         texts,
     })
 }

@@ -4,18 +4,8 @@ use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Report;
 
-pub(crate) async fn follow(
-    connection: &mut Connection,
-    application: i64,
-    entity: i64,
-    report: &Report,
-) -> Result<(), StoreError> {
-    deployment(connection, application, report).await?;
-    drift(connection, entity, report).await
-}
-
 /// An operation is one deployment, told by when it began: each report of it says how far it is.
-async fn deployment(
+pub(crate) async fn deployment(
     connection: &mut Connection,
     application: i64,
     report: &Report,
@@ -41,7 +31,12 @@ async fn deployment(
     connection.execute(sql, &arguments).await.map(drop)
 }
 
-async fn drift(connection: &mut Connection, entity: i64, report: &Report) -> Result<(), StoreError> {
+/// A state that is out of sync begins a drift, or goes on with it; one in sync ends it.
+pub(crate) async fn drift(
+    connection: &mut Connection,
+    entity: i64,
+    report: &Report,
+) -> Result<(), StoreError> {
     let at = [Arg::Int(entity), Arg::Int(report.at)];
     if report.sync.as_deref() == Some("OutOfSync") && !report.deleted {
         let sql = "UPDATE drifts SET repeats = repeats + 1 WHERE entity_id = $1 AND ended IS NULL";

@@ -1,6 +1,6 @@
 //! Takes away what is older than it is to be kept, in steps that are small beside a commit of reports.
 //!
-//! What an entity is in now is never taken away, however old.
+//! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began.
 
 use std::time::Duration;
 
@@ -46,7 +46,9 @@ pub(crate) async fn step(connection: &mut Connection, cut: Cut) -> Result<u64, S
     gone += connection.execute(sql, &history).await?;
     let sql = "SELECT t.id, t.object, t.actual, t.desired, t.git, t.details FROM transitions t \
                JOIN entities e ON e.id = t.entity_id \
-               WHERE t.received_at < $1 AND e.current <> t.id AND e.latest <> t.id ORDER BY t.received_at LIMIT 100";
+               WHERE t.received_at < $1 AND e.current <> t.id AND e.latest <> t.id \
+               AND EXISTS (SELECT 1 FROM transitions n WHERE n.entity_id = t.entity_id AND n.id > t.id AND n.received_at < $1) \
+               ORDER BY t.received_at LIMIT 100";
     for row in connection.rows(sql, &history).await? {
         for column in 1..=5 {
             if let Some(digest) = row.bytes_or_null(column)? {

@@ -136,7 +136,11 @@ async fn within<T>(
         Some(connection) => connection,
         None => database.to_write().await?,
     };
-    connection.begin().await?;
+    if let Err(error) = connection.begin().await {
+        // It may be within a transaction that failed.
+        connection.discard().await;
+        return Err(error);
+    }
     let done = match act(&mut connection).await {
         Ok(done) => connection.execute("COMMIT", &[]).await.map(|_| done),
         Err(error) => Err(error),

@@ -17,16 +17,21 @@ async fn open(served: &Served, session: &str, after: Option<u64>) -> Response {
     asked.send().await.unwrap()
 }
 
-/// The next event: its name, id and data.
+/// The next event that is no beat: its name, id and data.
 async fn event(stream: &mut Response) -> Option<(String, String, String)> {
-    let mut text = String::new();
-    while !text.ends_with("\n\n") {
-        text.push_str(std::str::from_utf8(&timeout(GIVE_UP, stream.chunk()).await.unwrap().ok()??).unwrap());
+    loop {
+        let mut text = String::new();
+        while !text.ends_with("\n\n") {
+            let chunk = timeout(GIVE_UP, stream.chunk()).await.unwrap().ok()??;
+            text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+        let field = |name: &str| {
+            text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
+        };
+        if field("event:") != "beat" {
+            return Some((field("event:"), field("id:"), field("data:")));
+        }
     }
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default().trim().to_owned()
-    };
-    Some((field("event:"), field("id:"), field("data:")))
 }
 
 #[tokio::test]

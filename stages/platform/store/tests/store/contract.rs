@@ -115,7 +115,9 @@ async fn the_newest_version_is_the_state_whatever_came_last(opened: Opened) {
     }
     assert_eq!(opened.versions().await, (vec![3, 1, 5, 4], 5));
     // A cluster that was restored counts from a lower version on.
-    opened.keep(report("u", 2, HOUR)).await;
+    opened.keep(report("u", 4, HOUR)).await;
+    assert_eq!(opened.versions().await.1, 4, "what is said again is the state as well");
+    opened.keep(report("u", 2, 2 * HOUR)).await;
     assert_eq!(opened.versions().await.1, 2);
     opened.close().await;
 }
@@ -183,6 +185,11 @@ async fn an_object_alone_is_of_the_resource_that_an_application_has(opened: Open
         (&payload["object"]["metadata"]["resourceVersion"], &payload["source"]["repoURL"]),
         (&json!("5"), &json!("http://git"))
     );
+    // The object as it was last, which is all that is told of its end.
+    let mut end = alone(5, 6);
+    end.deleted = true;
+    opened.keep(end).await;
+    assert!(opened.timeline().await.pop().unwrap().deleted);
     opened.close().await;
 }
 
@@ -246,10 +253,12 @@ async fn history_follows_operations_and_sync(opened: Opened) {
     opened.keep(state(3, "Synced", operation(2_000, Some(3_000), "Succeeded"))).await;
     opened.keep(state(4, "Synced", operation(4_000, Some(4_500), "Failed"))).await;
     opened.keep(state(5, "OutOfSync", operation(4_000, Some(4_500), "Failed"))).await;
+    // It comes after what followed it.
+    opened.keep(state(3, "Synced", operation(1_000, Some(1_500), "Succeeded"))).await;
     let shop = ("argocd", "shop");
     let deployments = opened.store.deployments(opened.runtime.id, shop).await.unwrap();
     let told: Vec<_> = deployments.iter().map(|one| (one.started_at, &*one.phase, one.ended)).collect();
-    assert_eq!(told, [(4_000, "Failed", true), (2_000, "Succeeded", true)]);
+    assert_eq!(told, [(4_000, "Failed", true), (2_000, "Succeeded", true), (1_000, "Succeeded", true)]);
     assert_eq!(deployments[0].initiated_by, "ada");
     let drifts = opened.store.drifts(opened.runtime.id, shop).await.unwrap();
     let told: Vec<_> = drifts.iter().map(|one| (one.onset, one.ended, one.repeats)).collect();

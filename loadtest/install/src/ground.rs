@@ -262,8 +262,8 @@ impl Ground {
             for pod in self.pods(component).await? {
                 let kinds = ["initContainerStatuses", "containerStatuses"].into_iter();
                 let containers = kinds.filter_map(|kind| pod["status"][kind].as_array()).flatten();
-                let waiting = containers.map(|one| &one["state"]["waiting"]);
-                if let Some(refused) = waiting.filter(|one| one["reason"] == "ErrImagePull").next_back() {
+                let mut waiting = containers.map(|one| &one["state"]["waiting"]);
+                if let Some(refused) = waiting.rfind(|one| one["reason"] == "ErrImagePull") {
                     return Ok(refused["message"].as_str().unwrap_or_default().to_owned());
                 }
             }

@@ -65,8 +65,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
     ("stages-kube", &["pipeline-core"]),
-    // Pages over a trait: who keeps what they show is nothing that they know.
-    ("stages-platform-console", &["pipeline-core"]),
+    // Pages over traits, and the store behind them.
+    ("stages-platform-console", &["pipeline-core", "stages-platform-store"]),
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
     ("stages-platform-store", &["pipeline-core"]),

@@ -8,6 +8,7 @@ mod assets;
 mod console;
 mod filter;
 mod fleet;
+mod kept;
 mod page;
 mod routes;
 mod session;

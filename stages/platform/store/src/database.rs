@@ -1,6 +1,7 @@
 //! Either database, behind one enum: opened, brought to this version's tables, connected to.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,12 +17,20 @@ use crate::connection::Connection;
 use crate::error::StoreError;
 
 /// Two folders with the same numbers: version, name, SQLite's text, Postgres's.
-const MIGRATIONS: [(i64, &str, &str, &str); 1] = [(
-    1,
-    "reports",
-    include_str!("../migrations/sqlite/0001_reports.sql"),
-    include_str!("../migrations/postgres/0001_reports.sql"),
-)];
+const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
+    (
+        1,
+        "reports",
+        include_str!("../migrations/sqlite/0001_reports.sql"),
+        include_str!("../migrations/postgres/0001_reports.sql"),
+    ),
+    (
+        3,
+        "accounts",
+        include_str!("../migrations/sqlite/0003_accounts.sql"),
+        include_str!("../migrations/postgres/0003_accounts.sql"),
+    ),
+];
 
 /// Connections that read, beside the one that writes.
 const READERS: u32 = 4;
@@ -148,12 +157,12 @@ pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
 }
 
 fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'static str) -> Migrator {
-    let migrations = MIGRATIONS.map(|migration| {
-        let (version, name, ..) = migration;
-        let sql = text(migration).into_sql_str();
+    let migrations = MIGRATIONS.iter().map(|migration| {
+        let (version, name, ..) = *migration;
+        let sql = text(*migration).into_sql_str();
         Migration::new(version, Cow::Borrowed(name), MigrationType::Simple, sql, false)
     });
-    Migrator { migrations: Cow::Owned(migrations.to_vec()), ..Migrator::DEFAULT }
+    Migrator { migrations: migrations.collect(), ..Migrator::DEFAULT }
 }
 
 async fn pending(pool: &SqlitePool) -> Result<bool, StoreError> {
@@ -163,10 +172,9 @@ async fn pending(pool: &SqlitePool) -> Result<bool, StoreError> {
     if known == 0 {
         return Ok(false);
     }
-    let sql = "SELECT max(version) FROM _sqlx_migrations";
-    let applied = connection.row(sql, &[]).await?.map_or(Ok(None), |row| row.int_or_null(0))?;
-    let newest = MIGRATIONS.iter().map(|(version, ..)| *version).max();
-    Ok(applied.is_some() && applied < newest)
+    let rows = connection.rows("SELECT version FROM _sqlx_migrations", &[]).await?;
+    let applied = rows.iter().map(|row| row.int(0)).collect::<Result<HashSet<_>, _>>()?;
+    Ok(!applied.is_empty() && MIGRATIONS.iter().any(|(version, ..)| !applied.contains(version)))
 }
 
 fn migration(error: MigrateError) -> StoreError {

@@ -52,6 +52,9 @@ pub enum StoreError {
     /// A name that no runtime may have.
     #[error("'{0}' is no name of a runtime: lower-case letters and digits, a letter first, at most 38")]
     Name(String),
+    /// What was to be changed is not as it was when that was asked for.
+    #[error("what was to be changed is not there any more: nothing was changed")]
+    Gone,
     /// It no longer takes anything.
     #[error("the store is closed")]
     Closed,

@@ -1,5 +1,7 @@
 //! The store of the platform: SQLite or Postgres, behind one enum and with one set of statements.
 
+mod accounts;
+mod act;
 mod apply;
 mod backup;
 mod connection;
@@ -15,6 +17,7 @@ mod store;
 mod token;
 mod writer;
 
+pub use accounts::{Account, Role};
 pub use backup::{backup, restore};
 pub use database::Place;
 pub use error::StoreError;

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use crate::accounts;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
@@ -24,12 +25,14 @@ pub struct Retention {
 pub(crate) struct Cut {
     pub(crate) history: Millis,
     pub(crate) keys: Millis,
+    /// Sessions and links that ended before it.
+    pub(crate) ended: Millis,
 }
 
 impl Cut {
     pub(crate) fn at(retention: &Retention, now: Millis) -> Self {
         let before = |age: Duration| now.saturating_sub(i64::try_from(age.as_millis()).unwrap_or(i64::MAX));
-        Self { history: before(retention.history), keys: before(retention.keys) }
+        Self { history: before(retention.history), keys: before(retention.keys), ended: now }
     }
 }
 
@@ -59,5 +62,5 @@ pub(crate) async fn step(connection: &mut Connection, cut: Cut) -> Result<u64, S
         }
         gone += connection.execute("DELETE FROM transitions WHERE id = $1", &[Arg::Int(row.int(0)?)]).await?;
     }
-    Ok(gone)
+    Ok(gone + accounts::retain(connection, cut.ended).await?)
 }

@@ -14,6 +14,7 @@ use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinHandle;
 
+use crate::act::Statement;
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
@@ -226,7 +227,12 @@ impl Store {
         held::held(&mut self.read().await?, runtime, only).await
     }
 
-    async fn read(&self) -> Result<Connection, StoreError> {
+    /// Changes all of it or nothing.
+    pub(crate) async fn change(&self, statements: Vec<Statement>) -> Result<(), Arc<StoreError>> {
+        self.ask(|answer| Job::Change { statements, answer }).await
+    }
+
+    pub(crate) async fn read(&self) -> Result<Connection, StoreError> {
         self.database.to_read().await
     }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use tokio::sync::{mpsc, oneshot};
 
+use crate::act::{self, Statement};
 use crate::apply::apply;
 use crate::connection::Connection;
 use crate::database::Database;
@@ -34,6 +35,11 @@ pub(crate) enum Job {
         cut: Cut,
         answer: Answer<u64>,
     },
+    /// Changes something else, all of it or nothing.
+    Change {
+        statements: Vec<Statement>,
+        answer: Answer<()>,
+    },
 }
 
 /// A failure of a group is that of each who waits.
@@ -46,7 +52,7 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
     while let Some(job) = jobs.recv().await {
         let mut group: Vec<Keeping> = Vec::new();
         let (mut next, mut reports) = (Some(job), 0);
-        let mut cuts = Vec::new();
+        let (mut cuts, mut changes) = (Vec::new(), Vec::new());
         while let Some(job) = next.take() {
             match job {
                 Job::Keep { deliveries, answer } => {
@@ -54,6 +60,7 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
                     group.push((deliveries, answer));
                 }
                 Job::Retain { cut, answer } => cuts.push((cut, answer)),
+                Job::Change { statements, answer } => changes.push((statements, answer)),
             }
             if reports < GROUP {
                 next = jobs.try_recv().ok();
@@ -61,6 +68,12 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         }
         if !group.is_empty() {
             keep(&database, &mut connection, group, &metrics).await;
+        }
+        for (statements, answer) in changes {
+            let done = within(&database, &mut connection, async |connection| {
+                act::run(connection, &statements).await
+            });
+            let _ = answer.send(done.await.map_err(Arc::new));
         }
         for (cut, answer) in cuts {
             let done =

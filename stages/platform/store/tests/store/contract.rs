@@ -28,6 +28,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     history_follows_operations_and_sync(open(&place().await).await).await;
     what_is_old_goes_and_the_state_stays(&place().await).await;
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
+    crate::accounts::hold(place).await;
 }
 
 #[tokio::test]

@@ -140,3 +140,32 @@ async fn a_store_of_a_newer_version_is_refused() {
     let text = "the store was written by a newer version of gitops-runtime: run that one, or restore an earlier backup";
     assert_eq!(refused(&path).await, text);
 }
+
+#[tokio::test]
+async fn a_store_that_lacks_a_migration_is_copied_before_it_has_it() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let place = Place::Sqlite(path.clone());
+    let opened = open(&place).await;
+    opened.keep(report("u", 1, 1)).await;
+    opened.close().await;
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+    for sql in [
+        "DROP TABLE sessions",
+        "DROP TABLE users",
+        "DROP TABLE links",
+        "DELETE FROM _sqlx_migrations WHERE version = 3",
+    ] {
+        sqlx::query(sql).execute(&pool).await.unwrap();
+    }
+    pool.close().await;
+    let opened = open(&place).await;
+    assert_eq!(opened.versions().await, (vec![1], 1));
+    assert!(!opened.store.has_accounts().await.unwrap());
+    opened.close().await;
+    let copies = fs::read_dir(folder.path()).unwrap().filter(|file| {
+        let name = file.as_ref().unwrap().file_name().into_string().unwrap();
+        name.starts_with("platform.db.before-migration-")
+    });
+    assert_eq!(copies.count(), 1);
+}

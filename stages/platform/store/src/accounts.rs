@@ -1,0 +1,169 @@
+//! Accounts: who signs in, until when, and the one-time link that makes the first of them. Tokens come here as SHA-256
+//! digests, passwords as hashes.
+
+use std::sync::Arc;
+
+use crate::act::Statement;
+use crate::connection::{Arg, Connection};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::store::Store;
+
+/// What somebody may do whatever the rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    /// Everything, accounts and rules among it.
+    Admin,
+    /// What the rules of their teams grant.
+    Member,
+}
+
+/// Somebody who signs in.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Account {
+    /// How they sign in.
+    pub name: String,
+    /// The Argon2id hash of their password, in PHC form.
+    pub password: String,
+    /// What they may.
+    pub role: Role,
+}
+
+impl Role {
+    /// As it is kept and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Admin => "admin",
+            Self::Member => "member",
+        }
+    }
+
+    fn of(name: &str) -> Self {
+        // Whatever is not known may least.
+        if name == "admin" { Self::Admin } else { Self::Member }
+    }
+}
+
+impl Store {
+    /// Whether anybody has an account yet.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn has_accounts(&self) -> Result<bool, StoreError> {
+        Ok(self.read().await?.row("SELECT id FROM users LIMIT 1", &[]).await?.is_some())
+    }
+
+    /// The account of that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn account(&self, name: &str) -> Result<Option<Account>, StoreError> {
+        let sql = "SELECT name, password, role FROM users WHERE name = $1";
+        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
+        let account = |row: crate::connection::Row| {
+            Ok(Account { name: row.text(0)?, password: row.text(1)?, role: Role::of(&row.text(2)?) })
+        };
+        row.map(account).transpose()
+    }
+
+    /// Keeps a one-time link, and forgets any before it.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_link(&self, link: [u8; 32], until: Millis) -> Result<(), Arc<StoreError>> {
+        self.change(vec![
+            Statement::may("DELETE FROM links", []),
+            Statement::must("INSERT INTO links (digest, until) VALUES ($1, $2)", [link.into(), until.into()]),
+        ])
+        .await
+    }
+
+    /// Whether a one-time link is good.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn link_is_good(&self, link: [u8; 32], now: Millis) -> Result<bool, StoreError> {
+        let sql = "SELECT until FROM links WHERE digest = $1 AND until > $2";
+        Ok(self.read().await?.row(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?.is_some())
+    }
+
+    /// Makes the first account and uses the link up, both or neither; `false`: the link is not good (any more), or the
+    /// name is somebody's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nothing was kept.
+    pub async fn use_link(
+        &self,
+        link: [u8; 32],
+        now: Millis,
+        account: &Account,
+    ) -> Result<bool, Arc<StoreError>> {
+        let sql = "DELETE FROM links WHERE digest = $1 AND until > $2";
+        self.whether(vec![Statement::must(sql, [link.into(), now.into()]), insert(account, now)]).await
+    }
+
+    /// Keeps a session of somebody.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept; [`StoreError::Gone`] where nobody has that name.
+    pub async fn keep_session(
+        &self,
+        session: [u8; 32],
+        name: &str,
+        now: Millis,
+        until: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let sql = "INSERT INTO sessions (digest, user_id, created_at, until) \
+                   SELECT $1, id, $3, $4 FROM users WHERE name = $2";
+        self.change(vec![Statement::must(sql, [session.into(), name.into(), now.into(), until.into()])]).await
+    }
+
+    /// Who a session is of, unless it has ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn session(&self, session: [u8; 32], now: Millis) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT u.name FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.digest = $1 AND s.until > $2";
+        let row = self.read().await?.row(sql, &[Arg::Bytes(&session), Arg::Int(now)]).await?;
+        row.map(|row| row.text(0)).transpose()
+    }
+
+    /// Ends a session, if there is one.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it goes on.
+    pub async fn end_session(&self, session: [u8; 32]) -> Result<(), Arc<StoreError>> {
+        self.change(vec![Statement::may("DELETE FROM sessions WHERE digest = $1", [session.into()])]).await
+    }
+
+    /// Changes what there is to be changed; `false`: it is not there (any more), and nothing was changed.
+    async fn whether(&self, statements: Vec<Statement>) -> Result<bool, Arc<StoreError>> {
+        match self.change(statements).await {
+            Ok(()) => Ok(true),
+            Err(error) if matches!(*error, StoreError::Gone) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+fn insert(account: &Account, now: Millis) -> Statement {
+    let sql =
+        "INSERT INTO users (name, password, role, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
+    let Account { name, password, role } = account;
+    Statement::must(sql, [(&**name).into(), (&**password).into(), role.name().into(), now.into()])
+}
+
+/// Sessions and links that have ended go; how many.
+pub(crate) async fn retain(connection: &mut Connection, now: Millis) -> Result<u64, StoreError> {
+    let sql = "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE until < $1 LIMIT 500)";
+    let gone = connection.execute(sql, &[Arg::Int(now)]).await?;
+    Ok(gone + connection.execute("DELETE FROM links WHERE until < $1", &[Arg::Int(now)]).await?)
+}
+
+/// Without the hash.
+impl std::fmt::Debug for Account {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Account").field("name", &self.name).field("role", &self.role).finish_non_exhaustive()
+    }
+}

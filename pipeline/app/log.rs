@@ -52,9 +52,9 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    struct Output(Arc<Mutex<Vec<u8>>>);
 
-    impl Write for Kept {
+    impl Write for Output {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
             self.0.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn a_panic_tells_its_place_and_not_its_text() {
-        let kept = Kept::default();
+        let kept = Output::default();
         let to = kept.clone();
         let lines = tracing_subscriber::fmt().with_writer(move || to.clone()).with_ansi(false).finish();
         let before = std::panic::take_hook();

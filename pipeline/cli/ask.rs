@@ -25,7 +25,7 @@ use anyhow::Context as _;
 use pipeline_engine::verify::VerifyOptions;
 use serde::de::DeserializeOwned;
 
-use self::client::{Answer, Reporter};
+use self::client::{Reporter, ResponseBody};
 use crate::cli::{Ask, Place};
 use crate::config::Variables;
 
@@ -77,7 +77,7 @@ async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
 
 /// Writes an answer to standard output: as it came, or as text for people.
 fn print<T: DeserializeOwned>(
-    answer: &Answer,
+    answer: &ResponseBody,
     json: bool,
     text: impl FnOnce(&T) -> String,
 ) -> anyhow::Result<()> {

@@ -19,7 +19,7 @@ use std::fmt;
 use anyhow::Context as _;
 use serde_json::Value;
 
-use loadtest_sim::platform::{EntityName, Kept, Last};
+use loadtest_sim::platform::{EntityName, KeptReport, Last};
 use loadtest_sim::recordings::{CallLine, Case};
 
 /// Facts by name; what is not there is `null`.
@@ -176,7 +176,7 @@ pub fn shown(payload: &[u8]) -> Option<Facts> {
 /// Whether the reports of each application came in the order of its states: a report of an older state of the
 /// same life after a newer one is a difference.
 #[must_use]
-pub fn order(kept: &[Kept]) -> Vec<Difference> {
+pub fn order(kept: &[KeptReport]) -> Vec<Difference> {
     let mut newest: HashMap<(&EntityName, String), u64> = HashMap::new();
     let mut differences = Vec::new();
     for report in kept {

@@ -19,7 +19,7 @@ use bytes::Bytes;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::fault::{Answer, Faults, authorized, spoil};
+use super::fault::{Faults, PeerResponse, authorized, spoil};
 use super::generate::{Fleet, Line};
 use super::server::{Listen, Server};
 use super::traffic::Traffic;
@@ -261,7 +261,7 @@ async fn serve(
 }
 
 impl Shared {
-    fn login(&self, body: &Bytes) -> Answer {
+    fn login(&self, body: &Bytes) -> PeerResponse {
         let given: serde_json::Value = serde_json::from_slice(body).unwrap_or_default();
         let account = self.account.read().unwrap_or_else(PoisonError::into_inner);
         let is_right = account
@@ -273,21 +273,21 @@ impl Shared {
         }
         let wanted = self.authorization.read().unwrap_or_else(PoisonError::into_inner);
         let token = wanted.as_ref().and_then(|value| value.to_str().ok()).unwrap_or_default();
-        Answer::ok(json!({"token": token.trim_start_matches("Bearer ")}).to_string())
+        PeerResponse::ok(json!({"token": token.trim_start_matches("Bearer ")}).to_string())
     }
 
-    fn answer(&self, asked: &Asked) -> Answer {
+    fn answer(&self, asked: &Asked) -> PeerResponse {
         if self.told_count.load(Ordering::Acquire) > 0 {
             let told = self.told.read().unwrap_or_else(PoisonError::into_inner);
             if let Some((status, body)) = told.get(&(asked.kind(), asked.application().to_owned())) {
-                return Answer::new(*status, body.clone());
+                return PeerResponse::new(*status, body.clone());
             }
         }
         match asked {
             Asked::About { application, ask } => match &self.content {
                 Content::Recorded(recorded) => {
                     let (status, body) = recorded.answer(application, ask);
-                    Answer::new(status, body)
+                    PeerResponse::new(status, body)
                 }
                 Content::Generated(fleet) => generated(fleet, application, ask),
                 Content::Told => not_found(application),
@@ -298,40 +298,40 @@ impl Shared {
                     "appLabelKey": settings.instance_label_key, "trackingMethod": settings.tracking_method,
                     "resourceOverrides": {}, "help": {}, "controllerNamespace": "argocd",
                 });
-                Answer::ok(body.to_string())
+                PeerResponse::ok(body.to_string())
             }
             Asked::Version => {
                 let settings = self.settings.read().unwrap_or_else(PoisonError::into_inner);
-                Answer::ok(json!({"Version": settings.version}).to_string())
+                PeerResponse::ok(json!({"Version": settings.version}).to_string())
             }
             Asked::Other => refused(404, "Not Found"),
         }
     }
 }
 
-fn generated(fleet: &Fleet, application: &str, ask: &Ask) -> Answer {
+fn generated(fleet: &Fleet, application: &str, ask: &Ask) -> PeerResponse {
     let Some(state) = fleet.find(application) else {
         return if *ask == Ask::Application { denied() } else { not_found(application) };
     };
     match ask {
-        Ask::ManagedResources => Answer::ok(fleet.managed_resources(&state)),
-        Ask::ResourceTree => Answer::ok(fleet.resource_tree(&state)),
-        Ask::Manifests { .. } => Answer::ok(fleet.manifests(&state)),
-        Ask::RevisionMetadata { revision, .. } => Answer::ok(Fleet::revision_metadata(revision)),
+        Ask::ManagedResources => PeerResponse::ok(fleet.managed_resources(&state)),
+        Ask::ResourceTree => PeerResponse::ok(fleet.resource_tree(&state)),
+        Ask::Manifests { .. } => PeerResponse::ok(fleet.manifests(&state)),
+        Ask::RevisionMetadata { revision, .. } => PeerResponse::ok(Fleet::revision_metadata(revision)),
         Ask::Resource(name) => match fleet.resource(&state, &name.kind, &name.name) {
-            Some(body) => Answer::ok(body),
+            Some(body) => PeerResponse::ok(body),
             None => recorded::no_resource(application, name),
         },
         Ask::Application => {
             let mut out = Vec::new();
             fleet.application(&state, 0, &mut out);
-            Answer::ok(out)
+            PeerResponse::ok(out)
         }
     }
 }
 
 /// An error in Argo CD's shape.
-fn refused(status: u16, message: &str) -> Answer {
+fn refused(status: u16, message: &str) -> PeerResponse {
     let code = match status {
         400 => 3,
         401 => 16,
@@ -341,15 +341,15 @@ fn refused(status: u16, message: &str) -> Answer {
         503 => 14,
         _ => 2,
     };
-    Answer::new(status, json!({"error": message, "code": code, "message": message}).to_string())
+    PeerResponse::new(status, json!({"error": message, "code": code, "message": message}).to_string())
 }
 
 /// 404 for an application that is not there.
-fn not_found(application: &str) -> Answer {
+fn not_found(application: &str) -> PeerResponse {
     refused(404, &format!("applications.argoproj.io \"{application}\" not found"))
 }
 
 /// 403, as Argo CD answers for an application that is not there when it itself is asked for.
-fn denied() -> Answer {
+fn denied() -> PeerResponse {
     refused(403, "permission denied")
 }

@@ -223,12 +223,12 @@ impl Faults {
 
 /// One answer, whole.
 #[derive(Debug, Clone)]
-pub(crate) struct Answer {
+pub(crate) struct PeerResponse {
     pub(crate) status: u16,
     pub(crate) body: Bytes,
 }
 
-impl Answer {
+impl PeerResponse {
     pub(crate) fn ok(body: impl Into<Bytes>) -> Self {
         Self { status: 200, body: body.into() }
     }
@@ -245,7 +245,7 @@ impl Answer {
 /// Spoils an answer. `error` makes the peer's own error body of a status.
 pub(crate) async fn spoil(
     fault: &Fault,
-    answer: Answer,
+    answer: PeerResponse,
     error: impl Fn(u16) -> Bytes,
     stop: &CancellationToken,
 ) -> Response {
@@ -257,7 +257,7 @@ pub(crate) async fn spoil(
             }
         }
         Fault::Status { status, retry_after } => {
-            let mut response = Answer::new(*status, error(*status)).response();
+            let mut response = PeerResponse::new(*status, error(*status)).response();
             if let Some(seconds) = retry_after {
                 response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(*seconds));
             }
@@ -272,7 +272,7 @@ pub(crate) async fn spoil(
             let promised = answer.body.len().max(kept.len() + 1);
             broken(promised, kept)
         }
-        Fault::Nonsense => Answer::ok("{\"items\": [nonsense, }<html>").response(),
+        Fault::Nonsense => PeerResponse::ok("{\"items\": [nonsense, }<html>").response(),
         Fault::Redirect { to } => {
             let mut response = respond(302, &[], Body::empty());
             if let Ok(to) = HeaderValue::from_str(to) {

@@ -34,7 +34,7 @@ use super::fault::Faults;
 use super::server::{Listen, Server};
 pub use held::Comparisons;
 pub use hold::{HeldUp, Hold};
-pub use tally::{Keep, Kept, Last, Totals};
+pub use tally::{Keep, KeptReport, Last, Totals};
 pub use wire::{EntityName, Listed, Parsed, ResourceKey, parse};
 
 /// Settings of a simulated platform.
@@ -191,7 +191,7 @@ impl PlatformSim {
 
     /// The kept reports, oldest first.
     #[must_use]
-    pub fn kept(&self) -> Vec<Kept> {
+    pub fn kept(&self) -> Vec<KeptReport> {
         self.shared.tally().kept.iter().cloned().collect()
     }
 

@@ -34,9 +34,9 @@ pub(super) struct Reporter {
 }
 
 /// An answer as it came: JSON.
-pub(super) struct Answer(Vec<u8>);
+pub(super) struct ResponseBody(Vec<u8>);
 
-impl Answer {
+impl ResponseBody {
     /// The answer as text that ends its line.
     pub(super) fn text(&self) -> String {
         format!("{}\n", String::from_utf8_lossy(&self.0).trim_end())
@@ -128,12 +128,16 @@ impl Reporter {
     }
 
     /// Asks for something.
-    pub(super) async fn get(&self, path: &[&str]) -> anyhow::Result<Answer> {
+    pub(super) async fn get(&self, path: &[&str]) -> anyhow::Result<ResponseBody> {
         self.answer(self.request(Method::GET, path)?.timeout(ANSWER)).await
     }
 
     /// Asks for something, with details.
-    pub(super) async fn find_out(&self, path: &[&str], asked: &[(&str, String)]) -> anyhow::Result<Answer> {
+    pub(super) async fn find_out(
+        &self,
+        path: &[&str],
+        asked: &[(&str, String)],
+    ) -> anyhow::Result<ResponseBody> {
         self.answer(self.request(Method::GET, path)?.timeout(ANSWER).query(asked)).await
     }
 
@@ -148,7 +152,7 @@ impl Reporter {
         path: &[&str],
         body: &impl Serialize,
         longer: Duration,
-    ) -> anyhow::Result<Answer> {
+    ) -> anyhow::Result<ResponseBody> {
         self.answer(self.request(Method::POST, path)?.timeout(ANSWER + longer).json(body)).await
     }
 
@@ -182,11 +186,11 @@ impl Reporter {
         })
     }
 
-    async fn answer(&self, request: RequestBuilder) -> anyhow::Result<Answer> {
+    async fn answer(&self, request: RequestBuilder) -> anyhow::Result<ResponseBody> {
         let response = self.send(request).await?;
         let status = response.status();
         let body = read(response).await?;
-        if status.is_success() { Ok(Answer(body)) } else { Err(self.refused(status, &body)) }
+        if status.is_success() { Ok(ResponseBody(body)) } else { Err(self.refused(status, &body)) }
     }
 
     fn refused(&self, status: StatusCode, body: &[u8]) -> anyhow::Error {

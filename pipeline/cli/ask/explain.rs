@@ -106,8 +106,8 @@ fn standing(standing: &Standing) -> String {
     if let Some(unreported) = standing.unreported_seconds {
         text += &format!(", unreported for {}", span(unreported));
     }
-    if let Some(owed) = standing.owed_seconds {
-        text += &format!(", looked at again in {}", span(owed));
+    if let Some(after) = standing.owed_seconds {
+        text += &format!(", looked at again in {}", span(after));
     }
     text
 }

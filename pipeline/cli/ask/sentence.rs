@@ -44,7 +44,7 @@ pub(super) fn sentence(moment: &Moment) -> String {
         }
         Step::Parked { reason } => format!("parked, refused for good: {}", word(reason)),
         Step::Reading => "read again from the cluster".to_owned(),
-        Step::Owed { seconds } => format!("a fact is missing: looked at again in {}", span(*seconds)),
+        Step::Refetch { seconds } => format!("a fact is missing: looked at again in {}", span(*seconds)),
     }
 }
 
@@ -137,7 +137,7 @@ mod tests {
             (Step::Retried { reason: text("timeout"), seconds: 2.0 }, "to be tried again in 2.0 s: timeout"),
             (Step::Parked { reason: text("refused") }, "parked, refused for good: refused"),
             (Step::Reading, "read again from the cluster"),
-            (Step::Owed { seconds: 60.0 }, "a fact is missing: looked at again in 60 s"),
+            (Step::Refetch { seconds: 60.0 }, "a fact is missing: looked at again in 60 s"),
         ] {
             assert_eq!(of(step), expected);
         }

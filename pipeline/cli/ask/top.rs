@@ -11,7 +11,7 @@ use std::process::ExitCode;
 use pipeline_http::admin::wire::Top;
 
 use self::sheet::{Order, Sheet, Trace, View};
-use super::client::{Answer, Reporter};
+use super::client::{Reporter, ResponseBody};
 use super::print;
 use super::show::{span, table};
 use crate::config::{Variables, set};
@@ -44,7 +44,7 @@ pub(super) async fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-async fn ask(reporter: &Reporter, limit: u32) -> anyhow::Result<Answer> {
+async fn ask(reporter: &Reporter, limit: u32) -> anyhow::Result<ResponseBody> {
     reporter.find_out(&["top"], &[("limit", limit.to_string())]).await
 }
 

@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context as _;
 use futures::TryStreamExt as _;
-use pipeline_doctor::{Answer, Network, Proxies, Request, Unreached, Way};
+use pipeline_doctor::{Network, PeerResponse, Proxies, Request, Unreached, Way};
 use reqwest::redirect::Policy;
 use reqwest::{Method, NoProxy, Proxy};
 use rustls::pki_types::CertificateDer;
@@ -48,13 +48,13 @@ impl Peers {
 }
 
 impl Network for Peers {
-    fn ask(&self, request: &Request<'_>) -> Result<Answer, Unreached> {
+    fn ask(&self, request: &Request<'_>) -> Result<PeerResponse, Unreached> {
         let shown = Shown::default();
         let client = client(request, &shown)?;
         let answer = self.runtime.block_on(async { timeout(WITHIN, send(&client, request)).await });
         let shown = shown.0.lock().unwrap_or_else(PoisonError::into_inner);
         match answer {
-            Ok(Ok(answer)) => Ok(Answer { certificates: shown.certificates(), ..answer }),
+            Ok(Ok(answer)) => Ok(PeerResponse { certificates: shown.certificates(), ..answer }),
             Ok(Err(_)) if shown.why.is_some() => Err(Unreached::Certificate(described(&shown))),
             Ok(Err(error)) => Err(unreached(&error)),
             Err(_) => Err(Unreached::Silent),
@@ -136,7 +136,7 @@ fn through(
     Ok(builder)
 }
 
-async fn send(client: &reqwest::Client, request: &Request<'_>) -> Result<Answer, reqwest::Error> {
+async fn send(client: &reqwest::Client, request: &Request<'_>) -> Result<PeerResponse, reqwest::Error> {
     // Each is one of a few that the doctor knows.
     let method = Method::from_bytes(request.method.as_bytes()).unwrap_or(Method::GET);
     let mut sent = client.request(method, &request.url);
@@ -161,7 +161,7 @@ async fn send(client: &reqwest::Client, request: &Request<'_>) -> Result<Answer,
         body.extend_from_slice(&part);
     }
     let body = serde_json::from_slice(&body).unwrap_or_default();
-    Ok(Answer { status, headers, body, certificates: Vec::new() })
+    Ok(PeerResponse { status, headers, body, certificates: Vec::new() })
 }
 
 /// Why a request got no answer. The error's own text may hold the address with all that stands in it.

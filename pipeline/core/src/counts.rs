@@ -33,8 +33,8 @@ pub struct LaneCounts {
     pub dirty: u64,
     /// Gauge: keys being read.
     pub reading: u64,
-    /// Gauge: keys of which something is owed and that wait for the time to look again.
-    pub owed: u64,
+    /// Gauge: keys of which something is incomplete and that wait for the time to look again.
+    pub incomplete: u64,
     /// Gauge: keys whose last event was refused for good.
     pub parked_keys: u64,
     /// Gauge: bytes of the events held.
@@ -123,7 +123,7 @@ impl LaneCounts {
             ready: self.ready + other.ready,
             dirty: self.dirty + other.dirty,
             reading: self.reading + other.reading,
-            owed: self.owed + other.owed,
+            incomplete: self.incomplete + other.incomplete,
             parked_keys: self.parked_keys + other.parked_keys,
             bytes: self.bytes + other.bytes,
             summaries: self.summaries + other.summaries,

@@ -81,8 +81,8 @@ pub enum Cause {
     Watch,
     /// The key was dirty and its object was read again.
     Read,
-    /// Something that could not be fetched for the last report is owed; its time has come.
-    Owed,
+    /// Something that could not be fetched for the last report is incomplete; its time has come.
+    Refetch,
 }
 
 /// One observed change of one object, as it travels from a source through a lane to the enrichment.

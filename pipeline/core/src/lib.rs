@@ -59,7 +59,7 @@ pub use secrecy::{ExposeSecret, SecretString};
 pub use service::{Given, Service};
 pub use spawner::Spawner;
 pub use stage::{
-    Again, Emitter, Enrich, Enriched, Filtered, Note, Remembered, Shipment, Sink, Source, Survey, Surveyed,
+    Emitter, Enrich, Enriched, Filtered, Note, Refetch, Remembered, Shipment, Sink, Source, Survey, Surveyed,
     Turn, idempotency_key,
 };
 pub use step::{Folded, Step, Trace};

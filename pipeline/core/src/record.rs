@@ -58,7 +58,7 @@ pub struct EntityRow {
     /// while the object lives.
     pub counter: u64,
     /// A fact was missing from the last report: it is to be built again.
-    pub owed: bool,
+    pub incomplete: bool,
     /// A report of it was sent and not answered for certain: what the receiver holds is not known, so that its next
     /// state is reported even if it equals the acknowledged one.
     pub in_doubt: bool,
@@ -114,7 +114,7 @@ pub struct Checkpoint {
     /// The fact that the state shows.
     pub fact: Digest,
     /// Whether the object's own report lacked a fact.
-    pub owed: bool,
+    pub incomplete: bool,
     /// Decisions of entities whose report would have equalled its predecessor and was not sent, with
     /// whether a fact was missing.
     pub unsent: Vec<(EntityId, Digest, bool)>,
@@ -195,10 +195,10 @@ impl Record {
         self.entity(entity).map_or(self.floor, |row| row.counter)
     }
 
-    /// Whether any entity is owed.
+    /// Whether any entity is incomplete.
     #[must_use]
-    pub fn is_owed(&self) -> bool {
-        self.entities.iter().any(|row| row.owed)
+    pub fn is_incomplete(&self) -> bool {
+        self.entities.iter().any(|row| row.incomplete)
     }
 
     /// Whether a delivery was acknowledged as a whole, and no report of the object came after it.
@@ -238,7 +238,7 @@ impl Record {
         row.decision = report.decision;
         row.content = report.content;
         row.counter = row.counter.saturating_add(1);
-        row.owed = report.owed;
+        row.incomplete = report.incomplete;
         // A fact that no state shows any more is not what the receiver should hold last.
         row.in_doubt = report.fact.is_some();
         row.unacked = Unacked::default();
@@ -260,11 +260,11 @@ impl Record {
         record.settled = Settled::Now;
         record.state = checkpoint.state.clone();
         record.fact = checkpoint.fact;
-        record.object_mut().owed = checkpoint.owed;
-        for &(id, decision, owed) in &checkpoint.unsent {
+        record.object_mut().incomplete = checkpoint.incomplete;
+        for &(id, decision, incomplete) in &checkpoint.unsent {
             let row = record.row(id);
             row.decision = decision;
-            row.owed = owed;
+            row.incomplete = incomplete;
         }
         let mut present = checkpoint.present.clone();
         present.sort_unstable();

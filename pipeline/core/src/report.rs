@@ -73,7 +73,7 @@ pub struct Report {
     /// Of what is sent, without `timestamp` and with values filled with "now" marked out.
     pub content: Digest,
     /// Something could not be fetched for it: it is to be built and, if that changes it, sent again.
-    pub owed: bool,
+    pub incomplete: bool,
     /// Its acknowledgement ends the object's record: it reports a deletion.
     pub ends: bool,
     /// The fact that it tells and that the reported state does not show any more. It is told once: an acknowledgement
@@ -95,7 +95,7 @@ impl fmt::Debug for Report {
             .field("version", &self.version)
             .field("entity", &self.entity)
             .field("content", &self.content)
-            .field("owed", &self.owed)
+            .field("incomplete", &self.incomplete)
             .field("ends", &self.ends)
             .field("bytes", &self.body.len())
             .finish_non_exhaustive()

@@ -137,12 +137,12 @@ pub struct Enriched {
     /// Why there is no report, when there is none.
     pub filtered: Option<Filtered>,
     /// Look again though nothing says that it changed.
-    pub owed: Option<Again>,
+    pub refetch: Option<Refetch>,
 }
 
 /// Why something is to be looked at again though nothing says that it changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Again {
+pub enum Refetch {
     /// It was looked at just before, and so was not now: after this long.
     Paced(Duration),
     /// Something could not be fetched: after a while, and less and less often while that brings nothing.
@@ -153,7 +153,7 @@ impl Enriched {
     /// Nothing to report.
     #[must_use]
     pub fn filtered(why: Filtered) -> Self {
-        Self { reports: Vec::new(), settle: None, filtered: Some(why), owed: None }
+        Self { reports: Vec::new(), settle: None, filtered: Some(why), refetch: None }
     }
 }
 

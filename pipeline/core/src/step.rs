@@ -81,8 +81,8 @@ pub enum Step {
     Parked(Reason),
     /// The object is being read again.
     Reading,
-    /// Something is owed: the object will be looked at again in this long.
-    Owed(Duration),
+    /// Something is incomplete: the object will be looked at again in this long.
+    Refetch(Duration),
 }
 
 /// Why an event's state was folded into another.

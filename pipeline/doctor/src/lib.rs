@@ -17,6 +17,7 @@ pub use self::convert::{Converted, Note, convert};
 pub use self::finding::{Finding, MASKED, Severity, Unmeasured, nearest};
 pub use self::report::{Format, Report};
 pub use self::rules::{
-    Answer, Around, Certificate, Cluster, Network, Proxies, Request, Tiers, Unreached, Way, codes, validate,
+    Around, Certificate, Cluster, Network, PeerResponse, Proxies, Request, Tiers, Unreached, Way, codes,
+    validate,
 };
 pub use self::tree::{File, Node, Unreadable, Value};

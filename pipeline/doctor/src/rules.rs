@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 pub use self::cluster::Cluster;
 use self::cluster::Place;
-pub use self::network::{Answer, Certificate, Network, Proxies, Request, Unreached, Way};
+pub use self::network::{Certificate, Network, PeerResponse, Proxies, Request, Unreached, Way};
 use crate::chart::Chart;
 use crate::finding::{Finding, Severity, Unmeasured, nearest, shown};
 use crate::report::{Report, about};

@@ -126,12 +126,12 @@ fn what_is_skipped_is_said_to_be() {
 }
 
 /// A cluster that holds these objects, by their paths, and refuses these rights.
-struct Held {
+struct SimulatedCluster {
     objects: BTreeMap<&'static str, Json>,
     refused: BTreeSet<&'static str>,
 }
 
-impl Cluster for Held {
+impl Cluster for SimulatedCluster {
     fn get(&self, path: &str) -> Result<Option<Json>, String> {
         match self.objects.get(path) {
             Some(Json::String(why)) => Err(why.clone()),
@@ -148,7 +148,7 @@ impl Cluster for Held {
     }
 }
 
-fn asked(held: &Held, text: &str) -> Report {
+fn asked(held: &SimulatedCluster, text: &str) -> Report {
     let files = [("a.yaml".to_owned(), File::read("a.yaml", text))];
     validate(&files, Tiers::default(), Around { cluster: Some(held), ..ALONE })
 }
@@ -161,7 +161,7 @@ const WITH_A_CLUSTER: &str = "global:
 #[test]
 fn a_cluster_that_has_all_brings_no_finding_and_nothing_of_it_is_unmeasured() {
     let secret = json!({"data": {"token": "bm90LXRvLWJlLXNob3du"}});
-    let held = Held {
+    let held = SimulatedCluster {
         objects: BTreeMap::from([
             ("/version", json!({"major": "1", "minor": "31+"})),
             (
@@ -191,7 +191,7 @@ fn a_cluster_that_has_all_brings_no_finding_and_nothing_of_it_is_unmeasured() {
 
 #[test]
 fn what_a_cluster_lacks_is_found_and_what_it_does_not_tell_is_unmeasured() {
-    let held = Held {
+    let held = SimulatedCluster {
         objects: BTreeMap::from([
             ("/version", json!({"major": "1", "minor": "22"})),
             ("/api/v1/nodes", json!("the API server answered 403")),
@@ -258,7 +258,7 @@ fn what_is_there_already_is_told_with_whose_it_is() {
     };
     let map =
         |id: &str| json!({"data": {"application.resourceTrackingMethod": "label", "installationID": id}});
-    let mut held = Held {
+    let mut held = SimulatedCluster {
         objects: BTreeMap::from([
             ("/apis/argoproj.io/v1alpha1", json!({})),
             (servers, json!({"items": [labels("prod", "argo-cd-server")]})),
@@ -355,8 +355,8 @@ fn what_is_there_already_is_told_with_whose_it_is() {
 fn an_http_route_needs_the_gateway_api_and_its_gateways() {
     let values = "global: {runtime: {name: prod, httpRoute: {enabled: true, hostnames: [a.example.com], parentRefs: [{name: \
                   edge, namespace: infra}, {name: own}]}}}\n";
-    let mut held = Held { objects: BTreeMap::new(), refused: BTreeSet::new() };
-    let found = |held: &Held| lines_of(&asked(held, values), "GR0109");
+    let mut held = SimulatedCluster { objects: BTreeMap::new(), refused: BTreeSet::new() };
+    let found = |held: &SimulatedCluster| lines_of(&asked(held, values), "GR0109");
     assert_eq!(found(&held), ["error global.runtime.httpRoute.enabled: no Gateway API in the cluster"]);
     held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1", json!({}));
     held.objects.insert("/apis/gateway.networking.k8s.io/v1beta1/namespaces/infra/gateways/edge", json!({}));

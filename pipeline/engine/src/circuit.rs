@@ -46,7 +46,7 @@ impl Default for Config {
 
 /// How the sink answered one report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Answer {
+pub enum SinkResponse {
     /// It took it.
     Accepted,
     /// It could not take it now.
@@ -118,31 +118,31 @@ impl Circuit {
     pub fn answer(
         &mut self,
         key: &Key,
-        answer: Answer,
+        answer: SinkResponse,
         probe: Option<u64>,
         now: Duration,
         seed: u64,
     ) -> Verdict {
         match answer {
-            Answer::Accepted => {
+            SinkResponse::Accepted => {
                 self.succeeded = true;
                 self.close();
                 Verdict::Acked
             }
-            Answer::Refused { reason } if !self.refuses_all(reason) => {
+            SinkResponse::Refused { reason } if !self.refuses_all(reason) => {
                 self.close();
                 Verdict::Reject
             }
-            Answer::Refused { reason } => {
+            SinkResponse::Refused { reason } => {
                 self.fail(key, reason, None, probe, now, seed);
                 Verdict::Retry
             }
             // It refuses the sender, which another has followed as the object's owner, and takes what others send.
-            Answer::Failed { reason: Reason::Refused, .. } => {
+            SinkResponse::Failed { reason: Reason::Refused, .. } => {
                 self.close();
                 Verdict::Retry
             }
-            Answer::Failed { reason, after } => {
+            SinkResponse::Failed { reason, after } => {
                 self.fail(key, reason, after, probe, now, seed);
                 Verdict::Retry
             }

@@ -191,7 +191,6 @@ impl Engine {
             let inner = Inner {
                 started,
                 table,
-                ledger: shared.ledger.clone(),
                 circuit: shared.breaker.watch(),
                 traces: shared.traces.clone(),
                 verify,

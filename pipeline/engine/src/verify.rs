@@ -146,7 +146,7 @@ pub enum VerifyError {
     Survey(#[source] StageError),
 }
 
-type Answer = Result<Verified, VerifyError>;
+type VerifyResult = Result<Verified, VerifyError>;
 
 /// What a handle asks through.
 pub(crate) struct Caller {
@@ -163,7 +163,7 @@ pub(crate) struct Desk {
 
 struct Request {
     options: VerifyOptions,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<VerifyResult>,
     /// Given back when the verification ends, which is also when whoever asked went away.
     _one: OwnedSemaphorePermit,
 }
@@ -177,7 +177,7 @@ pub(crate) fn connection() -> (Caller, Desk) {
 }
 
 impl Caller {
-    pub(crate) async fn verify(&self, options: VerifyOptions) -> Answer {
+    pub(crate) async fn verify(&self, options: VerifyOptions) -> VerifyResult {
         let one = self.one.clone().try_acquire_owned().map_err(|_| VerifyError::Busy)?;
         let (answer, answered) = oneshot::channel();
         let request = Request { options, answer, _one: one };
@@ -216,7 +216,7 @@ pub(crate) async fn serve(shared: Arc<Shared>, handle: Handle, mut desk: Desk, s
     }
 }
 
-fn say(verified: &Answer) {
+fn say(verified: &VerifyResult) {
     match verified {
         Ok(found) => tracing::info!(
             objects = found.objects,

@@ -45,7 +45,7 @@ use tokio::task::JoinHandle;
 pub use self::check::refusing_claims;
 use self::intents::IntentPages;
 use self::row::Names;
-pub(super) use self::shards::{Held, Shards};
+pub(super) use self::shards::{ClaimedShard, Shards};
 use super::error::LedgerError;
 use super::group_commit::{Group, GroupCommit, Writer};
 use super::intents::Intent;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-use super::bucket::Held;
+use super::bucket::ClaimedShard;
 use super::error::LedgerError;
 use super::state::{Shared, State};
 use super::store::{Store, Unwritten};
@@ -26,7 +26,7 @@ pub(super) struct Group {
     /// What was reported recently, of each shard where that changed.
     pub(super) recent: Vec<(u32, Vec<u8>)>,
     /// The shards that were held when it was taken.
-    pub(super) held: HashMap<u32, Held>,
+    pub(super) held: HashMap<u32, ClaimedShard>,
     since: Option<Instant>,
     /// Changes made when it began: once it is written, so are they.
     target: u64,

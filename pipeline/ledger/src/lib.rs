@@ -288,7 +288,7 @@ impl Ledger {
         Ok(all)
     }
 
-    /// Objects, of those that `of` names, of which something is owed, or in doubt, or not acknowledged as a whole: they
+    /// Objects, of those that `of` names, of which something is incomplete, or in doubt, or not acknowledged as a whole: they
     /// are to be read again where no list will show them. In order of keys.
     pub fn unfinished(&self, of: impl FnMut(&Key) -> bool) -> Vec<Key> {
         let unfinished = |bytes: &[u8]| stored::record(bytes).ok().filter(state::is_unfinished);

@@ -42,10 +42,10 @@ const SINK: &str = "simulated";
 /// What survives a crash; cloning shares.
 #[derive(Clone)]
 pub struct Disk {
-    held: Arc<Mutex<Held>>,
+    held: Arc<Mutex<DiskContent>>,
 }
 
-struct Held {
+struct DiskContent {
     owner: Owner,
     tables: BTreeMap<(Table, String), Vec<u8>>,
     covered: u64,
@@ -62,7 +62,7 @@ impl Disk {
     pub fn new(number: u64) -> Self {
         let owner = Owner { id: format!("{number:032x}"), sink: SINK.to_owned() };
         let intents = owner.head(0);
-        let held = Held {
+        let held = DiskContent {
             owner,
             tables: BTreeMap::new(),
             covered: 0,
@@ -111,7 +111,7 @@ impl Disk {
         self.lock().now
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, DiskContent> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

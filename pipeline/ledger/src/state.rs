@@ -267,9 +267,9 @@ pub(super) fn in_doubt(record: &Record) -> usize {
     record.entities.iter().filter(|row| row.in_doubt).count()
 }
 
-/// Whether something of it is owed, or in doubt, or not acknowledged as a whole.
+/// Whether something of it is incomplete, or in doubt, or not acknowledged as a whole.
 pub(super) fn is_unfinished(record: &Record) -> bool {
-    record.is_owed() || record.is_in_doubt() || !record.is_settled()
+    record.is_incomplete() || record.is_in_doubt() || !record.is_settled()
 }
 
 /// Now, in seconds since 1970; 0 when that cannot be said.

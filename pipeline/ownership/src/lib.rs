@@ -38,7 +38,7 @@ use std::num::NonZeroU32;
 use std::time::Duration;
 
 pub use self::leases::{
-    Answer, Lease, LeaseError, Presence, RECORD_BYTES, REFUSED, Replica, ReplicaError, Shown, Store,
+    Lease, LeaseError, LeaseWrite, Presence, RECORD_BYTES, REFUSED, Replica, ReplicaError, Shown, Store,
 };
 
 pub use self::driver::{Driven, Fence, Order, Standing, drive};

@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
-use super::mine::{Held, Mine, Pending, Work};
+use super::mine::{HeldLease, Mine, Pending, Work};
 use super::view::{Record, View};
 use super::words::{Action, Input, Purpose, Refusal, Request, StopHow, Term, Write};
-use super::{Answer, Config, Lease, Replica, Shown, place_allowed};
+use super::{Config, Lease, LeaseWrite, Replica, Shown, place_allowed};
 
 /// What one replica owns, and what it does about that: a pure state machine.
 ///
@@ -71,7 +71,9 @@ impl Ownership {
     #[must_use]
     pub fn term(&self, shard: u32) -> Option<Term> {
         match self.shards.get(shard as usize)? {
-            Mine::Held(held) if matches!(held.work, Work::Running | Work::Draining(_)) => Some(held.term),
+            Mine::HeldLease(held) if matches!(held.work, Work::Running | Work::Draining(_)) => {
+                Some(held.term)
+            }
             _ => None,
         }
     }
@@ -134,14 +136,14 @@ impl Ownership {
     /// Gives up every lease that has ended.
     fn lapse(&mut self, actions: &mut Vec<Action>) {
         for shard in 0..self.config.shards.get() {
-            let Mine::Held(held) = self.shards[shard as usize] else { continue };
+            let Mine::HeldLease(held) = self.shards[shard as usize] else { continue };
             if self.now >= held.term.until {
                 self.lose(shard, held, actions);
             }
         }
     }
 
-    fn lose(&mut self, shard: u32, held: Held, actions: &mut Vec<Action>) {
+    fn lose(&mut self, shard: u32, held: HeldLease, actions: &mut Vec<Action>) {
         let epoch = held.term.epoch;
         if matches!(held.work, Work::Running | Work::Draining(_)) {
             actions.push(Action::Stop { shard, epoch, how: StopHow::Now });
@@ -190,12 +192,12 @@ impl Ownership {
 
     /// Holds what is believed to be owned against the record that was seen.
     fn compare(&mut self, shard: u32, actions: &mut Vec<Action>) {
-        let Some(Mine::Held(mut held)) = self.shards.get(shard as usize).copied() else { return };
+        let Some(Mine::HeldLease(mut held)) = self.shards.get(shard as usize).copied() else { return };
         match self.view.record(shard) {
             Some(record) if record.owner.as_ref() == Some(&self.me) && record.epoch == held.term.epoch => {
                 // A renewal whose answer is late, or lost: the time it gives is that of the next one.
                 held.revision = held.revision.max(record.revision);
-                self.shards[shard as usize] = Mine::Held(held);
+                self.shards[shard as usize] = Mine::HeldLease(held);
             }
             // What was seen before this lease began.
             Some(record) if record.revision < held.revision => {}
@@ -203,15 +205,17 @@ impl Ownership {
         }
     }
 
-    fn answered(&mut self, request: Request, shard: u32, answer: Answer, actions: &mut Vec<Action>) {
+    fn answered(&mut self, request: Request, shard: u32, answer: LeaseWrite, actions: &mut Vec<Action>) {
         let now = self.now;
         let record = |lease: Lease, revision| Record { epoch: lease.epoch, owner: lease.owner, revision };
         match self.shards.get(shard as usize).copied() {
             Some(Mine::Acquiring(pending, epoch)) if pending.request == request => {
                 self.shards[shard as usize] = Mine::No(now + self.config.tick);
                 match answer {
-                    Answer::Granted { revision } => self.acquired(shard, pending, epoch, revision, actions),
-                    Answer::Refused { current } => {
+                    LeaseWrite::Granted { revision } => {
+                        self.acquired(shard, pending, epoch, revision, actions);
+                    }
+                    LeaseWrite::Refused { current } => {
                         self.shards[shard as usize] = Mine::No(now);
                         self.view.current(
                             shard,
@@ -219,41 +223,43 @@ impl Ownership {
                             now,
                         );
                     }
-                    Answer::Failed => {}
+                    LeaseWrite::Failed => {}
                 }
             }
-            Some(Mine::Held(mut held)) if held.pending.is_some_and(|pending| pending.request == request) => {
+            Some(Mine::HeldLease(mut held))
+                if held.pending.is_some_and(|pending| pending.request == request) =>
+            {
                 let Some(pending) = held.pending.take() else { return };
                 let epoch = held.term.epoch;
                 match answer {
-                    Answer::Granted { revision } if pending.purpose == Purpose::Release => {
+                    LeaseWrite::Granted { revision } if pending.purpose == Purpose::Release => {
                         self.shards[shard as usize] = Mine::No(now);
                         self.view.current(shard, Some(Record { epoch, owner: None, revision }), now);
                     }
-                    Answer::Granted { revision } => {
+                    LeaseWrite::Granted { revision } => {
                         held.revision = held.revision.max(revision);
                         held.term.until = pending.sent + self.config.ttl;
                         // What has drained meanwhile is given back at once.
                         let drained = held.work == Work::Drained;
                         held.next_write = if drained { now } else { pending.sent + self.config.renew };
-                        self.shards[shard as usize] = Mine::Held(held);
+                        self.shards[shard as usize] = Mine::HeldLease(held);
                         let owner = Some(self.me.clone());
                         self.view.current(shard, Some(Record { epoch, owner, revision: held.revision }), now);
                     }
-                    Answer::Refused { current } => {
+                    LeaseWrite::Refused { current } => {
                         let current = current.map(|(lease, revision)| record(lease, revision));
                         let moved = current.as_ref().is_some_and(|current| current.revision != held.revision);
                         held.next_write = if moved { now } else { now + self.config.tick };
                         if let Some(current) = &current {
                             held.revision = current.revision;
                         }
-                        self.shards[shard as usize] = Mine::Held(held);
+                        self.shards[shard as usize] = Mine::HeldLease(held);
                         self.view.current(shard, current, now);
                         self.compare(shard, actions);
                     }
-                    Answer::Failed => {
+                    LeaseWrite::Failed => {
                         held.next_write = now + self.config.tick;
-                        self.shards[shard as usize] = Mine::Held(held);
+                        self.shards[shard as usize] = Mine::HeldLease(held);
                     }
                 }
             }
@@ -281,13 +287,14 @@ impl Ownership {
             actions.push(Action::Start { shard, epoch });
         }
         let next_write = if self.stopping { self.now } else { pending.sent + self.config.renew };
-        self.shards[shard as usize] = Mine::Held(Held { revision, term, work, pending: None, next_write });
+        self.shards[shard as usize] =
+            Mine::HeldLease(HeldLease { revision, term, work, pending: None, next_write });
     }
 
     fn drained(&mut self, shard: u32, epoch: u64) {
         let Some(mine) = self.shards.get_mut(shard as usize) else { return };
         match mine {
-            Mine::Held(held) if held.term.epoch == epoch => {
+            Mine::HeldLease(held) if held.term.epoch == epoch => {
                 held.work = Work::Drained;
                 // A renewal that is under way is answered first.
                 held.next_write = self.now;
@@ -331,8 +338,8 @@ impl Ownership {
         let members = self.members();
         let target: Vec<bool> = {
             let held = |shard: u32| match self.shards.get(shard as usize) {
-                Some(Mine::Held(held)) if held.work == Work::Running => Some(&self.me),
-                Some(Mine::Held(_)) => None,
+                Some(Mine::HeldLease(held)) if held.work == Work::Running => Some(&self.me),
+                Some(Mine::HeldLease(_)) => None,
                 _ => self.view.owner(shard, self.now).filter(|owner| **owner != self.me),
             };
             let refuses = |replica: &Replica, shard: u32| match *replica == self.me {
@@ -353,7 +360,7 @@ impl Ownership {
                 Mine::Acquiring(pending, _) if self.now >= pending.sent + self.config.answer => {
                     self.shards[shard as usize] = Mine::No(self.now);
                 }
-                Mine::Held(held) => self.hold(shard, held, is_mine, actions),
+                Mine::HeldLease(held) => self.hold(shard, held, is_mine, actions),
                 Mine::No(_) | Mine::Acquiring(..) | Mine::Lost { .. } => {}
             }
         }
@@ -371,7 +378,7 @@ impl Ownership {
         self.shards[shard as usize] = Mine::Acquiring(pending, epoch);
     }
 
-    fn hold(&mut self, shard: u32, mut held: Held, is_mine: bool, actions: &mut Vec<Action>) {
+    fn hold(&mut self, shard: u32, mut held: HeldLease, is_mine: bool, actions: &mut Vec<Action>) {
         let (now, epoch) = (self.now, held.term.epoch);
         match held.work {
             Work::Running if !is_mine => {
@@ -396,7 +403,7 @@ impl Ownership {
         if let (Some(purpose), None, true) = (purpose, held.pending, now >= held.next_write) {
             held.pending = Some(self.write(shard, purpose, epoch, owner, Some(held.revision), actions));
         }
-        self.shards[shard as usize] = Mine::Held(held);
+        self.shards[shard as usize] = Mine::HeldLease(held);
     }
 
     fn write(

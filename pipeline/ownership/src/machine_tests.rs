@@ -46,16 +46,16 @@ fn write(actions: Vec<Action>) -> Write {
     writes.into_iter().next().unwrap()
 }
 
-fn answered(write: &Write, answer: Answer) -> Input {
+fn answered(write: &Write, answer: LeaseWrite) -> Input {
     Input::Answered { request: write.request, shard: write.shard, answer }
 }
 
 fn granted(write: &Write, revision: u64) -> Input {
-    answered(write, Answer::Granted { revision })
+    answered(write, LeaseWrite::Granted { revision })
 }
 
 fn refused(write: &Write, current: Option<(Lease, u64)>) -> Input {
-    answered(write, Answer::Refused { current })
+    answered(write, LeaseWrite::Refused { current })
 }
 
 /// `me` owns shard 0 of one, asked for at 0 s, granted as revision 2 at 1 s, in epoch 1000.
@@ -282,7 +282,7 @@ fn who_stops_gives_back_what_it_has_and_begins_nothing() {
     machine.step(Input::Stop, s(1.0));
     let release = write(machine.step(Input::Drained { shard: 0, epoch: 1_000 }, s(1.5)));
     assert_eq!(release.purpose, Purpose::Release);
-    assert_eq!(machine.step(answered(&release, Answer::Failed), s(1.6)), []);
+    assert_eq!(machine.step(answered(&release, LeaseWrite::Failed), s(1.6)), []);
     let again = write(machine.step(Input::Tick, s(2.1)));
     assert_eq!((again.purpose, again.expected), (Purpose::Release, Some(2)));
     // The first was written after all.

@@ -25,7 +25,7 @@ pub(super) enum Work {
 
 /// A shard whose lease is held.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Held {
+pub(super) struct HeldLease {
     pub(super) revision: u64,
     pub(super) term: Term,
     pub(super) work: Work,
@@ -38,7 +38,7 @@ pub(super) enum Mine {
     /// Nothing; not asked for before then.
     No(Duration),
     Acquiring(Pending, u64),
-    Held(Held),
+    HeldLease(HeldLease),
     /// The lease is gone; the shard still ends.
     Lost {
         epoch: u64,

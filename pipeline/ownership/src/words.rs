@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use crate::{Answer, Replica, Shown};
 #[cfg(doc)]
 use crate::{Lease, Presence, Store};
+use crate::{LeaseWrite, Replica, Shown};
 
 /// Numbers the writes of one [`super::Ownership`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,7 +29,7 @@ pub enum Input {
         /// Of which shard.
         shard: u32,
         /// The answer.
-        answer: Answer,
+        answer: LeaseWrite,
     },
     /// A shard has stopped, as [`Action::Stop`] wanted or by itself: nothing of it is under way any more. A report that
     /// was cut off is under way until its time-out, because the receiver may still take it.

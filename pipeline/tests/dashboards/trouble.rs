@@ -69,7 +69,7 @@ impl Trouble {
         let tried = faults.add(status(503).on("managed_resources").of(&Fleet::name(1)));
         let hung = faults.add(Rule::always(Fault::Hang).on("managed_resources").of(&Fleet::name(2)));
         faults.add(status(429).on("resource_tree").times(3));
-        // More often than a call is tried: what the tree says is owed.
+        // More often than a call is tried: what the tree says is incomplete.
         faults.add(status(503).on("resource_tree").of(&Fleet::name(4)).times(8));
         simulation.platform.faults().add(status(422).of(&Fleet::name(3)));
         let nameless = Key::new("argocd", "nameless").unwrap();

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::generate::{Change, Fleet, Mix};
-use loadtest::sim::platform::{Kept, Last};
+use loadtest::sim::platform::{KeptReport, Last};
 use loadtest::sim::{Simulation, kube::Collection};
 use pipeline_core::Key;
 use serde_json::json;
@@ -317,7 +317,7 @@ async fn made_anew(forget: bool) {
     // The end of the first, and all of the second.
     taken(&simulation, 2 * told::REPORTS + 1).await;
     runtime.stop().await;
-    let of_application = |kept: &Kept| {
+    let of_application = |kept: &KeptReport| {
         let object = kept.entity.resource.is_none().then(|| object(&kept.payload))?;
         let metadata = &object["metadata"];
         Some((metadata["uid"].as_str()?.to_owned(), metadata["deletionTimestamp"].is_string()))

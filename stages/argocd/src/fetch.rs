@@ -67,18 +67,18 @@ const LEADERS: usize = 3;
 type Parent = (Key, Uid, Version);
 
 /// What is kept, and fetched once for all who ask for it at the same time.
-type Kept<K> = Cache<K, Response>;
+type SharedFetches<K> = Cache<K, Response>;
 
 /// Fetches. Cheap to share, and to be shared: what it keeps is for all events.
 pub struct Fetcher {
     argocd: Arc<ArgoCd>,
     seen: ObjectIndex,
     /// The revision that was asked for belongs to the name.
-    manifests: Kept<(ManifestsKey, Option<String>)>,
+    manifests: SharedFetches<(ManifestsKey, Option<String>)>,
     /// By repository and revision, in short.
-    commits: Kept<Short>,
+    commits: SharedFetches<Short>,
     names: Names,
-    parents: Kept<Parent>,
+    parents: SharedFetches<Parent>,
     /// Namespace and name of the applications whose tree or states were asked for just now.
     looks: TtlSet,
 }
@@ -104,7 +104,7 @@ impl Config {
 }
 
 /// A cache of so many bytes; `size` is that of a key's texts.
-fn cache<K: Name>(bytes: u64, generation_error: Duration, size: fn(&K) -> usize) -> Kept<K> {
+fn cache<K: Name>(bytes: u64, generation_error: Duration, size: fn(&K) -> usize) -> SharedFetches<K> {
     Cache::builder()
         .max_capacity(bytes)
         .weigher(move |key, response: &Response| weight(size(key), response))
@@ -190,7 +190,7 @@ impl Fetcher {
     /// for a commit through an application of its own, and where all that is said is of that application, the next one asks.
     async fn kept<K: Name>(
         &self,
-        cache: &Kept<K>,
+        cache: &SharedFetches<K>,
         key: K,
         fetch: &Fetch,
         budget: &CallBudget,

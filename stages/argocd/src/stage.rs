@@ -194,7 +194,7 @@ impl Enrich for ArgoCdEnrichment {
         }
         // Without a text, of what is gone or no object, each state is another one.
         let content = text.unwrap_or_else(|| Digest::of(&event.version.0.to_be_bytes()));
-        let asked_for = event.cause == Cause::Owed;
+        let asked_for = event.cause == Cause::Refetch;
         if !asked_for && let Err(given_up) = inner.content.admit(&event.uid, content) {
             return Err(given_up);
         }

@@ -50,7 +50,7 @@ impl fmt::Debug for Told {
 /// A file that holds a token and may be replaced while the process runs, as a mounted secret is.
 pub struct TokenFile {
     path: PathBuf,
-    last: Mutex<Option<Held>>,
+    last: Mutex<Option<CachedToken>>,
     /// What the file held when a change of it was told last.
     told: Mutex<Option<SecretString>>,
     complained: AtomicBool,
@@ -86,7 +86,7 @@ pub enum TokenError {
 
 /// What was read of the file.
 #[derive(Clone)]
-struct Held {
+struct CachedToken {
     stamp: Stamp,
     token: SecretString,
     /// When the file was seen to hold this.
@@ -189,7 +189,7 @@ impl TokenFile {
                 Ok(token)
             }
             Err(error) => {
-                let Some(Held { token, .. }) = self.held() else { return Err(error) };
+                let Some(CachedToken { token, .. }) = self.held() else { return Err(error) };
                 if !self.complained.swap(true, Ordering::Relaxed) {
                     let path = self.path.display();
                     tracing::warn!(%path, error = &error as &dyn std::error::Error, "the token read before stays in use");
@@ -202,10 +202,10 @@ impl TokenFile {
     async fn fresh(&self) -> Result<SecretString, TokenError> {
         let stamp = self.stamp().await?;
         let held = match self.held().filter(|held| held.stamp == stamp) {
-            Some(held) => Held { looked: Instant::now(), ..held },
+            Some(held) => CachedToken { looked: Instant::now(), ..held },
             None => {
                 let (stamp, token) = self.content().await?;
-                Held { stamp, token, looked: Instant::now() }
+                CachedToken { stamp, token, looked: Instant::now() }
             }
         };
         self.hold(held.clone());
@@ -257,7 +257,7 @@ impl TokenFile {
                 if before.as_ref().is_none_or(|before| before.expose_secret() != now.expose_secret()) {
                     *self.told.lock().unwrap_or_else(PoisonError::into_inner) = Some(now.clone());
                     // Whoever goes on now sends the new one.
-                    self.hold(Held { stamp, token: now, looked: Instant::now() });
+                    self.hold(CachedToken { stamp, token: now, looked: Instant::now() });
                     return;
                 }
             }
@@ -277,11 +277,11 @@ impl TokenFile {
     }
 
     /// What was read last.
-    fn held(&self) -> Option<Held> {
+    fn held(&self) -> Option<CachedToken> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn hold(&self, held: Held) {
+    fn hold(&self, held: CachedToken) {
         *self.last.lock().unwrap_or_else(PoisonError::into_inner) = Some(held);
     }
 }

@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use crate::argocd::ArgoCd;
 use loadtest_judge::oracle::shown;
-use loadtest_sim::platform::{EntityName, Kept, PlatformSim, ResourceKey, parse};
+use loadtest_sim::platform::{EntityName, KeptReport, PlatformSim, ResourceKey, parse};
 
 /// Letters of a time up to its second.
 const SECOND: usize = "2026-01-01T00:00:00".len();
 
 /// Whether a report says that this life of the application ended.
 pub(super) fn tell_end(platform: &PlatformSim, name: &str, uid: &str) -> bool {
-    let is_own = |kept: &Kept| kept.entity.app_name == name && kept.entity.resource.is_none();
+    let is_own = |kept: &KeptReport| kept.entity.app_name == name && kept.entity.resource.is_none();
     platform.kept().iter().filter(|kept| is_own(kept)).any(|kept| is_end(&kept.payload, uid))
 }
 
@@ -43,7 +43,7 @@ fn is_compared(payload: &[u8]) -> bool {
 /// by its key. A report holds the time at which it was made, which is no part of what it says. A resource that its
 /// application did not list in between is reported anew, and where there is no operation yet the time of the report
 /// stands for its start, which says nothing: the operation may begin in that same second.
-pub(super) fn repeated(kept: &[Kept]) -> Vec<String> {
+pub(super) fn repeated(kept: &[KeptReport]) -> Vec<String> {
     let mut before: HashMap<&EntityName, Value> = HashMap::new();
     let mut repeated: HashMap<&EntityName, usize> = HashMap::new();
     for report in kept {
@@ -111,7 +111,7 @@ mod tests {
 
     use super::*;
 
-    fn report(key: &str, timestamp: &str, sync: &str, deleted: bool) -> Kept {
+    fn report(key: &str, timestamp: &str, sync: &str, deleted: bool) -> KeptReport {
         let mut object = json!({
             "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
             "metadata": {"name": "web", "namespace": "argocd", "uid": "u1"},
@@ -127,7 +127,7 @@ mod tests {
         })
         .to_string();
         let entity = parse(&payload).unwrap().entity;
-        Kept { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
+        KeptReport { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
     }
 
     #[test]
@@ -152,11 +152,11 @@ mod tests {
         assert_eq!(repeated(&[one, again, other]), ["web: said again 1 times under another key"]);
     }
 
-    fn other(key: &str, object: &Value) -> Kept {
+    fn other(key: &str, object: &Value) -> KeptReport {
         let source = json!({"appName": "web", "appNamespace": "argocd"});
         let payload = json!({"object": STANDARD.encode(object.to_string()), "source": source}).to_string();
         let entity = parse(&payload).unwrap().entity;
-        Kept { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
+        KeptReport { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
     }
 
     #[test]
@@ -196,7 +196,7 @@ mod tests {
             let payload = json!({"timestamp": timestamp, "object": STANDARD.encode(object.to_string()), "source": source});
             let payload = payload.to_string();
             let entity = parse(&payload).unwrap().entity;
-            Kept { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
+            KeptReport { key: Some(key.to_owned()), entity, payload: payload.into_bytes().into() }
         };
         let (first, second) = (made("a", "2026-01-01T00:00:07.123Z"), made("b", "2026-01-01T00:00:09.456Z"));
         assert_eq!(repeated(&[first, second.clone()]), [""; 0]);

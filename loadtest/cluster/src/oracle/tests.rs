@@ -15,7 +15,7 @@ use super::judged::differences;
 use super::told::Told;
 use super::truth::Application;
 use super::witness::{Life, listed};
-use loadtest_sim::platform::{EntityName, Kept, Last, ResourceKey};
+use loadtest_sim::platform::{EntityName, KeptReport, Last, ResourceKey};
 
 const UID: &str = "11111111-0000-4000-8000-000000000001";
 
@@ -194,7 +194,7 @@ fn held(drafts: &[Draft]) -> Told {
     let mut told = Told::default();
     for draft in drafts {
         let payload = draft.payload();
-        told.kept.push(Kept { key: None, entity: draft.entity.clone(), payload: payload.clone() });
+        told.kept.push(KeptReport { key: None, entity: draft.entity.clone(), payload: payload.clone() });
         let last = Last { reports: 1, uid: String::new(), version: None, payload: Some(payload) };
         match told.last.iter_mut().find(|(entity, _)| *entity == draft.entity) {
             Some((_, before)) => *before = Last { reports: before.reports + 1, ..last },

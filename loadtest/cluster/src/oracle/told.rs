@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
 use super::truth::text;
-use loadtest_sim::platform::{EntityName, Kept, Last, PlatformSim, ResourceKey};
+use loadtest_sim::platform::{EntityName, KeptReport, Last, PlatformSim, ResourceKey};
 
 /// Reports of some applications, or of one.
 #[derive(Debug, Clone, Default)]
@@ -15,7 +15,7 @@ pub(super) struct Told {
     /// The last report of each entity.
     pub(super) last: Vec<(EntityName, Last)>,
     /// All of them, oldest first.
-    pub(super) kept: Vec<Kept>,
+    pub(super) kept: Vec<KeptReport>,
 }
 
 /// A report, opened.

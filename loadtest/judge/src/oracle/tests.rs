@@ -202,7 +202,7 @@ fn health_is_the_trees_where_the_application_says_so() {
 fn an_older_state_after_a_newer_one_is_found() {
     let kept = |uid: &str, version: &str| {
         let object = json!({"metadata": {"uid": uid, "resourceVersion": version}});
-        Kept {
+        KeptReport {
             key: None,
             entity: reported()[0].0.clone(),
             payload: report(&object, &json!({})).payload.unwrap(),

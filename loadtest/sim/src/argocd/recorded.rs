@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use super::ask::{Ask, Asked, ResourceName};
 use super::{denied, not_found, refused};
-use crate::fault::Answer;
+use crate::fault::PeerResponse;
 use crate::recordings::{Case, CaseMeta};
 
 #[derive(Debug, Clone)]
@@ -113,15 +113,15 @@ impl Recorded {
     /// What Argo CD answers now: status and body.
     #[must_use]
     pub fn answer(&self, application: &str, ask: &Ask) -> (u16, Bytes) {
-        let Answer { status, body } = self.find(application, ask);
+        let PeerResponse { status, body } = self.find(application, ask);
         (status, body)
     }
 
-    fn find(&self, application: &str, ask: &Ask) -> Answer {
+    fn find(&self, application: &str, ask: &Ask) -> PeerResponse {
         let Some(app) = self.apps.get(application) else { return gone(application, ask) };
         let position = self.position(application);
         if let Some(reply) = app.reply(ask, position) {
-            return Answer::new(reply.status, reply.body.clone());
+            return PeerResponse::new(reply.status, reply.body.clone());
         }
         let there = position > 0 && !app.is_deleted(position);
         match ask {
@@ -132,29 +132,29 @@ impl Recorded {
             Ask::Manifests { revision: None } => {
                 let any = app.replies.keys().filter(|ask| matches!(ask, Ask::Manifests { .. }));
                 match any.filter_map(|ask| app.reply(ask, position)).max_by(|a, b| a.t.total_cmp(&b.t)) {
-                    Some(reply) => Answer::new(reply.status, reply.body.clone()),
-                    None => Answer::ok(r#"{"manifests":[]}"#),
+                    Some(reply) => PeerResponse::new(reply.status, reply.body.clone()),
+                    None => PeerResponse::ok(r#"{"manifests":[]}"#),
                 }
             }
             Ask::RevisionMetadata { revision, source_index } => {
                 match self.revisions.get(&(revision.clone(), source_index.clone())) {
-                    Some(reply) => Answer::ok(reply.body.clone()),
+                    Some(reply) => PeerResponse::ok(reply.body.clone()),
                     None => refused(404, &format!("revision {revision} not found")),
                 }
             }
             Ask::Resource(name) => {
                 let managed = app.reply(&Ask::ManagedResources, position);
                 match managed.and_then(|reply| live_state(&reply.body, name)) {
-                    Some(live) => Answer::ok(json!({"manifest": live}).to_string()),
+                    Some(live) => PeerResponse::ok(json!({"manifest": live}).to_string()),
                     None => no_resource(application, name),
                 }
             }
             Ask::Application => match app.moments.get(position - 1) {
-                Some(moment) => Answer::ok(moment.object.clone()),
+                Some(moment) => PeerResponse::ok(moment.object.clone()),
                 None => denied(),
             },
-            Ask::ManagedResources => Answer::ok(r#"{"items":[]}"#),
-            Ask::ResourceTree => Answer::ok(r#"{"nodes":[]}"#),
+            Ask::ManagedResources => PeerResponse::ok(r#"{"items":[]}"#),
+            Ask::ResourceTree => PeerResponse::ok(r#"{"nodes":[]}"#),
         }
     }
 
@@ -212,7 +212,7 @@ fn live_state(managed: &[u8], wanted: &ResourceName) -> Option<String> {
     Some(text(item, "liveState")).filter(|live| !live.is_empty() && live != "null")
 }
 
-fn gone(application: &str, ask: &Ask) -> Answer {
+fn gone(application: &str, ask: &Ask) -> PeerResponse {
     match ask {
         Ask::Application => denied(),
         _ => not_found(application),
@@ -220,7 +220,7 @@ fn gone(application: &str, ask: &Ask) -> Answer {
 }
 
 /// Argo CD's answer for a resource that is not (yet) in the tree.
-pub(super) fn no_resource(application: &str, name: &ResourceName) -> Answer {
+pub(super) fn no_resource(application: &str, name: &ResourceName) -> PeerResponse {
     let ResourceName { group, kind, name, .. } = name;
     refused(400, &format!("{kind} {group} {name} not found as part of application {application}"))
 }

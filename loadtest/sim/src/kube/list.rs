@@ -9,7 +9,7 @@ use super::Shared;
 use super::request::Query;
 use super::status;
 use super::store::{Collection, NotAt, Page};
-use crate::fault::Answer;
+use crate::fault::PeerResponse;
 
 /// What a continue token says; the shape is the API server's own.
 #[derive(Debug, Serialize, Deserialize)]
@@ -39,8 +39,8 @@ pub(super) fn list(
     collection: Collection,
     namespace: Option<&str>,
     query: &Query,
-) -> Answer {
-    let bad = |message: &str| Answer::new(400, status::status(400, message));
+) -> PeerResponse {
+    let bad = |message: &str| PeerResponse::new(400, status::status(400, message));
     let wanted = match query.selector(namespace) {
         Ok(wanted) => wanted,
         Err(message) => return bad(&message),
@@ -69,7 +69,7 @@ pub(super) fn list(
             match store.list(collection, wanted, at, Some(&token.start), most) {
                 Err(NotAt::Compacted { .. }) => {
                     let again = Token::encode(-1, &token.start);
-                    return Answer::new(410, status::expired_token(&again));
+                    return PeerResponse::new(410, status::expired_token(&again));
                 }
                 page => (at, page),
             }
@@ -77,16 +77,16 @@ pub(super) fn list(
         None => {
             let at = if exact { version.unwrap_or(newest) } else { newest };
             if let Some(wanted) = version.filter(|&wanted| wanted > newest) {
-                return Answer::new(504, status::too_large(wanted, newest));
+                return PeerResponse::new(504, status::too_large(wanted, newest));
             }
             (at, store.list(collection, wanted, at, None, most))
         }
     };
     drop(store);
     match page {
-        (_, Ok(page)) => Answer::ok(render(shared, collection, &page)),
-        (at, Err(NotAt::Compacted { oldest })) => Answer::new(410, status::too_old(at, oldest)),
-        (at, Err(NotAt::Future { newest })) => Answer::new(504, status::too_large(at, newest)),
+        (_, Ok(page)) => PeerResponse::ok(render(shared, collection, &page)),
+        (at, Err(NotAt::Compacted { oldest })) => PeerResponse::new(410, status::too_old(at, oldest)),
+        (at, Err(NotAt::Future { newest })) => PeerResponse::new(504, status::too_large(at, newest)),
     }
 }
 
@@ -115,23 +115,23 @@ fn render(shared: &Shared, collection: Collection, page: &Page) -> Vec<u8> {
 }
 
 /// Answers a read of one object.
-pub(super) fn get(shared: &Shared, collection: Collection, key: &Key, query: &Query) -> Answer {
+pub(super) fn get(shared: &Shared, collection: Collection, key: &Key, query: &Query) -> PeerResponse {
     let Ok(version) = query.version() else {
-        return Answer::new(400, status::status(400, "resourceVersion: Invalid value"));
+        return PeerResponse::new(400, status::status(400, "resourceVersion: Invalid value"));
     };
     let (newest, entry) = {
         let store = shared.store();
         (store.version(), store.get(collection, key))
     };
     if let Some(wanted) = version.filter(|&wanted| wanted > newest) {
-        return Answer::new(504, status::too_large(wanted, newest));
+        return PeerResponse::new(504, status::too_large(wanted, newest));
     }
     match entry {
         Some(entry) => {
             let mut out = Vec::with_capacity(6_000);
             entry.render(shared.fleet(), &mut out);
-            Answer::ok(out)
+            PeerResponse::ok(out)
         }
-        None => Answer::new(404, status::not_found(collection, key.name())),
+        None => PeerResponse::new(404, status::not_found(collection, key.name())),
     }
 }

@@ -11,7 +11,7 @@ use pipeline_core::Key;
 
 use super::store::Collection;
 use super::{Shared, list, status, watch};
-use crate::fault::{Answer, authorized, spoil};
+use crate::fault::{PeerResponse, authorized, spoil};
 
 /// The query of a request.
 pub(super) struct Query(HashMap<String, String>);
@@ -66,21 +66,22 @@ pub(super) async fn serve(
 ) -> Response {
     if !authorized(&headers, shared.authorization.as_ref()) {
         shared.count(3);
-        return Answer::new(401, status::status(401, "Unauthorized")).response();
+        return PeerResponse::new(401, status::status(401, "Unauthorized")).response();
     }
     if uri.path() == "/version" {
-        return Answer::ok(r#"{"major":"1","minor":"31","gitVersion":"v1.31.0"}"#).response();
+        return PeerResponse::ok(r#"{"major":"1","minor":"31","gitVersion":"v1.31.0"}"#).response();
     }
     let Some((collection, namespace, name)) = route(uri.path()) else {
         let message = "the server could not find the requested resource";
-        return Answer::new(404, status::status(404, message)).response();
+        return PeerResponse::new(404, status::status(404, message)).response();
     };
     if method != Method::GET {
-        return Answer::new(405, status::status(405, "the server does not allow this method")).response();
+        return PeerResponse::new(405, status::status(405, "the server does not allow this method"))
+            .response();
     }
     let query = match UrlQuery::<HashMap<String, String>>::try_from_uri(&uri) {
         Ok(UrlQuery(query)) => Query(query),
-        Err(_) => return Answer::new(400, status::status(400, "the query cannot be read")).response(),
+        Err(_) => return PeerResponse::new(400, status::status(400, "the query cannot be read")).response(),
     };
     let (index, call) = match &name {
         Some(_) => (2, "get"),
@@ -94,7 +95,7 @@ pub(super) async fn serve(
     let answer = match (&name, call) {
         (Some(name), _) => match Key::new(namespace.as_deref().unwrap_or_default(), name) {
             Ok(key) => list::get(&shared, collection, &key, &query),
-            Err(_) => Answer::new(404, status::not_found(collection, name)),
+            Err(_) => PeerResponse::new(404, status::not_found(collection, name)),
         },
         (None, "watch") if met.is_none() => {
             match watch::watch(&shared, collection, namespace.as_deref(), &query) {
@@ -102,7 +103,7 @@ pub(super) async fn serve(
                 Err(answer) => answer,
             }
         }
-        (None, "watch") => Answer::ok(Bytes::new()),
+        (None, "watch") => PeerResponse::ok(Bytes::new()),
         (None, _) => list::list(&shared, collection, namespace.as_deref(), &query),
     };
     match met {

@@ -17,7 +17,7 @@ use super::Shared;
 use super::request::Query;
 use super::status;
 use super::store::{Collection, NotAt, Past};
-use crate::fault::Answer;
+use crate::fault::PeerResponse;
 
 /// Changes that go out in one chunk at most.
 const CHUNK: usize = 64;
@@ -58,8 +58,8 @@ pub(super) fn watch(
     collection: Collection,
     namespace: Option<&str>,
     query: &Query,
-) -> Result<Response, Answer> {
-    let bad = |message: &str| Answer::new(400, status::status(400, message));
+) -> Result<Response, PeerResponse> {
+    let bad = |message: &str| PeerResponse::new(400, status::status(400, message));
     let wanted = query.selector(namespace).map_err(|message| bad(&message))?;
     let version = query.version().map_err(|()| bad("resourceVersion: Invalid value"))?;
     let streaming_list = query.is_true("sendInitialEvents");

@@ -17,7 +17,7 @@ use sha2::{Digest as _, Sha256};
 
 use super::wire::{EntityName, Listed, Parsed, ResourceKey};
 use super::{PlatformSim, Shared};
-use crate::fault::{Answer, authorized, spoil};
+use crate::fault::{PeerResponse, authorized, spoil};
 
 /// How often the platform was asked to compare.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -53,12 +53,12 @@ impl Application {
 
 /// The last key of every entity.
 #[derive(Debug, Default)]
-pub(super) struct Held {
+pub(super) struct LastKeys {
     applications: HashMap<(String, String), Application>,
     compared: Comparisons,
 }
 
-impl Held {
+impl LastKeys {
     /// Remembers the key of a report. An application's end, or another life of it, takes everything away that was held
     /// of it.
     pub(super) fn take(&mut self, parsed: &Parsed, key: &str, deleted: bool) {
@@ -170,9 +170,9 @@ pub(super) async fn shard(State(shared): State<Arc<Shared>>, headers: HeaderMap,
         let mut tally = shared.tally();
         tally.held.compared.shards += 1;
         if shard.shards != 1 {
-            return Some(Answer::new(204, Bytes::new()));
+            return Some(PeerResponse::new(204, Bytes::new()));
         }
-        Some(Answer::ok(json!({"equal": tally.held.equals(&shard)}).to_string()))
+        Some(PeerResponse::ok(json!({"equal": tally.held.equals(&shard)}).to_string()))
     })
     .await
 }
@@ -189,7 +189,7 @@ pub(super) async fn applications(
         tally.held.compared.applications += applications.len() as u64;
         let differing: Vec<&str> =
             applications.iter().filter(|asked| tally.held.differs(asked)).map(|asked| &*asked.key).collect();
-        Some(Answer::ok(json!({"differing": differing}).to_string()))
+        Some(PeerResponse::ok(json!({"differing": differing}).to_string()))
     })
     .await
 }
@@ -198,14 +198,14 @@ async fn answer(
     shared: &Shared,
     headers: &HeaderMap,
     call: &str,
-    found: impl FnOnce() -> Option<Answer>,
+    found: impl FnOnce() -> Option<PeerResponse>,
 ) -> Response {
     let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
     if !authorized(headers, wanted.as_ref()) {
-        return Answer::new(401, r#"{"message":"unauthorized"}"#).response();
+        return PeerResponse::new(401, r#"{"message":"unauthorized"}"#).response();
     }
     shared.faults.latency().await;
-    let answer = found().unwrap_or_else(|| Answer::new(400, r#"{"message":"not a digest"}"#));
+    let answer = found().unwrap_or_else(|| PeerResponse::new(400, r#"{"message":"not a digest"}"#));
     match shared.faults.meet(call, "") {
         None => answer.response(),
         Some(rule) => {
@@ -233,7 +233,7 @@ mod tests {
 
     #[test]
     fn only_what_the_application_lists_counts() {
-        let mut held = Held::default();
+        let mut held = LastKeys::default();
         held.take(&report(None, &["a"]), "application", false);
         held.take(&report(Some("a"), &[]), "a", false);
         let name = ("argocd".to_owned(), "shop".to_owned());

@@ -9,7 +9,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::super::fault::{Answer, Fault, Rule, authorized, spoil};
+use super::super::fault::{Fault, PeerResponse, Rule, authorized, spoil};
 use super::wire::{self, InBatch, Parsed};
 use super::{Arrived, Doorman, Moment, Shared};
 
@@ -57,7 +57,7 @@ pub(super) async fn one(State(shared): State<Arc<Shared>>, headers: HeaderMap, b
         Ok(text) => match text.as_deref().and_then(wire::post) {
             None => (malformed(&shared, "not a report"), false),
             Some((payload, parsed)) => {
-                let answer = Answer::ok("{}");
+                let answer = PeerResponse::ok("{}");
                 match take(&shared, &headers, payload, &parsed).await {
                     Came::Taken => (answer.response(), false),
                     Came::Outdated => (outdated().response(), false),
@@ -116,7 +116,7 @@ pub(super) async fn batch(State(shared): State<Arc<Shared>>, headers: HeaderMap,
         tokio::time::sleep(Duration::from_millis(late)).await;
     }
     let list: Vec<Value> = results.iter().map(|(status, after)| result(*status, *after)).collect();
-    let answer = Answer::ok(json!({"results": list}).to_string());
+    let answer = PeerResponse::ok(json!({"results": list}).to_string());
     match whole.map(|rule| rule.fault).or(spoils) {
         None => {
             visit.answered(results.iter().map(|(status, _)| *status));
@@ -162,7 +162,7 @@ async fn read(shared: &Shared, headers: &HeaderMap, body: &Bytes) -> Result<Opti
     let wanted = shared.authorization.read().unwrap_or_else(PoisonError::into_inner).clone();
     if !authorized(headers, wanted.as_ref()) {
         shared.tally().totals.unauthorized += 1;
-        return Err(Answer::new(401, r#"{"message":"unauthorized"}"#).response());
+        return Err(PeerResponse::new(401, r#"{"message":"unauthorized"}"#).response());
     }
     shared.faults.latency().await;
     let zipped = is(headers, &header::CONTENT_ENCODING, "gzip")
@@ -180,8 +180,8 @@ enum Came {
     Met(Rule),
 }
 
-fn outdated() -> Answer {
-    Answer::new(412, r#"{"message":"another owner is newer"}"#)
+fn outdated() -> PeerResponse {
+    PeerResponse::new(412, r#"{"message":"another owner is newer"}"#)
 }
 
 /// Takes a report, unless its epoch or a rule says otherwise.
@@ -216,7 +216,7 @@ async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Pars
 }
 
 /// A spoilt answer, and whether it breaks off.
-async fn spoilt(shared: &Shared, fault: &Fault, answer: Answer) -> (Response, bool) {
+async fn spoilt(shared: &Shared, fault: &Fault, answer: PeerResponse) -> (Response, bool) {
     shared.tally().totals.spoilt += 1;
     let error = |_| Bytes::from_static(br#"{"message":"told to fail"}"#);
     let broken = matches!(fault, Fault::Close | Fault::Cut { .. } | Fault::Hang);
@@ -225,7 +225,7 @@ async fn spoilt(shared: &Shared, fault: &Fault, answer: Answer) -> (Response, bo
 
 fn malformed(shared: &Shared, what: &str) -> Response {
     shared.tally().totals.malformed += 1;
-    Answer::new(400, json!({"message": what}).to_string()).response()
+    PeerResponse::new(400, json!({"message": what}).to_string()).response()
 }
 
 fn key(headers: &HeaderMap) -> Option<&str> {

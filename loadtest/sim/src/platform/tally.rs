@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet, VecDeque};
 
 use bytes::Bytes;
 
-use super::held::Held;
+use super::held::LastKeys;
 use super::wire::{EntityName, Parsed};
 
 /// Counts of everything that came.
@@ -73,7 +73,7 @@ pub struct Last {
 
 /// One kept report.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Kept {
+pub struct KeptReport {
     /// Its `Idempotency-Key`.
     pub key: Option<String>,
     /// What it is about.
@@ -97,8 +97,8 @@ pub(super) struct Tally {
     pub(super) keep: Keep,
     pub(super) keys: HashSet<u128>,
     pub(super) last: HashMap<EntityName, Last>,
-    pub(super) kept: VecDeque<Kept>,
-    pub(super) held: Held,
+    pub(super) kept: VecDeque<KeptReport>,
+    pub(super) held: LastKeys,
     /// The highest epoch of each application, by namespace and name.
     pub(super) epochs: HashMap<(String, String), u64>,
     /// A report of a lower epoch is taken.
@@ -167,7 +167,7 @@ impl Tally {
         }
         if let Some(payload) = text.filter(|_| self.keep.reports > 0) {
             let key = key.map(str::to_owned);
-            self.kept.push_back(Kept { key, entity: parsed.entity.clone(), payload });
+            self.kept.push_back(KeptReport { key, entity: parsed.entity.clone(), payload });
             while self.kept.len() > self.keep.reports {
                 self.kept.pop_front();
             }

@@ -2,7 +2,7 @@
 //!
 //! takes: what the driver of ownership asks - gives: [`Store`]
 //! calls: the bucket `leases`: `lease.<shard>`, which never goes by itself, and `member.<replica>`, which does when it is not
-//! renewed - fails: with [`Answer::Failed`]; a bucket that is gone is made anew
+//! renewed - fails: with [`LeaseWrite::Failed`]; a bucket that is gone is made anew
 //!
 //! A server may lose its storage while requests are on their way, and the client sends over the next connection what waited
 //! for it. So nothing is ever claimed on the strength of there being no record: the sequences of a bucket that is made anew
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
-use pipeline_ownership::{Answer, Lease, Presence, Replica, Shown, Store};
+use pipeline_ownership::{Lease, LeaseWrite, Presence, Replica, Shown, Store};
 use tokio::sync::mpsc;
 
 use super::bucket::{Bucket, Change, Entry, Expect, LEASES, PutError, Watched};
@@ -70,15 +70,15 @@ impl JetStream {
 }
 
 impl Store for LeaseBucket {
-    async fn write(&self, lease: &Lease, expected: Option<u64>) -> Answer {
+    async fn write(&self, lease: &Lease, expected: Option<u64>) -> LeaseWrite {
         let written = match expected {
             Some(sequence) => self.replace(lease, sequence).await,
             None => {
                 let current = self.fill(lease.shard).await;
-                current.map(|current| Answer::Refused { current: Some(current) })
+                current.map(|current| LeaseWrite::Refused { current: Some(current) })
             }
         };
-        self.said(written).unwrap_or(Answer::Failed)
+        self.said(written).unwrap_or(LeaseWrite::Failed)
     }
 
     async fn announce(&self, presence: &Presence) {
@@ -124,13 +124,13 @@ impl Store for LeaseBucket {
 }
 
 impl LeaseBucket {
-    async fn replace(&self, lease: &Lease, sequence: u64) -> Result<Answer, BusError> {
+    async fn replace(&self, lease: &Lease, sequence: u64) -> Result<LeaseWrite, BusError> {
         let key = key(lease.shard);
         match self.bucket.put(&key, lease.encode().into(), Expect::Last(sequence)).await {
-            Ok(revision) => Ok(Answer::Granted { revision }),
+            Ok(revision) => Ok(LeaseWrite::Granted { revision }),
             Err(PutError::Conflict) => {
                 let current = self.bucket.get(&key).await?;
-                Ok(Answer::Refused {
+                Ok(LeaseWrite::Refused {
                     current: current.map(|(value, at)| (self.read(lease.shard, &value), at)),
                 })
             }

@@ -33,7 +33,7 @@ pub struct SendIntent {
     /// Of the entity's last acknowledged report.
     pub decision: Digest,
     /// Whether the entity's last acknowledged report lacked a fact.
-    pub owed: bool,
+    pub incomplete: bool,
     /// The fact that was acknowledged last.
     pub fact: Digest,
     /// Facts of which earlier intents say that they were told, the latest last: since the ledger's last
@@ -67,7 +67,7 @@ impl SendIntent {
             unacked,
             content: row.content,
             decision: row.decision,
-            owed: row.owed,
+            incomplete: row.incomplete,
             fact: same.map_or(Digest::NONE, |record| record.fact),
             reported: Vec::new(),
             state: state.filter(|_| first).cloned(),
@@ -145,8 +145,8 @@ impl Record {
         row.in_doubt = true;
         row.unacked = sent.unacked;
         if behind {
-            let SendIntent { counter, content, decision, owed, .. } = *sent;
-            *row = EntityRow { counter, content, decision, owed, ..*row };
+            let SendIntent { counter, content, decision, incomplete, .. } = *sent;
+            *row = EntityRow { counter, content, decision, incomplete, ..*row };
         }
         Some(record)
     }

@@ -14,7 +14,7 @@ pub(super) fn report(uid: &str, version: u64, entity: EntityId, content: u64) ->
         kind: OBJECT,
         decision: Digest(content + 100),
         content: Digest(content),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: Bytes::new(),
@@ -28,7 +28,7 @@ fn settle(uid: &str, version: u64, present: &[u64]) -> Checkpoint {
         version: Version(version),
         state: bytes::Bytes::from_static(b"state"),
         fact: Digest(7),
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: present.iter().copied().map(EntityId).collect(),
     }
@@ -71,12 +71,12 @@ fn another_life_begins_anew_and_an_end_forgets_only_its_own() {
 #[test]
 fn a_resource_that_left_is_forgotten_and_counts_on_when_it_is_back() {
     let entity = EntityId(9);
-    let mut owed = report("a", 5, entity, 2);
-    owed.owed = true;
-    let record = Record::checkpoint(Record::acknowledge(None, &owed), &settle("a", 5, &[9]));
-    assert!(record.is_owed());
+    let mut incomplete = report("a", 5, entity, 2);
+    incomplete.incomplete = true;
+    let record = Record::checkpoint(Record::acknowledge(None, &incomplete), &settle("a", 5, &[9]));
+    assert!(record.is_incomplete());
     let record = Record::checkpoint(Some(record), &settle("a", 6, &[]));
-    assert!(!record.is_owed() && record.listed().count() == 0);
+    assert!(!record.is_incomplete() && record.listed().count() == 0);
     let again = record.counter(entity);
     assert!(again >= 1, "the key of its first report is not given to another");
     let sent = Record::sending(Some(record), &report("a", 7, entity, 2), None);
@@ -136,7 +136,7 @@ fn what_was_not_sent_moves_its_decision_and_not_its_counter() {
     round.unsent = vec![(EntityId(9), Digest(55), true)];
     let record = Record::checkpoint(first, &round);
     let row = record.entity(EntityId(9)).unwrap();
-    assert_eq!((row.decision, row.content, row.counter, row.owed), (Digest(55), Digest(2), 1, true));
+    assert_eq!((row.decision, row.content, row.counter, row.incomplete), (Digest(55), Digest(2), 1, true));
 }
 
 #[test]

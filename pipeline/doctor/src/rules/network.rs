@@ -63,7 +63,7 @@ pub struct Proxies {
 
 /// What a peer answered.
 #[derive(Debug, Default)]
-pub struct Answer {
+pub struct PeerResponse {
     /// The status.
     pub status: u16,
     /// The headers, their names in lower case.
@@ -122,7 +122,7 @@ pub trait Network {
     ///
     /// # Errors
     /// Why it was not reached.
-    fn ask(&self, request: &Request<'_>) -> Result<Answer, Unreached>;
+    fn ask(&self, request: &Request<'_>) -> Result<PeerResponse, Unreached>;
 
     /// The first line that a server sends to whoever connects.
     ///
@@ -224,7 +224,7 @@ impl Asking<'_> {
         code: &'static str,
         path: &str,
         request: &Request<'_>,
-    ) -> Option<Answer> {
+    ) -> Option<PeerResponse> {
         let origin = origin(&request.url);
         if self.unreached.iter().any(|lost| lost.origin == origin) {
             self.unmeasured(code, format!("{origin} was not reached"));

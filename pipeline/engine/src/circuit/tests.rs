@@ -1,7 +1,7 @@
 use super::*;
 
 const NOW: Duration = Duration::from_secs(100);
-const DOWN: Answer = Answer::Failed { reason: Reason::Unreachable, after: None };
+const DOWN: SinkResponse = SinkResponse::Failed { reason: Reason::Unreachable, after: None };
 
 fn key(number: u32) -> Key {
     Key::new("ns", &format!("app-{number}")).unwrap()
@@ -40,8 +40,8 @@ fn one_failing_object_never_opens_it() {
 #[test]
 fn an_answer_between_starts_the_count_anew() {
     let mut circuit = Circuit::new(Config::default());
-    let followed = Answer::Failed { reason: Reason::Refused, after: None };
-    for between in [Answer::Accepted, Answer::Refused { reason: Reason::Refused }, followed] {
+    let followed = SinkResponse::Failed { reason: Reason::Refused, after: None };
+    for between in [SinkResponse::Accepted, SinkResponse::Refused { reason: Reason::Refused }, followed] {
         fail(&mut circuit, 0..4);
         circuit.answer(&key(9), between, None, NOW, 0);
         assert_eq!(circuit.state(), CircuitState::Closed);
@@ -58,14 +58,14 @@ fn being_refused_as_a_whole_opens_it_at_once_and_parks_nothing() {
         (Reason::Tls, Verdict::Reject),
     ] {
         let mut circuit = Circuit::new(Config::default());
-        let refused = Answer::Refused { reason };
+        let refused = SinkResponse::Refused { reason };
         assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Retry, "{reason:?}");
         assert_eq!(circuit.state(), open(500, reason));
-        circuit.answer(&key(1), Answer::Accepted, None, NOW, 0);
+        circuit.answer(&key(1), SinkResponse::Accepted, None, NOW, 0);
         assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), later, "{reason:?} after a success");
     }
     let mut circuit = Circuit::new(Config::default());
-    let refused = Answer::Refused { reason: Reason::TooLarge };
+    let refused = SinkResponse::Refused { reason: Reason::TooLarge };
     assert_eq!(circuit.answer(&key(1), refused, None, NOW, 0), Verdict::Reject);
     assert_eq!(circuit.state(), CircuitState::Closed);
 }
@@ -90,7 +90,7 @@ fn one_probe_at_a_time_and_longer_waits_between() {
     }
     now += Duration::from_secs(15);
     let probe = circuit.try_probe(now);
-    circuit.answer(&key(1), Answer::Accepted, probe, now, 0);
+    circuit.answer(&key(1), SinkResponse::Accepted, probe, now, 0);
     assert_eq!(circuit.state(), CircuitState::Closed);
     fail(&mut circuit, 0..5);
     assert_eq!(circuit.state(), open(500, Reason::Unreachable), "the wait starts anew");
@@ -99,14 +99,14 @@ fn one_probe_at_a_time_and_longer_waits_between() {
 #[test]
 fn a_probe_without_an_answer_is_given_back() {
     let mut circuit = Circuit::new(Config::default());
-    circuit.answer(&key(1), Answer::Refused { reason: Reason::NotFound }, None, NOW, 0);
+    circuit.answer(&key(1), SinkResponse::Refused { reason: Reason::NotFound }, None, NOW, 0);
     let later = NOW + Duration::from_secs(1);
     let first = circuit.try_probe(later).unwrap();
     circuit.probe_over(first, later);
     let second = circuit.try_probe(later).unwrap();
     circuit.probe_over(first, later);
     assert_eq!(circuit.may_send(Some(second)), Ok(()), "an old right gives no other's back");
-    circuit.answer(&key(1), Answer::Accepted, Some(second), later, 0);
+    circuit.answer(&key(1), SinkResponse::Accepted, Some(second), later, 0);
     circuit.probe_over(second, later);
     assert_eq!(circuit.state(), CircuitState::Closed);
 }
@@ -117,19 +117,19 @@ fn what_was_on_its_way_closes_it_but_does_not_prolong_it() {
     fail(&mut circuit, 0..5);
     circuit.answer(&key(9), DOWN, None, NOW + Duration::from_secs(1), 0);
     assert_eq!(circuit.state(), open(500, Reason::Unreachable));
-    circuit.answer(&key(9), Answer::Accepted, None, NOW, 0);
+    circuit.answer(&key(9), SinkResponse::Accepted, None, NOW, 0);
     assert_eq!(circuit.state(), CircuitState::Closed);
 }
 
 #[test]
 fn the_sinks_retry_after_is_honoured() {
     let mut circuit = Circuit::new(Config { failures: 1, ..Config::default() });
-    let busy = Answer::Failed { reason: Reason::RateLimited, after: Some(Duration::from_secs(20)) };
+    let busy = SinkResponse::Failed { reason: Reason::RateLimited, after: Some(Duration::from_secs(20)) };
     circuit.answer(&key(1), busy, None, NOW, 0);
     assert_eq!(circuit.state(), open(20_000, Reason::RateLimited));
 }
 
-const DENIED: Answer = Answer::Refused { reason: Reason::Unauthorized };
+const DENIED: SinkResponse = SinkResponse::Refused { reason: Reason::Unauthorized };
 
 /// Two objects are refused: the second as a probe, half a second after [`NOW`].
 fn refused() -> Circuit {
@@ -159,7 +159,7 @@ fn a_refused_token_is_probed_after_minutes_however_often_it_is_refused() {
 
 #[test]
 fn one_object_that_is_forbidden_does_not_stop_the_others_for_minutes() {
-    let forbidden = Answer::Refused { reason: Reason::Forbidden };
+    let forbidden = SinkResponse::Refused { reason: Reason::Forbidden };
     let mut circuit = Circuit::new(Config::default());
     let mut now = NOW;
     for wait in [500, 1000, 2000, 4000, 8000, 15_000, 15_000] {
@@ -169,9 +169,9 @@ fn one_object_that_is_forbidden_does_not_stop_the_others_for_minutes() {
         assert_eq!(circuit.state(), CircuitState::Open { until: now, reason: Reason::Forbidden });
     }
     let probe = circuit.try_probe(now);
-    circuit.answer(&key(2), Answer::Accepted, probe, now, 0);
+    circuit.answer(&key(2), SinkResponse::Accepted, probe, now, 0);
     circuit.answer(&key(1), forbidden, None, now, 0);
-    circuit.answer(&key(2), Answer::Accepted, None, now, 0);
+    circuit.answer(&key(2), SinkResponse::Accepted, None, now, 0);
     circuit.answer(&key(3), forbidden, None, NOW, 0);
     assert_eq!(circuit.state(), open(500, Reason::Forbidden), "an answer between starts the count anew");
 }
@@ -184,7 +184,7 @@ fn a_changed_token_is_probed_at_once() {
     circuit.hasten(later);
     assert_eq!(circuit.state(), CircuitState::Open { until: later, reason: Reason::Unauthorized });
     let probe = circuit.try_probe(later);
-    circuit.answer(&key(1), Answer::Accepted, probe, later, 0);
+    circuit.answer(&key(1), SinkResponse::Accepted, probe, later, 0);
     assert_eq!(circuit.state(), CircuitState::Closed);
 }
 

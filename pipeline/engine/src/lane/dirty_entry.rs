@@ -15,10 +15,10 @@ pub(super) const KEPT: usize = 8;
 /// Why a key is dirty, and what is known of what was folded into it.
 #[derive(Debug, Clone)]
 pub(super) struct DirtyEntry {
-    /// [`Cause::Owed`] while nothing but that is noted, else [`Cause::Read`].
+    /// [`Cause::Refetch`] while nothing but that is noted, else [`Cause::Read`].
     pub(super) cause: Cause,
-    /// The time of what is owed has come, or somebody asks, whatever else was noted since.
-    owed: bool,
+    /// The time of a refetch has come, or somebody asks, whatever else was noted since.
+    refetch: bool,
     /// Since when something of the key is unreported.
     pub(super) since: Duration,
     /// The newest life noted.
@@ -33,18 +33,18 @@ pub(super) struct DirtyEntry {
     /// The life whose end was shown last: nothing more will be shown of it.
     shown_over: Option<Uid>,
     gone: Vec<(Uid, Version)>,
-    facts: Vec<Kept>,
+    facts: Vec<KeptFact>,
 }
 
 /// A fact, and the state that showed it.
 #[derive(Debug, Clone)]
-struct Kept {
+struct KeptFact {
     uid: Uid,
     version: Version,
     fact: Fact,
 }
 
-impl Kept {
+impl KeptFact {
     /// Whether both are the same fact of the same life.
     fn is_same(&self, other: &Self) -> bool {
         self.uid == other.uid && self.fact.is_same(&other.fact)
@@ -74,7 +74,7 @@ impl DirtyEntry {
         let none = Version(0);
         Self {
             cause,
-            owed: cause == Cause::Owed,
+            refetch: cause == Cause::Refetch,
             since,
             uid: None,
             version: none,
@@ -89,12 +89,12 @@ impl DirtyEntry {
     /// The mark of a key that is looked at again without anything being noted of it. What could not be fetched for it
     /// has a time of its own.
     pub(super) fn look(since: Duration) -> Self {
-        Self { owed: false, ..Self::new(Cause::Owed, since) }
+        Self { refetch: false, ..Self::new(Cause::Refetch, since) }
     }
 
     /// Somebody asks for a look: nothing is left out for having been looked at just before.
     pub(super) fn ask(&mut self) {
-        (self.cause, self.owed) = (Cause::Read, true);
+        (self.cause, self.refetch) = (Cause::Read, true);
     }
 
     /// The mark of a key of which something was journaled, with how many things had to be given up. The life that
@@ -143,7 +143,7 @@ impl DirtyEntry {
     pub(super) fn note(&mut self, event: &Event, known: Option<&Fact>, spare: u64) -> u64 {
         let mut dropped = 0;
         self.cause = Cause::Read;
-        self.owed |= event.cause == Cause::Owed;
+        self.refetch |= event.cause == Cause::Refetch;
         self.trace = event.trace;
         dropped += self.advance(&event.uid, event.version);
         if event.is_deleted() {
@@ -212,7 +212,7 @@ impl DirtyEntry {
         let at = self.facts.partition_point(|kept| kept.version <= version);
         // Of most keys one is noted, while thousands of keys may have a mark.
         self.facts.reserve_exact(1);
-        self.facts.insert(at, Kept { uid: uid.clone(), version, fact: end.clone() });
+        self.facts.insert(at, KeptFact { uid: uid.clone(), version, fact: end.clone() });
         dropped
     }
 
@@ -223,7 +223,7 @@ impl DirtyEntry {
         if newer.cause == Cause::Read {
             self.cause = Cause::Read;
         }
-        self.owed |= newer.owed;
+        self.refetch |= newer.refetch;
         // A life of which nothing but its name is known succeeds none: whoever asked for a replay named it.
         let named = newer.version.0 == 0 && self.uid.is_some();
         if let Some(uid) = newer.uid.as_ref().filter(|_| !named) {
@@ -286,13 +286,13 @@ impl DirtyEntry {
                 && later.floor <= event.version
         };
         // An end is told with the first state that shows it or a later one.
-        let shown = |kept: &Kept| kept.uid == event.uid && kept.version <= event.version;
+        let shown = |kept: &KeptFact| kept.uid == event.uid && kept.version <= event.version;
         self.take_facts(&mut later, |kept| told(&kept.uid) || shown(kept));
         if let Some(mark) = later.take_if(|later| covered(later)) {
-            self.owed |= mark.owed;
+            self.refetch |= mark.refetch;
             self.adopt(mark.facts);
         }
-        event.cause = if self.owed { Cause::Owed } else { Cause::Read };
+        event.cause = if self.refetch { Cause::Refetch } else { Cause::Read };
         let before = self.deletions_of(&event.key, lives, event.observed);
         let shown = event.fact.clone();
         event.coalesced.extend(
@@ -342,7 +342,7 @@ impl DirtyEntry {
     }
 
     /// Takes over the ends that what was read goes with, which `later` noted while this mark was being read.
-    fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&Kept) -> bool) {
+    fn take_facts(&mut self, later: &mut Option<Box<Self>>, goes: impl Fn(&KeptFact) -> bool) {
         if let Some(later) = later {
             later.facts.retain(|kept| !self.facts.iter().any(|known| known.is_same(kept)));
             let taken: Vec<_> = later.facts.extract_if(.., |kept| goes(kept)).collect();
@@ -351,7 +351,7 @@ impl DirtyEntry {
     }
 
     /// Adds ends, each once: what was being read may be delivered again meanwhile.
-    fn adopt(&mut self, ends: Vec<Kept>) {
+    fn adopt(&mut self, ends: Vec<KeptFact>) {
         for end in ends {
             if !self.facts.iter().any(|known| known.is_same(&end)) {
                 self.facts.push(end);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Digest, Event, Filtered, Key, Parked, Pending, Reason, Refused, Timestamp, Trace, Uid, Version,
+    Digest, Event, Filtered, Key, Parked, Pending, Reason, Refetch, Refused, Timestamp, Trace, Uid, Version,
 };
 
 /// Something that happened to a lane.
@@ -14,7 +14,7 @@ pub enum Input {
     Event(Arc<Event>),
     /// A change that was seen, which may be older than what was reported since, or whose body is missing: its object is read
     /// again.
-    Again(Arc<Event>),
+    Redelivered(Arc<Event>),
     /// A turn that [`Action::Start`] asked for is over.
     Turned {
         /// Whose turn.
@@ -47,7 +47,7 @@ pub enum Input {
         /// What was journaled.
         pending: Pending,
     },
-    /// A turn for what is owed has made its calls.
+    /// A turn that is a refetch has made its calls.
     Refetched {
         /// How many.
         calls: u32,
@@ -84,15 +84,15 @@ pub enum Outcome {
     /// Every report was acknowledged, and there was at least one.
     Acked {
         /// Look again though nothing says that it changed.
-        owed: Option<Again>,
+        refetch: Option<Refetch>,
     },
     /// There was nothing to report.
     Filtered {
         /// Why.
         why: Filtered,
         /// As in [`Outcome::Acked`].
-        owed: Option<Again>,
-        /// The event was looked at in full: what was owed before and is not now is owed no more. What is told at a
+        refetch: Option<Refetch>,
+        /// The event was looked at in full: what was incomplete before and is not now is complete. What is told at a
         /// glance, or is stale, says nothing of that.
         settled: bool,
     },
@@ -219,8 +219,8 @@ pub struct Standing {
     pub blame: Option<Blame>,
     /// In how long it goes on, while it waits.
     pub due: Option<Duration>,
-    /// In how long it is looked at again for what is owed.
-    pub owed: Option<Duration>,
+    /// In how long it is looked at again because something was incomplete.
+    pub refetch: Option<Duration>,
     /// How long something of it has been unreported.
     pub unreported: Option<Duration>,
 }

@@ -8,7 +8,7 @@ use pipeline_core::{Cause, Event, Fact, Refused, Uid, Version};
 
 use super::dirty_entry::{DirtyEntry, KEPT};
 use super::input::{Blame, Standing};
-use super::owed::Owed;
+use super::refetch_times::RefetchTimes;
 
 /// The watch lags at most so much behind a read, or shows nothing of what the read showed to be gone.
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
@@ -19,7 +19,7 @@ const CARRIED: usize = 2 * KEPT;
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Nothing to do now; a timer may run for what is owed.
+    /// Nothing to do now; a timer may run for a refetch.
     Idle,
     /// In line for a turn.
     Turn,
@@ -80,7 +80,7 @@ pub(super) struct KeyState {
     /// Being read; what comes in the meantime goes into `mark`.
     pub(super) asked: Option<Box<DirtyEntry>>,
     /// When to look again though nothing says that it changed.
-    pub(super) owed: Owed,
+    pub(super) refetch: RefetchTimes,
     pub(super) timer: Option<Duration>,
     pub(super) retry: Option<Box<Retry>>,
     /// The rate limit lets nothing start before.
@@ -111,7 +111,7 @@ impl KeyState {
             begun: Duration::ZERO,
             mark: None,
             asked: None,
-            owed: Owed::default(),
+            refetch: RefetchTimes::default(),
             timer: None,
             retry: None,
             limited: None,
@@ -164,17 +164,17 @@ impl KeyState {
             && self.retry.as_ref().is_some_and(|retry| retry.blame == Blame::Sink)
     }
 
-    /// Since when something of the key is unreported; nothing for what is merely owed.
+    /// Since when something of the key is unreported; nothing for what is merely incomplete.
     pub(super) fn since(&self) -> Option<Duration> {
         let marks = self.mark.iter().chain(&self.asked);
-        let marked = marks.filter(|mark| mark.cause != Cause::Owed).map(|mark| mark.since);
+        let marked = marks.filter(|mark| mark.cause != Cause::Refetch).map(|mark| mark.since);
         let held = self.running.iter().chain(self.queue.front()).map(|held| held.since);
         marked.chain(held).min()
     }
 
     /// What is held at `now`; `None` when there is nothing to do.
     pub(super) fn standing(&self, now: Duration) -> Option<Standing> {
-        if self.state == State::Idle && !self.owed.is_some() {
+        if self.state == State::Idle && !self.refetch.is_some() {
             return None;
         }
         let state = match self.state {
@@ -193,7 +193,7 @@ impl KeyState {
             failures: self.failures(),
             blame: self.retry.as_ref().map(|retry| retry.blame),
             due: waits.then(|| self.due().saturating_sub(now)),
-            owed: self.owed.next().map(|at| at.saturating_sub(now)),
+            refetch: self.refetch.next().map(|at| at.saturating_sub(now)),
             unreported: self.since().map(|since| now.saturating_sub(since)),
         })
     }

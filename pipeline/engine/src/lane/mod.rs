@@ -15,10 +15,10 @@ mod input;
 mod key_state;
 #[cfg(test)]
 mod mutant;
-mod owed;
 mod parked;
 mod pending;
 mod read;
+mod refetch_times;
 mod take;
 mod turn;
 
@@ -40,7 +40,7 @@ pub(crate) use mutant::Mutant;
 use crate::limit::{Limiter, RateLimit};
 use dirty_entry::DirtyEntry;
 use key_state::{KeyState, State};
-use owed::Refetches;
+use refetch_times::Refetches;
 
 /// Room for so many keys is kept, however few are busy.
 const SPARE_KEYS: usize = 512;
@@ -66,7 +66,7 @@ pub struct Config {
     pub parked: usize,
     /// Per object.
     pub rate_limit: Option<RateLimit>,
-    /// Between two tries to fetch what is owed of an object.
+    /// Between two tries to fetch what is missing of an object.
     pub refetch: Backoff,
     /// What one call of such a try, made in vain, takes of the time of all: so much later the next one begins.
     pub refetch_every: Duration,
@@ -140,7 +140,7 @@ impl Lane {
         self.wake(now);
         match input {
             Input::Event(event) => self.take(event, false, now, out),
-            Input::Again(event) => self.take(event, true, now, out),
+            Input::Redelivered(event) => self.take(event, true, now, out),
             Input::Turned { key, outcome, seed } => self.turned(&key, outcome, seed, now, out),
             Input::Read { key, result, seed } => self.read(&key, result, seed, now, out),
             Input::Replay { key, uid } => self.replay(&key, uid, now),
@@ -244,19 +244,19 @@ impl Lane {
         }
         if slot.queue.is_empty() && slot.mark.is_none() {
             slot.retry = None;
-            if slot.owed.take_paced(now) {
+            if slot.refetch.take_paced(now) {
                 slot.look(DirtyEntry::look(now), &mut self.counts);
-            } else if slot.owed.lines_up(now) {
+            } else if slot.refetch.lines_up(now) {
                 self.refetches.join(key.clone());
             }
         }
         let has_work = !slot.queue.is_empty() || slot.mark.is_some();
         let due = slot.due();
-        let (state, timer) = match (has_work, slot.owed.timer()) {
+        let (state, timer) = match (has_work, slot.refetch.timer()) {
             (true, _) if due > now => (State::Waiting, Some(due)),
             (true, _) if slot.queue.is_empty() => (State::Read, None),
             (true, _) => (State::Turn, None),
-            (false, owed) => (State::Idle, owed.into_iter().chain(slot.forget(now)).min()),
+            (false, refetch) => (State::Idle, refetch.into_iter().chain(slot.forget(now)).min()),
         };
         slot.state = state;
         let waits = state == State::Waiting && !slot.queue.is_empty();
@@ -275,7 +275,7 @@ impl Lane {
         match state {
             State::Turn => self.turns.push_back((self.ticket, key.clone())),
             State::Read => self.reads.push_back((self.ticket, key.clone())),
-            State::Idle if timer.is_none() && !slot.is_ahead() && !slot.owed.is_some() => {
+            State::Idle if timer.is_none() && !slot.is_ahead() && !slot.refetch.is_some() => {
                 self.keys.remove(key);
                 if self.keys.len() * 8 < self.keys.capacity() && self.keys.capacity() > SPARE_KEYS {
                     // After a burst of all objects few are busy.

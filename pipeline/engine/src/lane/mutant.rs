@@ -22,7 +22,7 @@ impl Lane {
     /// What the lane makes of how a turn ended.
     pub(super) fn heard(&self, outcome: Outcome) -> Outcome {
         if self.mutant == Some(Mutant::ForgetsRetry) && matches!(outcome, Outcome::Retry { .. }) {
-            return Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false };
+            return Outcome::Filtered { why: Filtered::Unchanged, refetch: None, settled: false };
         }
         outcome
     }

@@ -9,7 +9,7 @@ use pipeline_core::{
 
 use super::input::{Action, Blame, Outcome, Start};
 use super::key_state::{HeldEvent, KeyState, Retry, State};
-use super::owed::Owed;
+use super::refetch_times::RefetchTimes;
 use super::take::{charge, fold};
 use super::{Lane, tell};
 
@@ -101,21 +101,23 @@ impl Lane {
         slot.state = State::Idle;
         slot.probe = false;
         self.counts.in_flight -= 1;
-        let refetch = (self.config.refetch, seed);
+        let backoff = (self.config.refetch, seed);
         let mut looked_at_in = None;
         let step = match outcome {
-            Outcome::Acked { owed } => {
+            Outcome::Acked { refetch } => {
                 self.counts.acked += 1;
-                looked_at_in = owes(slot, &mut self.counts, now, |slot| slot.brought(owed, now, refetch.0));
+                looked_at_in =
+                    note_refetch(slot, &mut self.counts, now, |slot| slot.brought(refetch, now, backoff.0));
                 self.parked.remove(key);
                 Step::Acked { after: now.saturating_sub(held.since) }
             }
-            Outcome::Filtered { why, owed, settled } => {
+            Outcome::Filtered { why, refetch, settled } => {
                 self.counts.filtered += 1;
-                if settled || owed.is_some() {
-                    let was_refetch = held.event.cause == Cause::Owed;
-                    let vain = |slot: &mut Owed| slot.brought_nothing(owed, was_refetch, now, refetch);
-                    looked_at_in = owes(slot, &mut self.counts, now, vain);
+                if settled || refetch.is_some() {
+                    let was_refetch = held.event.cause == Cause::Refetch;
+                    let vain =
+                        |slot: &mut RefetchTimes| slot.brought_nothing(refetch, was_refetch, now, backoff);
+                    looked_at_in = note_refetch(slot, &mut self.counts, now, vain);
                 }
                 if why != Filtered::Stale {
                     self.parked.remove(key);
@@ -138,7 +140,7 @@ impl Lane {
         };
         out.push(tell(&held.event, step));
         if let Some(after) = looked_at_in {
-            out.push(tell(&held.event, Step::Owed(after)));
+            out.push(tell(&held.event, Step::Refetch(after)));
         }
         self.counts.bytes -= held.size;
         if let Some(slot) = self.keys.get_mut(key) {
@@ -238,15 +240,15 @@ fn inherit(next: &mut HeldEvent, former: &HeldEvent) {
     *next = HeldEvent::new(next.event.clone(), former.since, true);
 }
 
-/// Notes what a turn brought of what is owed. Returns in how long it is looked at again.
-fn owes(
+/// Notes what a turn brought of what was incomplete. Returns in how long it is looked at again.
+fn note_refetch(
     slot: &mut KeyState,
     counts: &mut LaneCounts,
     now: Duration,
-    note: impl FnOnce(&mut Owed),
+    note: impl FnOnce(&mut RefetchTimes),
 ) -> Option<Duration> {
-    let was = slot.owed.is_some();
-    note(&mut slot.owed);
-    counts.owed = counts.owed + u64::from(slot.owed.is_some()) - u64::from(was);
-    slot.owed.next().map(|at| at.saturating_sub(now))
+    let was = slot.refetch.is_some();
+    note(&mut slot.refetch);
+    counts.incomplete = counts.incomplete + u64::from(slot.refetch.is_some()) - u64::from(was);
+    slot.refetch.next().map(|at| at.saturating_sub(now))
 }

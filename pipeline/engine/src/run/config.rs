@@ -42,7 +42,7 @@ pub struct Config {
     pub grace: Duration,
     /// Events of each object; `None` is no limit.
     pub rate_limit: Option<RateLimit>,
-    /// Between two tries to fetch what is owed of an object; all of them together make one call a second in vain.
+    /// Between two tries to fetch what is missing of an object; all of them together make one call a second in vain.
     pub refetch: Backoff,
     /// Objects remembered as refused for good, each shard.
     pub parked: usize,

@@ -11,7 +11,6 @@ use tokio::time::Instant;
 use super::table::{ShardHandle, Table};
 use crate::shard::{Command, Explained};
 use crate::verify::{self, Progress, Verified, VerifyError, VerifyOptions};
-use pipeline_ledger::Ledger;
 use pipeline_observe::top::Ranking;
 
 /// Looks at a running engine and asks things of it; cloning shares.
@@ -23,7 +22,6 @@ pub struct Handle {
 pub(super) struct Inner {
     pub(super) started: Instant,
     pub(super) table: Arc<Table>,
-    pub(super) ledger: Ledger,
     pub(super) circuit: watch::Receiver<CircuitState>,
     pub(super) traces: broadcast::Sender<(u32, Trace)>,
     pub(super) verify: verify::Caller,
@@ -82,19 +80,6 @@ impl Handle {
             Some(shard) => shard.commands.send(Command::Replay(key.clone(), whole)).await.is_ok(),
             None => false,
         }
-    }
-
-    /// Reads every object of this process again of which a report was acknowledged at `since` or later (in
-    /// seconds since 1970), or at a time that is not known, and reports all of it: the receiver lost what it took.
-    /// Returns which they are. However many, a shard reads and reports as many at a time as ever.
-    pub async fn replay_since(&self, since: u32) -> Vec<Key> {
-        let mut replayed = Vec::new();
-        for key in self.inner.ledger.reported_since(since) {
-            if self.replay(&key, true).await {
-                replayed.push(key);
-            }
-        }
-        replayed
     }
 
     /// Gives up a parked object. `false` when it was not parked here.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pipeline_core::{CircuitState, Key, Reason};
 use tokio::sync::watch;
 
-use crate::circuit::{Answer, Circuit, Config, Verdict};
+use crate::circuit::{Circuit, Config, SinkResponse, Verdict};
 
 /// A circuit behind a lock that is held for one answer at a time.
 #[derive(Debug)]
@@ -40,7 +40,13 @@ impl Breaker {
     }
 
     /// As [`Circuit::answer`].
-    pub(crate) fn answer(&self, key: &Key, answer: Answer, probe: Option<u64>, now: Duration) -> Verdict {
+    pub(crate) fn answer(
+        &self,
+        key: &Key,
+        answer: SinkResponse,
+        probe: Option<u64>,
+        now: Duration,
+    ) -> Verdict {
         self.change(now, |circuit| circuit.answer(key, answer, probe, now, fastrand::u64(..)))
     }
 

@@ -49,7 +49,7 @@ impl Shard {
         let older = self.shared.ledger.get(&event.key).is_some_and(|known| event.version < known.version);
         self.shared.source.delivered(&event);
         self.receipts.hold(event.key.clone(), event.uid.clone(), event.version, acker, now);
-        self.step(if older || again { Input::Again(event) } else { Input::Event(event) });
+        self.step(if older || again { Input::Redelivered(event) } else { Input::Event(event) });
     }
 
     fn unreadable(&self, sequence: u64, why: DecodeError) {
@@ -72,7 +72,7 @@ impl Shard {
             return;
         }
         let standing = self.lane.standing(key, self.shared.now());
-        // What is owed is known from the ledger.
+        // What is incomplete is known from the ledger.
         let busy = standing.is_some_and(|it| it.state != "idle" || it.events > 0 || it.dirty);
         if !busy {
             let done = self.receipts.rests(key);

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use pipeline_core::{
-    Again, Checkpoint, Digest, Enriched, EntityId, Filtered, Reason, Record, Refused, Report, Timestamp,
+    Checkpoint, Digest, Enriched, EntityId, Filtered, Reason, Record, Refetch, Refused, Report, Timestamp,
 };
 
 use crate::circuit::Verdict;
@@ -27,7 +27,7 @@ pub(crate) struct Delivery {
     /// When the turn was taken up.
     now: Timestamp,
     filtered: Option<Filtered>,
-    owed: Option<Again>,
+    refetch: Option<Refetch>,
     /// Reports of resources that may be on their way at a time.
     limit: usize,
     /// Reports on their way.
@@ -72,7 +72,7 @@ impl Delivery {
             settle: enriched.settle,
             now,
             filtered: enriched.filtered,
-            owed: enriched.owed,
+            refetch: enriched.refetch,
             limit: limit.max(1),
             flying: 0,
             object_flies: false,
@@ -169,12 +169,12 @@ impl Delivery {
             let at = self.now;
             return End { settle: None, outcome: Outcome::Reject { reason, refused, at } };
         }
-        let owed = self.owed;
+        let refetch = self.refetch;
         let outcome = if self.acked > 0 {
-            Outcome::Acked { owed }
+            Outcome::Acked { refetch }
         } else {
             let why = self.filtered.unwrap_or(Filtered::Unchanged);
-            Outcome::Filtered { why, owed, settled: self.settle.is_some() }
+            Outcome::Filtered { why, refetch, settled: self.settle.is_some() }
         };
         End { settle: self.settle, outcome }
     }

@@ -114,7 +114,7 @@ pub(super) fn together(due: Duration) -> Duration {
 /// Whose input it is.
 pub(crate) fn key(input: &Input) -> Option<&Key> {
     match input {
-        Input::Event(event) | Input::Again(event) => Some(&event.key),
+        Input::Event(event) | Input::Redelivered(event) => Some(&event.key),
         Input::Turned { key, .. }
         | Input::Read { key, .. }
         | Input::Replay { key, .. }

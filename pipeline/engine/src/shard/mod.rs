@@ -241,7 +241,7 @@ impl Shard {
                 if let Some(calls) = tally.refetched() {
                     let whole = matches!(
                         outcome,
-                        Outcome::Acked { owed: None } | Outcome::Filtered { owed: None, .. }
+                        Outcome::Acked { refetch: None } | Outcome::Filtered { refetch: None, .. }
                     );
                     self.step(Input::Refetched { calls, lacking: !whole });
                 }

@@ -50,6 +50,6 @@ pub(crate) struct RecoveredWork {
     pub(crate) parked: Vec<(Key, Parked)>,
     /// What was not reported and cannot be read again.
     pub(crate) pending: Vec<(Key, Pending)>,
-    /// What is to be read again although no message may come of it: something of it is owed, or in doubt.
+    /// What is to be read again although no message may come of it: something of it is incomplete, or in doubt.
     pub(crate) unfinished: Vec<(Key, Uid)>,
 }

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::delivery::{Delivery, End};
 use super::history::Moments;
 use super::{Moment, Shared};
-use crate::circuit::{Answer, Verdict};
+use crate::circuit::{SinkResponse, Verdict};
 use crate::lane::{Blame, Outcome, ReadResult, Start};
 use pipeline_ledger::Ledger;
 use pipeline_observe::metrics::ReportResult;
@@ -97,7 +97,7 @@ pub(super) async fn turn(
     let event = &*start.event;
     let known = shared.ledger.get(&event.key);
     if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
-        return Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false };
+        return Outcome::Filtered { why: Filtered::Stale, refetch: None, settled: false };
     }
     let untold = shared.ledger.without_reported(event, known.as_ref()).map(Box::new);
     let event = untold.as_deref().unwrap_or(event);
@@ -185,7 +185,7 @@ pub(super) async fn read(shared: &Shared, key: &Key, not_older_than: Version) ->
 /// A report that was sent.
 struct Shipped<'a> {
     report: Report,
-    answer: Answer,
+    answer: SinkResponse,
     /// Why it was not taken, if it was not.
     reason: Reason,
     /// The sink's `Retry-After`.
@@ -239,20 +239,20 @@ async fn ship<'a>(
     let took = began.elapsed();
     let report = shipment.report;
     let (answer, reason, after) = match answer {
-        Some(Ok(())) => (Answer::Accepted, Reason::Refused, None),
+        Some(Ok(())) => (SinkResponse::Accepted, Reason::Refused, None),
         Some(Err(error)) => {
             let reason = error.reason();
             let cause: &dyn std::error::Error = &error;
             let kind = report.kind.as_str();
             tracing::debug!(key = %report.key, kind, reason = reason.as_str(), error = cause, "report not taken");
             match error {
-                StageError::Retry { after, .. } => (Answer::Failed { reason, after }, reason, after),
-                StageError::Reject { .. } => (Answer::Refused { reason }, reason, None),
+                StageError::Retry { after, .. } => (SinkResponse::Failed { reason, after }, reason, after),
+                StageError::Reject { .. } => (SinkResponse::Refused { reason }, reason, None),
             }
         }
         None => {
             let reason = Reason::Malformed;
-            (Answer::Failed { reason, after: None }, reason, None)
+            (SinkResponse::Failed { reason, after: None }, reason, None)
         }
     };
     Ok(Shipped { report, answer, reason, after, sent, took, place })
@@ -283,7 +283,7 @@ pub(crate) fn is_told(event: &Event, known: Option<&Record>, ledger: &Ledger) ->
 }
 
 /// Whether a watch only repeats what is acknowledged: a state that was acknowledged as a whole, of which nothing is
-/// owed and no report's fate is unknown, or the end of a life before the acknowledged one. Or a read shows that a life is
+/// incomplete and no report's fate is unknown, or the end of a life before the acknowledged one. Or a read shows that a life is
 /// over of which nothing but its name was remembered, and whose place another has taken since: its end was told then,
 /// and says nothing of the other's.
 pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
@@ -299,6 +299,6 @@ pub(crate) fn is_stale(event: &Event, known: Option<&Record>) -> bool {
     known.uid == event.uid
         && event.version <= known.version
         && known.is_settled()
-        && !known.is_owed()
+        && !known.is_incomplete()
         && !known.is_in_doubt()
 }

@@ -94,7 +94,7 @@ impl Check {
         let entity = (report.uid.clone(), report.entity);
         let at = match came {
             Came::Not => return Ok(()),
-            Came::Again(at) => {
+            Came::Repeated(at) => {
                 let taken = &receiver.taken[*at];
                 if taken.lost {
                     // Counted again from where the ledger was, a report may meet the key of one that nobody remembers.

@@ -1,4 +1,4 @@
-//! A small enrichment that decides as the real one does: first seen, changed, became healthy, owed, in doubt, ends of
+//! A small enrichment that decides as the real one does: first seen, changed, became healthy, incomplete, in doubt, ends of
 //! operations, deletions watched and unwatched, another life under the same name. What it fetches may fail.
 //!
 //! Pure: what comes of the calls is drawn before, as [`Facts`].
@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use fastrand::Rng;
 use pipeline_core::{
-    Again, Cause, Checkpoint, Digest, Enriched, EntityId, Event, Filtered, Record, Report, ReportKind,
+    Cause, Checkpoint, Digest, Enriched, EntityId, Event, Filtered, Record, Refetch, Report, ReportKind,
     Settled, Version,
 };
 
@@ -18,7 +18,7 @@ const LISTED: ReportKind = ReportKind::of_listed("listed");
 /// What came of the calls of one try.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Facts {
-    /// The commit, without which reports are owed.
+    /// The commit, without which reports are incomplete.
     pub(super) commit: bool,
     /// The live state of each resource, without which it is not reported.
     pub(super) live: [bool; RESOURCES],
@@ -112,16 +112,16 @@ pub(super) fn enrich(event: &Event, known: Option<&Record>, facts: &Facts) -> En
         if earlier.is_none_or(|_| !event.uid.is_empty()) {
             reports.extend(departed(event, &known.cloned().unwrap_or_else(unseen)));
         }
-        return Enriched { reports, settle: None, filtered: None, owed: None };
+        return Enriched { reports, settle: None, filtered: None, refetch: None };
     };
     let state = State::decode(bytes);
     let draft = Draft { event, known, state, facts };
     let (whole, all) = match draft.scope() {
         Ok(scope) => scope,
         Err(filtered) => {
-            // What is owed stays owed: a process that has just begun does not wait for it yet.
-            let owed = known.is_some_and(Record::is_owed).then_some(Again::Incomplete);
-            return Enriched { owed, ..Enriched::filtered(filtered) };
+            // What is incomplete stays incomplete: a process that has just begun does not wait for it yet.
+            let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
+            return Enriched { refetch, ..Enriched::filtered(filtered) };
         }
     };
     let mut enriched = draft.build(whole, all);
@@ -170,8 +170,8 @@ impl Draft<'_> {
         if known.is_in_doubt() {
             return Ok((known.object().in_doubt, false));
         }
-        if self.event.cause == Cause::Owed && known.is_owed() {
-            return Ok((known.object().owed, false));
+        if self.event.cause == Cause::Refetch && known.is_incomplete() {
+            return Ok((known.object().incomplete, false));
         }
         Err(Filtered::Unchanged)
     }
@@ -209,10 +209,10 @@ impl Draft<'_> {
             }
         }
         if gone {
-            return Enriched { reports, settle: None, filtered: None, owed: None };
+            return Enriched { reports, settle: None, filtered: None, refetch: None };
         }
-        let owed = if whole { lacks(commit) } else { own.is_some_and(|own| own.owed) };
-        let mut missing = owed;
+        let incomplete = if whole { lacks(commit) } else { own.is_some_and(|own| own.incomplete) };
+        let mut missing = incomplete;
         let mut unsent = Vec::new();
         for (at, value) in state.resources.iter().enumerate() {
             let Some(value) = *value else { continue };
@@ -220,11 +220,13 @@ impl Draft<'_> {
             let row = self.known.and_then(|known| known.entity(id));
             let decision = decision(state, value);
             let changed = row.is_none_or(|row| {
-                all || row.in_doubt || (row.owed && event.cause == Cause::Owed) || row.decision != decision
+                all || row.in_doubt
+                    || (row.incomplete && event.cause == Cause::Refetch)
+                    || row.decision != decision
             });
             if !changed {
-                // It was not looked at, and what it lacks is still owed.
-                missing |= row.is_some_and(|row| row.owed);
+                // It was not looked at, and what it lacks is still incomplete.
+                missing |= row.is_some_and(|row| row.incomplete);
                 continue;
             }
             if !self.facts.live[at] {
@@ -247,7 +249,7 @@ impl Draft<'_> {
             version: event.version,
             state: state.encode(),
             fact: operation(state.operation),
-            owed,
+            incomplete,
             unsent,
             present: present.map(|(at, _)| entity_of(at)).collect(),
         };
@@ -255,11 +257,11 @@ impl Draft<'_> {
             filtered: reports.is_empty().then_some(Filtered::SameContent),
             settle: Some(settle),
             reports,
-            owed: missing.then_some(Again::Incomplete),
+            refetch: missing.then_some(Refetch::Incomplete),
         }
     }
 
-    fn report(&self, content: Digest, owed: bool) -> Report {
+    fn report(&self, content: Digest, incomplete: bool) -> Report {
         Report {
             key: self.event.key.clone(),
             uid: self.event.uid.clone(),
@@ -268,7 +270,7 @@ impl Draft<'_> {
             kind: OBJECT,
             decision: digest(&[10]),
             content,
-            owed,
+            incomplete,
             ends: false,
             fact: None,
             body: Bytes::new(),

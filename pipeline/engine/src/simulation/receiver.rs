@@ -8,7 +8,7 @@ use fastrand::Rng;
 use pipeline_core::{Digest, EntityId, Key, Reason, Report, Shipment, Uid};
 
 use super::enrich::told;
-use crate::circuit::Answer;
+use crate::circuit::SinkResponse;
 
 /// How it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -44,7 +44,7 @@ pub(super) enum Came {
     /// It took it, as the n-th.
     First(usize),
     /// It had taken it before, as the n-th.
-    Again(usize),
+    Repeated(usize),
 }
 
 /// The other side.
@@ -94,18 +94,18 @@ impl Receiver {
         counter: u64,
         turn: u64,
         rng: &mut Rng,
-    ) -> (Came, Answer) {
+    ) -> (Came, SinkResponse) {
         match self.mood {
             Mood::Well => {}
             Mood::Away => {
                 let after = (rng.u8(..10) == 0).then(|| Duration::from_secs(rng.u64(1..120)));
-                return (Came::Not, Answer::Failed { reason: Reason::Unreachable, after });
+                return (Came::Not, SinkResponse::Failed { reason: Reason::Unreachable, after });
             }
-            Mood::Unauthorized => return (Came::Not, Answer::Refused { reason: Reason::Unauthorized }),
+            Mood::Unauthorized => return (Came::Not, SinkResponse::Refused { reason: Reason::Unauthorized }),
         }
         let fails = rng.u8(..100) < self.failing;
         if fails && rng.bool() {
-            return (Came::Not, Answer::Failed { reason: Reason::ServerError, after: None });
+            return (Came::Not, SinkResponse::Failed { reason: Reason::ServerError, after: None });
         }
         if self.is_poison(shipment.report.content) {
             self.refused.insert(shipment.report.key.clone());
@@ -115,11 +115,11 @@ impl Receiver {
             if shipment.report.ends {
                 self.refused_ends.insert(shipment.report.uid.clone());
             }
-            return (Came::Not, Answer::Refused { reason: Reason::Refused });
+            return (Came::Not, SinkResponse::Refused { reason: Reason::Refused });
         }
         let came = self.take(shipment, counter, turn);
-        let lost = Answer::Failed { reason: Reason::Timeout, after: None };
-        (came, if fails { lost } else { Answer::Accepted })
+        let lost = SinkResponse::Failed { reason: Reason::Timeout, after: None };
+        (came, if fails { lost } else { SinkResponse::Accepted })
     }
 
     pub(super) fn is_poison(&self, Digest(content): Digest) -> bool {
@@ -135,7 +135,7 @@ impl Receiver {
                 let Report { uid, content, .. } = &shipment.report;
                 self.retold.insert((uid.clone(), counter, *content));
             }
-            return Came::Again(*at);
+            return Came::Repeated(*at);
         }
         let at = self.taken.len();
         let report = shipment.report.clone();

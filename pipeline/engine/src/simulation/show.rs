@@ -41,8 +41,8 @@ pub(super) fn event(event: &Event) -> String {
 }
 
 pub(super) fn report(report: &Report) -> String {
-    let Report { uid, version, content, owed, ends, .. } = report;
-    let marks = [mark(*owed, " owed"), mark(*ends, " ends")].concat();
+    let Report { uid, version, content, incomplete, ends, .. } = report;
+    let marks = [mark(*incomplete, " incomplete"), mark(*ends, " ends")].concat();
     format!("{uid} {} at {} {}{marks}", entity(report.entity), version.0, short(*content))
 }
 
@@ -52,16 +52,16 @@ pub(super) fn record(record: Option<&Record>) -> String {
     out += &format!("settled {:?}, op {}", it.settled, short(it.fact));
     for row in &it.entities {
         out += &format!(", {} {}#{}", entity(row.id), short(row.content), row.counter);
-        out += &[mark(row.owed, " owed"), mark(row.in_doubt, " unsure")].concat();
+        out += &[mark(row.incomplete, " incomplete"), mark(row.in_doubt, " unsure")].concat();
     }
     out
 }
 
 pub(super) fn outcome(outcome: &Outcome) -> String {
     match outcome {
-        Outcome::Acked { owed } => format!("acked, owed {owed:?}"),
-        Outcome::Filtered { why, owed, settled } => {
-            format!("filtered {why:?}, owed {owed:?}{}", mark(*settled, ", settled"))
+        Outcome::Acked { refetch } => format!("acked, refetch {refetch:?}"),
+        Outcome::Filtered { why, refetch, settled } => {
+            format!("filtered {why:?}, refetch {refetch:?}{}", mark(*settled, ", settled"))
         }
         Outcome::Retry { reason, blame, after, .. } => format!("retry {reason:?} {blame:?} {after:?}"),
         Outcome::Reject { reason, .. } => format!("reject {reason:?}"),

@@ -12,7 +12,7 @@ use super::check::Check;
 use super::enrich::{Facts, enrich};
 use super::receiver::Receiver;
 use super::show;
-use crate::circuit::{Answer, Circuit, Verdict};
+use crate::circuit::{Circuit, SinkResponse, Verdict};
 use crate::lane::{Blame, Outcome, Start};
 use crate::shard::delivery::{Delivery, End};
 use crate::shard::turn::{is_stale, is_told};
@@ -69,7 +69,7 @@ enum Leg {
     /// The ledger knows that it is about to be sent.
     Noted,
     /// The answer is there, and nobody has looked at it.
-    Answered(Answer),
+    Answered(SinkResponse),
 }
 
 impl std::fmt::Display for Turn {
@@ -140,7 +140,7 @@ impl Turn {
                 let known = around.books.get(self.key());
                 let event = self.event();
                 if is_told(event, known.as_ref(), &around.books.ledger) || is_stale(event, known.as_ref()) {
-                    Stage::Over(Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false })
+                    Stage::Over(Outcome::Filtered { why: Filtered::Stale, refetch: None, settled: false })
                 } else {
                     Stage::Fetching(known)
                 }
@@ -211,9 +211,9 @@ impl Turn {
             Leg::Answered(answer) => {
                 let answer = *answer;
                 let (reason, after) = match answer {
-                    Answer::Accepted => (Reason::Refused, None),
-                    Answer::Failed { reason, after } => (reason, after),
-                    Answer::Refused { reason } => (reason, None),
+                    SinkResponse::Accepted => (Reason::Refused, None),
+                    SinkResponse::Failed { reason, after } => (reason, after),
+                    SinkResponse::Refused { reason } => (reason, None),
                 };
                 let seed = around.rng.u64(..);
                 let verdict = around.circuit.answer(self.key(), answer, self.probe, around.now, seed);

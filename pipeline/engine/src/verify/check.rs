@@ -9,7 +9,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until, timeout_at};
 
 use super::compare::{Difference, acknowledged, difference, is_whole};
-use super::{Answer, Found, Progress, Time, Verified, VerifyError, VerifyOptions};
+use super::{Found, Progress, Time, Verified, VerifyError, VerifyOptions, VerifyResult};
 use crate::run::Handle;
 use crate::shard::Shared;
 
@@ -100,7 +100,7 @@ impl<'a> Check<'a> {
         Self { shared, handle, options, progress, time: Time::new(options.seconds) }
     }
 
-    pub(super) async fn run(self) -> Answer {
+    pub(super) async fn run(self) -> VerifyResult {
         self.say("listing", 0, 0);
         let source = self.shared.source.as_survey().ok_or(VerifyError::Unlisted)?;
         let late = |_| StageError::retry(Reason::Timeout, "the list took longer than the verification may");

@@ -18,7 +18,7 @@ fn told(record: Option<Record>, uid: &str, entity: EntityId) -> Option<Record> {
         kind: OBJECT,
         decision: Digest(1),
         content: Digest(1),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: "{}".into(),

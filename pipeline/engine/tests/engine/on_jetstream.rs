@@ -35,12 +35,12 @@ static REAL: LazyLock<Runtime> = LazyLock::new(|| {
 });
 
 /// The server, for as long as the test.
-pub(crate) struct Kept {
+pub(crate) struct BusServer {
     server: Server,
     _clock: AbortOnDropHandle<()>,
 }
 
-impl Kept {
+impl BusServer {
     /// What the bus runs on may go.
     pub(crate) fn end(self) {}
 
@@ -74,15 +74,15 @@ impl Kept {
     }
 }
 
-pub(crate) fn bus() -> (Arc<dyn Bus>, Kept) {
+pub(crate) fn bus() -> (Arc<dyn Bus>, BusServer) {
     let kept = server();
     (Arc::new(kept.connect()), kept)
 }
 
 /// A server to which engines connect as they like.
-pub(crate) fn server() -> Kept {
+pub(crate) fn server() -> BusServer {
     let server = Server::start();
-    Kept { server, _clock: AbortOnDropHandle::new(tokio::spawn(steps())) }
+    BusServer { server, _clock: AbortOnDropHandle::new(tokio::spawn(steps())) }
 }
 
 /// Called before a source repeats what it showed: for the engine there are repetitions where the server's memory ends.

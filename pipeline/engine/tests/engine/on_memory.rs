@@ -6,9 +6,9 @@ use std::time::Duration;
 use pipeline_bus::{Bus, Memory};
 
 /// Nothing to keep.
-pub(crate) struct Kept;
+pub(crate) struct BusServer;
 
-impl Kept {
+impl BusServer {
     /// What the bus runs on may go.
     pub(crate) fn end(self) {}
 }
@@ -21,8 +21,8 @@ pub(crate) fn undone(events: u64) -> u64 {
     events
 }
 
-pub(crate) fn bus() -> (Arc<dyn Bus>, Kept) {
-    (Arc::new(Memory::default()), Kept)
+pub(crate) fn bus() -> (Arc<dyn Bus>, BusServer) {
+    (Arc::new(Memory::default()), BusServer)
 }
 
 /// Called before a source repeats what it showed.

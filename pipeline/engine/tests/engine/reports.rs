@@ -200,14 +200,14 @@ async fn redeliveries_of_what_is_acknowledged_cost_no_enrichment() {
 async fn what_is_owed_is_read_again_after_its_time() {
     let (cluster, enricher) = (Cluster::new(), Enricher::default());
     cluster.put("app", 5);
-    enricher.owes.lock().unwrap().insert(key("app"));
+    enricher.lacking.lock().unwrap().insert(key("app"));
     let engine = start(one_shard(), cluster, enricher, Receiver::new());
-    engine.until("owed", |counts| counts.owed == 1).await;
+    engine.until("incomplete", |counts| counts.incomplete == 1).await;
     let begun = tokio::time::Instant::now();
     let counts = engine.until("paid", |counts| counts.acked == 2).await;
     assert!(begun.elapsed() > Duration::from_secs(59), "{:?}", begun.elapsed());
-    assert_eq!((counts.owed, engine.receiver.came().len()), (0, 2));
-    assert_eq!(engine.enricher.tries.lock().unwrap()[1].1, Cause::Owed);
+    assert_eq!((counts.incomplete, engine.receiver.came().len()), (0, 2));
+    assert_eq!(engine.enricher.tries.lock().unwrap()[1].1, Cause::Refetch);
     engine.end().await;
 }
 

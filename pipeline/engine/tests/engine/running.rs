@@ -31,7 +31,7 @@ pub(crate) struct Running {
     pub(crate) stop: Shutdown,
     pub(crate) task: JoinHandle<Result<(), EngineError>>,
     /// What the bus runs on.
-    pub(crate) bus: on::Kept,
+    pub(crate) bus: on::BusServer,
 }
 
 /// An engine of five shards, as it usually is.
@@ -137,7 +137,7 @@ impl Running {
     pub(crate) async fn until_idle(&self, observed: u64) -> LaneCounts {
         let idle = |counts: &LaneCounts| {
             counts.observed >= observed
-                && counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.owed == 0
+                && counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.incomplete == 0
         };
         self.until("idle", idle).await
     }

@@ -72,7 +72,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         kind: OBJECT,
         decision: Digest(1),
         content: Digest(1),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: bytes::Bytes::new(),
@@ -85,7 +85,7 @@ async fn reported(ledger: &Ledger, key: &Key) {
         version: Version(1),
         state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: Vec::new(),
     };
@@ -102,7 +102,7 @@ struct Member {
 impl Member {
     /// An engine with a ledger of its own where `sink` is another; of its shards it has those whose leases it gets, if it
     /// is a `replica`, or else all.
-    fn start(kept: &on::Kept, cluster: &Cluster, sink: &str, replica: Option<Replica>) -> Self {
+    fn start(kept: &on::BusServer, cluster: &Cluster, sink: &str, replica: Option<Replica>) -> Self {
         let (bus, stop) = (kept.connect(), Shutdown::new());
         let owned = if replica.is_some() { 0..0 } else { 0..SHARDS.get() };
         let health = Health::new(HealthLimits::default(), owned.clone(), Instant::now());

@@ -98,24 +98,6 @@ async fn a_replay_of_the_whole_reports_what_is_acknowledged_and_any_other_only_w
     engine.end().await;
 }
 
-#[tokio::test(start_paused = true)]
-async fn everything_that_was_reported_since_a_moment_is_replayed_whole() {
-    let cluster = Cluster::new();
-    for number in 0..30 {
-        cluster.put(&format!("app-{number}"), number + 1);
-    }
-    let engine = start(crate::running::config(), cluster, Enricher::default(), Receiver::new());
-    engine.until_idle(30).await;
-    assert_eq!(engine.handle.replay_since(u32::MAX).await, []);
-    let begun = u32::try_from(pipeline_core::Timestamp::now().as_second()).unwrap() - 600;
-    let replayed = engine.handle.replay_since(begun).await;
-    assert_eq!(replayed.len(), 30);
-    engine.until("reported", |counts| counts.acked == 60).await;
-    let came = engine.receiver.came();
-    assert!(replayed.iter().all(|key| came.iter().filter(|came| came.key == *key).count() == 2));
-    engine.end().await;
-}
-
 /// As after a restart: the list shows the acknowledged state once more.
 #[tokio::test(start_paused = true)]
 async fn a_repeated_state_of_which_a_report_is_unsure_is_not_stale() {

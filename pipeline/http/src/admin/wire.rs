@@ -51,7 +51,7 @@ pub struct Standing {
     pub blame: Option<String>,
     /// In how long it goes on, while it waits.
     pub due_seconds: Option<f64>,
-    /// In how long it is looked at again for what is owed.
+    /// In how long it is looked at again because something was incomplete.
     pub owed_seconds: Option<f64>,
     /// How long something of it has been unreported.
     pub unreported_seconds: Option<f64>,
@@ -220,7 +220,7 @@ impl From<lane::Standing> for Standing {
                 .to_owned()
             }),
             due_seconds: seconds(standing.due),
-            owed_seconds: seconds(standing.owed),
+            owed_seconds: seconds(standing.refetch),
             unreported_seconds: seconds(standing.unreported),
         }
     }
@@ -235,7 +235,7 @@ impl From<&Record> for Acknowledged {
             complete: record.is_settled(),
             own_reports: Record::counted(record.object().counter),
             resources: record.listed().count() as u64,
-            owed: record.entities.iter().filter(|row| row.owed).count() as u64,
+            owed: record.entities.iter().filter(|row| row.incomplete).count() as u64,
             unsure: record.entities.iter().filter(|row| row.in_doubt).count() as u64,
         }
     }

@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::task::TaskTracker;
 
-use super::places::{Answer, Place, Places};
+use super::places::{CountedBody, Place, Places};
 
 /// Bytes of a request's line and headers.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;
@@ -117,7 +117,7 @@ async fn converse(
     let (place, pages) = (Arc::new(place), TowerToHyperService::new(pages));
     let pages = service_fn(|request| {
         let (busy, answer) = (place.busy(), pages.call(request));
-        async { answer.await.map(|response: Response| response.map(|body| Answer::new(body, busy))) }
+        async { answer.await.map(|response: Response| response.map(|body| CountedBody::new(body, busy))) }
     });
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), pages));
     let (ended, grace) = tokio::select! {

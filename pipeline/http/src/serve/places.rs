@@ -17,12 +17,12 @@ use tokio_util::sync::CancellationToken;
 /// The places of one listener.
 pub(super) struct Places {
     most: usize,
-    held: Mutex<Held>,
+    held: Mutex<Seats>,
     freed: Notify,
 }
 
 #[derive(Default)]
-struct Held {
+struct Seats {
     by_number: HashMap<u64, Seat>,
     /// Grows with each connection, request and answer: whose idleness began with a lower one is idle for longer.
     moment: u64,
@@ -45,7 +45,7 @@ pub(super) struct Place {
 pub(super) struct Busy(Arc<Place>);
 
 /// A body that keeps its connection busy until it is sent, or given up.
-pub(super) struct Answer {
+pub(super) struct CountedBody {
     body: Body,
     _busy: Busy,
 }
@@ -78,12 +78,12 @@ impl Places {
         Some(Place { number, places: self.clone(), leave })
     }
 
-    fn lock(&self) -> MutexGuard<'_, Held> {
+    fn lock(&self) -> MutexGuard<'_, Seats> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Held {
+impl Seats {
     fn next(&mut self) -> u64 {
         self.moment += 1;
         self.moment
@@ -125,13 +125,13 @@ impl Drop for Busy {
     }
 }
 
-impl Answer {
+impl CountedBody {
     pub(super) fn new(body: Body, busy: Busy) -> Self {
         Self { body, _busy: busy }
     }
 }
 
-impl hyper::body::Body for Answer {
+impl hyper::body::Body for CountedBody {
     type Data = Bytes;
     type Error = axum::Error;
 

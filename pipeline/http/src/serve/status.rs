@@ -61,7 +61,7 @@ fn figures(counts: &LaneCounts) -> Value {
         "ready": counts.ready,
         "dirty": counts.dirty,
         "reading": counts.reading,
-        "owed": counts.owed,
+        "owed": counts.incomplete,
         "parked_keys": counts.parked_keys,
         "bytes": counts.bytes,
         "summaries": counts.summaries,

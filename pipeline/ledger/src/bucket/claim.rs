@@ -13,7 +13,7 @@ use super::super::state::{is_unfinished, new_id};
 use super::super::stored;
 use super::super::tables::{Table, Tables};
 use super::row::{self, Claim, FORMAT, Place};
-use super::shards::Held;
+use super::shards::ClaimedShard;
 use super::{BucketStore, Claimed};
 use pipeline_bus::jetstream::{BusError, Entry, Expect, PutError};
 
@@ -219,7 +219,7 @@ impl BucketStore {
         let mut state = self.shared.lock();
         state.forget(shard);
         if let Some(shards) = &mut state.shards {
-            shards.held.insert(shard, Held { id: id.into(), sequence });
+            shards.held.insert(shard, ClaimedShard { id: id.into(), sequence });
         }
         state.recent.begin(shard, found.recent);
         let moved = state.take_in(found.tables, 0, &found.intents);

@@ -11,7 +11,7 @@ use pipeline_ownership::sharding::Sharding;
 
 /// A shard that is held.
 #[derive(Debug, Clone)]
-pub(crate) struct Held {
+pub(crate) struct ClaimedShard {
     /// Under which its reports are counted.
     pub(crate) id: Arc<str>,
     /// Of its claim in the bucket.
@@ -21,7 +21,7 @@ pub(crate) struct Held {
 /// All that are held.
 pub(crate) struct Shards {
     sharding: Sharding,
-    pub(crate) held: HashMap<u32, Held>,
+    pub(crate) held: HashMap<u32, ClaimedShard>,
 }
 
 impl Shards {
@@ -35,7 +35,7 @@ impl Shards {
     }
 
     /// The shard of a key, if it is held.
-    pub(crate) fn of(&self, key: &Key) -> Option<&Held> {
+    pub(crate) fn of(&self, key: &Key) -> Option<&ClaimedShard> {
         self.held.get(&self.place(key))
     }
 

@@ -13,7 +13,7 @@ use super::super::group_commit::Group;
 use super::super::store::Unwritten;
 use super::super::stored;
 use super::super::tables::{Row, Slot, Table};
-use super::shards::Held;
+use super::shards::ClaimedShard;
 use super::{BucketStore, row};
 
 /// Rows that may be unanswered at a time: fewer than the bucket allows, so that intents always find room beside them.
@@ -83,7 +83,7 @@ impl BucketStore {
     }
 
     /// Writes rows of the shards that are held.
-    async fn put(&self, rows: &[(u32, &Row)], held: &HashMap<u32, Held>) -> Failed {
+    async fn put(&self, rows: &[(u32, &Row)], held: &HashMap<u32, ClaimedShard>) -> Failed {
         let claims: HashMap<u32, String> =
             held.keys().map(|shard| (*shard, self.names.claim(*shard))).collect();
         let mut failed = Failed::default();

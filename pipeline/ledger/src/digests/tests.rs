@@ -20,7 +20,7 @@ pub(crate) fn report(n: usize, uid: &str, entity: EntityId, content: u64) -> Rep
         kind: OBJECT,
         decision: Digest(content + 1),
         content: Digest(content),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: Bytes::new(),
@@ -118,7 +118,7 @@ fn neither_a_resource_that_left_counts_nor_what_was_never_acknowledged() {
         version: Version(1),
         state: bytes::Bytes::from_static(b"state"),
         fact: Digest(1),
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: Vec::new(),
     };

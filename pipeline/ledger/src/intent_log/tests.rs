@@ -25,7 +25,7 @@ pub(crate) fn an_intent(number: u64, n: usize) -> Intent {
         unacked: Unacked::default(),
         content: Digest::NONE,
         decision: Digest::NONE,
-        owed: false,
+        incomplete: false,
         fact: Digest::NONE,
         reported: Vec::new(),
         state: Some(bytes::Bytes::from_static(b"https://git/store")),
@@ -46,12 +46,12 @@ prop_compose! {
               told in prop::collection::vec(any::<u64>(), 0..4), state in prop::option::of(state())) -> Intent {
         let (namespace, name, uid) = names;
         let (number, version, content, decision, operation) = numbers;
-        let [ends, first, owed] = flags;
+        let [ends, first, incomplete] = flags;
         let entity = id.map_or(EntityId::OBJECT, EntityId);
         let sent = SendIntent {
             uid: Uid::from(uid), version: Version(version), entity, ends, first, counter,
             unacked: Unacked { content: Digest(unacked.0), skipped: unacked.1 }, content: Digest(content),
-            decision: Digest(decision), owed, fact: Digest(operation), state,
+            decision: Digest(decision), incomplete, fact: Digest(operation), state,
             reported: told.into_iter().map(Digest).collect(),
         };
         Intent { number, key: Key::new(&namespace, &name).unwrap(), sent }

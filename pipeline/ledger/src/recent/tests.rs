@@ -35,7 +35,7 @@ fn settle(uid: &str, fact: Digest) -> Checkpoint {
         version: Version(9),
         state: bytes::Bytes::from_static(b"state"),
         fact,
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: Vec::new(),
     }

@@ -12,9 +12,9 @@ fn unacked() -> impl Strategy<Value = Unacked> {
 
 prop_compose! {
     fn row()(id in any::<u64>(), digests in any::<(u64, u64)>(), counter in any::<u64>(),
-             (owed, in_doubt) in any::<(bool, bool)>(), unacked in unacked()) -> EntityRow {
+             (incomplete, in_doubt) in any::<(bool, bool)>(), unacked in unacked()) -> EntityRow {
         let (decision, content) = (Digest(digests.0), Digest(digests.1));
-        EntityRow { id: EntityId(id), decision, content, counter, owed, in_doubt, unacked }
+        EntityRow { id: EntityId(id), decision, content, counter, incomplete, in_doubt, unacked }
     }
 }
 

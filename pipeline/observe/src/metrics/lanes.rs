@@ -141,7 +141,7 @@ impl Lanes {
             sum.parked_dropped,
         ];
         self.totals.iter().zip(totals).for_each(|(counter, value)| say(counter, value));
-        let held = [sum.owed, sum.parked_keys, sum.bytes, sum.summaries, sum.summary_bytes];
+        let held = [sum.incomplete, sum.parked_keys, sum.bytes, sum.summaries, sum.summary_bytes];
         self.held.iter().zip(held).for_each(|(gauge, value)| show(gauge, value));
         show(&self.paused, self.snapshots.iter().filter(|snapshot| snapshot.counts.paused).count() as u64);
     }

@@ -96,7 +96,7 @@ impl Recorder {
             | Step::Enriched { .. }
             | Step::Reported { .. }
             | Step::NotTaken { .. }
-            | Step::Owed(_) => {}
+            | Step::Refetch(_) => {}
         }
     }
 

@@ -10,7 +10,7 @@ pub struct Tally {
     pub(super) trace: u128,
     /// Calls of Argo CD that were sent.
     pub(super) calls: u64,
-    /// It was a turn for what is owed.
+    /// It was a refetch.
     refetch: bool,
     /// How long they took together.
     pub(super) took: Duration,
@@ -28,10 +28,10 @@ impl Tally {
 
     /// Of a turn that begins with this event.
     pub fn of(event: &Event) -> Self {
-        Self { refetch: event.cause == Cause::Owed, ..Self::new(event.trace) }
+        Self { refetch: event.cause == Cause::Refetch, ..Self::new(event.trace) }
     }
 
-    /// How many calls of Argo CD a turn for what is owed made.
+    /// How many calls of Argo CD a refetch made.
     pub fn refetched(&self) -> Option<u32> {
         self.refetch.then(|| u32::try_from(self.calls).unwrap_or(u32::MAX))
     }

@@ -11,7 +11,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval, sleep_until, timeout, t
 
 use super::{Fence, Order, Standing};
 use crate::{
-    Action, Answer, Config, Input, Lease, Ownership, Presence, REFUSED, Refusal, Replica, Request, Shown,
+    Action, Config, Input, Lease, LeaseWrite, Ownership, Presence, REFUSED, Refusal, Replica, Request, Shown,
     StopHow, Store, Write,
 };
 
@@ -33,7 +33,7 @@ pub(super) struct Driver<S> {
     orders: VecDeque<Order>,
     /// Writes that wait for their turn, with when they were asked for.
     waiting: VecDeque<(Instant, Write)>,
-    writes: JoinSet<(Request, u32, Answer)>,
+    writes: JoinSet<(Request, u32, LeaseWrite)>,
     /// One at a time, so that no announcement comes after the farewell.
     presence: JoinSet<()>,
     watching: JoinSet<()>,
@@ -226,7 +226,7 @@ impl<S: Store> Driver<S> {
             let store = Arc::clone(&self.store);
             self.writes.spawn(async move {
                 let answer = timeout_at(deadline, store.write(&lease, expected)).await;
-                (request, shard, answer.unwrap_or(Answer::Failed))
+                (request, shard, answer.unwrap_or(LeaseWrite::Failed))
             });
         }
     }

@@ -9,4 +9,4 @@ mod store;
 
 pub use self::record::{Lease, LeaseError, Presence, RECORD_BYTES, REFUSED};
 pub use self::replica::{Replica, ReplicaError};
-pub use self::store::{Answer, Shown, Store};
+pub use self::store::{LeaseWrite, Shown, Store};

@@ -9,14 +9,14 @@ use super::{Lease, Presence, Replica};
 /// Where leases are, such as a bucket of a broker.
 ///
 /// It answers, it does not decide, and it does not retry: whoever asks does, and gives up by dropping the future. What it
-/// cannot reach is an answer too ([`Answer::Failed`]); it says so in the log, once until it can again.
+/// cannot reach is an answer too ([`LeaseWrite::Failed`]); it says so in the log, once until it can again.
 pub trait Store: Send + Sync + 'static {
     /// Writes the record of a shard, only if the store holds the revision `expected` of it (`None`: no record); a
     /// compare-and-set, of which nothing may be guessed.
     ///
     /// A store that can lose everything must not grant here what was decided on by what it held before: no revision of its
     /// former life equals one of this life, and where it held nothing before, the write is refused with what it holds now.
-    fn write(&self, lease: &Lease, expected: Option<u64>) -> impl Future<Output = Answer> + Send;
+    fn write(&self, lease: &Lease, expected: Option<u64>) -> impl Future<Output = LeaseWrite> + Send;
 
     /// Writes that a replica is there, whatever was written of it before. The record may expire by itself, not before a
     /// lease does.
@@ -32,7 +32,7 @@ pub trait Store: Send + Sync + 'static {
 
 /// What a store says to a compare-and-set.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Answer {
+pub enum LeaseWrite {
     /// It is written, as this revision.
     Granted {
         /// The revision.

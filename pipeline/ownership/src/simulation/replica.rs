@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use fastrand::Rng;
 
-use super::super::{Action, Answer, Config, Input, Ownership, Replica, Request, Shown, StopHow, Write};
+use super::super::{Action, Config, Input, LeaseWrite, Ownership, Replica, Request, Shown, StopHow, Write};
 use super::store::Store;
 use super::{Mutant, STEP, Simulation};
 
@@ -151,7 +151,7 @@ impl Process {
             match sent {
                 Sent::Write(write) => {
                     let answer = world.store.write(&write);
-                    let answer = if self.is_lost(world) { Answer::Failed } else { answer };
+                    let answer = if self.is_lost(world) { LeaseWrite::Failed } else { answer };
                     self.answer(write.request, write.shard, answer, world);
                 }
                 Sent::Announce => world.store.announce(&self.me, now),
@@ -168,12 +168,12 @@ impl Process {
         if let Sent::Write(write) = sent
             && world.rng.bool()
         {
-            self.answer(write.request, write.shard, Answer::Failed, world);
+            self.answer(write.request, write.shard, LeaseWrite::Failed, world);
         }
     }
 
-    fn answer(&mut self, request: Request, shard: u32, answer: Answer, world: &mut Simulation) {
-        if world.mutant == Some(Mutant::CountedFromAnswer) && matches!(answer, Answer::Granted { .. }) {
+    fn answer(&mut self, request: Request, shard: u32, answer: LeaseWrite, world: &mut Simulation) {
+        if world.mutant == Some(Mutant::CountedFromAnswer) && matches!(answer, LeaseWrite::Granted { .. }) {
             self.answered.insert(shard, world.now + self.delay(world));
         }
         let at = world.now + self.delay(world);

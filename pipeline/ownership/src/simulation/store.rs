@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::super::{Answer, Input, Lease, Replica, Shown, Write};
+use super::super::{Input, Lease, LeaseWrite, Replica, Shown, Write};
 
 #[derive(Debug, Clone)]
-struct Kept {
+struct StoredLeases {
     lease: Lease,
     revision: u64,
 }
@@ -15,7 +15,7 @@ pub(super) struct Store {
     /// Writes whatever comes.
     blind: bool,
     revision: u64,
-    leases: BTreeMap<u32, Kept>,
+    leases: BTreeMap<u32, StoredLeases>,
     members: BTreeMap<Replica, (u64, Duration)>,
     /// Of every shard, since the beginning: a store that lost everything does not make epochs fall.
     highest: BTreeMap<u32, u64>,
@@ -39,10 +39,10 @@ impl Store {
         }
     }
 
-    pub(super) fn write(&mut self, write: &Write) -> Answer {
+    pub(super) fn write(&mut self, write: &Write) -> LeaseWrite {
         let held = self.leases.get(&write.shard);
         if held.map(|kept| kept.revision) != write.expected && !self.blind {
-            return Answer::Refused { current: held.map(|kept| (kept.lease.clone(), kept.revision)) };
+            return LeaseWrite::Refused { current: held.map(|kept| (kept.lease.clone(), kept.revision)) };
         }
         let highest = self.highest.entry(write.shard).or_default();
         let changes_hands = held.is_none_or(|kept| write.owner.is_some() && kept.lease.owner != write.owner);
@@ -54,8 +54,8 @@ impl Store {
         self.revision += 1;
         let until = pipeline_core::Timestamp::UNIX_EPOCH;
         let lease = Lease { shard: write.shard, epoch: write.epoch, owner: write.owner.clone(), until };
-        self.leases.insert(write.shard, Kept { lease, revision: self.revision });
-        Answer::Granted { revision: self.revision }
+        self.leases.insert(write.shard, StoredLeases { lease, revision: self.revision });
+        LeaseWrite::Granted { revision: self.revision }
     }
 
     pub(super) fn announce(&mut self, replica: &Replica, now: Duration) {

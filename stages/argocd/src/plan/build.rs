@@ -1,7 +1,7 @@
 //! The reports of an event, and what is remembered of them.
 
 use pipeline_core::{
-    Again, Checkpoint, Digest, Enriched, EntityId, EntityRow, Filtered, Hasher, Record, Report, ReportKind,
+    Checkpoint, Digest, Enriched, EntityId, EntityRow, Filtered, Hasher, Record, Refetch, Report, ReportKind,
     Timestamp,
 };
 use serde_json::{Map, Value, json};
@@ -59,16 +59,17 @@ impl FetchPlan {
             }
         }
         if self.event.is_deleted() {
-            return Enriched { reports, settle: None, filtered: None, owed: None };
+            return Enriched { reports, settle: None, filtered: None, refetch: None };
         }
         let changed = self.changed();
         // What was not looked at is still to be fetched again.
         let here = |id| self.app.entries.iter().any(|entry| entry.id == id);
         let left = |row: &EntityRow| {
-            row.owed && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
+            row.incomplete && here(row.id) && !changed.iter().any(|(entry, _)| entry.id == row.id)
         };
-        let still =
-            |known: &Record| (known.object().owed && !self.scope.application) || known.listed().any(left);
+        let still = |known: &Record| {
+            (known.object().incomplete && !self.scope.application) || known.listed().any(left)
+        };
         let mut missing = incomplete || self.known.as_ref().is_some_and(still) || self.is_untold_of_drift();
         for (entry, health) in changed {
             let row = self.row(entry);
@@ -94,13 +95,13 @@ impl FetchPlan {
         let responses = [self.tree_response(), self.managed_response()];
         let skipped = responses.iter().any(|response| matches!(response, Some(Parsed::Skipped)));
         missing |= matches!(self.tree_response(), Some(Parsed::Failed(_)));
-        let again = if skipped { Again::Paced(PACE) } else { Again::Incomplete };
+        let again = if skipped { Refetch::Paced(PACE) } else { Refetch::Incomplete };
         let filtered = reports.is_empty().then(|| self.why_filtered(!unsent.is_empty()));
         Enriched {
             filtered,
             settle: Some(self.settle(incomplete, unsent)),
             reports,
-            owed: (missing || skipped).then_some(again),
+            refetch: (missing || skipped).then_some(again),
         }
     }
 
@@ -111,10 +112,10 @@ impl FetchPlan {
     fn settle(&self, incomplete: bool, unsent: Vec<(EntityId, Digest, bool)>) -> Checkpoint {
         let app = &self.app;
         // What was not looked at stays as it is remembered.
-        let owed = if self.scope.application {
+        let incomplete = if self.scope.application {
             incomplete
         } else {
-            self.known.as_ref().is_some_and(|known| known.object().owed)
+            self.known.as_ref().is_some_and(|known| known.object().incomplete)
         };
         let state = State {
             sections: self.sections,
@@ -127,7 +128,7 @@ impl FetchPlan {
             version: self.event.version,
             state: state.encode(),
             fact: app.operation.as_ref().map_or(Digest::NONE, |operation| operation.digest()),
-            owed,
+            incomplete,
             unsent,
             present: app.entries.iter().map(|entry| entry.id).collect(),
         }
@@ -142,7 +143,7 @@ impl FetchPlan {
             kind: draft.kind,
             decision: draft.decision,
             content,
-            owed: draft.incomplete,
+            incomplete: draft.incomplete,
             ends,
             fact: draft.fact,
             body: draft.payload.body(self.turn.now),

@@ -1,6 +1,6 @@
 //! What an event is worth, before anything is fetched for it.
 
-use pipeline_core::{Again, Cause, Change, Enriched, Event, Filtered, Record};
+use pipeline_core::{Cause, Change, Enriched, Event, Filtered, Record, Refetch};
 
 use super::PACE;
 use crate::labels;
@@ -42,11 +42,11 @@ impl Scope {
     pub(super) fn is_paced(self, event: &Event, known: Option<&Record>) -> bool {
         // Of something that is not sure it is not known what the receiver holds: it is reported, whether it changed
         // or not.
-        self.quiet && event.cause != Cause::Owed && !known.is_some_and(Record::is_in_doubt)
+        self.quiet && event.cause != Cause::Refetch && !known.is_some_and(Record::is_in_doubt)
     }
 }
 
-/// What is to be looked at: deleted, first seen, became healthy, changed, not sure of, owed, in this order. `known` is
+/// What is to be looked at: deleted, first seen, became healthy, changed, not sure of, incomplete, in this order. `known` is
 /// of this life; `ends`: ends of operations are still to be told.
 pub(super) fn decide(
     event: &Event,
@@ -71,10 +71,10 @@ pub(super) fn decide(
     if before.sections != found.sections || ends {
         return changed(Which::Changed);
     }
-    let owed = event.cause == Cause::Owed;
-    if known.is_in_doubt() || found.health_in_tree || found.may_drift || (owed && known.is_owed()) {
+    let refetch = event.cause == Cause::Refetch;
+    if known.is_in_doubt() || found.health_in_tree || found.may_drift || (refetch && known.is_incomplete()) {
         let own = known.object();
-        let application = own.in_doubt || (owed && own.owed);
+        let application = own.in_doubt || (refetch && own.incomplete);
         return Ok(Scope { application, resources: Which::Changed, quiet: true });
     }
     Err(Filtered::Unchanged)
@@ -82,9 +82,9 @@ pub(super) fn decide(
 
 /// Nothing to report.
 pub(super) fn filtered(why: Filtered, known: Option<&Record>) -> Enriched {
-    // What is owed stays owed: a process that has just begun does not wait for it yet.
-    let owed = known.is_some_and(Record::is_owed).then_some(Again::Incomplete);
-    Enriched { owed, ..Enriched::filtered(why) }
+    // What is incomplete stays incomplete: a process that has just begun does not wait for it yet.
+    let refetch = known.is_some_and(Record::is_incomplete).then_some(Refetch::Incomplete);
+    Enriched { refetch, ..Enriched::filtered(why) }
 }
 
 /// What comes of an event of whose object the facts are known without reading it; `None` where it must be read.
@@ -102,7 +102,10 @@ pub(crate) fn unchanged(
     match decide(event, Some(known), found, false) {
         Err(why) => Some(filtered(why, Some(known))),
         Ok(scope) if !scope.application && scope.is_paced(event, Some(known)) && was_looked_at() => {
-            Some(Enriched { owed: Some(Again::Paced(PACE)), ..Enriched::filtered(labels::RECONCILED_ONLY) })
+            Some(Enriched {
+                refetch: Some(Refetch::Paced(PACE)),
+                ..Enriched::filtered(labels::RECONCILED_ONLY)
+            })
         }
         Ok(_) => None,
     }

@@ -155,7 +155,7 @@ impl FetchPlan {
             let former = earlier.map(|earlier| stub::end(event, earlier, turn, settings));
             let reports: Vec<_> = former.into_iter().chain(remembered.iter().flat_map(departed)).collect();
             let filtered = reports.is_empty().then_some(Filtered::NeverReported);
-            Ok(Begun::Done(Enriched { reports, settle: None, filtered, owed: None }))
+            Ok(Begun::Done(Enriched { reports, settle: None, filtered, refetch: None }))
         };
         let Some(body) = event.body() else { return gone() };
         let app = match Application::read(body, redactor) {

@@ -212,7 +212,7 @@ impl FetchPlan {
         }
         match self.tree_response() {
             None | Some(Parsed::Skipped) => false,
-            // Nothing tells that a health moved; the tree is owed.
+            // Nothing tells that a health moved; the tree is incomplete.
             Some(Parsed::Failed(_)) => !self.scope.quiet,
             Some(_) => true,
         }
@@ -235,9 +235,9 @@ impl FetchPlan {
             _ if self.scope.resources == Which::All => true,
             None => true,
             Some(row) => {
-                let owed = row.owed && self.event.cause == Cause::Owed;
+                let refetch = row.incomplete && self.event.cause == Cause::Refetch;
                 let differs = |decision| row.decision != decision;
-                owed || row.in_doubt || self.decision(entry, health).is_some_and(differs)
+                refetch || row.in_doubt || self.decision(entry, health).is_some_and(differs)
             }
         }
     }

@@ -84,7 +84,7 @@ fn report(event: &Event, record: &Record, turn: &Turn, fact: Option<Digest>, pay
         kind: labels::APP_REPORT,
         decision: Digest::of(b"gone"),
         content: payload.content(),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact,
         body: payload.body(turn.now),

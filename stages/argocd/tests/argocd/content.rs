@@ -136,6 +136,6 @@ async fn an_application_whose_content_was_given_up_is_tried_when_somebody_asks_a
     let told = stage.stage.enrich(&deleted, Some(&known), &turn).await.unwrap();
     assert!(matches!(told.reports.as_slice(), [report] if report.ends));
     gate.open();
-    let asked = Event { cause: Cause::Owed, ..event };
+    let asked = Event { cause: Cause::Refetch, ..event };
     assert_eq!(until_worked(&stage, &asked).await.reports.len(), 3);
 }

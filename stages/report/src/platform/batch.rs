@@ -58,7 +58,7 @@ const BATCH: &str = "send a batch of reports";
 const ANSWER: usize = 4 * 1024;
 const RESULT: usize = 4 * 1024;
 
-type Answer = Result<(), StageError>;
+type ShipResult = Result<(), StageError>;
 
 /// The reports that are about to be sent.
 pub(super) struct Batching {
@@ -86,7 +86,7 @@ struct Queue {
 
 struct Waiting {
     shipment: Shipment,
-    answer: oneshot::Sender<Answer>,
+    answer: oneshot::Sender<ShipResult>,
 }
 
 /// Reports that are sent together. Whoever drops it leaves them unanswered, and whoever waits for one sends it again.
@@ -120,7 +120,7 @@ impl Batching {
     fn join<'a>(
         &self,
         shipments: impl Iterator<Item = &'a Shipment>,
-    ) -> (Vec<oneshot::Receiver<Answer>>, u64) {
+    ) -> (Vec<oneshot::Receiver<ShipResult>>, u64) {
         let mut queue = self.queue();
         let answers = shipments.map(|shipment| {
             let (answer, answered) = oneshot::channel();
@@ -179,7 +179,7 @@ impl Load<'_> {
         self.reports.iter().map(|waiting| &waiting.shipment)
     }
 
-    fn answer(mut self, answers: impl IntoIterator<Item = Answer>) {
+    fn answer(mut self, answers: impl IntoIterator<Item = ShipResult>) {
         for (waiting, answer) in self.reports.drain(..).zip(answers) {
             // Whoever waited may have gone.
             let _ = waiting.answer.send(answer);
@@ -200,8 +200,8 @@ impl Drop for Load<'_> {
 impl Platform {
     /// Ships reports together with those that others ship meanwhile. Each caller waits for its own answers; one whose
     /// reports are still in the queue when the time has come sends the next batch, its own and others'.
-    pub(super) async fn ship_together(&self, batching: &Batching, shipments: &[Shipment]) -> Vec<Answer> {
-        let mut answers: Vec<Option<Answer>> = shipments.iter().map(|_| None).collect();
+    pub(super) async fn ship_together(&self, batching: &Batching, shipments: &[Shipment]) -> Vec<ShipResult> {
+        let mut answers: Vec<Option<ShipResult>> = shipments.iter().map(|_| None).collect();
         loop {
             let open: Vec<usize> =
                 (0..answers.len()).filter(|at| answers.get(*at).is_some_and(Option::is_none)).collect();
@@ -253,7 +253,7 @@ impl Platform {
     }
 
     /// An answer for each report; or why the platform takes no batch, or not this one.
-    async fn send_batch(&self, load: &Load<'_>) -> ControlFlow<HttpError, Vec<Answer>> {
+    async fn send_batch(&self, load: &Load<'_>) -> ControlFlow<HttpError, Vec<ShipResult>> {
         let reports = load.reports.len();
         let body = match self.encode(envelope::batch(load.shipments())).await {
             Ok(body) => body,
@@ -284,7 +284,7 @@ impl Platform {
         }
     }
 
-    fn answer(&self, result: &Outcome, shipment: &Shipment) -> Answer {
+    fn answer(&self, result: &Outcome, shipment: &Shipment) -> ShipResult {
         if (200..300).contains(&result.status) {
             self.succeeded.store(true, Ordering::Relaxed);
             return Ok(());
@@ -342,7 +342,7 @@ fn results(reply: Reply, reports: usize) -> Result<Vec<Outcome>, HttpError> {
 }
 
 /// The same failure for every report of a batch.
-fn all(reports: usize, error: StageError) -> Vec<Answer> {
+fn all(reports: usize, error: StageError) -> Vec<ShipResult> {
     let (reason, source, after) = match error {
         StageError::Retry { reason, source, after } => (reason, source, after),
         StageError::Reject { reason, source } => (reason, source, None),

@@ -26,7 +26,7 @@ pub(crate) fn shipment(body: &str, counter: u32) -> Shipment {
         kind: ReportKind::of_object("app"),
         decision: Digest(1),
         content: Digest::of(body.as_bytes()),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: Bytes::copy_from_slice(body.as_bytes()),

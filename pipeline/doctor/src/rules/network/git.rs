@@ -5,7 +5,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::json;
 
 use super::platform::Account;
-use super::{Answer, Asking, DAY, Request, SOON, Token, Way, origin, within};
+use super::{Asking, DAY, PeerResponse, Request, SOON, Token, Way, origin, within};
 use crate::rules::{Judged, Node, Severity};
 
 const GROUP: &str = "global.runtime.gitCredentials";
@@ -139,7 +139,13 @@ struct Attempt<'a, 'b> {
 }
 
 impl Attempt<'_, '_> {
-    fn ask(&mut self, method: &'static str, at: &str, authorization: String, body: bool) -> Option<Answer> {
+    fn ask(
+        &mut self,
+        method: &'static str,
+        at: &str,
+        authorization: String,
+        body: bool,
+    ) -> Option<PeerResponse> {
         let request = Request {
             method,
             url: format!("{}{at}", self.base),

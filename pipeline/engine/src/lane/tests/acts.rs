@@ -50,7 +50,7 @@ pub(super) enum Act {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum How {
     Acked,
-    Owed,
+    Incomplete,
     Filtered,
     Retry(Blame),
     Reject,
@@ -60,7 +60,7 @@ pub(super) fn act() -> impl Strategy<Value = Act> {
     let key = 0..3_usize;
     let how = prop_oneof![
         5 => Just(How::Acked),
-        1 => Just(How::Owed),
+        1 => Just(How::Incomplete),
         1 => Just(How::Filtered),
         2 => Just(How::Retry(Blame::Sink)),
         1 => Just(How::Retry(Blame::Enrich)),

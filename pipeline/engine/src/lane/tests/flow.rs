@@ -1,31 +1,31 @@
-//! What is owed, the circuit, the rate limit, shedding, and stopping.
+//! Refetches, the circuit, the rate limit, shedding, and stopping.
 
 use super::*;
 use crate::limit::RateLimit;
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-fn owed() -> Outcome {
-    Outcome::Acked { owed: Some(Again::Incomplete) }
+fn incomplete() -> Outcome {
+    Outcome::Acked { refetch: Some(Refetch::Incomplete) }
 }
 
 #[test]
-fn what_is_owed_is_looked_at_again_when_its_time_has_come() {
+fn what_is_incomplete_is_refetched_when_its_time_has_come() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", owed());
-    assert_eq!((bench.counts().owed, bench.counts().oldest), (1, Duration::ZERO));
+    bench.end("x", incomplete());
+    assert_eq!((bench.counts().incomplete, bench.counts().oldest), (1, Duration::ZERO));
     bench.pass(MINUTE - Duration::from_millis(1));
     assert_eq!(bench.reading(), [""; 0]);
     bench.pass(Duration::from_millis(1));
-    assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
+    assert_eq!((bench.reading(), bench.counts().incomplete), (vec!["x>=1".to_owned()], 0));
     bench.found("x", state("x", 1));
-    assert_eq!(bench.starts[0].event.cause, Cause::Owed);
+    assert_eq!(bench.starts[0].event.cause, Cause::Refetch);
     bench.end(
         "x",
-        Outcome::Filtered { why: Filtered::SameContent, owed: Some(Again::Incomplete), settled: true },
+        Outcome::Filtered { why: Filtered::SameContent, refetch: Some(Refetch::Incomplete), settled: true },
     );
-    assert_eq!(bench.counts().owed, 1, "still owed");
+    assert_eq!(bench.counts().incomplete, 1, "still incomplete");
     bench.pass(MINUTE);
     bench.found("x", state("x", 1));
     bench.end("x", ACKED);
@@ -33,39 +33,39 @@ fn what_is_owed_is_looked_at_again_when_its_time_has_come() {
 }
 
 #[test]
-fn events_do_not_wait_for_what_is_owed_and_may_pay_it() {
+fn events_do_not_wait_for_a_refetch_and_may_make_it_needless() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", owed());
+    bench.end("x", incomplete());
     bench.take(state("x", 2));
     assert_eq!(bench.running(), ["x@2"]);
-    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false });
-    assert_eq!(bench.counts().owed, 1, "it was not looked at: it is still owed");
+    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, refetch: None, settled: false });
+    assert_eq!(bench.counts().incomplete, 1, "it was not looked at: it is still incomplete");
     bench.take(state("x", 3));
     bench.end("x", ACKED);
-    assert_eq!((bench.counts().owed, bench.lane.next_deadline()), (0, None));
+    assert_eq!((bench.counts().incomplete, bench.lane.next_deadline()), (0, None));
 }
 
 #[test]
-fn what_an_event_finds_paid_is_not_looked_at_again() {
+fn what_an_event_completes_is_not_refetched() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", owed());
-    let at_a_glance = |why| Outcome::Filtered { why, owed: None, settled: false };
+    bench.end("x", incomplete());
+    let at_a_glance = |why| Outcome::Filtered { why, refetch: None, settled: false };
     let glances = [Filtered::Unchanged, Filtered::Stale, Filtered::Of("paced")].map(at_a_glance);
     for (version, outcome) in (2..).zip(glances) {
         bench.take(state("x", version));
         bench.end("x", outcome);
-        assert_eq!(bench.counts().owed, 1);
+        assert_eq!(bench.counts().incomplete, 1);
     }
-    let settled = |owed| Outcome::Filtered { why: Filtered::Of("paced"), owed, settled: true };
+    let settled = |refetch| Outcome::Filtered { why: Filtered::Of("paced"), refetch, settled: true };
     bench.pass(MINUTE / 2);
     bench.take(state("x", 5));
-    bench.end("x", settled(Some(Again::Incomplete)));
-    assert_eq!(bench.counts().owed, 1, "something is lacking still");
+    bench.end("x", settled(Some(Refetch::Incomplete)));
+    assert_eq!(bench.counts().incomplete, 1, "something is lacking still");
     bench.take(state("x", 6));
     bench.end("x", settled(None));
-    assert_eq!((bench.counts().owed, bench.lane.next_deadline()), (0, None));
+    assert_eq!((bench.counts().incomplete, bench.lane.next_deadline()), (0, None));
     bench.pass(MINUTE);
     assert_eq!((bench.reading(), bench.lane.keys.is_empty()), (vec![], true), "nothing is read for it");
 }
@@ -74,20 +74,27 @@ fn what_an_event_finds_paid_is_not_looked_at_again() {
 fn a_busy_object_does_not_put_off_what_it_owes() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", owed());
+    bench.end("x", incomplete());
     for (version, outcome) in [
-        (2, owed()),
-        (3, Outcome::Filtered { why: Filtered::Unchanged, owed: Some(Again::Incomplete), settled: false }),
+        (2, incomplete()),
+        (
+            3,
+            Outcome::Filtered {
+                why: Filtered::Unchanged,
+                refetch: Some(Refetch::Incomplete),
+                settled: false,
+            },
+        ),
     ] {
         bench.pass(MINUTE / 3);
         bench.take(state("x", version));
         bench.end("x", outcome);
-        assert_eq!(bench.counts().owed, 1);
+        assert_eq!(bench.counts().incomplete, 1);
     }
     bench.pass(MINUTE / 3);
     assert_eq!(bench.reading(), ["x>=3"], "a minute after the first of them");
     bench.found("x", state("x", 3));
-    bench.end("x", owed());
+    bench.end("x", incomplete());
     bench.pass(MINUTE - Duration::from_millis(1));
     assert_eq!(bench.reading(), [""; 0], "it was looked at: the next time is a minute later");
     bench.pass(Duration::from_millis(1));
@@ -95,11 +102,11 @@ fn a_busy_object_does_not_put_off_what_it_owes() {
 }
 
 #[test]
-fn what_is_owed_is_looked_at_also_when_something_else_is_noted_with_it() {
+fn what_is_incomplete_is_refetched_also_when_something_else_is_noted_with_it() {
     for during in [false, true] {
         let mut bench = Bench::new(small());
         bench.take(state("x", 1));
-        bench.end("x", owed());
+        bench.end("x", incomplete());
         if !during {
             bench.step(Input::Pause);
         }
@@ -108,7 +115,7 @@ fn what_is_owed_is_looked_at_also_when_something_else_is_noted_with_it() {
         assert_eq!(bench.counts().oldest, Duration::ZERO, "{during}");
         bench.step(Input::Resume);
         bench.found("x", state("x", 2));
-        assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@2".to_owned()], Cause::Owed));
+        assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@2".to_owned()], Cause::Refetch));
         bench.end("x", ACKED);
         assert!(bench.lane.keys.is_empty(), "{during}");
     }

@@ -4,9 +4,9 @@ mod dirty;
 mod flow;
 mod model;
 mod order;
-mod owed;
 mod parked;
 mod reasons;
+mod refetch_times;
 mod restore;
 
 use pipeline_core::Digest;
@@ -17,13 +17,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Cause, Change, Event, Fact, Filtered, Key, Pending, Reason, Refused, Timestamp, Uid, Version,
+    Cause, Change, Event, Fact, Filtered, Key, Pending, Reason, Refetch, Refused, Timestamp, Uid, Version,
 };
 
 use super::key_state::WATCH_LAG;
 use super::*;
 
-const ACKED: Outcome = Outcome::Acked { owed: None };
+const ACKED: Outcome = Outcome::Acked { refetch: None };
 
 fn retry(blame: Blame) -> Outcome {
     Outcome::Retry {

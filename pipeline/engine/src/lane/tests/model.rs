@@ -182,8 +182,8 @@ impl World {
         let name = event.key.name();
         let outcome = match how {
             How::Acked => ACKED,
-            How::Owed => Outcome::Acked { owed: Some(Again::Incomplete) },
-            How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false },
+            How::Incomplete => Outcome::Acked { refetch: Some(Refetch::Incomplete) },
+            How::Filtered => Outcome::Filtered { why: Filtered::Unchanged, refetch: None, settled: false },
             How::Retry(blame) => retry(blame),
             How::Reject => reject(Reason::Refused),
         };
@@ -283,10 +283,16 @@ impl World {
             slots().filter(|slot| slot.running.is_some()).count(),
             slots().filter(|slot| slot.is_dirty()).count(),
             slots().filter(|slot| slot.state == State::Reading).count(),
-            slots().filter(|slot| slot.owed.is_some()).count(),
+            slots().filter(|slot| slot.refetch.is_some()).count(),
         ];
-        let told =
-            [counts.queued, counts.waiting, counts.in_flight, counts.dirty, counts.reading, counts.owed];
+        let told = [
+            counts.queued,
+            counts.waiting,
+            counts.in_flight,
+            counts.dirty,
+            counts.reading,
+            counts.incomplete,
+        ];
         assert_eq!(told, real.map(|count| count as u64), "{counts:?}");
         assert_eq!(counts.bytes, held().map(|held| held.event.size() as u64).sum::<u64>());
         assert_eq!(counts.summaries, loads().map(|load| load.ends).sum::<u64>());
@@ -314,8 +320,12 @@ impl World {
             }
         }
         let counts = self.bench.counts();
-        let held =
-            counts.queued + counts.waiting + counts.in_flight + counts.dirty + counts.owed + counts.bytes;
+        let held = counts.queued
+            + counts.waiting
+            + counts.in_flight
+            + counts.dirty
+            + counts.incomplete
+            + counts.bytes;
         assert_eq!(held, 0, "came to rest: {counts:?}");
         let kept = |slot: &KeyState| slot.state == State::Idle && slot.is_ahead();
         assert!(self.bench.lane.keys.values().all(|slot| kept(slot)), "{:?}", self.bench.lane.keys);

@@ -168,7 +168,7 @@ fn a_rejected_event_is_parked_and_later_events_go_on() {
     let counts = bench.counts();
     assert_eq!((counts.parked, counts.parked_keys, counts.bytes > 0), (1, 1, true));
 
-    bench.end("x", Outcome::Filtered { why: Filtered::Stale, owed: None, settled: false });
+    bench.end("x", Outcome::Filtered { why: Filtered::Stale, refetch: None, settled: false });
     assert_eq!(bench.counts().parked_keys, 1, "a stale redelivery says nothing");
     bench.take(state("x", 3));
     bench.end("x", ACKED);
@@ -186,7 +186,7 @@ fn a_parked_key_is_replayed_by_reading_it_again_or_discarded() {
     bench.step(Input::Replay { key: key("x"), uid: Some("a".into()) });
     assert_eq!(bench.reading(), ["x>=0"]);
     bench.found("x", state("x", 1));
-    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@1".to_owned()], Cause::Owed));
+    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@1".to_owned()], Cause::Refetch));
     bench.end("x", ACKED);
     bench.step(Input::Discard { key: key("y") });
     assert_eq!(bench.counts().parked_keys, 0);

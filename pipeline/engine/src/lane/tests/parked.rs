@@ -55,7 +55,7 @@ fn what_is_newer_another_life_or_a_deletion_goes_on() {
         deleted("x", 9),
         state("x", 0),
         Event { cause: Cause::Read, ..state("x", 5) },
-        Event { cause: Cause::Owed, ..state("x", 5) },
+        Event { cause: Cause::Refetch, ..state("x", 5) },
     ] {
         let shown = show(&event);
         let mut bench = restored();
@@ -115,15 +115,15 @@ fn what_is_discarded_is_reported_with_its_next_change_and_tried_once_more_when_i
 }
 
 #[test]
-fn what_is_owed_of_a_parked_key_is_looked_at() {
+fn what_is_incomplete_of_a_parked_key_is_refetched() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 4));
-    bench.end("x", Outcome::Acked { owed: Some(Again::Incomplete) });
+    bench.end("x", Outcome::Acked { refetch: Some(Refetch::Incomplete) });
     bench.take(state("x", 5));
     bench.end("x", reject(Reason::Refused));
     bench.pass(Duration::from_secs(60));
     bench.found("x", state("x", 5));
-    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@5".to_owned()], Cause::Owed));
+    assert_eq!((bench.running(), bench.starts[0].event.cause), (vec!["x@5".to_owned()], Cause::Refetch));
 }
 
 #[test]

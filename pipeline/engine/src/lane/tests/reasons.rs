@@ -94,7 +94,7 @@ const NOTHING: Standing = Standing {
     failures: 0,
     blame: None,
     due: None,
-    owed: None,
+    refetch: None,
     unreported: None,
 };
 
@@ -130,11 +130,11 @@ fn it_is_said_where_a_key_stands() {
     assert_eq!(standing(&bench), Standing { unreported: Some(Duration::from_millis(3500)), ..again });
     bench.end("x", ACKED);
     bench.take(state("busy", 5));
-    bench.end("x", Outcome::Acked { owed: Some(Again::Incomplete) });
+    bench.end("x", Outcome::Acked { refetch: Some(Refetch::Incomplete) });
     let read = Standing {
         state: "in line to be read",
         dirty: true,
-        owed: seconds(60),
+        refetch: seconds(60),
         unreported: Some(Duration::from_millis(3500)),
         ..NOTHING
     };
@@ -142,9 +142,9 @@ fn it_is_said_where_a_key_stands() {
     bench.end("busy", ACKED);
     assert_eq!(standing(&bench), Standing { state: "being read", dirty: false, ..read });
     bench.found("x", state("x", 4));
-    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, owed: None, settled: false });
+    bench.end("x", Outcome::Filtered { why: Filtered::Unchanged, refetch: None, settled: false });
     bench.pass(Duration::from_secs(20));
-    assert_eq!(standing(&bench), Standing { owed: seconds(40), ..NOTHING });
+    assert_eq!(standing(&bench), Standing { refetch: seconds(40), ..NOTHING });
     bench.pass(Duration::from_secs(40));
     bench.found("x", state("x", 4));
     bench.end("x", ACKED);

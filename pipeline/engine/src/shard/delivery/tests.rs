@@ -15,7 +15,7 @@ fn report(entity: EntityId, content: u64) -> Report {
         kind: OBJECT,
         decision: Digest(content),
         content: Digest(content),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: bytes::Bytes::from_static(b"{}"),
@@ -33,11 +33,11 @@ fn enriched(reports: Vec<Report>) -> Enriched {
         version: Version(7),
         state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: Vec::new(),
     };
-    Enriched { reports, settle: Some(settle), filtered: None, owed: None }
+    Enriched { reports, settle: Some(settle), filtered: None, refetch: None }
 }
 
 fn eleven() -> Enriched {
@@ -103,13 +103,13 @@ fn another_lifes_counter_is_not_taken() {
 
 #[test]
 fn all_acknowledged_settles() {
-    let enriched = Enriched { owed: Some(pipeline_core::Again::Incomplete), ..eleven() };
+    let enriched = Enriched { refetch: Some(pipeline_core::Refetch::Incomplete), ..eleven() };
     let (sent, end) = run(Delivery::new(enriched, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent.len(), 11);
     assert!(end.settle.is_some());
-    assert_eq!(end.outcome, Outcome::Acked { owed: Some(pipeline_core::Again::Incomplete) });
+    assert_eq!(end.outcome, Outcome::Acked { refetch: Some(pipeline_core::Refetch::Incomplete) });
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn nothing_to_send_is_filtered_and_still_settles() {
     let same = Enriched { filtered: Some(Filtered::SameContent), ..enriched(Vec::new()) };
     let (_, end) = run(Delivery::new(same, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_some());
-    assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, owed: None, settled: true });
+    assert_eq!(end.outcome, Outcome::Filtered { why: Filtered::SameContent, refetch: None, settled: true });
 }
 
 #[test]
@@ -125,7 +125,7 @@ fn what_is_told_at_a_glance_settles_nothing() {
     let glance = Enriched::filtered(Filtered::Of("paced"));
     let (_, end) = run(Delivery::new(glance, None, &none(), 4, Timestamp::UNIX_EPOCH), |_| unreachable!());
     assert!(end.settle.is_none());
-    let filtered = Outcome::Filtered { why: Filtered::Of("paced"), owed: None, settled: false };
+    let filtered = Outcome::Filtered { why: Filtered::Of("paced"), refetch: None, settled: false };
     assert_eq!(end.outcome, filtered);
 }
 
@@ -226,7 +226,7 @@ fn a_refused_report_is_not_sent_again_when_another_must_be_retried() {
         (Verdict::Acked, Reason::Refused)
     });
     assert_eq!(sent.len(), 1, "another content is another report");
-    assert_eq!(end.outcome, Outcome::Acked { owed: None });
+    assert_eq!(end.outcome, Outcome::Acked { refetch: None });
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use bytes::Bytes;
 use pipeline_bus::jetstream::{Bucket, Expect, LEASES};
 use pipeline_core::Timestamp;
-use pipeline_ownership::{Answer, Lease, Replica, SHARDS, Shown, Store as _};
+use pipeline_ownership::{Lease, LeaseWrite, Replica, SHARDS, Shown, Store as _};
 use tokio::sync::mpsc;
 
 use crate::bus::lease_world::{Crew, Member, TTL, config, long};
@@ -139,10 +139,10 @@ async fn a_shard_without_a_record_is_given_one_before_anybody_can_claim_it() {
     let server = Server::start();
     let store = connected(bus_config(&server)).await.leases(SHARDS, TTL);
     let bucket = connected(bus_config(&server)).await.bucket(LEASES);
-    assert_eq!(store.write(&lease(3, 9, "one.1"), None).await, Answer::Failed, "there is no bucket");
+    assert_eq!(store.write(&lease(3, 9, "one.1"), None).await, LeaseWrite::Failed, "there is no bucket");
 
     bucket.ensure().await.unwrap();
-    let Answer::Refused { current: Some((unknown, sequence)) } =
+    let LeaseWrite::Refused { current: Some((unknown, sequence)) } =
         store.write(&lease(3, 9, "one.1"), None).await
     else {
         panic!("nothing is claimed for there being nothing")
@@ -150,23 +150,23 @@ async fn a_shard_without_a_record_is_given_one_before_anybody_can_claim_it() {
     assert_eq!(unknown, Lease::unknown(3));
     // Whoever is later is told the same.
     let again = store.write(&lease(3, 9, "two.2"), None).await;
-    assert_eq!(again, Answer::Refused { current: Some((unknown, sequence)) });
-    let Answer::Granted { revision } = store.write(&lease(3, 9, "one.1"), Some(sequence)).await else {
+    assert_eq!(again, LeaseWrite::Refused { current: Some((unknown, sequence)) });
+    let LeaseWrite::Granted { revision } = store.write(&lease(3, 9, "one.1"), Some(sequence)).await else {
         panic!("what is there is replaced")
     };
     assert_eq!(
         store.write(&lease(3, 10, "two.2"), Some(sequence)).await,
-        Answer::Refused { current: Some((lease(3, 9, "one.1"), revision)) }
+        LeaseWrite::Refused { current: Some((lease(3, 9, "one.1"), revision)) }
     );
 
     // Somebody removes it by hand.
     bucket.remove("lease.3", Expect::Anything).await.unwrap();
     assert_eq!(
         store.write(&lease(3, 9, "one.1"), Some(revision)).await,
-        Answer::Refused { current: None },
+        LeaseWrite::Refused { current: None },
         "what was removed is no longer owned"
     );
-    let Answer::Refused { current: Some((unknown, _)) } = store.write(&lease(3, 9, "one.1"), None).await
+    let LeaseWrite::Refused { current: Some((unknown, _)) } = store.write(&lease(3, 9, "one.1"), None).await
     else {
         panic!("nothing is claimed for there being nothing")
     };

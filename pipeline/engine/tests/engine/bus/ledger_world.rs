@@ -70,7 +70,7 @@ pub(crate) fn report(key: &Key, content: u64) -> Report {
         kind: OBJECT,
         decision: Digest(content + 1),
         content: Digest(content),
-        owed: false,
+        incomplete: false,
         ends: false,
         fact: None,
         body: Bytes::new(),
@@ -84,7 +84,7 @@ pub(crate) fn settle() -> Checkpoint {
         version: Version(9),
         state: bytes::Bytes::from_static(b"state"),
         fact: Digest::NONE,
-        owed: false,
+        incomplete: false,
         unsent: Vec::new(),
         present: Vec::new(),
     }

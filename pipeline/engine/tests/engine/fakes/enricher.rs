@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use pipeline_core::{
-    Again, Call, Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Key,
-    Meter as _, Outcome, Peer, Record, Report, ReportKind, Sample, Settled, StageError, Turn, async_trait,
+    Call, Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Fact, Filtered, Key, Meter as _,
+    Outcome, Peer, Record, Refetch, Report, ReportKind, Sample, Settled, StageError, Turn, async_trait,
 };
 
 const CALL: Call = Call::new(Peer::new("peer"), "call");
@@ -23,7 +23,7 @@ pub(crate) struct Enricher {
     /// Objects whose enrichment panics that many times.
     pub(crate) panics: Arc<Mutex<BTreeMap<Key, u32>>>,
     /// Objects that owe something after their first report.
-    pub(crate) owes: Arc<Mutex<BTreeSet<Key>>>,
+    pub(crate) lacking: Arc<Mutex<BTreeSet<Key>>>,
     pub(crate) tries: Arc<Mutex<Vec<(Key, Cause, Duration)>>>,
 }
 
@@ -51,7 +51,7 @@ impl Enrich for Enricher {
         };
         assert!(!panics, "a bug in the enrichment");
         let known = known.filter(|known| known.uid == event.uid);
-        let owed = event.cause == Cause::Owed;
+        let refetch = event.cause == Cause::Refetch;
         let mut reports: Vec<_> = Record::unreported(known, &event.coalesced)
             .map(|end| self.end_of_operation(event, end))
             .collect();
@@ -59,7 +59,7 @@ impl Enrich for Enricher {
             return Ok(match known {
                 Some(_) => {
                     reports.push(Report { ends: true, ..self.report(event, EntityId::OBJECT, 0) });
-                    Enriched { reports, settle: None, filtered: None, owed: None }
+                    Enriched { reports, settle: None, filtered: None, refetch: None }
                 }
                 None => Enriched::filtered(Filtered::NeverReported),
             });
@@ -67,7 +67,7 @@ impl Enrich for Enricher {
         let unchanged = |known: &Record| {
             known.settled != Settled::Never && known.version >= event.version && !known.is_in_doubt()
         };
-        if !owed && reports.is_empty() && known.is_some_and(unchanged) {
+        if !refetch && reports.is_empty() && known.is_some_and(unchanged) {
             return Ok(Enriched::filtered(Filtered::Unchanged));
         }
         let first = std::iter::once(EntityId::OBJECT);
@@ -77,16 +77,16 @@ impl Enrich for Enricher {
             row.is_none_or(|row| row.content != report.content || row.in_doubt)
         };
         // What was missing is there by now.
-        let completed = owed && known.is_some_and(Record::is_owed);
+        let completed = refetch && known.is_some_and(Record::is_incomplete);
         let states = entities.map(|entity| self.report(event, entity, u64::from(completed)));
         reports.extend(states.filter(differs));
-        let owes = !owed && self.owes.lock().unwrap().contains(&event.key);
+        let incomplete = !refetch && self.lacking.lock().unwrap().contains(&event.key);
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
             state: bytes::Bytes::from_static(b"state"),
             fact: event.fact.as_ref().map_or(Digest::NONE, |end| end.id),
-            owed: owes,
+            incomplete,
             unsent: Vec::new(),
             present: (1..=self.resources).map(EntityId).collect(),
         };
@@ -94,7 +94,7 @@ impl Enrich for Enricher {
             reports,
             settle: Some(settle),
             filtered: None,
-            owed: owes.then_some(Again::Incomplete),
+            refetch: incomplete.then_some(Refetch::Incomplete),
         })
     }
 }
@@ -114,7 +114,7 @@ impl Enricher {
             kind: if entity == EntityId::OBJECT { OBJECT } else { LISTED },
             decision: Digest(event.version.0),
             content: Digest(content + extra),
-            owed: false,
+            incomplete: false,
             ends: false,
             fact: None,
             body: shown.map_or_else(|| Bytes::from_static(b"{}"), |end| end.body.clone()),

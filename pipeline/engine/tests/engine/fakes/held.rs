@@ -27,11 +27,11 @@ struct Inside {
 
 /// Shared by all clones.
 #[derive(Clone, Default)]
-pub(crate) struct Held {
+pub(crate) struct TakenReports {
     inside: Arc<Mutex<Inside>>,
 }
 
-impl Held {
+impl TakenReports {
     pub(crate) fn compares(&self, how: Compares) {
         self.inside.lock().unwrap().compares = how;
     }

@@ -10,7 +10,7 @@ use pipeline_core::{
 };
 use tokio::sync::{Notify, Semaphore};
 
-use super::held::Held;
+use super::held::TakenReports;
 
 /// One report that came.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +46,7 @@ pub(crate) struct Receiver {
     /// Tells that the token has changed.
     pub(crate) credentials: Arc<Notify>,
     /// What it remembers for comparing.
-    pub(crate) held: Held,
+    pub(crate) held: TakenReports,
 }
 
 impl Receiver {
@@ -60,7 +60,7 @@ impl Receiver {
             most_flying: Arc::default(),
             most_of_all: Arc::default(),
             credentials: Arc::default(),
-            held: Held::default(),
+            held: TakenReports::default(),
         }
     }
 

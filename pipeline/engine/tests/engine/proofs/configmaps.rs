@@ -87,7 +87,7 @@ impl Enrich for Data {
             kind: CONFIG_MAP,
             decision: digest,
             content: digest,
-            owed: false,
+            incomplete: false,
             ends: event.is_deleted(),
             fact: None,
             body,
@@ -95,7 +95,7 @@ impl Enrich for Data {
         };
         if event.is_deleted() {
             return Ok(match known {
-                Some(_) => Enriched { reports: vec![report], settle: None, filtered: None, owed: None },
+                Some(_) => Enriched { reports: vec![report], settle: None, filtered: None, refetch: None },
                 None => Enriched::filtered(Filtered::NeverReported),
             });
         }
@@ -108,11 +108,11 @@ impl Enrich for Data {
             version: event.version,
             state: bytes::Bytes::new(),
             fact: Digest::NONE,
-            owed: false,
+            incomplete: false,
             unsent: Vec::new(),
             present: Vec::new(),
         };
-        Ok(Enriched { reports: vec![report], settle: Some(settle), filtered: None, owed: None })
+        Ok(Enriched { reports: vec![report], settle: Some(settle), filtered: None, refetch: None })
     }
 }
 

@@ -102,8 +102,9 @@ pub enum Step {
     },
     /// The object is being read again.
     Reading,
-    /// Something is owed: it is looked at again.
-    Owed {
+    /// Something is incomplete: it is looked at again.
+    #[serde(rename = "owed")]
+    Refetch {
         /// In so long.
         seconds: f64,
     },
@@ -155,7 +156,7 @@ impl From<pipeline_core::Step> for Step {
             }
             From::Parked(reason) => Self::Parked { reason: text(reason.as_str()) },
             From::Reading => Self::Reading,
-            From::Owed(after) => Self::Owed { seconds: after.as_secs_f64() },
+            From::Refetch(after) => Self::Refetch { seconds: after.as_secs_f64() },
         }
     }
 }
@@ -196,7 +197,7 @@ impl Step {
             Self::Retried { .. } => "retried",
             Self::Parked { .. } => "parked",
             Self::Reading => "reading",
-            Self::Owed { .. } => "owed",
+            Self::Refetch { .. } => "owed",
         }
     }
 }
@@ -232,7 +233,7 @@ mod tests {
             S::Retried { reason, after: took },
             S::Parked(Reason::Refused),
             S::Reading,
-            S::Owed(took),
+            S::Refetch(took),
         ]
     }
 

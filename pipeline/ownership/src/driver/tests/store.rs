@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{mpsc, watch};
 
-use crate::{Answer, Lease, Presence, Replica, Shown, Store};
+use crate::{Lease, LeaseWrite, Presence, Replica, Shown, Store};
 
 /// How a store behaves to one replica.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,14 +20,14 @@ pub(super) enum Mood {
 }
 
 #[derive(Default)]
-struct Kept {
+struct StoredLeases {
     revision: u64,
     leases: BTreeMap<u32, (Lease, u64)>,
     members: BTreeMap<Replica, u64>,
     watchers: Vec<mpsc::UnboundedSender<Shown>>,
 }
 
-impl Kept {
+impl StoredLeases {
     fn show(&mut self, shown: &Shown) {
         self.watchers.retain(|watcher| watcher.send(shown.clone()).is_ok());
     }
@@ -36,7 +36,7 @@ impl Kept {
 /// What all replicas share.
 #[derive(Clone, Default)]
 pub(super) struct Memory {
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<StoredLeases>>,
     under_way: Arc<AtomicUsize>,
     most: Arc<AtomicUsize>,
 }
@@ -109,7 +109,7 @@ impl Drop for UnderWay<'_> {
 }
 
 impl Store for Way {
-    async fn write(&self, lease: &Lease, expected: Option<u64>) -> Answer {
+    async fn write(&self, lease: &Lease, expected: Option<u64>) -> LeaseWrite {
         let now = self.memory.under_way.fetch_add(1, Ordering::SeqCst) + 1;
         let _under_way = UnderWay(&self.memory.under_way);
         self.memory.most.fetch_max(now, Ordering::SeqCst);
@@ -117,13 +117,13 @@ impl Store for Way {
         let mut kept = self.memory.kept.lock().unwrap();
         let current = kept.leases.get(&lease.shard).cloned();
         if current.as_ref().map(|(_, revision)| *revision) != expected {
-            return Answer::Refused { current };
+            return LeaseWrite::Refused { current };
         }
         kept.revision += 1;
         let revision = kept.revision;
         kept.leases.insert(lease.shard, (lease.clone(), revision));
         kept.show(&Shown::Lease { lease: lease.clone(), revision });
-        Answer::Granted { revision }
+        LeaseWrite::Granted { revision }
     }
 
     async fn announce(&self, presence: &Presence) {

@@ -123,7 +123,7 @@ fn a_parent_that_fails_is_waited_for() {
     assert_eq!(error.to_string(), "read parent application");
     assert!(calls(&asked).contains(&"application"));
     let enriched = run_with(&event, None, &upstream, Duration::from_secs(300), broken).0.unwrap();
-    assert!(enriched.reports[0].owed && enriched.owed.is_some());
+    assert!(enriched.reports[0].incomplete && enriched.refetch.is_some());
 }
 
 #[test]

@@ -57,7 +57,7 @@ fn a_refresh_shows_that_what_is_not_in_sync_has_drifted_further() {
         let known = remember(Some(known), &moved).unwrap();
         // Once is enough, and back is a change too.
         let (same, _) = run(&refreshed(&app), Some(&known), states("two", "wanted", 1));
-        assert_eq!((same.filtered, same.owed), (Some(labels::RECONCILED_ONLY), None), "Argo CD {major}");
+        assert_eq!((same.filtered, same.refetch), (Some(labels::RECONCILED_ONLY), None), "Argo CD {major}");
         assert_eq!(kinds(&run(&refreshed(&app), Some(&known), states("one", "wanted", 1)).0), ["Service"]);
         assert_eq!(kinds(&run(&refreshed(&app), Some(&known), states("two", "another", 1)).0), ["Service"]);
     }
@@ -100,9 +100,9 @@ fn a_look_at_what_may_have_drifted_is_paced_unless_somebody_asks_for_it() {
         };
         let (skipped, asked) = run(&refreshed(&app), Some(&known), skipping);
         assert_eq!((skipped.filtered, calls(&asked)), (Some(labels::RECONCILED_ONLY), vec![first]));
-        assert_eq!(skipped.owed, Some(Again::Paced(Duration::from_secs(10))));
+        assert_eq!(skipped.refetch, Some(Refetch::Paced(Duration::from_secs(10))));
         assert_eq!(remember(Some(known.clone()), &skipped).unwrap().entities, known.entities);
-        let asked_for = Event { cause: Cause::Owed, ..refreshed(&app) };
+        let asked_for = Event { cause: Cause::Refetch, ..refreshed(&app) };
         assert_eq!(kinds(&run(&asked_for, Some(&known), skipping).0), ["Service"], "Argo CD {major}");
     }
 }
@@ -116,7 +116,7 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
         fetch => healthy(fetch),
     };
     let (quiet, _) = run(&refreshed(&app), Some(&known), failing);
-    assert_eq!((quiet.filtered, quiet.owed), (Some(labels::RECONCILED_ONLY), Some(Again::Incomplete)));
+    assert_eq!((quiet.filtered, quiet.refetch), (Some(labels::RECONCILED_ONLY), Some(Refetch::Incomplete)));
     let mut later = app;
     later["status"]["sync"]["revision"] = json!("2");
     let upstream = settings(RawManifests::Absent);
@@ -124,13 +124,16 @@ fn states_that_cannot_be_had_hold_up_what_changed_and_nothing_else() {
     assert_eq!(waits.unwrap_err().to_string(), "read managed resources");
     let (enriched, _) = run_with(&event(&later), Some(&known), &upstream, 5 * MINUTE, failing);
     let enriched = enriched.unwrap();
-    assert_eq!((kinds(&enriched), enriched.owed), (vec!["Application".to_owned()], Some(Again::Incomplete)));
+    assert_eq!(
+        (kinds(&enriched), enriched.refetch),
+        (vec!["Application".to_owned()], Some(Refetch::Incomplete))
+    );
     let known = remember(Some(known), &enriched).unwrap();
-    assert!(known.is_owed());
-    let again = Event { cause: Cause::Owed, ..event(&later) };
+    assert!(known.is_incomplete());
+    let again = Event { cause: Cause::Refetch, ..event(&later) };
     let (made_good, _) = run(&again, Some(&known), states("two", "wanted", 1));
     assert_eq!(kinds(&made_good), ["Service"]);
-    assert!(!remember(Some(known), &made_good).unwrap().is_owed());
+    assert!(!remember(Some(known), &made_good).unwrap().is_incomplete());
 }
 
 #[test]
@@ -142,5 +145,5 @@ fn a_refresh_of_an_application_that_argo_cd_does_not_know_tells_nothing_of_drift
         fetch => healthy(fetch),
     };
     let (same, _) = run(&refreshed(&app), Some(&known), unknown);
-    assert_eq!((same.filtered, same.owed), (Some(labels::RECONCILED_ONLY), None));
+    assert_eq!((same.filtered, same.refetch), (Some(labels::RECONCILED_ONLY), None));
 }

@@ -24,14 +24,14 @@ fn managed_resources_are_waited_for_and_then_done_without() {
     assert_eq!((error.to_string().as_str(), error.reason()), ("read managed resources", Reason::Timeout));
     let enriched = run_for(300).unwrap();
     assert_eq!(kinds(&enriched), ["Application"]);
-    assert_eq!(enriched.owed, Some(Again::Incomplete));
-    // The resources are owed: looked at again though nothing changed.
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
+    // The resources are incomplete: looked at again though nothing changed.
     let known = remember(None, &enriched).unwrap();
-    assert!(known.is_owed());
-    let owed = Event { cause: Cause::Owed, ..event };
-    let (later, _) = run(&owed, Some(&known), healthy);
+    assert!(known.is_incomplete());
+    let refetch = Event { cause: Cause::Refetch, ..event };
+    let (later, _) = run(&refetch, Some(&known), healthy);
     assert_eq!(kinds(&later), ["Service", "Deployment"]);
-    assert!(!remember(Some(known), &later).unwrap().is_owed());
+    assert!(!remember(Some(known), &later).unwrap().is_incomplete());
 }
 
 #[test]
@@ -39,21 +39,21 @@ fn a_missing_commit_is_owed_and_made_up_for() {
     let event = event(&store());
     let (enriched, _) = run(&event, None, failing("revision_metadata"));
     assert_eq!(kinds(&enriched).len(), 3);
-    assert!(enriched.reports.iter().all(|report| report.owed));
-    assert_eq!(enriched.owed, Some(Again::Incomplete));
+    assert!(enriched.reports.iter().all(|report| report.incomplete));
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
     let known = remember(None, &enriched).unwrap();
-    let owed = Event { cause: Cause::Owed, ..event };
-    let (later, _) = run(&owed, Some(&known), healthy);
+    let refetch = Event { cause: Cause::Refetch, ..event };
+    let (later, _) = run(&refetch, Some(&known), healthy);
     assert_eq!(kinds(&later), ["Application", "Service", "Deployment"]);
     assert_eq!(payload(&later, "Service")["source"]["commitMessage"], "Add web");
-    assert_eq!(later.owed, None);
+    assert_eq!(later.refetch, None);
     let known = remember(Some(known), &later).unwrap();
-    assert!(!known.is_owed());
+    assert!(!known.is_incomplete());
     // Still missing, and nothing else to say: nothing is sent.
     let again = remember(None, &enriched).unwrap();
-    let (same, _) = run(&owed, Some(&again), failing("revision_metadata"));
-    assert!(same.reports.is_empty() && same.owed.is_some());
-    assert!(remember(Some(again), &same).unwrap().is_owed());
+    let (same, _) = run(&refetch, Some(&again), failing("revision_metadata"));
+    assert!(same.reports.is_empty() && same.refetch.is_some());
+    assert!(remember(Some(again), &same).unwrap().is_incomplete());
 }
 
 #[test]
@@ -64,10 +64,10 @@ fn a_resource_that_cannot_be_read_is_left_out_and_not_remembered() {
     let event = event(&app);
     let (enriched, _) = run(&event, None, failing("resource"));
     assert_eq!(kinds(&enriched), ["Application"]);
-    assert!(enriched.owed.is_some());
+    assert!(enriched.refetch.is_some());
     let known = remember(None, &enriched).unwrap();
-    let owed = Event { cause: Cause::Owed, ..event };
-    assert_eq!(kinds(&run(&owed, Some(&known), healthy).0), ["Job"]);
+    let refetch = Event { cause: Cause::Refetch, ..event };
+    assert_eq!(kinds(&run(&refetch, Some(&known), healthy).0), ["Job"]);
 }
 
 #[test]
@@ -80,7 +80,7 @@ fn manifests_that_fail_fall_back_to_the_target_state() {
     let desired: Value =
         serde_json::from_str(service["source"]["desiredManifest"].as_str().unwrap()).unwrap();
     assert_eq!(desired["spec"]["state"], "desired");
-    assert!(enriched.owed.is_some());
+    assert!(enriched.refetch.is_some());
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn not_found_is_an_answer() {
     let event = event(&store());
     let (enriched, asked) = run(&event, None, |_| Response::NotFound);
     assert_eq!(kinds(&enriched), ["Application", "Service", "Deployment"]);
-    assert_eq!(enriched.owed, None);
+    assert_eq!(enriched.refetch, None);
     assert!(!calls(&asked).contains(&"resource"), "an application that is gone has no resources to ask for");
 }
 
@@ -99,7 +99,7 @@ fn a_body_that_is_not_what_it_should_be_is_a_failed_call() {
         fetch => healthy(fetch),
     };
     let (enriched, _) = run(&event(&store()), None, nonsense);
-    assert!(enriched.owed.is_some());
+    assert!(enriched.refetch.is_some());
 }
 
 #[test]

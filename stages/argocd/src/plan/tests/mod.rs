@@ -17,7 +17,7 @@ use std::time::Duration;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use pipeline_core::{
-    Again, Cause, Change, Enriched, EntityId, Event, Key, Record, StageError, Timestamp, Turn, Version,
+    Cause, Change, Enriched, EntityId, Event, Key, Record, Refetch, StageError, Timestamp, Turn, Version,
 };
 use pipeline_redact::Redactor;
 use serde_json::{Value, json};

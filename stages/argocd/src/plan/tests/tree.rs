@@ -47,8 +47,8 @@ fn health_is_that_of_the_node() {
     };
     let (enriched, _) = run(&event, None, broken);
     assert_eq!(health(&enriched, "Service"), "Unknown");
-    assert_eq!(enriched.owed, Some(Again::Incomplete));
-    assert!(enriched.reports.iter().all(|report| report.owed));
+    assert_eq!(enriched.refetch, Some(Refetch::Incomplete));
+    assert!(enriched.reports.iter().all(|report| report.incomplete));
 }
 
 #[test]
@@ -79,15 +79,15 @@ fn an_event_that_is_only_reconciled_reports_the_resources_whose_health_moved() {
     // A tree that was not read, or not got, tells of no health that moved.
     for response in [Response::Skipped, Response::Failed(pipeline_core::Reason::Timeout)] {
         let again = match response {
-            Response::Skipped => Again::Paced(Duration::from_secs(10)),
-            _ => Again::Incomplete,
+            Response::Skipped => Refetch::Paced(Duration::from_secs(10)),
+            _ => Refetch::Incomplete,
         };
         let (none, _) = run(&later, Some(&known), |_| response.clone());
         assert_eq!(none.filtered, Some(labels::RECONCILED_ONLY));
-        assert_eq!(none.owed, Some(again));
+        assert_eq!(none.refetch, Some(again));
     }
-    let owed = pipeline_core::Event { cause: Cause::Owed, ..later };
-    let (_, asked) = run(&owed, Some(&known), responses(healthy_service(), "Progressing"));
+    let refetch = pipeline_core::Event { cause: Cause::Refetch, ..later };
+    let (_, asked) = run(&refetch, Some(&known), responses(healthy_service(), "Progressing"));
     assert!(matches!(asked.as_slice(), [Fetch::ResourceTree { paced: false, .. }]), "{asked:?}");
 }
 

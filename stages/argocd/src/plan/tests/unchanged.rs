@@ -59,7 +59,7 @@ fn where_a_tree_tells_of_health_it_is_asked_for_unless_it_was_just_before() {
     };
     let (full, _) = run(&event, Some(&known), skipped);
     let quick = unchanged(&event, Some(&known), found, || true).unwrap();
-    assert_eq!((quick.filtered, quick.owed), (full.filtered, full.owed));
+    assert_eq!((quick.filtered, quick.refetch), (full.filtered, full.refetch));
     assert!(quick.reports.is_empty() && full.reports.is_empty());
 }
 
@@ -82,8 +82,8 @@ fn what_must_be_looked_at_is_decided_in_full() {
         !told(&event, Some(&Record { settled: Settled::Never, ..known.clone() })),
         "a delivery that was cut off"
     );
-    let owed = own(|own| own.owed = true);
-    assert!(!told(&Event { cause: Cause::Owed, ..event.clone() }, Some(&owed)), "owed");
+    let incomplete = own(|own| own.incomplete = true);
+    assert!(!told(&Event { cause: Cause::Refetch, ..event.clone() }, Some(&incomplete)), "incomplete");
     assert!(!told(&deleted(&store()), Some(&known)), "deleted");
     let ended = Event { coalesced: vec![super::decide::failed()], ..event.clone() };
     assert!(!told(&ended, Some(&known)), "an operation's end is still to be told");

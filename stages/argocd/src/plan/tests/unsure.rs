@@ -134,11 +134,11 @@ fn a_tree_that_is_not_had_keeps_what_is_not_sure_owed() {
             Fetch::ResourceTree { .. } => response.clone(),
             fetch => healthy(fetch),
         });
-        assert!(none.reports.is_empty() && none.owed.is_some(), "{response:?}");
+        assert!(none.reports.is_empty() && none.refetch.is_some(), "{response:?}");
         let known = remember(Some(known.clone()), &none).unwrap();
         assert!(known.is_in_doubt(), "only an acknowledgement makes it sure");
-        let owed = Event { cause: Cause::Owed, ..event.clone() };
-        assert_eq!(kinds(&run(&owed, Some(&known), healthy).0), ["Deployment"]);
+        let refetch = Event { cause: Cause::Refetch, ..event.clone() };
+        assert_eq!(kinds(&run(&refetch, Some(&known), healthy).0), ["Deployment"]);
     }
 }
 
@@ -151,7 +151,7 @@ fn a_failed_tree_spoils_no_resource_when_only_the_application_is_not_sure() {
         fetch => healthy(fetch),
     });
     assert_eq!(kinds(&enriched), ["Application"]);
-    assert!(enriched.owed.is_some());
+    assert!(enriched.refetch.is_some());
 }
 
 #[test]
@@ -164,9 +164,9 @@ fn a_resource_whose_state_cannot_be_had_stays_unsure() {
             fetch => healthy(fetch),
         });
     let enriched = result.unwrap();
-    assert!(enriched.reports.is_empty() && enriched.owed.is_some());
+    assert!(enriched.reports.is_empty() && enriched.refetch.is_some());
     let known = remember(Some(known), &enriched).unwrap();
-    assert!(known.is_in_doubt() && known.is_owed());
+    assert!(known.is_in_doubt() && known.is_incomplete());
     assert_eq!(kinds(&run(&event, Some(&known), healthy).0), ["Deployment"]);
 }
 

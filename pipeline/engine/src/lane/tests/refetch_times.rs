@@ -4,11 +4,11 @@ use super::*;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);
-const INCOMPLETE: Option<Again> = Some(Again::Incomplete);
+const INCOMPLETE: Option<Refetch> = Some(Refetch::Incomplete);
 
 /// Nothing new, and something lacks still.
 fn vain() -> Outcome {
-    Outcome::Filtered { why: Filtered::SameContent, owed: INCOMPLETE, settled: true }
+    Outcome::Filtered { why: Filtered::SameContent, refetch: INCOMPLETE, settled: true }
 }
 
 /// Lets time pass until something is read, and answers that nothing changed. Returns how long it took.
@@ -21,7 +21,7 @@ fn refetch(bench: &mut Bench, outcome: Outcome, seed: u64) -> Duration {
     let (key, version) = bench.reads.pop_front().expect("it is read");
     let event = state(key.name(), version.0.max(1));
     bench.step(Input::Read { key: key.clone(), result: ReadResult::Found(Arc::new(event)), seed });
-    assert_eq!(bench.starts.pop_front().expect("its turn begins").event.cause, Cause::Owed);
+    assert_eq!(bench.starts.pop_front().expect("its turn begins").event.cause, Cause::Refetch);
     bench.step(Input::Turned { key, outcome, seed });
     bench.now - begun
 }
@@ -31,7 +31,7 @@ fn what_stays_missing_is_asked_for_less_and_less_often() {
     for (seed, share) in [(0, 0.5), (u64::MAX, 1.0)] {
         let mut bench = Bench::new(small());
         bench.take(state("x", 1));
-        bench.step(Input::Turned { key: key("x"), outcome: Outcome::Acked { owed: INCOMPLETE }, seed });
+        bench.step(Input::Turned { key: key("x"), outcome: Outcome::Acked { refetch: INCOMPLETE }, seed });
         bench.starts.clear();
         assert_eq!(refetch(&mut bench, vain(), seed), MINUTE);
         for doubled in [2, 4, 8, 16, 32, 60, 60, 60] {
@@ -42,7 +42,7 @@ fn what_stays_missing_is_asked_for_less_and_less_often() {
     }
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    bench.end("x", Outcome::Acked { refetch: INCOMPLETE });
     let (begun, mut asked) = (bench.now, 0);
     while bench.now - begun < 24 * HOUR {
         refetch(&mut bench, vain(), 0);
@@ -55,18 +55,18 @@ fn what_stays_missing_is_asked_for_less_and_less_often() {
 fn what_changes_or_is_found_is_asked_for_soon_again() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    bench.end("x", Outcome::Acked { refetch: INCOMPLETE });
     for _ in 0..8 {
         refetch(&mut bench, vain(), 0);
     }
     bench.pass(Duration::from_secs(1));
     bench.take(state("x", 2));
-    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    bench.end("x", Outcome::Acked { refetch: INCOMPLETE });
     assert_eq!(refetch(&mut bench, vain(), 0), MINUTE, "the object changed");
     for _ in 0..8 {
         refetch(&mut bench, vain(), 0);
     }
-    refetch(&mut bench, Outcome::Acked { owed: INCOMPLETE }, 0);
+    refetch(&mut bench, Outcome::Acked { refetch: INCOMPLETE }, 0);
     assert_eq!(refetch(&mut bench, ACKED, 0), MINUTE, "something of it was found");
     assert!(bench.lane.keys.is_empty(), "and then the rest");
 }
@@ -75,7 +75,7 @@ fn what_changes_or_is_found_is_asked_for_soon_again() {
 fn refreshes_do_not_hasten_what_stays_missing() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    bench.end("x", Outcome::Acked { owed: INCOMPLETE });
+    bench.end("x", Outcome::Acked { refetch: INCOMPLETE });
     for _ in 0..8 {
         refetch(&mut bench, vain(), 0);
     }
@@ -84,9 +84,9 @@ fn refreshes_do_not_hasten_what_stays_missing() {
         bench.pass(Duration::from_secs(10));
         bench.take(state("x", version));
         let settled = version % 2 == 0;
-        let refreshed = Outcome::Filtered { why: Filtered::Of("paced"), owed: INCOMPLETE, settled };
+        let refreshed = Outcome::Filtered { why: Filtered::Of("paced"), refetch: INCOMPLETE, settled };
         bench.end("x", refreshed);
-        assert_eq!((bench.lane.next_deadline(), bench.counts().owed), (due, 1));
+        assert_eq!((bench.lane.next_deadline(), bench.counts().incomplete), (due, 1));
     }
 }
 
@@ -94,15 +94,15 @@ fn refreshes_do_not_hasten_what_stays_missing() {
 fn what_was_looked_at_just_before_is_looked_at_when_it_may_be_and_is_no_refetch() {
     let mut bench = Bench::new(small());
     bench.take(state("x", 1));
-    let paced = Some(Again::Paced(Duration::from_secs(10)));
-    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), owed: paced, settled: false });
-    assert_eq!((bench.counts().owed, bench.counts().oldest), (1, Duration::ZERO));
+    let paced = Some(Refetch::Paced(Duration::from_secs(10)));
+    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), refetch: paced, settled: false });
+    assert_eq!((bench.counts().incomplete, bench.counts().oldest), (1, Duration::ZERO));
     bench.pass(Duration::from_secs(10));
-    assert_eq!((bench.reading(), bench.counts().owed), (vec!["x>=1".to_owned()], 0));
+    assert_eq!((bench.reading(), bench.counts().incomplete), (vec!["x>=1".to_owned()], 0));
     assert_eq!(bench.counts().oldest, Duration::ZERO, "nothing of it is unreported");
     bench.found("x", state("x", 1));
     assert_eq!(bench.starts[0].event.cause, Cause::Read);
-    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), owed: None, settled: true });
+    bench.end("x", Outcome::Filtered { why: Filtered::Of("paced"), refetch: None, settled: true });
     assert!(bench.lane.keys.is_empty());
 }
 
@@ -114,7 +114,7 @@ fn incomplete(objects: u32) -> Bench {
     }
     while let Some(start) = bench.starts.front() {
         let name = start.event.key.name().to_owned();
-        bench.end(&name, Outcome::Acked { owed: INCOMPLETE });
+        bench.end(&name, Outcome::Acked { refetch: INCOMPLETE });
     }
     bench
 }

@@ -8,7 +8,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use pipeline_core::{Again, Backoff, Cause, Key, LaneCounts};
+use pipeline_core::{Backoff, Cause, Key, LaneCounts, Refetch};
 
 use super::Lane;
 use super::dirty_entry::DirtyEntry;
@@ -19,7 +19,7 @@ const MOST_CALLS: u32 = 100;
 
 /// When a key is looked at again.
 #[derive(Debug, Default)]
-pub(super) struct Owed {
+pub(super) struct RefetchTimes {
     /// What was looked at just before.
     paced: Option<Duration>,
     /// What could not be fetched.
@@ -30,7 +30,7 @@ pub(super) struct Owed {
     lined: bool,
 }
 
-impl Owed {
+impl RefetchTimes {
     pub(super) fn is_some(&self) -> bool {
         self.paced.is_some() || self.refetch.is_some()
     }
@@ -46,12 +46,12 @@ impl Owed {
     }
 
     /// A turn brought reports: the object changed, or a refetch brought something.
-    pub(super) fn brought(&mut self, owed: Option<Again>, now: Duration, backoff: Backoff) {
+    pub(super) fn brought(&mut self, refetch: Option<Refetch>, now: Duration, backoff: Backoff) {
         self.failures = 0;
-        match owed {
+        match refetch {
             None => self.clear(),
-            Some(Again::Paced(after)) => self.pace(now + after),
-            Some(Again::Incomplete) => self.refetch_by(now + backoff.min),
+            Some(Refetch::Paced(after)) => self.pace(now + after),
+            Some(Refetch::Incomplete) => self.refetch_by(now + backoff.min),
         }
     }
 
@@ -59,15 +59,15 @@ impl Owed {
     /// nothing about when the next one is.
     pub(super) fn brought_nothing(
         &mut self,
-        owed: Option<Again>,
+        refetch: Option<Refetch>,
         was_refetch: bool,
         now: Duration,
         (backoff, seed): (Backoff, u64),
     ) {
-        match owed {
+        match refetch {
             None => self.clear(),
-            Some(Again::Paced(after)) => self.pace(now + after),
-            Some(Again::Incomplete) => {
+            Some(Refetch::Paced(after)) => self.pace(now + after),
+            Some(Refetch::Incomplete) => {
                 self.failures = self.failures.saturating_add(u32::from(was_refetch));
                 if was_refetch || self.refetch.is_none() {
                     let wait = match self.failures {
@@ -80,7 +80,7 @@ impl Owed {
         }
     }
 
-    /// What was fetched in full owes nothing.
+    /// What was fetched in full is not refetched.
     fn clear(&mut self) {
         *self = Self { lined: self.lined, ..Self::default() };
     }
@@ -150,13 +150,13 @@ impl Lane {
     pub(super) fn refetch(&mut self, now: Duration) {
         while let Some(key) = self.refetches.take(now) {
             let Some(slot) = self.keys.get_mut(&key) else { continue };
-            slot.owed.lined = false;
+            slot.refetch.lined = false;
             let rests = slot.state == State::Idle && slot.queue.is_empty() && !slot.is_dirty();
             // What is busy lines up again when that is over, if it is still incomplete then.
             if rests {
-                if slot.owed.take_refetch(now) {
+                if slot.refetch.take_refetch(now) {
                     self.refetches.begin(now, self.config.refetch_every);
-                    slot.look(DirtyEntry::new(Cause::Owed, now), &mut self.counts);
+                    slot.look(DirtyEntry::new(Cause::Refetch, now), &mut self.counts);
                 }
                 self.schedule(&key, now);
             }
@@ -167,7 +167,7 @@ impl Lane {
 impl KeyState {
     /// Has the key read again.
     pub(super) fn look(&mut self, mut mark: DirtyEntry, counts: &mut LaneCounts) {
-        counts.owed -= u64::from(!self.owed.is_some());
+        counts.incomplete -= u64::from(!self.refetch.is_some());
         if let Some((uid, version)) = &self.newest {
             mark.uid = Some(uid.clone());
             mark.shown(*version);

@@ -6,6 +6,7 @@ mod body;
 mod compare;
 mod ingest;
 mod metrics;
+mod placement;
 mod quota;
 mod read;
 mod refusal;

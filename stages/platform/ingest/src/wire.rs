@@ -11,8 +11,11 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use stages_platform_store::{Commit, EntityName, Listing, Millis, Operation, Report, ResourceName, Text};
+use stages_platform_store::{
+    Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text,
+};
 
+use crate::placement;
 use crate::refusal::Refusal;
 
 /// Bytes of a key.
@@ -50,10 +53,13 @@ struct Event {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Object {
+struct Object<'a> {
     api_version: String,
     kind: String,
     metadata: Metadata,
+    /// As it stands: of an application alone it is read.
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
     /// As it stands: an odd one is no reason to refuse a report.
     status: Value,
 }
@@ -114,7 +120,7 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
             (object, actual, desired)
         }
     };
-    let read: Object = serde_json::from_str(&object).map_err(|_| Refusal::NotAnObject)?;
+    let read: Object<'_> = serde_json::from_str(&object).map_err(|_| Refusal::NotAnObject)?;
     if read.kind.is_empty() || read.metadata.name.is_empty() {
         return Err(Refusal::NoName);
     }
@@ -179,6 +185,10 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
             .pointer("/summary/images")
             .filter(|_| is_application)
             .map_or("[]".to_owned(), Value::to_string),
+        placement: match read.spec {
+            Some(spec) if is_application => placement::of(spec, &metadata.labels),
+            _ => Placement::default(),
+        },
         has_source: has_source || is_application,
         object: Some(Text::new(object)),
         object_is_json,
@@ -229,6 +239,7 @@ fn operation(status: &Value) -> Option<Operation> {
         phase: of("/phase").unwrap_or_default(),
         revision: revision.unwrap_or_default(),
         initiated_by: of("/operation/initiatedBy/username").unwrap_or_default(),
+        message: of("/message").unwrap_or_default(),
     })
 }
 

@@ -4,8 +4,8 @@
 
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
-use crate::history;
 use crate::report::{Delivery, Millis, Outcome, Report, ResourceName, Text};
+use crate::{fleet, history};
 
 /// An older version that is reported this much later than a newer one is of a cluster that was restored, whose versions
 /// went back; two watches of one object are never so far apart.
@@ -108,6 +108,9 @@ pub(crate) async fn apply(
     // Also of what came late: an operation that ended is a deployment, whatever was reported since.
     history::deployment(connection, application, report).await?;
     let is_newer = entity.current.is_none() || entity.held.gives_way_to(report);
+    if is_newer && report.entity.resource.is_none() {
+        fleet::application(connection, application, report).await?;
+    }
     if let Some(latest) = entity.latest
         && content == entity.content
     {

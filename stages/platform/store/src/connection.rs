@@ -85,6 +85,25 @@ impl Connection {
         })
     }
 
+    /// The rows of a statement that was put together here: of constants, with all else as its parameters.
+    pub(crate) async fn rows_of(
+        &mut self,
+        sql: String,
+        arguments: &[Arg<'_>],
+    ) -> Result<Vec<Row>, StoreError> {
+        let sql = sqlx::AssertSqlSafe(sql);
+        Ok(match self {
+            Self::Sqlite(connection) => {
+                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
+                rows.into_iter().map(Row::Sqlite).collect()
+            }
+            Self::Postgres(connection) => {
+                let rows = bound!(sql, arguments).fetch_all(&mut **connection).await?;
+                rows.into_iter().map(Row::Postgres).collect()
+            }
+        })
+    }
+
     /// The first row, if there is one.
     pub(crate) async fn row(
         &mut self,

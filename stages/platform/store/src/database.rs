@@ -25,6 +25,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/postgres/0001_reports.sql"),
     ),
     (
+        2,
+        "fleet",
+        include_str!("../migrations/sqlite/0002_fleet.sql"),
+        include_str!("../migrations/postgres/0002_fleet.sql"),
+    ),
+    (
         3,
         "accounts",
         include_str!("../migrations/sqlite/0003_accounts.sql"),

@@ -12,9 +12,10 @@ pub(crate) async fn deployment(
 ) -> Result<(), StoreError> {
     let Some(operation) = &report.operation else { return Ok(()) };
     let sql = "INSERT INTO deployments (application_id, started_at, finished_at, phase, revision, initiated_by, \
-               commit_author, commit_message, commit_date, images) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10) \
+               commit_author, commit_message, commit_date, images, message) \
+               VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11) \
                ON CONFLICT (application_id, started_at) DO UPDATE SET finished_at = $3, phase = $4, revision = $5, \
-               initiated_by = $6, commit_author = $7, commit_message = $8, commit_date = $9, images = $10 \
+               initiated_by = $6, commit_author = $7, commit_message = $8, commit_date = $9, images = $10, message = $11 \
                WHERE deployments.finished_at IS NULL";
     let arguments = [
         Arg::Int(application),
@@ -27,6 +28,7 @@ pub(crate) async fn deployment(
         Arg::Text(&report.commit.message),
         Arg::Text(&report.commit.date),
         Arg::Text(&report.images),
+        Arg::Text(&operation.message),
     ];
     connection.execute(sql, &arguments).await.map(drop)
 }

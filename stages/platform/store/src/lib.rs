@@ -7,9 +7,11 @@ mod backup;
 mod connection;
 mod database;
 mod error;
+mod fleet;
 mod held;
 mod history;
 mod metrics;
+mod placement;
 mod read;
 mod report;
 mod retention;
@@ -21,7 +23,13 @@ pub use accounts::{Account, Role};
 pub use backup::{backup, restore};
 pub use database::Place;
 pub use error::StoreError;
+pub use fleet::{
+    ApplicationName, Changed, ChangedNames, Condition, DayOfDeployments, DriftOf, Field, FleetDeployment,
+    FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication, ListedApplication, ManifestsAt,
+    ObjectAt, Page, Position, ResourceAt, Selection, SortBy, StateOf,
+};
 pub use held::HeldApplication;
+pub use placement::{Placement, version};
 pub use read::{Application, Deployment, Drift, Resource, Transition};
 pub use report::{
     Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Report, ResourceName, Text,

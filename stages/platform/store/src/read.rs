@@ -266,7 +266,7 @@ pub(crate) async fn payload(
     Ok(Some(payload.into()))
 }
 
-async fn blob(connection: &mut Connection, digest: &[u8]) -> Result<String, StoreError> {
+pub(crate) async fn blob(connection: &mut Connection, digest: &[u8]) -> Result<String, StoreError> {
     let sql = "SELECT size, zstd FROM blobs WHERE digest = $1";
     let row = connection.row(sql, &[Arg::Bytes(digest)]).await?.ok_or(StoreError::Closed)?;
     let size = usize::try_from(row.int(0)?).unwrap_or(TEXT).min(TEXT);

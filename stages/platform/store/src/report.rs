@@ -1,5 +1,6 @@
 //! What the store takes: a report as it was read, whoever sent it in whichever form.
 
+use crate::placement::Placement;
 use sha2::{Digest as _, Sha256};
 
 /// Milliseconds since 1970.
@@ -76,6 +77,8 @@ pub struct Operation {
     pub revision: String,
     /// Who asked for it; empty for Argo CD itself.
     pub initiated_by: String,
+    /// What is said of how it stands.
+    pub message: String,
 }
 
 /// The commit that an application was at, as its report says.
@@ -118,8 +121,10 @@ pub struct Report {
     pub operation: Option<Operation>,
     /// the commit,
     pub commit: Commit,
-    /// and its images, as a JSON list.
+    /// its images, as a JSON list,
     pub images: String,
+    /// and where it comes from and goes to.
+    pub placement: Placement,
     /// Whether it says anything but the object: one that does not comes from whoever watches resources.
     pub has_source: bool,
     /// The object, as JSON,

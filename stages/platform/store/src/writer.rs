@@ -15,6 +15,7 @@ use crate::apply::apply;
 use crate::connection::Connection;
 use crate::database::Database;
 use crate::error::StoreError;
+use crate::fleet;
 use crate::metrics::StoreMetrics;
 use crate::report::{Delivery, Outcome};
 use crate::retention::{self, Cut};
@@ -136,6 +137,7 @@ async fn each(connection: &mut Connection, all: &[&[Delivery]]) -> Result<Vec<Ve
         }
         outcomes.push(own);
     }
+    fleet::seen(connection, all, now).await?;
     Ok(outcomes)
 }
 

@@ -8,6 +8,7 @@ use serde_json::json;
 use stages_platform_store::{Delivery, Outcome, Place, Retention, StoreError, Text, create_token};
 use tempfile::TempDir;
 
+use crate::fleet;
 use crate::postgres::Server;
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report, resource};
 
@@ -29,6 +30,13 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     what_is_old_goes_and_the_state_stays(&place().await).await;
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
     crate::accounts::hold(place).await;
+    let listed = open(&place().await).await;
+    fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(listed).await;
+    fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(open(&place().await).await).await;
+    fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
+    fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
+    fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;
+    fleet::what_changed_is_told_from_a_place_on_or_is_too_much(open(&place().await).await).await;
 }
 
 #[tokio::test]

@@ -5,5 +5,6 @@
 mod accounts;
 mod contract;
 mod file;
+mod fleet;
 mod postgres;
 mod support;

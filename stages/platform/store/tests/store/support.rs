@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    Commit, Delivery, EntityName, Listing, Operation, Outcome, Place, Report, ResourceName, Retention,
-    Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
+    Commit, Delivery, EntityName, Listing, Operation, Outcome, Place, Placement, Report, ResourceName,
+    Retention, Runtime, Store, StoreConfig, Text, Transition, Writing, create_token,
 };
 
 /// Nothing is too old.
@@ -97,6 +97,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         operation: None,
         commit: Commit::default(),
         images: "[]".to_owned(),
+        placement: Placement::default(),
         has_source: true,
         object: Some(Text::new(object.clone())),
         object_is_json: false,
@@ -123,5 +124,5 @@ pub(crate) fn resource(uid: &str, version: i64, at: i64) -> Report {
 pub(crate) fn operation(started_at: i64, finished_at: Option<i64>, phase: &str) -> Option<Operation> {
     let initiated_by = "ada".to_owned();
     let (phase, revision) = (phase.to_owned(), "abc".to_owned());
-    Some(Operation { started_at, finished_at, phase, revision, initiated_by })
+    Some(Operation { started_at, finished_at, phase, revision, initiated_by, message: String::new() })
 }

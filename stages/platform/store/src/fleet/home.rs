@@ -1,0 +1,128 @@
+//! What needs somebody now, how runtimes are, and deployments by day.
+
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
+use crate::report::Millis;
+use crate::store::Store;
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+
+/// An application that needs somebody.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetNeed {
+    /// Which one, and how it is.
+    pub application: ListedApplication,
+    /// What is said of its health,
+    pub health_message: String,
+    /// and since when it is so.
+    pub health_since: Millis,
+    /// Since when its sync is as it is.
+    pub sync_since: Millis,
+    /// How its last operation stands,
+    pub phase: String,
+    /// since when,
+    pub phase_at: Millis,
+    /// and what was said of that.
+    pub phase_message: String,
+}
+
+/// A runtime, with what is known of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetRuntime {
+    /// Its name.
+    pub name: String,
+    /// When it was last heard of.
+    pub seen_at: Option<Millis>,
+    /// How long its last report was on the way.
+    pub lag: Option<Millis>,
+    /// How many applications it has,
+    pub applications: u64,
+    /// and how many of them are healthy.
+    pub healthy: u64,
+}
+
+/// Deployments of a day.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DayOfDeployments {
+    /// How many ended well,
+    pub succeeded: u64,
+    /// and how many did not.
+    pub failed: u64,
+}
+
+impl Store {
+    /// Applications that need somebody, the most urgent first, and how many they are in all.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn needs(&self, limit: u32) -> Result<(Vec<FleetNeed>, u64), StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS}, a.health_message, a.health_since, a.sync_since, a.phase, a.phase_at, a.phase_message, \
+             count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
+             WHERE a.name <> '' AND a.deleted = 0 \
+             AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync') \
+             ORDER BY CASE WHEN a.health = 'Degraded' THEN 0 WHEN a.phase IN ('Failed', 'Error') THEN 1 \
+             WHEN a.health = 'Missing' THEN 2 ELSE 3 END, \
+             CASE WHEN a.health IN ('Degraded', 'Missing') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT $1"
+        );
+        let rows = self.read().await?.rows_of(sql, &[Arg::Int(limit.into())]).await?;
+        let all = rows.first().map_or(Ok(0), |row| row.int(18))?;
+        let one = |row: &Row| {
+            Ok(FleetNeed {
+                application: listed(row)?,
+                health_message: row.text(12)?,
+                health_since: row.int(13)?,
+                sync_since: row.int(14)?,
+                phase: row.text(15)?,
+                phase_at: row.int(16)?,
+                phase_message: row.text(17)?,
+            })
+        };
+        Ok((rows.iter().map(one).collect::<Result<_, StoreError>>()?, count(all)))
+    }
+
+    /// Every runtime, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn runtimes(&self) -> Result<Vec<FleetRuntime>, StoreError> {
+        let sql = "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy') \
+                   FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
+                   GROUP BY r.id, r.name, r.seen_at, r.lag ORDER BY r.name";
+        let one = |row: Row| {
+            Ok(FleetRuntime {
+                name: row.text(0)?,
+                seen_at: row.int_or_null(1)?,
+                lag: row.int_or_null(2)?,
+                applications: count(row.int(3)?),
+                healthy: count(row.int(4)?),
+            })
+        };
+        self.read().await?.rows(sql, &[]).await?.into_iter().map(one).collect()
+    }
+
+    /// Deployments that ended, for each of so many days from `begin` on.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn deployments_by_day(
+        &self,
+        begin: Millis,
+        days: u32,
+    ) -> Result<Vec<DayOfDeployments>, StoreError> {
+        let sql = "SELECT (started_at - $1) / 86400000, count(*) FILTER (WHERE phase = 'Succeeded'), \
+                   count(*) FILTER (WHERE phase IN ('Failed', 'Error')) FROM deployments \
+                   WHERE started_at >= $1 AND started_at < $2 GROUP BY 1";
+        let mut all =
+            vec![DayOfDeployments { succeeded: 0, failed: 0 }; usize::try_from(days).unwrap_or_default()];
+        let end = begin.saturating_add(i64::from(days) * DAY);
+        for row in self.read().await?.rows(sql, &[Arg::Int(begin), Arg::Int(end)]).await? {
+            if let Some(day) = usize::try_from(row.int(0)?).ok().and_then(|day| all.get_mut(day)) {
+                *day = DayOfDeployments { succeeded: count(row.int(1)?), failed: count(row.int(2)?) };
+            }
+        }
+        Ok(all)
+    }
+}

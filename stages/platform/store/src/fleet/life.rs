@@ -1,0 +1,174 @@
+//! An application's life: its states, deployments and drifts between two moments.
+
+use crate::connection::{Arg, Connection, Row};
+use crate::error::StoreError;
+use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
+use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
+use crate::report::Millis;
+use crate::store::Store;
+
+/// States and deployments of one life that are read at most, the newest.
+const MOST: i64 = 2_000;
+/// Drifts, alike: they are listed.
+const DRIFTS: i64 = 200;
+
+/// An application, as it is known now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KnownApplication {
+    /// Its number, for what else is asked of it.
+    pub id: i64,
+    /// What stands in lists.
+    pub listed: ListedApplication,
+    /// What is said of its health,
+    pub health_message: String,
+    /// and since when it is so.
+    pub health_since: Millis,
+    /// How its last operation stands,
+    pub phase: String,
+    /// and what was said of that.
+    pub phase_message: String,
+    /// The cluster and the namespace that it goes to.
+    pub destination: (String, String),
+    /// The repository and the path that it comes from.
+    pub source: (String, String),
+    /// Of when its last report is.
+    pub reported_at: Millis,
+    /// Whether it is gone.
+    pub deleted: bool,
+    /// When its runtime was last heard of.
+    pub runtime_seen_at: Option<Millis>,
+}
+
+/// A state of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StateOf {
+    /// Since when.
+    pub at: Millis,
+    /// Its health, if it was told,
+    pub health: Option<String>,
+    /// what was said of that,
+    pub health_message: Option<String>,
+    /// and the status of its sync.
+    pub sync: Option<String>,
+    /// Whether it is its end.
+    pub deleted: bool,
+}
+
+/// A time during which an application or a resource of its was out of sync.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DriftOf {
+    /// Kind and name of the resource; `None`: the application itself.
+    pub resource: Option<(String, String)>,
+    /// When it began.
+    pub onset: Millis,
+    /// When it ended; `None`: it lasts.
+    pub ended: Option<Millis>,
+}
+
+impl Store {
+    /// An application by its names, also one that is gone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn known(&self, name: &ApplicationName) -> Result<Option<KnownApplication>, StoreError> {
+        let sql = format!(
+            "SELECT {COLUMNS}, a.id, a.health_message, a.health_since, a.phase, a.phase_message, a.cluster, a.destination, \
+             a.repository, a.path, a.reported_at, a.deleted, r.seen_at FROM applications a \
+             JOIN runtimes r ON r.id = a.runtime_id WHERE r.name = $1 AND a.namespace = $2 AND a.name = $3 AND a.name <> ''"
+        );
+        let arguments = [&name.runtime, &name.namespace, &name.name].map(|text| Arg::Text(text));
+        let rows = self.read().await?.rows_of(sql, &arguments).await?;
+        let Some(row) = rows.first() else { return Ok(None) };
+        Ok(Some(KnownApplication {
+            listed: listed(row)?,
+            id: row.int(12)?,
+            health_message: row.text(13)?,
+            health_since: row.int(14)?,
+            phase: row.text(15)?,
+            phase_message: row.text(16)?,
+            destination: (row.text(17)?, row.text(18)?),
+            source: (row.text(19)?, row.text(20)?),
+            reported_at: row.int(21)?,
+            deleted: row.int(22)? != 0,
+            runtime_seen_at: row.int_or_null(23)?,
+        }))
+    }
+
+    /// The states of an application between two moments, the oldest first, and the one before them.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn states(
+        &self,
+        application: i64,
+        (begin, end): (Millis, Millis),
+    ) -> Result<Vec<StateOf>, StoreError> {
+        let within = "SELECT t.at, t.health, t.health_message, t.sync, t.deleted FROM entities e \
+                      JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 AND e.kind = '' \
+                      AND t.at > $2 AND t.at <= $3 ORDER BY t.at DESC, t.id DESC LIMIT $4";
+        let before = "SELECT t.at, t.health, t.health_message, t.sync, t.deleted FROM entities e \
+                      JOIN transitions t ON t.entity_id = e.id WHERE e.application_id = $1 AND e.kind = '' \
+                      AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
+        let mut connection = self.read().await?;
+        let (id, begin) = (Arg::Int(application), Arg::Int(begin));
+        let mut rows = connection.rows(within, &[id, begin, Arg::Int(end), Arg::Int(MOST)]).await?;
+        rows.extend(connection.rows(before, &[id, begin]).await?);
+        let one = |row: &Row| {
+            Ok(StateOf {
+                at: row.int(0)?,
+                health: row.text_or_null(1)?,
+                health_message: row.text_or_null(2)?,
+                sync: row.text_or_null(3)?,
+                deleted: row.int(4)? != 0,
+            })
+        };
+        rows.iter().rev().map(one).collect()
+    }
+
+    /// The deployments of an application between two moments, the oldest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn deployments_between(
+        &self,
+        application: i64,
+        (begin, end): (Millis, Millis),
+    ) -> Result<Vec<FleetDeployment>, StoreError> {
+        let sql = format!(
+            "{DEPLOYMENT} WHERE d.application_id = $1 AND d.started_at >= $2 AND d.started_at <= $3 \
+             ORDER BY d.started_at DESC LIMIT $4"
+        );
+        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(MOST)];
+        let rows = self.read().await?.rows_of(sql, &arguments).await?;
+        rows.iter().rev().map(deployment).collect()
+    }
+
+    /// The drifts of an application and of its resources that touch the time between two moments, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn drifts_between(
+        &self,
+        application: i64,
+        (begin, end): (Millis, Millis),
+    ) -> Result<Vec<DriftOf>, StoreError> {
+        let sql = "SELECT e.kind, e.name, d.onset, d.ended FROM entities e JOIN drifts d ON d.entity_id = e.id \
+                   WHERE e.application_id = $1 AND d.onset <= $3 AND (d.ended IS NULL OR d.ended >= $2) \
+                   ORDER BY d.onset DESC, e.id LIMIT $4";
+        let arguments = [Arg::Int(application), Arg::Int(begin), Arg::Int(end), Arg::Int(DRIFTS)];
+        drifts(&mut self.read().await?, sql, &arguments).await
+    }
+}
+
+async fn drifts(
+    connection: &mut Connection,
+    sql: &'static str,
+    arguments: &[Arg<'_>],
+) -> Result<Vec<DriftOf>, StoreError> {
+    let one = |row: Row| {
+        let kind = row.text(0)?;
+        let resource = if kind.is_empty() { None } else { Some((kind, row.text(1)?)) };
+        Ok(DriftOf { resource, onset: row.int(2)?, ended: row.int_or_null(3)? })
+    };
+    connection.rows(sql, arguments).await?.into_iter().map(one).collect()
+}

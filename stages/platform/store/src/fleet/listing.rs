@@ -1,0 +1,162 @@
+//! A page of a list, and where an application stands in it: both of one table, so that they never disagree.
+
+use crate::connection::Row;
+use crate::error::StoreError;
+use crate::fleet::selection::{Query, Selection};
+use crate::report::Millis;
+use crate::store::Store;
+
+/// Which application, across all runtimes.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ApplicationName {
+    /// The runtime that reports it.
+    pub runtime: String,
+    /// The namespace of the object.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// An application in a list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ListedApplication {
+    /// Which one.
+    pub name: ApplicationName,
+    /// Its health, `Unknown` where nothing was said.
+    pub health: String,
+    /// The status of its sync, alike.
+    pub sync: String,
+    /// Where it runs.
+    pub environment: String,
+    /// Its Argo CD project.
+    pub project: String,
+    /// The version of its first image.
+    pub version: String,
+    /// The revision that it is at,
+    pub revision: String,
+    /// who wrote it,
+    pub author: String,
+    /// and what they said.
+    pub message: String,
+    /// When it was last deployed with success.
+    pub deployed_at: Option<Millis>,
+    /// The group that it stands in.
+    pub group: String,
+}
+
+/// A page of a list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Page {
+    /// Its rows.
+    pub rows: Vec<ListedApplication>,
+    /// The groups of these rows, with how many of the selection stand in each.
+    pub groups: Vec<(String, u64)>,
+    /// How many the selection leaves; zero behind the last page.
+    pub matching: u64,
+    /// How many there are at all.
+    pub total: u64,
+    /// How many runtimes are known.
+    pub runtimes: u64,
+}
+
+/// Where an application stands in a list.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Position {
+    /// From one; `None`: the selection leaves it out.
+    pub position: Option<u64>,
+    /// How many the selection leaves.
+    pub matching: u64,
+    /// Who stands before it,
+    pub previous: Option<ApplicationName>,
+    /// and after it.
+    pub next: Option<ApplicationName>,
+}
+
+/// The columns of a listed application, of the tables `a` and `r`.
+pub(super) const COLUMNS: &str = "r.name, a.namespace, a.name, a.health, a.sync, a.environment, a.project, a.version, \
+                                  a.revision, a.author, a.message, a.deployed_at";
+
+/// Reads [`COLUMNS`], without the group.
+pub(super) fn listed(row: &Row) -> Result<ListedApplication, StoreError> {
+    Ok(ListedApplication {
+        name: ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? },
+        health: row.text(3)?,
+        sync: row.text(4)?,
+        environment: row.text(5)?,
+        project: row.text(6)?,
+        version: row.text(7)?,
+        revision: row.text(8)?,
+        author: row.text(9)?,
+        message: row.text(10)?,
+        deployed_at: row.int_or_null(11)?,
+        group: String::new(),
+    })
+}
+
+pub(super) fn count(number: i64) -> u64 {
+    u64::try_from(number).unwrap_or_default()
+}
+
+impl Store {
+    /// The rows of a selection from behind `skip`, at most `limit`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn list(&self, selection: &Selection, skip: u64, limit: u32) -> Result<Page, StoreError> {
+        let mut connection = self.read().await?;
+        let mut query = Query::placed(selection);
+        let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
+        let limit = query.int(limit.into());
+        query.sql.push_str(&format!(
+            "SELECT {COLUMNS}, p.in_group, p.of_group, p.of_all FROM placed p JOIN applications a ON a.id = p.id \
+             JOIN runtimes r ON r.id = a.runtime_id WHERE p.position > {skip} AND p.position - {skip} <= {limit} \
+             ORDER BY p.position"
+        ));
+        let mut page = Page::default();
+        for row in query.rows(&mut connection).await? {
+            let group = row.text(12)?;
+            if page.groups.last().is_none_or(|(name, _)| *name != group) {
+                page.groups.push((group.clone(), count(row.int(13)?)));
+            }
+            page.matching = count(row.int(14)?);
+            page.rows.push(ListedApplication { group, ..listed(&row)? });
+        }
+        let sql = "SELECT (SELECT count(*) FROM applications WHERE name <> '' AND deleted = 0), \
+                   (SELECT count(*) FROM runtimes)";
+        if let Some(row) = connection.row(sql, &[]).await? {
+            (page.total, page.runtimes) = (count(row.int(0)?), count(row.int(1)?));
+        }
+        Ok(page)
+    }
+
+    /// Where an application stands in a selection.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn position(
+        &self,
+        selection: &Selection,
+        name: &ApplicationName,
+    ) -> Result<Position, StoreError> {
+        let mut query = Query::placed(selection);
+        let [runtime, namespace, own] =
+            [&name.runtime, &name.namespace, &name.name].map(|text| query.text(text));
+        query.sql.push_str(&format!(
+            "SELECT (SELECT count(*) FROM matching), p.position, b.runtime, b.namespace, b.name, c.runtime, c.namespace, \
+             c.name FROM (SELECT 1 AS one) q LEFT JOIN placed p ON p.runtime = {runtime} AND p.namespace = {namespace} \
+             AND p.name = {own} LEFT JOIN matching b ON b.id = p.previous LEFT JOIN matching c ON c.id = p.following"
+        ));
+        let rows = query.rows(&mut self.read().await?).await?;
+        let Some(row) = rows.first() else { return Ok(Position::default()) };
+        let beside = |first: usize| -> Result<Option<ApplicationName>, StoreError> {
+            let Some(runtime) = row.text_or_null(first)? else { return Ok(None) };
+            Ok(Some(ApplicationName { runtime, namespace: row.text(first + 1)?, name: row.text(first + 2)? }))
+        };
+        Ok(Position {
+            position: row.int_or_null(1)?.map(count),
+            matching: count(row.int(0)?),
+            previous: beside(2)?,
+            next: beside(5)?,
+        })
+    }
+}

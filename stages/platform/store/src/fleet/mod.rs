@@ -1,0 +1,22 @@
+//! What is read across all runtimes: lists, an application's life, searches, what needs somebody, what changed.
+//!
+//! takes: selections, names and moments - gives: rows of plain texts and times, none of a page's own types
+//! calls: the database, over the connections that read - fails: with [`StoreError`](crate::StoreError)
+
+mod changes;
+mod home;
+mod index;
+mod life;
+mod listing;
+mod moment;
+mod search;
+mod selection;
+
+pub use changes::{Changed, ChangedNames};
+pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
+pub(crate) use index::{application, seen};
+pub use life::{DriftOf, KnownApplication, StateOf};
+pub use listing::{ApplicationName, ListedApplication, Page, Position};
+pub use moment::{ManifestsAt, ObjectAt, ResourceAt};
+pub use search::{FleetDeployment, FoundResource};
+pub use selection::{Condition, Field, GroupBy, Selection, SortBy};

@@ -1,0 +1,174 @@
+//! An application and its resources as they were at a moment: what was last reported by then.
+
+use crate::connection::{Arg, Connection};
+use crate::error::StoreError;
+use crate::read::blob;
+use crate::report::{Millis, ResourceName};
+use crate::store::Store;
+
+/// Resources of one application that are read at most.
+const RESOURCES: i64 = 5_000;
+
+/// What was last reported of an application by a moment.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ObjectAt {
+    /// When that was said first.
+    pub at: Millis,
+    /// The object, as JSON.
+    pub object: Option<String>,
+    /// All the rest, as JSON.
+    pub details: Option<String>,
+}
+
+/// A resource, as it was last reported by a moment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ResourceAt {
+    /// Which one.
+    pub name: ResourceName,
+    /// Since when it was so.
+    pub at: Millis,
+    /// Its health, if it was told,
+    pub health: Option<String>,
+    /// what was said of that,
+    pub health_message: Option<String>,
+    /// and the status of its sync.
+    pub sync: Option<String>,
+    /// Whether it was gone.
+    pub deleted: bool,
+    /// Whether its manifest differs from the one at the earlier moment.
+    pub changed: bool,
+}
+
+/// The manifests of a resource, as they were last reported by a moment.
+#[derive(Clone, PartialEq, Eq, Default)]
+pub struct ManifestsAt {
+    /// What ran.
+    pub actual: Option<String>,
+    /// What it should have been,
+    pub desired: Option<String>,
+    /// as it stood in Git.
+    pub git: Option<String>,
+}
+
+impl Store {
+    /// What was last reported of an application by a moment, or at all.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn object_at(
+        &self,
+        application: i64,
+        at: Option<Millis>,
+    ) -> Result<Option<ObjectAt>, StoreError> {
+        let now = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.id = e.current \
+                   WHERE e.application_id = $1 AND e.kind = ''";
+        let then = "SELECT t.at, t.object, t.details FROM entities e JOIN transitions t ON t.entity_id = e.id \
+                    WHERE e.application_id = $1 AND e.kind = '' AND t.at <= $2 ORDER BY t.at DESC, t.id DESC LIMIT 1";
+        let mut connection = self.read().await?;
+        let found = match at {
+            None => connection.row(now, &[Arg::Int(application)]).await?,
+            Some(at) => connection.row(then, &[Arg::Int(application), Arg::Int(at)]).await?,
+        };
+        let Some(row) = found else { return Ok(None) };
+        let (object, details) = (row.bytes_or_null(1)?, row.bytes_or_null(2)?);
+        Ok(Some(ObjectAt {
+            at: row.int(0)?,
+            object: text(&mut connection, object).await?,
+            details: text(&mut connection, details).await?,
+        }))
+    }
+
+    /// The resources of an application at a moment, or now; what differs from the state at `from` is marked.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn resources_at(
+        &self,
+        application: i64,
+        at: Option<Millis>,
+        from: Option<Millis>,
+    ) -> Result<Vec<ResourceAt>, StoreError> {
+        let now = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
+                   COALESCE(t.actual, t.object), COALESCE(b.actual, b.object) FROM entities e \
+                   JOIN transitions t ON t.id = e.current LEFT JOIN transitions b ON b.id = (SELECT x.id \
+                   FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
+                   WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
+        let then = "SELECT e.api_version, e.kind, e.namespace, e.name, t.at, t.health, t.health_message, t.sync, t.deleted, \
+                    COALESCE(t.actual, t.object), COALESCE(b.actual, b.object) FROM entities e \
+                    JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $4 \
+                    ORDER BY x.at DESC, x.id DESC LIMIT 1) LEFT JOIN transitions b ON b.id = (SELECT x.id \
+                    FROM transitions x WHERE x.entity_id = e.id AND x.at <= $2 ORDER BY x.at DESC, x.id DESC LIMIT 1) \
+                    WHERE e.application_id = $1 AND e.kind <> '' ORDER BY e.kind, e.namespace, e.name, e.id LIMIT $3";
+        let mut arguments =
+            vec![Arg::Int(application), Arg::Int(from.unwrap_or(Millis::MIN)), Arg::Int(RESOURCES)];
+        let sql = match at {
+            None => now,
+            Some(at) => {
+                arguments.push(Arg::Int(at));
+                then
+            }
+        };
+        let rows = self.read().await?.rows(sql, &arguments).await?;
+        let mut all = Vec::with_capacity(rows.len());
+        for row in rows {
+            all.push(ResourceAt {
+                name: ResourceName {
+                    api_version: row.text(0)?,
+                    kind: row.text(1)?,
+                    namespace: row.text(2)?,
+                    name: row.text(3)?,
+                },
+                at: row.int(4)?,
+                health: row.text_or_null(5)?,
+                health_message: row.text_or_null(6)?,
+                sync: row.text_or_null(7)?,
+                deleted: row.int(8)? != 0,
+                changed: from.is_some() && row.bytes_or_null(9)? != row.bytes_or_null(10)?,
+            });
+        }
+        Ok(all)
+    }
+
+    /// The manifests of a resource of an application at a moment; of its API the group is known alone.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn manifests_at(
+        &self,
+        application: i64,
+        (group, kind, namespace, name): (&str, &str, &str, &str),
+        at: Millis,
+    ) -> Result<Option<ManifestsAt>, StoreError> {
+        let sql = "SELECT e.api_version, t.actual, t.desired, t.git, t.object, t.deleted FROM entities e \
+                   JOIN transitions t ON t.id = (SELECT x.id FROM transitions x WHERE x.entity_id = e.id AND x.at <= $5 \
+                   ORDER BY x.at DESC, x.id DESC LIMIT 1) \
+                   WHERE e.application_id = $1 AND e.kind = $2 AND e.namespace = $3 AND e.name = $4 ORDER BY t.at DESC";
+        let arguments =
+            [Arg::Int(application), Arg::Text(kind), Arg::Text(namespace), Arg::Text(name), Arg::Int(at)];
+        let mut connection = self.read().await?;
+        for row in connection.rows(sql, &arguments).await? {
+            let api_version = row.text(0)?;
+            if api_version.split_once('/').map_or("", |(group, _)| group) != group {
+                continue;
+            }
+            let [actual, desired, git, object] = [1, 2, 3, 4].map(|column| row.bytes_or_null(column));
+            let (desired, git) = (desired?, git?);
+            // A resource that Git alone has is reported as it should be.
+            let object = object?.filter(|object| Some(object) != desired.as_ref());
+            let actual = if row.int(5)? != 0 { None } else { actual?.or(object) };
+            return Ok(Some(ManifestsAt {
+                actual: text(&mut connection, actual).await?,
+                desired: text(&mut connection, desired).await?,
+                git: text(&mut connection, git).await?,
+            }));
+        }
+        Ok(None)
+    }
+}
+
+async fn text(connection: &mut Connection, digest: Option<Vec<u8>>) -> Result<Option<String>, StoreError> {
+    match digest {
+        Some(digest) => blob(connection, &digest).await.map(Some),
+        None => Ok(None),
+    }
+}

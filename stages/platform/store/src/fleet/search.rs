@@ -1,0 +1,132 @@
+//! Across the fleet: deployments of a selection, and resources by name, today's and past ones.
+
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::fleet::listing::ApplicationName;
+use crate::fleet::selection::{Query, Selection, literal};
+use crate::report::{Millis, ResourceName};
+use crate::store::Store;
+
+/// A deployment of any application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FleetDeployment {
+    /// Of which application.
+    pub application: ApplicationName,
+    /// When it began.
+    pub started_at: Millis,
+    /// When it ended.
+    pub finished_at: Option<Millis>,
+    /// How it stands.
+    pub phase: String,
+    /// What was said of that.
+    pub message: String,
+    /// What it deployed.
+    pub revision: String,
+    /// Who asked for it; empty for Argo CD itself.
+    pub initiated_by: String,
+    /// Who wrote the commit,
+    pub author: String,
+    /// and what they said.
+    pub commit_message: String,
+    /// Its images, as a JSON list,
+    pub images: String,
+    /// and those of the deployment before it.
+    pub images_before: Option<String>,
+}
+
+/// A resource that was found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundResource {
+    /// Of which application.
+    pub application: ApplicationName,
+    /// Which one.
+    pub name: ResourceName,
+    /// Since when it is as it is.
+    pub at: Millis,
+    /// Its health, if it was told,
+    pub health: Option<String>,
+    /// and what was said of that.
+    pub health_message: Option<String>,
+    /// The status of its sync.
+    pub sync: Option<String>,
+    /// Whether it is gone.
+    pub gone: bool,
+}
+
+/// Begins a statement that [`deployment`] reads, of the table `d`.
+pub(super) const DEPLOYMENT: &str = "SELECT r.name, a.namespace, a.name, d.started_at, d.finished_at, d.phase, d.message, d.revision, d.initiated_by, \
+     d.commit_author, d.commit_message, d.images, (SELECT b.images FROM deployments b \
+     WHERE b.application_id = d.application_id AND b.started_at < d.started_at ORDER BY b.started_at DESC LIMIT 1) \
+     FROM deployments d JOIN applications a ON a.id = d.application_id JOIN runtimes r ON r.id = a.runtime_id";
+
+pub(super) fn deployment(row: &Row) -> Result<FleetDeployment, StoreError> {
+    Ok(FleetDeployment {
+        application: ApplicationName { runtime: row.text(0)?, namespace: row.text(1)?, name: row.text(2)? },
+        started_at: row.int(3)?,
+        finished_at: row.int_or_null(4)?,
+        phase: row.text(5)?,
+        message: row.text(6)?,
+        revision: row.text(7)?,
+        initiated_by: row.text(8)?,
+        author: row.text(9)?,
+        commit_message: row.text(10)?,
+        images: row.text(11)?,
+        images_before: row.text_or_null(12)?,
+    })
+}
+
+impl Store {
+    /// The deployments of the applications of a selection, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn deployments_of(
+        &self,
+        selection: &Selection,
+        limit: u32,
+    ) -> Result<Vec<FleetDeployment>, StoreError> {
+        let mut query = Query::placed(selection);
+        let limit = query.int(limit.into());
+        query.sql.push_str(&format!(
+            "{DEPLOYMENT} WHERE d.application_id IN (SELECT id FROM matching) \
+             ORDER BY d.started_at DESC, d.id DESC LIMIT {limit}"
+        ));
+        query.rows(&mut self.read().await?).await?.iter().map(deployment).collect()
+    }
+
+    /// Resources whose name, kind or application holds the text: those that are there first, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn find_resources(&self, text: &str, limit: u32) -> Result<Vec<FoundResource>, StoreError> {
+        let sql = "SELECT r.name, a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, t.at, t.health, \
+                   t.health_message, t.sync, CASE WHEN a.deleted = 1 THEN a.deleted ELSE t.deleted END AS gone \
+                   FROM entities e JOIN applications a ON a.id = e.application_id JOIN runtimes r ON r.id = a.runtime_id \
+                   JOIN transitions t ON t.id = e.current WHERE e.kind <> '' AND a.name <> '' \
+                   AND (lower(e.name) LIKE $1 ESCAPE '!' OR lower(e.kind) LIKE $1 ESCAPE '!' OR lower(a.name) LIKE $1 ESCAPE '!') \
+                   ORDER BY gone, t.at DESC, e.id LIMIT $2";
+        let pattern = format!("%{}%", literal(text));
+        let rows = self.read().await?.rows(sql, &[Arg::Text(&pattern), Arg::Int(limit.into())]).await?;
+        let one = |row: Row| {
+            Ok(FoundResource {
+                application: ApplicationName {
+                    runtime: row.text(0)?,
+                    namespace: row.text(1)?,
+                    name: row.text(2)?,
+                },
+                name: ResourceName {
+                    api_version: row.text(3)?,
+                    kind: row.text(4)?,
+                    namespace: row.text(5)?,
+                    name: row.text(6)?,
+                },
+                at: row.int(7)?,
+                health: row.text_or_null(8)?,
+                health_message: row.text_or_null(9)?,
+                sync: row.text_or_null(10)?,
+                gone: row.int(11)? != 0,
+            })
+        };
+        rows.into_iter().map(one).collect()
+    }
+}

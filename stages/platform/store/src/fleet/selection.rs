@@ -1,0 +1,198 @@
+//! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
+//! that anybody typed in its text.
+
+use crate::connection::{Arg, Connection, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+
+/// What may be one of several values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Field {
+    /// Where it runs.
+    Environment,
+    /// Who reports it.
+    Runtime,
+    /// Its Argo CD project.
+    Project,
+    /// Its health.
+    Health,
+    /// The status of its sync.
+    Sync,
+}
+
+/// One condition; all of them hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Condition {
+    /// Somewhere in its names, commit, images or labels.
+    Text(String),
+    /// One of these values.
+    AnyOf(Field, Vec<String>),
+    /// It has this label, of this value where one is given.
+    Label(String, Option<String>),
+    /// Part of an image's name or version.
+    Image(String),
+    /// The beginning of its revision.
+    Commit(String),
+    /// Part of the name of who wrote its commit.
+    Author(String),
+    /// It was deployed at this moment or later.
+    DeployedSince(Millis),
+}
+
+/// What rows stand together by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum GroupBy {
+    /// Where they run.
+    #[default]
+    Environment,
+    /// Who reports them.
+    Runtime,
+    /// Their Argo CD project.
+    Project,
+    /// Their health.
+    Health,
+    /// Nothing.
+    Nothing,
+}
+
+/// What rows are ordered by within their group; groups stand by their most urgent row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum SortBy {
+    /// What needs attention first.
+    #[default]
+    Attention,
+    /// By name.
+    Name,
+    /// The last deployed first.
+    Deployed,
+}
+
+/// Which applications, and in which order.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Selection {
+    /// The conditions.
+    pub conditions: Vec<Condition>,
+    /// The grouping.
+    pub group_by: GroupBy,
+    /// The order.
+    pub sort_by: SortBy,
+}
+
+enum Value {
+    Int(i64),
+    Text(String),
+}
+
+/// A statement with its parameters.
+pub(super) struct Query {
+    pub(super) sql: String,
+    values: Vec<Value>,
+}
+
+/// What needs attention comes first; alike in the console's order of states.
+const ATTENTION: &str = "CASE a.health WHEN 'Degraded' THEN 0 WHEN 'Missing' THEN 3 WHEN 'Progressing' THEN 6 \
+                         WHEN 'Suspended' THEN 12 WHEN 'Healthy' THEN 15 ELSE 9 END + \
+                         CASE a.sync WHEN 'OutOfSync' THEN 0 WHEN 'Synced' THEN 2 ELSE 1 END";
+
+impl Query {
+    /// Begins with every application that a selection leaves, as the table `placed`: with its group, its position, and
+    /// who stands before and after it.
+    pub(super) fn placed(selection: &Selection) -> Self {
+        let mut query = Self { sql: String::new(), values: Vec::new() };
+        let group = match selection.group_by {
+            GroupBy::Environment => "a.environment",
+            GroupBy::Runtime => "r.name",
+            GroupBy::Project => "a.project",
+            GroupBy::Health => "a.health",
+            GroupBy::Nothing => "''",
+        };
+        let order = match selection.sort_by {
+            SortBy::Attention => "attention, ",
+            SortBy::Name => "",
+            SortBy::Deployed => "deployed DESC, ",
+        };
+        query.sql = format!(
+            "WITH matching AS (SELECT a.id, a.name, a.namespace, r.name AS runtime, {group} AS in_group, \
+             {ATTENTION} AS attention, COALESCE(a.deployed_at, 0) AS deployed \
+             FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' AND a.deleted = 0"
+        );
+        for condition in &selection.conditions {
+            let condition = query.condition(condition);
+            query.sql.push_str(" AND ");
+            query.sql.push_str(&condition);
+        }
+        query.sql.push_str(&format!(
+            "), grouped AS (SELECT matching.*, min(attention) OVER (PARTITION BY in_group) AS urgency, \
+             count(*) OVER (PARTITION BY in_group) AS of_group, count(*) OVER () AS of_all FROM matching), \
+             placed AS (SELECT grouped.*, row_number() OVER w AS position, lag(id) OVER w AS previous, \
+             lead(id) OVER w AS following FROM grouped \
+             WINDOW w AS (ORDER BY urgency, in_group, {order}name, namespace, runtime)) "
+        ));
+        query
+    }
+
+    /// A parameter, as it stands in the text.
+    pub(super) fn int(&mut self, value: i64) -> String {
+        self.values.push(Value::Int(value));
+        format!("${}", self.values.len())
+    }
+
+    pub(super) fn text(&mut self, value: impl Into<String>) -> String {
+        self.values.push(Value::Text(value.into()));
+        format!("${}", self.values.len())
+    }
+
+    fn like(&mut self, before: &str, text: &str, after: &str) -> String {
+        let parameter = self.text(format!("{before}{}{after}", literal(text)));
+        format!("LIKE {parameter} ESCAPE '!'")
+    }
+
+    fn condition(&mut self, condition: &Condition) -> String {
+        match condition {
+            Condition::Text(text) => {
+                let like = self.like("%", text, "%");
+                format!("(a.search {like} OR r.name {like} OR a.environment {like})")
+            }
+            Condition::AnyOf(field, values) => {
+                let field = match field {
+                    Field::Environment => "a.environment",
+                    Field::Runtime => "r.name",
+                    Field::Project => "a.project",
+                    Field::Health => "a.health",
+                    Field::Sync => "a.sync",
+                };
+                let values: Vec<String> = values.iter().map(|value| self.text(value)).collect();
+                if values.is_empty() {
+                    return "1 = 0".to_owned();
+                }
+                format!("{field} IN ({})", values.join(", "))
+            }
+            Condition::Label(key, value) => {
+                let text = value.as_ref().map_or(format!("{key}="), |value| format!("{key}={value}\n"));
+                format!("a.search {}", self.like("%\n", &text, "%"))
+            }
+            Condition::Image(text) => format!("lower(a.images) {}", self.like("%", text, "%")),
+            Condition::Commit(text) => format!("a.revision {}", self.like("", text, "%")),
+            Condition::Author(text) => format!("lower(a.author) {}", self.like("%", text, "%")),
+            Condition::DeployedSince(at) => format!("a.deployed_at >= {}", self.int(*at)),
+        }
+    }
+
+    pub(super) async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
+        let arguments: Vec<Arg<'_>> = self
+            .values
+            .iter()
+            .map(|value| match value {
+                Value::Int(value) => Arg::Int(*value),
+                Value::Text(value) => Arg::Text(value),
+            })
+            .collect();
+        connection.rows_of(self.sql, &arguments).await
+    }
+}
+
+/// Text that means itself within a pattern; what is searched is kept in lower case.
+pub(super) fn literal(text: &str) -> String {
+    let lower = text.to_lowercase();
+    lower.replace('!', "!!").replace('%', "!%").replace('_', "!_")
+}

@@ -1,0 +1,304 @@
+//! What is read across the fleet: lists and who stands beside whom in them, moments, searches, what needs somebody.
+
+use stages_platform_store::{
+    ApplicationName, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement, Report, Selection,
+    SortBy, Text,
+};
+
+use crate::support::{Opened, operation, report, resource};
+
+const HOUR: i64 = 3_600_000;
+
+/// An application of an environment, in a state.
+fn application(name: &str, environment: &str, health: &str, sync: &str, at: i64) -> Report {
+    let mut report = report(&format!("uid-{name}"), at, at);
+    report.entity.app_name = name.to_owned();
+    (report.health, report.sync) = (Some(health.to_owned()), Some(sync.to_owned()));
+    report.revision = Some(format!("{at:x}abc"));
+    report.commit = Commit {
+        author: "Ada Byron <ada@example.com>".to_owned(),
+        message: format!("change {name} = 100%"),
+        date: String::new(),
+    };
+    report.images = r#"["registry.example.com:5000/shop/Web:1.2.3","envoy:1.31"]"#.to_owned();
+    report.placement = Placement {
+        project: "shop".to_owned(),
+        namespace: "shop".to_owned(),
+        labels: vec![("env".to_owned(), environment.to_owned()), ("team".to_owned(), "Web".to_owned())],
+        ..Placement::default()
+    };
+    report
+}
+
+fn name(name: &str) -> ApplicationName {
+    ApplicationName { runtime: "prod".to_owned(), namespace: "argocd".to_owned(), name: name.to_owned() }
+}
+
+/// Names in the order of a selection.
+async fn names(opened: &Opened, selection: &Selection) -> Vec<String> {
+    let page = opened.store.list(selection, 0, 100).await.unwrap();
+    assert_eq!(page.matching, page.rows.len() as u64);
+    page.rows.into_iter().map(|row| row.name.name).collect()
+}
+
+pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(opened: Opened) {
+    let all = [
+        ("b", "production", "Healthy", "Synced"),
+        ("a", "production", "Healthy", "OutOfSync"),
+        ("d", "staging", "Degraded", "Synced"),
+        ("c", "staging", "Healthy", "Synced"),
+        ("e", "testing", "", ""),
+    ];
+    for (at, (own, environment, health, sync)) in (1..).zip(all) {
+        let mut report = application(own, environment, health, sync, at);
+        report.operation = operation(at, Some(at * HOUR), "Succeeded");
+        opened.keep(report).await;
+    }
+    let mut gone = application("gone", "production", "Healthy", "Synced", 9);
+    opened.keep(gone.clone()).await;
+    gone.deleted = true;
+    (gone.at, gone.version) = (10, Some(10));
+    opened.keep(gone).await;
+
+    let plain = Selection::default();
+    assert_eq!(names(&opened, &plain).await, ["d", "c", "e", "a", "b"]);
+    let page = opened.store.list(&plain, 1, 3).await.unwrap();
+    assert_eq!((page.matching, page.total, page.runtimes), (5, 5, 1));
+    let groups = [("staging", 2), ("testing", 1), ("production", 2)];
+    assert_eq!(page.groups, groups.map(|(name, count)| (name.to_owned(), count)));
+    let shown = page.rows.iter().find(|row| row.name.name == "a").unwrap();
+    assert_eq!((&*shown.version, shown.deployed_at, &*shown.project), ("1.2.3", Some(2 * HOUR), "shop"));
+    assert_eq!((&*shown.health, &*shown.sync, &*shown.message), ("Healthy", "OutOfSync", "change a = 100%"));
+    assert_eq!((&*page.rows[1].health, &*page.rows[1].sync), ("Unknown", "Unknown"));
+
+    for (group_by, sort_by, expected) in [
+        (GroupBy::Nothing, SortBy::Name, ["a", "b", "c", "d", "e"]),
+        (GroupBy::Nothing, SortBy::Deployed, ["e", "c", "d", "a", "b"]),
+        (GroupBy::Health, SortBy::Name, ["d", "e", "a", "b", "c"]),
+        (GroupBy::Runtime, SortBy::Attention, ["d", "e", "a", "b", "c"]),
+        (GroupBy::Project, SortBy::Attention, ["d", "e", "a", "b", "c"]),
+    ] {
+        let selection = Selection { group_by, sort_by, ..Selection::default() };
+        assert_eq!(names(&opened, &selection).await, expected, "{group_by:?} {sort_by:?}");
+        // Whoever stands beside an application is who does so in the list.
+        for (index, own) in expected.iter().enumerate() {
+            let position = opened.store.position(&selection, &name(own)).await.unwrap();
+            let beside =
+                |index: Option<usize>| index.and_then(|index| expected.get(index)).map(|own| name(own));
+            assert_eq!(position.position, Some(index as u64 + 1));
+            assert_eq!(
+                (position.matching, position.previous, position.next),
+                (5, beside(index.checked_sub(1)), beside(Some(index + 1)))
+            );
+        }
+    }
+    let outside = opened.store.position(&plain, &name("gone")).await.unwrap();
+    assert_eq!((outside.position, outside.matching, outside.previous), (None, 5, None));
+    opened.close().await;
+}
+
+pub(crate) async fn a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(opened: Opened) {
+    opened.keep(application("web", "production", "Healthy", "Synced", 1)).await;
+    let mut other = application("api", "staging", "Degraded", "OutOfSync", 2);
+    other.placement.labels[1].1 = "core".to_owned();
+    other.images = r#"["worker:2"]"#.to_owned();
+    other.commit.author = "Lin".to_owned();
+    other.operation = operation(2, Some(5 * HOUR), "Succeeded");
+    opened.keep(other).await;
+    let text = |text: &str| Condition::Text(text.to_owned());
+    let label = |key: &str, value: Option<&str>| Condition::Label(key.to_owned(), value.map(str::to_owned));
+    let any = |field, value: &str| Condition::AnyOf(field, vec![value.to_owned()]);
+    let image = |text: &str| Condition::Image(text.to_owned());
+    let cases: Vec<(Condition, &[&str])> = vec![
+        (text("WEB"), &["web"]),
+        (text("100%"), &["api", "web"]),
+        (text("0%0"), &[]),
+        (text("a_i"), &[]),
+        (text("!"), &[]),
+        (text("' OR 1=1 --"), &[]),
+        (text("pro"), &["api", "web"]),
+        (text("staging"), &["api"]),
+        (label("team", Some("Web")), &["web"]),
+        (label("team", Some("We")), &[]),
+        (label("team", None), &["api", "web"]),
+        (label("change web ", None), &[]),
+        (any(Field::Environment, "staging"), &["api"]),
+        (any(Field::Runtime, "prod"), &["api", "web"]),
+        (any(Field::Project, "shop"), &["api", "web"]),
+        (any(Field::Health, "Degraded"), &["api"]),
+        (any(Field::Sync, "Synced"), &["web"]),
+        (Condition::AnyOf(Field::Project, Vec::new()), &[]),
+        (image("shop/web"), &["web"]),
+        (image("worker:2"), &["api"]),
+        (Condition::Commit("1ab".to_owned()), &["web"]),
+        (Condition::Commit("abc".to_owned()), &[]),
+        (Condition::Author("ada".to_owned()), &["web"]),
+        (Condition::DeployedSince(5 * HOUR), &["api"]),
+        (Condition::DeployedSince(5 * HOUR + 1), &[]),
+    ];
+    for (condition, expected) in cases {
+        let selection = Selection {
+            conditions: vec![condition.clone()],
+            group_by: GroupBy::Nothing,
+            sort_by: SortBy::Name,
+        };
+        assert_eq!(names(&opened, &selection).await, expected, "{condition:?}");
+    }
+    let both = vec![text("100%"), any(Field::Health, "Healthy")];
+    assert_eq!(names(&opened, &Selection { conditions: both, ..Selection::default() }).await, ["web"]);
+    opened.close().await;
+}
+
+pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
+    let states = [(10, "Healthy", "Synced"), (20, "Degraded", "OutOfSync"), (30, "Healthy", "Synced")];
+    for (at, health, sync) in states {
+        let mut own = application("shop", "production", health, sync, at);
+        own.object = Some(Text::new(format!(r#"{{"at":{at}}}"#)));
+        own.operation = operation(at - 1, Some(at), if at == 20 { "Failed" } else { "Succeeded" });
+        opened.keep(own).await;
+        let mut web = resource("web", at, at);
+        (web.health, web.sync) = (Some(health.to_owned()), Some(sync.to_owned()));
+        web.actual = Some(Text::new(format!(r#"{{"live":{at}}}"#)));
+        web.desired = Some(Text::new(r#"{"desired":1}"#.to_owned()));
+        opened.keep(web).await;
+    }
+    // It came late, and stands where it belongs.
+    let mut late = resource("web", 15, 15);
+    late.actual = Some(Text::new(r#"{"live":15}"#.to_owned()));
+    late.desired = Some(Text::new(r#"{"desired":1}"#.to_owned()));
+    opened.keep(late).await;
+    let mut pod = resource("old", 12, 12);
+    pod.entity.resource.as_mut().unwrap().name = "old".to_owned();
+    opened.keep(pod.clone()).await;
+    pod.deleted = true;
+    (pod.at, pod.version) = (25, Some(25));
+    opened.keep(pod).await;
+
+    let store = &opened.store;
+    let known = store.known(&name("shop")).await.unwrap().expect("it is known");
+    assert!((known.health_since, known.reported_at, known.deleted) == (30, 30, false), "{known:?}");
+    assert!(known.runtime_seen_at.is_some());
+    assert_eq!(store.known(&name("none")).await.unwrap(), None);
+
+    let states = store.states(known.id, (15, 30)).await.unwrap();
+    let states: Vec<_> = states.iter().map(|one| (one.at, one.health.as_deref().unwrap())).collect();
+    assert_eq!(states, [(10, "Healthy"), (20, "Degraded"), (30, "Healthy")], "the one before, too");
+    let deployed = store.deployments_between(known.id, (10, 30)).await.unwrap();
+    let deployed: Vec<_> =
+        deployed.iter().map(|one| (one.started_at, &*one.phase, one.images_before.is_some())).collect();
+    assert_eq!(deployed, [(19, "Failed", true), (29, "Succeeded", true)]);
+    let drifts = store.drifts_between(known.id, (0, 100)).await.unwrap();
+    let drifts: Vec<_> = drifts.iter().map(|one| (one.resource.is_some(), one.onset, one.ended)).collect();
+    assert_eq!(drifts, [(false, 20, Some(30)), (true, 20, Some(30))]);
+    assert_eq!(store.drifts_between(known.id, (31, 100)).await.unwrap(), []);
+
+    for (at, object, live, there) in [
+        (Some(9), None, None, vec![]),
+        (Some(14), Some(10), Some(10), vec!["old", "web"]),
+        (Some(17), Some(10), Some(15), vec!["old", "web"]),
+        (Some(24), Some(20), Some(20), vec!["old", "web"]),
+        (None, Some(30), Some(30), vec!["web"]),
+    ] {
+        let found = store.object_at(known.id, at).await.unwrap().and_then(|object| object.object);
+        assert_eq!(found, object.map(|at| format!(r#"{{"at":{at}}}"#)), "{at:?}");
+        let web = ("apps", "Deployment", "shop", "web");
+        let manifests =
+            store.manifests_at(known.id, web, at.unwrap_or(i64::MAX)).await.unwrap().unwrap_or_default();
+        assert_eq!(manifests.actual, live.map(|at| format!(r#"{{"live":{at}}}"#)), "{at:?}");
+        assert_eq!(manifests.desired.is_some(), live.is_some());
+        let resources = store.resources_at(known.id, at, Some(14)).await.unwrap();
+        let shown: Vec<_> = resources.iter().filter(|one| !one.deleted).map(|one| &*one.name.name).collect();
+        assert_eq!(shown, there, "{at:?}");
+        let changed = resources.iter().find(|one| one.name.name == "web").is_some_and(|one| one.changed);
+        assert_eq!(changed, at.is_none_or(|at| at > 14), "{at:?}");
+    }
+    let of_core = ("", "Deployment", "shop", "web");
+    assert!(store.manifests_at(known.id, of_core, 100).await.unwrap().is_none(), "of another group");
+    opened.close().await;
+}
+
+pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened: Opened) {
+    for (at, own) in [(1, "shop"), (2, "mail")] {
+        let mut report = application(own, "production", "Healthy", "Synced", at);
+        report.operation = operation(at, Some(at), "Succeeded");
+        opened.keep(report).await;
+    }
+    opened.keep(resource("web", 3, 3)).await;
+    let mut old = resource("old", 4, 4);
+    old.entity.resource.as_mut().unwrap().name = "old-web_1".to_owned();
+    old.deleted = true;
+    opened.keep(old).await;
+    let store = &opened.store;
+    for (text, expected) in [
+        ("web", vec![("web", false), ("old-web_1", true)]),
+        ("WEB_", vec![("old-web_1", true)]),
+        ("deployment", vec![("web", false), ("old-web_1", true)]),
+        ("SHOP", vec![("web", false), ("old-web_1", true)]),
+        ("%", vec![]),
+    ] {
+        let found = store.find_resources(text, 10).await.unwrap();
+        let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.gone)).collect();
+        assert_eq!(found, expected, "{text}");
+    }
+    assert_eq!(store.find_resources("web", 1).await.unwrap().len(), 1);
+    let all = store.deployments_of(&Selection::default(), 10).await.unwrap();
+    assert_eq!(all.iter().map(|one| &*one.application.name).collect::<Vec<_>>(), ["mail", "shop"]);
+    let conditions = vec![Condition::Text("shop".to_owned()), Condition::Commit("1".to_owned())];
+    let some = store.deployments_of(&Selection { conditions, ..Selection::default() }, 10).await.unwrap();
+    assert_eq!(some.iter().map(|one| &*one.author).collect::<Vec<_>>(), ["Ada Byron <ada@example.com>"]);
+    opened.close().await;
+}
+
+pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(opened: Opened) {
+    let states = [
+        ("well", "Healthy", "Synced", "Succeeded"),
+        ("out", "Healthy", "OutOfSync", "Succeeded"),
+        ("failed", "Healthy", "Synced", "Failed"),
+        ("broken", "Degraded", "Synced", "Succeeded"),
+    ];
+    for (at, (own, health, sync, phase)) in (1..).zip(states) {
+        let mut report = application(own, "production", health, sync, at);
+        report.operation = operation(at * HOUR, Some(at * HOUR), phase);
+        report.operation.as_mut().unwrap().message = "hook ended with 1".to_owned();
+        opened.keep(report.clone()).await;
+        // Said again: it is no less old.
+        (report.at, report.version) = (at + 100, Some(at + 100));
+        report.object = Some(Text::new(format!("{{\"again\":{at}}}")));
+        opened.keep(report).await;
+    }
+    let (needs, all) = opened.store.needs(2).await.unwrap();
+    let told: Vec<_> = needs.iter().map(|one| (&*one.application.name.name, one.health_since)).collect();
+    assert_eq!((told, all), (vec![("broken", 4), ("failed", 3)], 3));
+    assert_eq!(
+        (&*needs[1].phase, needs[1].phase_at, &*needs[1].phase_message),
+        ("Failed", 3 * HOUR, "hook ended with 1")
+    );
+    let runtimes = opened.store.runtimes().await.unwrap();
+    assert_eq!((runtimes.len(), &*runtimes[0].name), (1, "prod"));
+    assert_eq!((runtimes[0].applications, runtimes[0].healthy), (4, 3));
+    assert!(runtimes[0].seen_at.is_some() && runtimes[0].lag.is_some());
+    let days = opened.store.deployments_by_day(2 * HOUR - 24 * HOUR, 2).await.unwrap();
+    let days: Vec<_> = days.iter().map(|day| (day.succeeded, day.failed)).collect();
+    assert_eq!(days, [(1, 0), (2, 1)]);
+    opened.close().await;
+}
+
+pub(crate) async fn what_changed_is_told_from_a_place_on_or_is_too_much(opened: Opened) {
+    let store = &opened.store;
+    assert_eq!(store.sequence().await.unwrap(), 0);
+    opened.keep(application("shop", "production", "Healthy", "Synced", 1)).await;
+    let first = store.sequence().await.unwrap();
+    let these = |names: &[&str]| ChangedNames::These(names.iter().map(|own| name(own)).collect());
+    assert_eq!(store.changed(0).await.unwrap(), Changed { upto: first, names: these(&["shop"]) });
+    assert_eq!(store.changed(first).await.unwrap(), Changed { upto: first, names: these(&[]) });
+    // A place that there is not yet, as after a restored backup.
+    assert_eq!(store.changed(first + 1).await.unwrap().names, ChangedNames::TooMany);
+    opened.keep(resource("web", 2, 2)).await;
+    opened.keep(resource("web", 3, 3)).await;
+    assert_eq!(store.changed(first).await.unwrap().names, these(&["shop"]));
+    for number in 0..201 {
+        opened.keep(application(&format!("many{number}"), "production", "Healthy", "Synced", 5)).await;
+    }
+    assert_eq!(store.changed(first).await.unwrap().names, ChangedNames::TooMany);
+    opened.close().await;
+}

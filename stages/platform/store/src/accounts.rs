@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use crate::act::Statement;
+use crate::audit::By;
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::Millis;
@@ -39,7 +40,7 @@ impl Role {
         }
     }
 
-    fn of(name: &str) -> Self {
+    pub(crate) fn of(name: &str) -> Self {
         // Whatever is not known may least.
         if name == "admin" { Self::Admin } else { Self::Member }
     }
@@ -100,7 +101,13 @@ impl Store {
         account: &Account,
     ) -> Result<bool, Arc<StoreError>> {
         let sql = "DELETE FROM links WHERE digest = $1 AND until > $2";
-        self.whether(vec![Statement::must(sql, [link.into(), now.into()]), insert(account, now)]).await
+        let by = By { who: account.name.clone(), how: "link" };
+        self.whether(vec![
+            Statement::must(sql, [link.into(), now.into()]),
+            insert(account, now),
+            by.did("user.add", &account.name, now),
+        ])
+        .await
     }
 
     /// Keeps a session of somebody.
@@ -116,7 +123,9 @@ impl Store {
     ) -> Result<(), Arc<StoreError>> {
         let sql = "INSERT INTO sessions (digest, user_id, created_at, until) \
                    SELECT $1, id, $3, $4 FROM users WHERE name = $2";
-        self.change(vec![Statement::must(sql, [session.into(), name.into(), now.into(), until.into()])]).await
+        let begun = Statement::must(sql, [session.into(), name.into(), now.into(), until.into()]);
+        let by = By { who: name.to_owned(), how: "session" };
+        self.change(vec![begun, by.did("user.sign-in", name, now)]).await
     }
 
     /// Who a session is of, unless it has ended.
@@ -138,7 +147,7 @@ impl Store {
     }
 
     /// Changes what there is to be changed; `false`: it is not there (any more), and nothing was changed.
-    async fn whether(&self, statements: Vec<Statement>) -> Result<bool, Arc<StoreError>> {
+    pub(crate) async fn whether(&self, statements: Vec<Statement>) -> Result<bool, Arc<StoreError>> {
         match self.change(statements).await {
             Ok(()) => Ok(true),
             Err(error) if matches!(*error, StoreError::Gone) => Ok(false),
@@ -147,17 +156,24 @@ impl Store {
     }
 }
 
-fn insert(account: &Account, now: Millis) -> Statement {
+pub(crate) fn insert(account: &Account, now: Millis) -> Statement {
     let sql =
         "INSERT INTO users (name, password, role, created_at) VALUES ($1, $2, $3, $4) ON CONFLICT DO NOTHING";
     let Account { name, password, role } = account;
     Statement::must(sql, [(&**name).into(), (&**password).into(), role.name().into(), now.into()])
 }
 
-/// Sessions and links that have ended go; how many.
-pub(crate) async fn retain(connection: &mut Connection, now: Millis) -> Result<u64, StoreError> {
+/// Sessions, links and keys that have ended go, and what was done before `history`; how many.
+pub(crate) async fn retain(
+    connection: &mut Connection,
+    now: Millis,
+    history: Millis,
+) -> Result<u64, StoreError> {
     let sql = "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE until < $1 LIMIT 500)";
-    let gone = connection.execute(sql, &[Arg::Int(now)]).await?;
+    let mut gone = connection.execute(sql, &[Arg::Int(now)]).await?;
+    gone += connection.execute("DELETE FROM keys WHERE until < $1", &[Arg::Int(now)]).await?;
+    let sql = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 LIMIT 500)";
+    gone += connection.execute(sql, &[Arg::Int(history)]).await?;
     Ok(gone + connection.execute("DELETE FROM links WHERE until < $1", &[Arg::Int(now)]).await?)
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct Statement {
 }
 
 impl Value {
-    fn arg(&self) -> Arg<'_> {
+    pub(crate) fn arg(&self) -> Arg<'_> {
         match self {
             Self::Int(value) => Arg::Int(*value),
             Self::IntOrNull(value) => Arg::IntOrNull(*value),

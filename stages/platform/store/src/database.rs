@@ -36,6 +36,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0003_accounts.sql"),
         include_str!("../migrations/postgres/0003_accounts.sql"),
     ),
+    (
+        4,
+        "access",
+        include_str!("../migrations/sqlite/0004_access.sql"),
+        include_str!("../migrations/postgres/0004_access.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

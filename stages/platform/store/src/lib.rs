@@ -3,6 +3,7 @@
 mod accounts;
 mod act;
 mod apply;
+mod audit;
 mod backup;
 mod connection;
 mod database;
@@ -10,16 +11,23 @@ mod error;
 mod fleet;
 mod held;
 mod history;
+mod key;
 mod metrics;
 mod placement;
+mod people;
 mod read;
+mod registration;
 mod report;
 mod retention;
+mod rule;
+mod secret;
 mod store;
 mod token;
+mod visible;
 mod writer;
 
 pub use accounts::{Account, Role};
+pub use audit::{Act, By};
 pub use backup::{backup, restore};
 pub use database::Place;
 pub use error::StoreError;
@@ -30,10 +38,14 @@ pub use fleet::{
 };
 pub use held::HeldApplication;
 pub use placement::{Placement, version};
+pub use key::{Key, Scope};
+pub use people::{Person, RULES, Session};
 pub use read::{Application, Deployment, Drift, Resource, Transition};
+pub use registration::Registration;
 pub use report::{
     Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Report, ResourceName, Text,
 };
 pub use retention::Retention;
+pub use rule::{Access, Action, Attribute, AttributeName, Entity, Rule, Subject, View};
 pub use store::{Store, StoreConfig, Writing, create_token};
 pub use token::Runtime;

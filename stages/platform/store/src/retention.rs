@@ -62,5 +62,5 @@ pub(crate) async fn step(connection: &mut Connection, cut: Cut) -> Result<u64, S
         }
         gone += connection.execute("DELETE FROM transitions WHERE id = $1", &[Arg::Int(row.int(0)?)]).await?;
     }
-    Ok(gone + accounts::retain(connection, cut.ended).await?)
+    Ok(gone + accounts::retain(connection, cut.ended, cut.history).await?)
 }

@@ -9,7 +9,7 @@ use crate::error::StoreError;
 use crate::report::Millis;
 
 /// What each token begins with, so that scanners of leaked secrets know one.
-const MARK: &str = "gort_";
+pub(crate) const MARK: &str = "gort_";
 /// Of the digits behind it so many find the row; what is compared is the digest of the whole.
 const PREFIX: usize = 8;
 /// Random bytes.
@@ -37,12 +37,7 @@ pub(crate) async fn create(
     name: &str,
     now: Millis,
 ) -> Result<SecretString, StoreError> {
-    let well = name.starts_with(|c: char| c.is_ascii_lowercase())
-        && name.len() <= 38
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
-    if !well {
-        return Err(StoreError::Name(name.to_owned()));
-    }
+    check(name)?;
     let mut bytes = [0; BYTES];
     random(&mut bytes)?;
     let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -75,8 +70,16 @@ pub(crate) async fn any(connection: &mut Connection) -> Result<bool, StoreError>
     Ok(connection.row("SELECT id FROM tokens LIMIT 1", &[]).await?.is_some())
 }
 
+/// Whether a runtime may have the name.
+pub(crate) fn check(name: &str) -> Result<(), StoreError> {
+    let well = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name.len() <= 38
+        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
+    if well { Ok(()) } else { Err(StoreError::Name(name.to_owned())) }
+}
+
 /// Of the operating system.
-fn random(bytes: &mut [u8]) -> Result<(), StoreError> {
+pub(crate) fn random(bytes: &mut [u8]) -> Result<(), StoreError> {
     use std::io::Read as _;
     let file = |source| StoreError::File { act: "read", path: "/dev/urandom".to_owned(), source };
     std::fs::File::open("/dev/urandom").and_then(|mut random| random.read_exact(bytes)).map_err(file)

@@ -1,8 +1,12 @@
 //! The contract of accounts: each of these holds on both databases.
 
-use stages_platform_store::{Account, Place, Retention, Role};
+use pipeline_core::{ExposeSecret as _, SecretString};
+use serde_json::json;
+use stages_platform_store::{
+    Account, Action, By, Entity, Place, Retention, Role, Rule, Scope, Subject, View, create_token,
+};
 
-use crate::support::{KEEP_ALL, Opened, digest, open, open_with};
+use crate::support::{KEEP_ALL, Opened, digest, open, open_with, report};
 
 const NOW: i64 = 1_795_000_000_000;
 const MINUTE: i64 = 60_000;
@@ -12,6 +16,12 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     the_first_account_is_made_by_a_link_once(open(&place().await).await).await;
     a_session_is_somebodys_until_it_ends(&place().await).await;
     sessions_that_have_ended_are_taken_away(&place().await).await;
+    people_have_roles_and_teams_and_the_last_admin_stays(open(&place().await).await).await;
+    a_password_that_changes_ends_the_other_sessions(open(&place().await).await).await;
+    a_key_is_known_until_it_ends_or_is_taken_back(open(&place().await).await).await;
+    a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
+    what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
+    every_act_is_in_the_audit_log(open(&place().await).await).await;
 }
 
 pub(crate) fn ada() -> Account {
@@ -100,4 +110,287 @@ async fn sessions_that_have_ended_are_taken_away(place: &Place) {
     tokio::time::timeout(std::time::Duration::from_secs(180), both).await.unwrap();
     assert_eq!(store.session(digest("on"), now).await.unwrap().as_deref(), Some("ada"));
     opened.close().await;
+}
+
+fn by() -> By {
+    By { who: "ada".to_owned(), how: "session" }
+}
+
+fn lin() -> Account {
+    Account { name: "lin".to_owned(), password: "$argon2id$other".to_owned(), role: Role::Member }
+}
+
+async fn people_have_roles_and_teams_and_the_last_admin_stays(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    assert!(store.add_person(&by(), &lin(), NOW).await.unwrap());
+    assert!(!store.add_person(&by(), &lin(), NOW).await.unwrap(), "the name is somebody's");
+    let teams = ["shop".to_owned(), "platform".to_owned()];
+    assert!(store.set_teams(&by(), "lin", &teams, NOW).await.unwrap());
+    assert!(!store.set_teams(&by(), "nobody", &teams, NOW).await.unwrap());
+    let listed = async || {
+        let people = store.people().await.unwrap();
+        people.into_iter().map(|one| (one.name, one.role.name(), one.teams.join("+"))).collect::<Vec<_>>()
+    };
+    let row = |name: &str, role, teams: &str| (name.to_owned(), role, teams.to_owned());
+    assert_eq!(listed().await, [row("ada", "admin", ""), row("lin", "member", "platform+shop")]);
+    assert!(store.set_teams(&by(), "lin", &["shop".to_owned()], NOW).await.unwrap());
+    assert!(!store.remove_person(&by(), "ada", NOW).await.unwrap(), "the last admin");
+    assert!(!store.set_role(&by(), "ada", Role::Member, NOW).await.unwrap(), "the last admin");
+    assert!(!store.set_role(&by(), "nobody", Role::Admin, NOW).await.unwrap());
+    assert!(store.set_role(&by(), "lin", Role::Admin, NOW).await.unwrap());
+    assert!(store.set_role(&by(), "ada", Role::Member, NOW).await.unwrap());
+    assert_eq!(listed().await, [row("ada", "member", ""), row("lin", "admin", "shop")]);
+    store.keep_session(digest("one"), "ada", NOW, NOW + MINUTE).await.unwrap();
+    assert!(store.remove_person(&by(), "ada", NOW).await.unwrap());
+    assert_eq!(store.session(digest("one"), NOW).await.unwrap(), None, "sessions go with whose they are");
+    assert_eq!(listed().await, [row("lin", "admin", "shop")]);
+    opened.close().await;
+}
+
+async fn a_password_that_changes_ends_the_other_sessions(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    for session in ["one", "two", "three"] {
+        store.keep_session(digest(session), "ada", NOW, NOW + MINUTE).await.unwrap();
+    }
+    assert_eq!(store.sessions("ada", NOW).await.unwrap().len(), 3);
+    assert_eq!(store.sessions("ada", NOW + MINUTE).await.unwrap().len(), 0);
+    assert!(store.set_password(&by(), "ada", "$argon2id$new", digest("two"), NOW).await.unwrap());
+    assert!(!store.set_password(&by(), "nobody", "$argon2id$new", digest("two"), NOW).await.unwrap());
+    assert_eq!(store.account("ada").await.unwrap().unwrap().password, "$argon2id$new");
+    assert_eq!(store.session(digest("two"), NOW).await.unwrap().as_deref(), Some("ada"));
+    assert_eq!(store.session(digest("one"), NOW).await.unwrap(), None);
+    assert!(store.end_sessions(&by(), "ada", NOW).await.unwrap());
+    assert!(!store.end_sessions(&by(), "ada", NOW).await.unwrap());
+    assert_eq!(store.session(digest("two"), NOW).await.unwrap(), None);
+    opened.close().await;
+}
+
+async fn a_key_is_known_until_it_ends_or_is_taken_back(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    store.add_person(&by(), &lin(), NOW).await.unwrap();
+    let of_lin = By { who: "lin".to_owned(), how: "session" };
+    let key = store.add_key(&by(), "ci", Scope::Read, NOW + MINUTE, NOW).await.unwrap();
+    let other = store.add_key(&of_lin, "backup", Scope::Full, NOW + 2 * MINUTE, NOW).await.unwrap();
+    assert!(key.expose_secret().starts_with("goak_"));
+    let nobody = By { who: "nobody".to_owned(), how: "session" };
+    let refused = store.add_key(&nobody, "ci", Scope::Read, NOW + MINUTE, NOW).await.unwrap_err();
+    assert_eq!(refused.to_string(), "what was to be changed is not there any more: nothing was changed");
+    let whose = async |key: &SecretString, now| store.key(key, now).await.unwrap();
+    assert_eq!(whose(&key, NOW).await, Some(("ada".to_owned(), Scope::Read)));
+    assert_eq!(whose(&other, NOW).await, Some(("lin".to_owned(), Scope::Full)));
+    assert_eq!(whose(&key, NOW + MINUTE).await, None, "it has ended");
+    let mut wrong = key.expose_secret().to_owned();
+    wrong.pop();
+    let last = if key.expose_secret().ends_with('0') { "1" } else { "0" };
+    for wrong in ["", "goak_", "gort_00", &format!("{wrong}{last}"), &format!("goak_{}", "0".repeat(64))] {
+        assert_eq!(whose(&SecretString::from(wrong), NOW).await, None, "{wrong}");
+    }
+    let listed = store.keys(Some("ada")).await.unwrap();
+    assert_eq!((listed.len(), &*listed[0].name, listed[0].scope), (1, "ci", Scope::Read));
+    assert!(key.expose_secret().starts_with(&listed[0].prefix));
+    assert_eq!(store.keys(None).await.unwrap().len(), 2);
+    assert!(!store.remove_key(&of_lin, listed[0].id, false, NOW).await.unwrap(), "it is another's");
+    assert!(store.remove_key(&by(), listed[0].id, false, NOW).await.unwrap());
+    assert_eq!(whose(&key, NOW).await, None);
+    let id = store.keys(Some("lin")).await.unwrap()[0].id;
+    assert!(store.remove_key(&by(), id, true, NOW).await.unwrap(), "an admin takes back anybody's");
+    assert_eq!(whose(&other, NOW).await, None);
+    opened.close().await;
+}
+
+async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
+    let store = &opened.store;
+    let text = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
+    assert_eq!(store.register(&by(), "EU-1", "{}", false, NOW).await.unwrap_err().to_string(), text);
+    let token =
+        store.register(&by(), "eu1", r#"{"cluster":"c"}"#, false, NOW).await.unwrap().expect("is new");
+    assert_eq!(store.runtime(&token).await.unwrap().unwrap().name, "eu1");
+    assert!(store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_none(), "the name is taken");
+    assert!(
+        store.register(&by(), "prod", "{}", false, NOW).await.unwrap().is_none(),
+        "so is one with a token"
+    );
+    let key = store.store_key("eu1").await.unwrap().unwrap();
+    let again = store.register(&by(), "eu1", r#"{"cluster":"d"}"#, true, NOW).await.unwrap().unwrap();
+    assert_eq!(store.runtime(&again).await.unwrap().unwrap().name, "eu1");
+    assert_eq!(store.store_key("eu1").await.unwrap().unwrap().expose_secret(), key.expose_secret());
+    assert!(store.store_key("prod").await.unwrap().is_none());
+    let further = store.add_token(&by(), "eu1", NOW).await.unwrap().unwrap();
+    assert_eq!(store.runtime(&further).await.unwrap().unwrap().name, "eu1");
+    assert!(store.add_token(&by(), "none", NOW).await.unwrap().is_none());
+    assert!(store.keep_problems("eu1", r#"["it hurts"]"#, NOW).await.unwrap());
+    assert!(!store.keep_problems("none", "[]", NOW).await.unwrap());
+    opened.keep(report("u", 1, 77)).await;
+    let listed = store.registrations(None).await.unwrap();
+    let listed: Vec<_> =
+        listed.iter().map(|one| (&*one.name, &*one.body, &*one.problems, one.last_report)).collect();
+    assert_eq!(
+        listed,
+        [("eu1", r#"{"cluster":"d"}"#, r#"["it hurts"]"#, None), ("prod", "{}", "[]", Some(77)),]
+    );
+    assert!(store.unregister(&by(), "eu1", NOW).await.unwrap());
+    assert!(!store.unregister(&by(), "eu1", NOW).await.unwrap());
+    for token in [&token, &again, &further] {
+        assert_eq!(store.runtime(token).await.unwrap(), None);
+    }
+    assert_eq!(store.registrations(Some("eu1")).await.unwrap(), []);
+    assert!(
+        store.register(&by(), "eu1", "{}", false, NOW).await.unwrap().is_some(),
+        "its name is free again"
+    );
+    opened.close().await;
+}
+
+fn rule(teams: &[&str], actions: &[&str], attributes: serde_json::Value) -> Rule {
+    let rule = json!({
+        "entityType": "gitopsApplications", "teams": teams, "actions": actions, "attributes": attributes,
+    });
+    serde_json::from_value(rule).unwrap()
+}
+
+async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    store.add_person(&by(), &lin(), NOW).await.unwrap();
+    store.set_teams(&by(), "lin", &["shop".to_owned()], NOW).await.unwrap();
+    for (runtime, namespace, name) in
+        [("prod", "a", "one"), ("prod", "b", "two"), ("eu1", "a", "three"), ("eu1", "b", "four")]
+    {
+        let token = create_token(&opened.place, runtime).await.unwrap();
+        let id = store.runtime(&token).await.unwrap().unwrap().id;
+        let mut report = report(name, 1, 1);
+        report.entity.app_namespace = namespace.to_owned();
+        report.entity.app_name = name.to_owned();
+        opened.deliver_of(id, report).await;
+    }
+    let everything = ["eu1/a/three", "eu1/b/four", "prod/a/one", "prod/b/two"];
+    let list = async |view: &View| -> Vec<String> {
+        let rows = store.visible(view, None, ("", "", ""), 100).await.unwrap();
+        rows.iter().map(|(runtime, one)| format!("{runtime}/{}/{}", one.namespace, one.name)).collect()
+    };
+    assert_eq!(list(&store.access("ada").await.unwrap().unwrap().view()).await, everything);
+    assert_eq!(store.access("nobody").await.unwrap(), None);
+
+    let attribute = |name: &str, value: &str| json!({"name": name, "value": value});
+    let cases = [
+        (rule(&["other"], &["VIEW"], json!([])), &[][..]),
+        (rule(&["shop"], &["SYNC"], json!([])), &[]),
+        (rule(&["shop"], &["VIEW", "SYNC"], json!([])), &everything),
+        (rule(&["shop"], &["VIEW"], json!([attribute("RUNTIME", "eu1")])), &["eu1/a/three", "eu1/b/four"]),
+        (
+            rule(&["shop"], &["VIEW"], json!([attribute("RUNTIME", "eu1"), attribute("RUNTIME", "prod")])),
+            &everything,
+        ),
+        (
+            rule(&["shop"], &["VIEW"], json!([attribute("RUNTIME", "eu1"), attribute("NAMESPACE", "b")])),
+            &["eu1/b/four"],
+        ),
+        (rule(&["shop"], &["VIEW"], json!([attribute("RUNTIME", "x' OR 1 = 1 --")])), &[]),
+        // What the store does not know of an application is no match.
+        (rule(&["shop"], &["VIEW"], json!([{"name": "LABEL", "key": "team", "value": "shop"}])), &[]),
+        (rule(&["shop"], &["VIEW"], json!([attribute("CLUSTER", "c"), attribute("RUNTIME", "eu1")])), &[]),
+    ];
+    for (rule, sees) in &cases {
+        assert_eq!(rule.check(), Ok(()));
+        assert!(store.add_rule(&by(), rule, NOW).await.unwrap());
+        let access = store.access("lin").await.unwrap().unwrap();
+        assert_eq!(list(&access.view()).await, *sees, "{rule:?}");
+        for one in everything {
+            let (runtime, rest) = one.split_once('/').unwrap();
+            let (namespace, _) = rest.split_once('/').unwrap();
+            let subject = Subject { runtime, namespace, ..Subject::default() };
+            let may = access.may(Action::View, Entity::GitopsApplications, &subject);
+            assert_eq!(may, sees.contains(&one), "{one} by {rule:?}");
+            assert!(!access.may(Action::View, Entity::Clusters, &subject));
+            assert!(!access.may(Action::ExecToPod, Entity::GitopsApplications, &subject));
+        }
+        let kept = store.rules().await.unwrap();
+        assert_eq!(Rule { id: 0, ..kept[0].clone() }, *rule);
+        assert!(store.remove_rule(&by(), kept[0].id, NOW).await.unwrap());
+        assert!(!store.remove_rule(&by(), kept[0].id, NOW).await.unwrap());
+    }
+    // Two rules together are alternatives.
+    for name in ["a", "b"] {
+        let attributes = json!([attribute("NAMESPACE", name), attribute("RUNTIME", "eu1")]);
+        store.add_rule(&by(), &rule(&["shop"], &["VIEW"], attributes), NOW).await.unwrap();
+    }
+    let view = store.access("lin").await.unwrap().unwrap().view();
+    assert_eq!(list(&view).await, ["eu1/a/three", "eu1/b/four"]);
+    let page = store.visible(&view, None, ("eu1", "a", "three"), 1).await.unwrap();
+    assert_eq!((page.len(), &*page[0].1.name), (1, "four"));
+    assert_eq!(store.visible(&view, Some("prod"), ("", "", ""), 10).await.unwrap().len(), 0);
+    assert_eq!(store.visible(&View::ALL, Some("prod"), ("", "", ""), 10).await.unwrap().len(), 2);
+    opened.close().await;
+}
+
+async fn every_act_is_in_the_audit_log(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    store.keep_session(digest("one"), "ada", NOW + 1, NOW + MINUTE).await.unwrap();
+    store.add_person(&by(), &lin(), NOW + 2).await.unwrap();
+    store.add_person(&by(), &lin(), NOW + 3).await.unwrap();
+    store.set_teams(&by(), "lin", &["shop".to_owned()], NOW + 4).await.unwrap();
+    store.add_key(&by(), "ci", Scope::Read, NOW + MINUTE, NOW + 5).await.unwrap();
+    store.register(&by(), "eu1", "{}", false, NOW + 6).await.unwrap();
+    store.unregister(&by(), "eu1", NOW + 7).await.unwrap();
+    store.remove_person(&by(), "lin", NOW + 8).await.unwrap();
+    let all = store.audit(i64::MAX, 100).await.unwrap();
+    let acts: Vec<_> =
+        all.iter().rev().map(|one| (one.at - NOW, &*one.how, &*one.act, &*one.subject)).collect();
+    assert_eq!(
+        acts,
+        [
+            (0, "link", "user.add", "ada"),
+            (1, "session", "user.sign-in", "ada"),
+            // The one that found the name taken changed nothing, and is not there.
+            (2, "session", "user.add", "lin"),
+            (4, "session", "user.teams", "lin: shop"),
+            (5, "session", "key.add", "ci"),
+            (6, "session", "runtime.add", "eu1"),
+            (7, "session", "runtime.remove", "eu1"),
+            (8, "session", "user.remove", "lin"),
+        ]
+    );
+    assert!(all.iter().all(|one| one.who == "ada"));
+    let before = all[all.len() - 3].id;
+    assert_eq!(store.audit(before, 1).await.unwrap()[0].act, "user.sign-in");
+    opened.close().await;
+}
+
+#[test]
+fn a_rule_that_can_never_hold_is_refused() {
+    let well = || rule(&["shop"], &["VIEW"], json!([]));
+    let attribute =
+        |attribute| Rule { attributes: vec![serde_json::from_value(attribute).unwrap()], ..well() };
+    let teams = "a rule names 1 to 50 teams, each by at most 100 characters";
+    let key = "a LABEL has a key, and no other attribute has one";
+    let value = "the value of an attribute has 1 to 253 characters";
+    let cases = [
+        (rule(&[], &["VIEW"], json!([])), teams),
+        (rule(&[" "], &["VIEW"], json!([])), teams),
+        (rule(&["shop"], &[], json!([])), "a rule grants at least one action"),
+        (
+            Rule { tags: vec![String::new()], ..well() },
+            "a rule has at most 50 tags, each of at most 100 characters",
+        ),
+        (attribute(json!({"name": "LABEL", "value": "x"})), key),
+        (attribute(json!({"name": "RUNTIME", "key": "k", "value": "x"})), key),
+        (attribute(json!({"name": "RUNTIME", "value": ""})), value),
+        (
+            Rule {
+                attributes: vec![
+                    attribute(json!({"name": "RUNTIME", "value": "x"})).attributes[0].clone();
+                    51
+                ],
+                ..well()
+            },
+            "a rule has at most 50 attributes",
+        ),
+    ];
+    for (rule, said) in cases {
+        assert_eq!(rule.check(), Err(said), "{rule:?}");
+    }
 }

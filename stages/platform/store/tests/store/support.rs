@@ -20,6 +20,7 @@ pub(crate) struct Opened {
     pub(crate) store: Store,
     pub(crate) writing: Writing,
     pub(crate) runtime: Runtime,
+    pub(crate) place: Place,
 }
 
 pub(crate) async fn open(place: &Place) -> Opened {
@@ -32,7 +33,7 @@ pub(crate) async fn open_with(place: &Place, retention: Retention) -> Opened {
     let (store, writing) = config.build(&prometheus::Registry::new()).await.unwrap();
     let runtime = store.runtime(&token).await.unwrap().expect("the token is known");
     assert!(token.expose_secret().starts_with("gort_"));
-    Opened { store, writing, runtime }
+    Opened { store, writing, runtime, place: place.clone() }
 }
 
 impl Opened {
@@ -45,6 +46,13 @@ impl Opened {
     pub(crate) async fn keep(&self, report: Report) -> Outcome {
         let key = fastrand::u128(..);
         self.deliver(report, &format!("{key:032x}"), None).await
+    }
+
+    /// Keeps one report of another runtime.
+    pub(crate) async fn deliver_of(&self, runtime: i64, report: Report) {
+        let key = digest(&fastrand::u128(..).to_string());
+        let delivery = Delivery { runtime, key, keyed: true, epoch: None, report };
+        self.store.keep(vec![delivery]).await.unwrap();
     }
 
     pub(crate) async fn deliver(&self, report: Report, key: &str, epoch: Option<i64>) -> Outcome {

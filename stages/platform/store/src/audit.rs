@@ -1,0 +1,65 @@
+//! Who did what: a row beside each change, in the same commit.
+
+use serde::Serialize;
+
+use crate::act::Statement;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::store::Store;
+
+/// Who does something, and how they came in.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct By {
+    /// Their name.
+    pub who: String,
+    /// Such as `session`, `key` or `token`.
+    pub how: &'static str,
+}
+
+/// Something that was done.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Act {
+    /// Grows with each.
+    pub id: i64,
+    /// When.
+    pub at: Millis,
+    /// By whom.
+    pub who: String,
+    /// How they came in.
+    pub how: String,
+    /// What, such as `user.add`.
+    pub act: String,
+    /// To whom or what.
+    pub subject: String,
+}
+
+impl By {
+    pub(crate) fn did(&self, act: &'static str, subject: &str, now: Millis) -> Statement {
+        let sql = "INSERT INTO audit (at, who, how, act, subject) VALUES ($1, $2, $3, $4, $5)";
+        Statement::must(sql, [now.into(), (&*self.who).into(), self.how.into(), act.into(), subject.into()])
+    }
+}
+
+impl Store {
+    /// What was done, the newest first, from before the number `before`.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn audit(&self, before: i64, limit: u32) -> Result<Vec<Act>, StoreError> {
+        let sql = "SELECT id, at, who, how, act, subject FROM audit WHERE id < $1 ORDER BY id DESC LIMIT $2";
+        let rows = self.read().await?.rows(sql, &[Arg::Int(before), Arg::Int(limit.into())]).await?;
+        let one = |row: Row| {
+            Ok(Act {
+                id: row.int(0)?,
+                at: row.int(1)?,
+                who: row.text(2)?,
+                how: row.text(3)?,
+                act: row.text(4)?,
+                subject: row.text(5)?,
+            })
+        };
+        rows.into_iter().map(one).collect()
+    }
+}

@@ -1,0 +1,153 @@
+//! Keys of people for programs: shown once, kept as a digest, with a scope and an end.
+
+use std::sync::Arc;
+
+use pipeline_core::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::act::Statement;
+use crate::audit::By;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::secret;
+use crate::store::Store;
+
+const MARK: &str = "goak_";
+
+/// What a key is good for, within what its owner may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope {
+    /// To read.
+    Read,
+    /// To read and to change.
+    Full,
+}
+
+/// A key, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Key {
+    /// Its number.
+    pub id: i64,
+    /// Whose it is.
+    pub owner: String,
+    /// What it is for.
+    pub name: String,
+    /// The first characters of it.
+    pub prefix: String,
+    /// What it is good for.
+    pub scope: Scope,
+    /// When it was made.
+    pub created_at: Millis,
+    /// When it ends.
+    pub until: Millis,
+}
+
+impl Scope {
+    /// As it is kept and shown.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Full => "full",
+        }
+    }
+
+    /// By its name.
+    #[must_use]
+    pub fn of(name: &str) -> Option<Self> {
+        [Self::Read, Self::Full].into_iter().find(|scope| scope.name() == name)
+    }
+}
+
+impl Store {
+    /// Makes a key of whoever asks; it is shown this once.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept; [`StoreError::Gone`] where its owner is nobody (any more).
+    pub async fn add_key(
+        &self,
+        by: &By,
+        name: &str,
+        scope: Scope,
+        until: Millis,
+        now: Millis,
+    ) -> Result<SecretString, Arc<StoreError>> {
+        let made = secret::mint(MARK)?;
+        let sql = "INSERT INTO keys (user_id, prefix, hash, name, scope, created_at, until) \
+                   SELECT id, $2, $3, $4, $5, $6, $7 FROM users WHERE name = $1";
+        let owner = (&*by.who).into();
+        let values = [
+            owner,
+            (&*made.prefix).into(),
+            made.hash.into(),
+            name.into(),
+            scope.name().into(),
+            now.into(),
+            until.into(),
+        ];
+        self.change(vec![Statement::must(sql, values), by.did("key.add", name, now)]).await?;
+        Ok(made.token)
+    }
+
+    /// The keys of somebody, or of all.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn keys(&self, owner: Option<&str>) -> Result<Vec<Key>, StoreError> {
+        let sql = "SELECT k.id, u.name, k.name, k.prefix, k.scope, k.created_at, k.until FROM keys k \
+                   JOIN users u ON u.id = k.user_id WHERE $1 = '' OR u.name = $1 ORDER BY k.id";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(owner.unwrap_or(""))]).await?;
+        let one = |row: Row| {
+            Ok(Key {
+                id: row.int(0)?,
+                owner: row.text(1)?,
+                name: row.text(2)?,
+                prefix: format!("{MARK}{}", row.text(3)?),
+                scope: Scope::of(&row.text(4)?).unwrap_or(Scope::Read),
+                created_at: row.int(5)?,
+                until: row.int(6)?,
+            })
+        };
+        rows.into_iter().map(one).collect()
+    }
+
+    /// Takes a key back, one's own or, with `of_anyone`, anybody's; `false`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is still good.
+    pub async fn remove_key(
+        &self,
+        by: &By,
+        id: i64,
+        of_anyone: bool,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let sql =
+            "DELETE FROM keys WHERE id = $1 AND ($3 = 1 OR user_id = (SELECT id FROM users WHERE name = $2))";
+        let values = [id.into(), (&*by.who).into(), i64::from(of_anyone).into()];
+        self.whether(vec![Statement::must(sql, values), by.did("key.remove", &id.to_string(), now)]).await
+    }
+
+    /// Whose key it is, and what it is good for; `None`: nobody's, or it has ended.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn key(
+        &self,
+        token: &SecretString,
+        now: Millis,
+    ) -> Result<Option<(String, Scope)>, StoreError> {
+        let token = token.expose_secret();
+        let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
+        let sql = "SELECT u.name, k.scope, k.hash FROM keys k JOIN users u ON u.id = k.user_id \
+                   WHERE k.prefix = $1 AND k.until > $2";
+        let row = self.read().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
+        let Some(row) = row else { return Ok(None) };
+        if !bool::from(row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..])) {
+            return Ok(None);
+        }
+        Ok(Some((row.text(0)?, Scope::of(&row.text(1)?).unwrap_or(Scope::Read))))
+    }
+}

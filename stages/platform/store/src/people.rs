@@ -1,0 +1,222 @@
+//! People and their teams, and the rules that say what those may: read and changed. Each change stands in the audit log.
+
+use std::sync::Arc;
+
+use crate::accounts::{Account, Role, insert};
+use crate::act::Statement;
+use crate::audit::By;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::rule::{Access, Rule};
+use crate::store::Store;
+
+/// The most rules that there may be.
+pub const RULES: usize = 500;
+
+/// Somebody, as they are listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Person {
+    /// How they sign in.
+    pub name: String,
+    /// What they may.
+    pub role: Role,
+    /// The teams that they are in, by name.
+    pub teams: Vec<String>,
+    /// When they were added.
+    pub created_at: Millis,
+}
+
+/// A session, as it is listed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Session {
+    /// Its number.
+    pub id: i64,
+    /// When somebody signed in.
+    pub created_at: Millis,
+    /// When it ends.
+    pub until: Millis,
+}
+
+/// The last that may manage accounts stays.
+const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND \
+    (role <> 'admin' OR (SELECT count(*) FROM users WHERE role = 'admin') > 1)";
+
+impl Store {
+    /// Everybody, by name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
+        let sql = "SELECT u.name, u.role, u.created_at, m.team FROM users u \
+                   LEFT JOIN members m ON m.user_id = u.id ORDER BY u.name, m.team";
+        let mut people: Vec<Person> = Vec::new();
+        for row in self.read().await?.rows(sql, &[]).await? {
+            let (name, team) = (row.text(0)?, row.text_or_null(3)?);
+            match people.last_mut().filter(|last| last.name == name) {
+                Some(last) => last.teams.extend(team),
+                None => people.push(Person {
+                    name,
+                    role: Role::of(&row.text(1)?),
+                    teams: team.into_iter().collect(),
+                    created_at: row.int(2)?,
+                }),
+            }
+        }
+        Ok(people)
+    }
+
+    /// What somebody may; `None`: nobody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn access(&self, name: &str) -> Result<Option<Access>, StoreError> {
+        let mut connection = self.read().await?;
+        let sql =
+            "SELECT u.role, m.team FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1";
+        let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
+        let Some(first) = rows.first() else { return Ok(None) };
+        let role = Role::of(&first.text(0)?);
+        let teams = rows.iter().map(|row| row.text_or_null(1)).collect::<Result<Vec<_>, _>>()?;
+        drop(connection);
+        let mut rules = if role == Role::Admin { Vec::new() } else { self.rules().await? };
+        rules.retain(|rule| teams.iter().flatten().any(|team| rule.teams.contains(team)));
+        Ok(Some(Access { who: name.to_owned(), role, rules }))
+    }
+
+    /// Adds somebody; `false`: somebody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nobody was added.
+    pub async fn add_person(&self, by: &By, account: &Account, now: Millis) -> Result<bool, Arc<StoreError>> {
+        self.whether(vec![insert(account, now), by.did("user.add", &account.name, now)]).await
+    }
+
+    /// Takes somebody away, with their sessions and keys; `false`: nobody has that name, or it is the last admin.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are still there.
+    pub async fn remove_person(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let removed = Statement::must(NOT_THE_LAST, [name.into()]);
+        self.whether(vec![removed, by.did("user.remove", name, now)]).await
+    }
+
+    /// Gives somebody a role; `false`: nobody has that name, or it is the last admin.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they have the one they had.
+    pub async fn set_role(
+        &self,
+        by: &By,
+        name: &str,
+        role: Role,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let sql = "UPDATE users SET role = $2 WHERE name = $1 AND \
+                   ($2 = 'admin' OR role <> 'admin' OR (SELECT count(*) FROM users WHERE role = 'admin') > 1)";
+        let set = Statement::must(sql, [name.into(), role.name().into()]);
+        let act = if role == Role::Admin { "user.admin" } else { "user.member" };
+        self.whether(vec![set, by.did(act, name, now)]).await
+    }
+
+    /// Gives somebody a password, by its hash, and ends their sessions but `keep`; `false`: nobody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they have the one they had.
+    pub async fn set_password(
+        &self,
+        by: &By,
+        name: &str,
+        hash: &str,
+        keep: [u8; 32],
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let set = "UPDATE users SET password = $2 WHERE name = $1";
+        let end =
+            "DELETE FROM sessions WHERE digest <> $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
+        self.whether(vec![
+            Statement::must(set, [name.into(), hash.into()]),
+            Statement::may(end, [name.into(), keep.into()]),
+            by.did("user.password", name, now),
+        ])
+        .await
+    }
+
+    /// Puts somebody into these teams and no others; `false`: nobody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are in those they were in.
+    pub async fn set_teams(
+        &self,
+        by: &By,
+        name: &str,
+        teams: &[String],
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let leave = "DELETE FROM members WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+        let join = "INSERT INTO members (team, user_id) SELECT $2, id FROM users WHERE name = $1 ON CONFLICT DO NOTHING";
+        let there = "UPDATE users SET name = name WHERE name = $1";
+        let mut all = vec![Statement::must(there, [name.into()]), Statement::may(leave, [name.into()])];
+        all.extend(teams.iter().map(|team| Statement::may(join, [name.into(), (&**team).into()])));
+        all.push(by.did("user.teams", &format!("{name}: {}", teams.join(", ")), now));
+        self.whether(all).await
+    }
+
+    /// The sessions of somebody that have not ended, the newest first.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn sessions(&self, name: &str, now: Millis) -> Result<Vec<Session>, StoreError> {
+        let sql = "SELECT s.id, s.created_at, s.until FROM sessions s JOIN users u ON u.id = s.user_id \
+                   WHERE u.name = $1 AND s.until > $2 ORDER BY s.id DESC LIMIT 100";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(name), Arg::Int(now)]).await?;
+        let one = |row: Row| Ok(Session { id: row.int(0)?, created_at: row.int(1)?, until: row.int(2)? });
+        rows.into_iter().map(one).collect()
+    }
+
+    /// Ends every session of somebody; `false`: there was none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they go on.
+    pub async fn end_sessions(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let sql = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+        self.whether(vec![Statement::must(sql, [name.into()]), by.did("user.sign-out", name, now)]).await
+    }
+
+    /// Every rule, by its number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn rules(&self) -> Result<Vec<Rule>, StoreError> {
+        let rows = self.read().await?.rows("SELECT id, body FROM rules ORDER BY id", &[]).await?;
+        let one = |row: Row| {
+            let body = row.text(1)?;
+            let rule: Rule =
+                serde_json::from_str(&body).map_err(|error| StoreError::Unreadable(error.into()))?;
+            Ok(Rule { id: row.int(0)?, ..rule })
+        };
+        rows.into_iter().map(one).collect()
+    }
+
+    /// Keeps a rule that [`Rule::check`] takes; `false`: there are as many as there may be.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn add_rule(&self, by: &By, rule: &Rule, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let body = serde_json::to_string(rule).map_err(|error| StoreError::Unreadable(error.into()))?;
+        let sql =
+            "INSERT INTO rules (body, created_at) SELECT $1, $2 WHERE (SELECT count(*) FROM rules) < $3";
+        let most = i64::try_from(RULES).unwrap_or(i64::MAX);
+        let added = Statement::must(sql, [(&*body).into(), now.into(), most.into()]);
+        self.whether(vec![added, by.did("rule.add", &body, now)]).await
+    }
+
+    /// Takes a rule away; `false`: there is none of that number.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it still holds.
+    pub async fn remove_rule(&self, by: &By, id: i64, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let removed = Statement::must("DELETE FROM rules WHERE id = $1", [id.into()]);
+        self.whether(vec![removed, by.did("rule.remove", &id.to_string(), now)]).await
+    }
+}

@@ -1,0 +1,151 @@
+//! Runtimes as people and their programs know them: registered, listed, taken away; and what they say is wrong with them.
+
+use std::sync::Arc;
+
+use pipeline_core::SecretString;
+
+use crate::act::Statement;
+use crate::audit::By;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::secret;
+use crate::store::Store;
+use crate::token;
+
+/// A runtime that has a token, or had one and was registered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registration {
+    /// Its name.
+    pub name: String,
+    /// What it said of itself when it was registered, as JSON; `{}` where it was not.
+    pub body: String,
+    /// What it last said is wrong with it, as JSON; `[]`: nothing.
+    pub problems: String,
+    /// When it was added.
+    pub created_at: Millis,
+    /// When it last reported of anything, if it did.
+    pub last_report: Option<Millis>,
+}
+
+impl Store {
+    /// Every runtime, by name; or the one of a name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn registrations(&self, only: Option<&str>) -> Result<Vec<Registration>, StoreError> {
+        let sql = "SELECT r.name, g.body, p.body, r.created_at, \
+                   (SELECT max(e.at) FROM applications a JOIN entities e ON e.application_id = a.id WHERE a.runtime_id = r.id) \
+                   FROM runtimes r LEFT JOIN registrations g ON g.runtime_id = r.id \
+                   LEFT JOIN problems p ON p.runtime_id = r.id \
+                   WHERE ($1 = '' OR r.name = $1) \
+                   AND (g.runtime_id IS NOT NULL OR EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id)) \
+                   ORDER BY r.name";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(only.unwrap_or(""))]).await?;
+        let one = |row: Row| {
+            Ok(Registration {
+                name: row.text(0)?,
+                body: row.text_or_null(1)?.unwrap_or_else(|| "{}".to_owned()),
+                problems: row.text_or_null(2)?.unwrap_or_else(|| "[]".to_owned()),
+                created_at: row.int(3)?,
+                last_report: row.int_or_null(4)?,
+            })
+        };
+        rows.into_iter().map(one).collect()
+    }
+
+    /// Registers a runtime and makes its token; `None`: there is one of that name, and it is not to be recovered.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the name is none, or nothing was kept.
+    pub async fn register(
+        &self,
+        by: &By,
+        name: &str,
+        body: &str,
+        recover: bool,
+        now: Millis,
+    ) -> Result<Option<SecretString>, Arc<StoreError>> {
+        token::check(name)?;
+        let made = secret::mint(token::MARK)?;
+        let store_key = secret::digits()?;
+        let runtime = "INSERT INTO runtimes (name, created_at) VALUES ($1, $2) ON CONFLICT DO NOTHING";
+        // A name is free where nobody has a token or a registration of it.
+        let registered = "INSERT INTO registrations (runtime_id, body, store_key, created_at) \
+                          SELECT r.id, $2, $3, $4 FROM runtimes r WHERE r.name = $1 AND ($5 = 1 OR (\
+                          NOT EXISTS (SELECT 1 FROM registrations g WHERE g.runtime_id = r.id) \
+                          AND NOT EXISTS (SELECT 1 FROM tokens t WHERE t.runtime_id = r.id))) \
+                          ON CONFLICT (runtime_id) DO UPDATE SET body = excluded.body";
+        let values = [name.into(), body.into(), (&*store_key).into(), now.into(), i64::from(recover).into()];
+        let done = self.whether(vec![
+            Statement::may(runtime, [name.into(), now.into()]),
+            Statement::must(registered, values),
+            token_of(name, &made, now),
+            by.did("runtime.add", name, now),
+        ]);
+        Ok(done.await?.then_some(made.token))
+    }
+
+    /// Makes another token of a runtime that there is; `None`: there is none of that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn add_token(
+        &self,
+        by: &By,
+        name: &str,
+        now: Millis,
+    ) -> Result<Option<SecretString>, Arc<StoreError>> {
+        let made = secret::mint(token::MARK)?;
+        let done = self.whether(vec![token_of(name, &made, now), by.did("token.add", name, now)]);
+        Ok(done.await?.then_some(made.token))
+    }
+
+    /// Takes a runtime's tokens and registration; what it reported stays until it is too old. `false`: it has none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when they are still there.
+    pub async fn unregister(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
+        if self.registrations(Some(name)).await?.is_empty() {
+            return Ok(false);
+        }
+        let of = |sql| Statement::may(sql, [name.into()]);
+        self.whether(vec![
+            of("DELETE FROM tokens WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("DELETE FROM problems WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            of("DELETE FROM registrations WHERE runtime_id = (SELECT id FROM runtimes WHERE name = $1)"),
+            by.did("runtime.remove", name, now),
+        ])
+        .await
+    }
+
+    /// The key that a runtime's own secrets are kept under; `None`: it is not registered.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn store_key(&self, name: &str) -> Result<Option<SecretString>, StoreError> {
+        let sql = "SELECT g.store_key FROM registrations g JOIN runtimes r ON r.id = g.runtime_id WHERE r.name = $1";
+        let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
+        row.map(|row| Ok(row.text(0)?.into())).transpose()
+    }
+
+    /// Keeps what a runtime says is wrong with it, instead of what it said before; `false`: there is none of that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_problems(
+        &self,
+        name: &str,
+        problems: &str,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let sql = "INSERT INTO problems (runtime_id, body, at) SELECT id, $2, $3 FROM runtimes WHERE name = $1 \
+                   ON CONFLICT (runtime_id) DO UPDATE SET body = excluded.body, at = excluded.at";
+        self.whether(vec![Statement::must(sql, [name.into(), problems.into(), now.into()])]).await
+    }
+}
+
+fn token_of(name: &str, made: &secret::Minted, now: Millis) -> Statement {
+    let sql = "INSERT INTO tokens (runtime_id, prefix, hash, created_at) SELECT id, $2, $3, $4 FROM runtimes WHERE name = $1";
+    Statement::must(sql, [name.into(), (&*made.prefix).into(), made.hash.into(), now.into()])
+}

@@ -1,0 +1,265 @@
+//! Rules: what the members of teams may do, to what. They are evaluated here and nowhere else: for one subject by
+//! [`Access::may`], for lists by a [`View`] that becomes part of the query.
+
+use serde::{Deserialize, Serialize};
+
+use crate::accounts::Role;
+use crate::act::Value;
+
+/// What a rule is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[expect(missing_docs, reason = "each is named after what it is")]
+pub enum Entity {
+    Clusters,
+    Environments,
+    ExecutionContext,
+    GitContexts,
+    GitopsApplications,
+    HelmCharts,
+    Pipelines,
+    Products,
+    Projects,
+    PromotionFlows,
+    SharedConfiguration,
+    Workflows,
+    WorkflowTemplates,
+}
+
+/// What may be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "each is named after what it does")]
+pub enum Action {
+    AccessArtifacts,
+    AccessLogs,
+    AppRollback,
+    Create,
+    DeleteResource,
+    ExecToPod,
+    PromoteTo,
+    Refresh,
+    Restart,
+    Resubmit,
+    RetryRelease,
+    RolloutAbort,
+    RolloutPause,
+    RolloutPromoteFull,
+    RolloutRestart,
+    RolloutResume,
+    RolloutRetry,
+    RolloutSkipCurrentStep,
+    Stop,
+    Sync,
+    Terminate,
+    TerminateSync,
+    TriggerPromotion,
+    View,
+    ViewPodLogs,
+}
+
+/// By what a subject is told from others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "each is named after what it is")]
+pub enum AttributeName {
+    Cluster,
+    EnvironmentKind,
+    EnvironmentName,
+    GitSource,
+    Label,
+    Namespace,
+    ProductName,
+    Runtime,
+}
+
+/// What a subject must have.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Attribute {
+    /// Which of it.
+    pub name: AttributeName,
+    /// Of a label.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key: Option<String>,
+    /// What it must be.
+    pub value: String,
+}
+
+/// What the members of some teams may do.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Rule {
+    /// Its number, once it is kept.
+    #[serde(default, skip_serializing)]
+    pub id: i64,
+    /// About what.
+    pub entity_type: Entity,
+    /// Whose members may.
+    pub teams: Vec<String>,
+    /// For people to find it by.
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// What they may do.
+    pub actions: Vec<Action>,
+    /// To what: all of these must hold, where several of one name (and key) are alternatives. None: to everything.
+    #[serde(default)]
+    pub attributes: Vec<Attribute>,
+}
+
+/// An application, as rules see it. What is not known of it is no match.
+#[derive(Debug, Clone, Copy, Default)]
+#[expect(missing_docs, reason = "each is the attribute of that name")]
+pub struct Subject<'a> {
+    pub runtime: &'a str,
+    pub namespace: &'a str,
+    pub cluster: Option<&'a str>,
+    pub environment_name: Option<&'a str>,
+    pub environment_kind: Option<&'a str>,
+    pub git_source: Option<&'a str>,
+    pub product: Option<&'a str>,
+    pub labels: &'a [(&'a str, &'a str)],
+}
+
+/// What somebody may: their role, and the rules of their teams.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Access {
+    /// Their name.
+    pub who: String,
+    /// Their role.
+    pub role: Role,
+    /// The rules that name a team of theirs.
+    pub(crate) rules: Vec<Rule>,
+}
+
+/// Which applications somebody sees: alternatives, each of which wants one of the values of each attribute.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct View(Option<Vec<Vec<Wanted>>>);
+
+type Wanted = (AttributeName, Option<String>, Vec<String>);
+
+/// What a query calls the attributes of an application; one that it does not know is `None`, and matches nothing.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Columns {
+    pub(crate) runtime: &'static str,
+    pub(crate) namespace: &'static str,
+    pub(crate) cluster: Option<&'static str>,
+    pub(crate) product: Option<&'static str>,
+}
+
+impl Rule {
+    /// Whether there is no more in it than may be kept, and nothing that can never hold.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), &'static str> {
+        let named = |name: &String| !name.trim().is_empty() && name.len() <= 100;
+        if self.teams.is_empty() || self.teams.len() > 50 || !self.teams.iter().all(named) {
+            return Err("a rule names 1 to 50 teams, each by at most 100 characters");
+        }
+        if self.actions.is_empty() || self.actions.len() > 50 {
+            return Err("a rule grants at least one action");
+        }
+        if self.tags.len() > 50 || !self.tags.iter().all(named) {
+            return Err("a rule has at most 50 tags, each of at most 100 characters");
+        }
+        if self.attributes.len() > 50 {
+            return Err("a rule has at most 50 attributes");
+        }
+        for Attribute { name, key, value } in &self.attributes {
+            if (*name == AttributeName::Label) != key.is_some() {
+                return Err("a LABEL has a key, and no other attribute has one");
+            }
+            if value.is_empty() || value.len() > 253 || key.as_ref().is_some_and(|key| key.len() > 317) {
+                return Err("the value of an attribute has 1 to 253 characters");
+            }
+        }
+        Ok(())
+    }
+
+    /// What a subject must have, the alternatives of each together.
+    fn wanted(&self) -> Vec<Wanted> {
+        let mut wanted: Vec<Wanted> = Vec::new();
+        for Attribute { name, key, value } in &self.attributes {
+            match wanted.iter_mut().find(|(other, of, _)| other == name && of == key) {
+                Some((.., values)) => values.push(value.clone()),
+                None => wanted.push((*name, key.clone(), vec![value.clone()])),
+            }
+        }
+        wanted
+    }
+}
+
+impl Subject<'_> {
+    fn has(&self, (name, key, values): &Wanted) -> bool {
+        let one = |value: Option<&str>| value.is_some_and(|value| values.iter().any(|one| one == value));
+        match name {
+            AttributeName::Runtime => one(Some(self.runtime)),
+            AttributeName::Namespace => one(Some(self.namespace)),
+            AttributeName::Cluster => one(self.cluster),
+            AttributeName::EnvironmentName => one(self.environment_name),
+            AttributeName::EnvironmentKind => one(self.environment_kind),
+            AttributeName::GitSource => one(self.git_source),
+            AttributeName::ProductName => one(self.product),
+            AttributeName::Label => {
+                self.labels.iter().any(|(of, value)| Some(*of) == key.as_deref() && one(Some(value)))
+            }
+        }
+    }
+}
+
+impl Access {
+    /// Whether they may do that to this.
+    #[must_use]
+    pub fn may(&self, action: Action, entity: Entity, subject: &Subject<'_>) -> bool {
+        self.role == Role::Admin
+            || self.granting(action, entity).any(|rule| rule.wanted().iter().all(|want| subject.has(want)))
+    }
+
+    /// Which applications they see.
+    #[must_use]
+    pub fn view(&self) -> View {
+        View(
+            (self.role != Role::Admin)
+                .then(|| self.granting(Action::View, Entity::GitopsApplications).map(Rule::wanted).collect()),
+        )
+    }
+
+    fn granting(&self, action: Action, entity: Entity) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().filter(move |rule| rule.entity_type == entity && rule.actions.contains(&action))
+    }
+}
+
+impl View {
+    /// Everything.
+    pub const ALL: Self = Self(None);
+
+    /// As a condition of a query, whose parameters it takes from behind those that are there.
+    pub(crate) fn condition(&self, columns: Columns, values: &mut Vec<Value>) -> String {
+        let Some(alternatives) = &self.0 else { return "1 = 1".to_owned() };
+        let column = |(name, ..): &Wanted| match name {
+            AttributeName::Runtime => Some(columns.runtime),
+            AttributeName::Namespace => Some(columns.namespace),
+            AttributeName::Cluster => columns.cluster,
+            AttributeName::ProductName => columns.product,
+            _ => None,
+        };
+        if alternatives.iter().any(Vec::is_empty) {
+            return "1 = 1".to_owned();
+        }
+        let mut any = Vec::new();
+        for wanted in alternatives.iter().filter(|wanted| wanted.iter().all(|want| column(want).is_some())) {
+            let mut all = Vec::new();
+            for want in wanted {
+                let mut places = Vec::new();
+                for value in &want.2 {
+                    values.push(value.as_str().into());
+                    places.push(format!("${}", values.len()));
+                }
+                all.push(format!("{} IN ({})", column(want).unwrap_or_default(), places.join(", ")));
+            }
+            any.push(format!("({})", all.join(" AND ")));
+        }
+        if any.is_empty() { "1 = 0".to_owned() } else { format!("({})", any.join(" OR ")) }
+    }
+}

@@ -1,0 +1,42 @@
+//! Tokens that are shown once: a mark that scanners of leaked secrets know, then random digits. The first of them find the
+//! row, the digest of the whole is what is compared.
+
+use pipeline_core::SecretString;
+use sha2::{Digest as _, Sha256};
+
+use crate::error::StoreError;
+use crate::token::random;
+
+/// Of the digits so many find the row.
+const PREFIX: usize = 8;
+/// Random bytes.
+const BYTES: usize = 32;
+
+/// A token that was just made.
+pub(crate) struct Minted {
+    pub(crate) token: SecretString,
+    pub(crate) prefix: String,
+    pub(crate) hash: [u8; 32],
+}
+
+/// Random digits.
+pub(crate) fn digits() -> Result<String, StoreError> {
+    let mut bytes = [0; BYTES];
+    random(&mut bytes)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
+pub(crate) fn mint(mark: &str) -> Result<Minted, StoreError> {
+    let digits = digits()?;
+    let token = format!("{mark}{digits}");
+    let hash = Sha256::digest(token.as_bytes()).into();
+    let prefix = digits.get(..PREFIX).unwrap_or_default().to_owned();
+    Ok(Minted { token: token.into(), prefix, hash })
+}
+
+/// What finds the row that a token would have; `None` for what is no token of that mark.
+pub(crate) fn prefix<'t>(mark: &str, token: &'t str) -> Option<&'t str> {
+    let digits = token.strip_prefix(mark)?;
+    let well = digits.len() == 2 * BYTES && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    well.then(|| digits.get(..PREFIX)).flatten()
+}

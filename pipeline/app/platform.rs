@@ -10,11 +10,14 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::header;
 use axum::routing::get;
+use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
 use stages_platform_ingest::IngestConfig;
-use stages_platform_store::{Place, Retention, Store, StoreConfig, backup, create_token, restore};
+use stages_platform_store::{
+    Place, Retention, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
+};
 
 use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
 use crate::config::{Config, Variables};
@@ -45,6 +48,22 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                 let place = place(&load(at.given())?)?;
                 let token = create_token(&place, runtime).await.context("make a token")?;
                 writeln!(text, "{}", token.expose_secret())?;
+            }
+            PlatformCommand::Token(TokenCommand::List { place: at }) => {
+                let all = tokens(&place(&load(at.given())?)?).await.context("list the tokens")?;
+                for token in &all {
+                    let made = Timestamp::from_millisecond(token.created_at).unwrap_or(Timestamp::UNIX_EPOCH);
+                    writeln!(text, "{}  {}  {}", token.name, made.strftime("%F %TZ"), token.runtime)?;
+                }
+                if all.is_empty() {
+                    text.push_str(
+                        "there is none: `gitops-runtime platform token create --runtime NAME` makes one\n",
+                    );
+                }
+            }
+            PlatformCommand::Token(TokenCommand::Revoke { name, place: at }) => {
+                revoke_token(&place(&load(at.given())?)?, name).await.context("take a token away")?;
+                writeln!(text, "{name} is taken away: a platform that runs refuses it within 10 seconds")?;
             }
             PlatformCommand::Backup { file, place: at } => {
                 let place = place(&load(at.given())?)?;
@@ -92,8 +111,15 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         grace: *config.shutdown.grace,
         ..ServeConfig::new(address.to_string(), "serve.address")
     };
-    let pages = pages(store.clone(), registry);
-    let server = serve.build_bare(ingest.routes().merge(pages)).await?;
+    let server = serve.build_bare(ingest.routes().merge(pages(store.clone()))).await?;
+    // Figures are not for everybody who may send reports.
+    let figures = match *config.serve.metrics_address {
+        Some(address) => {
+            let serve = ServeConfig::new(address.to_string(), "serve.metricsAddress");
+            Some(Box::new(serve.build_bare(metrics(registry)).await?))
+        }
+        None => None,
+    };
     if !store.has_tokens().await.context("read the store")? {
         tracing::info!(
             "nobody has a token yet: make one with `gitops-runtime platform token create --runtime NAME`"
@@ -101,8 +127,12 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     }
     tracing::info!("receiving reports");
     let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+    let figures = figures.map(|server| tokio::spawn(server.serve(Given::alone(stop.clone()))));
     store.retain(stop).await;
     served.await.context("serve")?.context("serve")?;
+    if let Some(figures) = figures {
+        figures.await.context("serve")?.context("serve")?;
+    }
     drop(store);
     writing.finished().await;
     Ok(())
@@ -125,19 +155,19 @@ fn place(config: &Config) -> anyhow::Result<Place> {
 }
 
 /// What a process says of itself.
-fn pages(store: Store, registry: Registry) -> Router {
+fn pages(store: Store) -> Router {
     let health = async |State(store): State<Store>| match store.is_writable() {
         true => "ok\n",
         // No restart helps: what is sent is answered 503 until there is room, or the disk is well.
         false => "degraded: the store cannot be written, the log says why\n",
     };
+    Router::new().route("/healthz", get(health)).route("/readyz", get(async || "ready\n")).with_state(store)
+}
+
+fn metrics(registry: Registry) -> Router {
     let metrics = async move || {
         let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
     };
-    Router::new()
-        .route("/healthz", get(health))
-        .route("/readyz", get(async || "ready\n"))
-        .route("/metrics", get(metrics))
-        .with_state(store)
+    Router::new().route("/metrics", get(metrics))
 }

@@ -9,6 +9,7 @@
 mod cold;
 mod drive;
 mod figures;
+mod ingest;
 mod limit;
 mod look;
 mod measured;
@@ -40,6 +41,8 @@ Examples:
   The table of figures, some 15 minutes on two cores; the same scenarios in small, for CI:
     loadtest bench
     loadtest bench --short
+  What the platform takes, alone:
+    loadtest bench ingest
   One scenario, a file of one's own, and what there is:
     loadtest bench steady
     loadtest bench my.yaml
@@ -47,6 +50,9 @@ Examples:
     loadtest bench --print rough > my.yaml
   For tools:
     loadtest bench steady --json results.json";
+
+/// The name of what measures the platform.
+const INGEST: &str = "ingest";
 
 /// Arguments of `loadtest bench`.
 #[derive(Debug, Clone, clap::Args)]
@@ -91,8 +97,28 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
         say(scenario::text(name)?.trim_end());
         return Ok(ExitCode::SUCCESS);
     }
-    let scenarios = scenario::chosen(&args.scenarios, args.short)?;
-    until_interrupted(Box::pin(bench(args, scenarios)))
+    // It measures another role, and stands behind the table of the reporter's figures.
+    let (ingest, named): (Vec<String>, Vec<String>) =
+        args.scenarios.iter().cloned().partition(|name| name == INGEST);
+    let is_own = args.reporter.is_none() && args.beside.is_none() && args.json.is_none();
+    let with_ingest = !ingest.is_empty() || (named.is_empty() && is_own);
+    let scenarios = match named.is_empty() && !ingest.is_empty() {
+        true => Vec::new(),
+        false => scenario::chosen(&named, args.short)?,
+    };
+    until_interrupted(Box::pin(async move {
+        let mut ended = ExitCode::SUCCESS;
+        if !scenarios.is_empty() {
+            ended = bench(args, scenarios).await?;
+        }
+        if with_ingest {
+            let program = process::program(args.program.as_deref()).await?;
+            if !Box::pin(ingest::run(&program, args.short)).await? {
+                ended = ExitCode::FAILURE;
+            }
+        }
+        Ok(ended)
+    }))
 }
 
 async fn bench(args: &Args, scenarios: Vec<Scenario>) -> anyhow::Result<ExitCode> {
@@ -159,5 +185,7 @@ fn list() -> anyhow::Result<String> {
             vec![own.name.clone(), table.to_owned(), own.about.clone()]
         })
         .collect();
+    let ingest = [INGEST, "in the table", "Reports that the platform takes, keeps and compares"];
+    let rows = [rows, vec![ingest.map(str::to_owned).to_vec()]].concat();
     Ok(table(3, &["scenario", "", "about"], &rows))
 }

@@ -29,6 +29,14 @@ Examples:
 
 The token is shown this once: what is kept is a digest. A platform that runs knows it at once.";
 
+const TOKENS: &str = "\
+Examples:
+  Make a token for the reporters of a runtime:
+    gitops-runtime platform token create --runtime prod > token
+  See which there are, and take one away:
+    gitops-runtime platform token list
+    gitops-runtime platform token revoke gort_0123abcd";
+
 /// Receive what reporters report, keep it with its history, and show it.
 #[derive(Args)]
 #[command(after_help = PLATFORM, args_conflicts_with_subcommands = true)]
@@ -45,8 +53,8 @@ pub(crate) struct OnPlatform {
 /// What is done to the store.
 #[derive(Subcommand)]
 pub(crate) enum PlatformCommand {
-    /// Make the tokens that reporters send.
-    #[command(subcommand, after_help = TOKEN)]
+    /// Make the tokens that reporters send, list them, and take them away.
+    #[command(subcommand, after_help = TOKENS)]
     Token(TokenCommand),
     /// Copy a SQLite store to a new file, also while the platform runs.
     Backup {
@@ -73,6 +81,21 @@ pub(crate) enum TokenCommand {
         /// The runtime's name: lower-case letters and digits, a letter first, at most 38
         #[arg(long, value_name = "NAME")]
         runtime: String,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// List the tokens, each by what it begins with, by runtime and age.
+    #[command(after_help = TOKENS)]
+    List {
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Take a token away; a platform that runs refuses it within 10 seconds.
+    #[command(after_help = TOKENS)]
+    Revoke {
+        /// What it begins with, as the list shows it
+        #[arg(value_name = "TOKEN")]
+        name: String,
         #[command(flatten)]
         place: Place,
     },

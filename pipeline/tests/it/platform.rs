@@ -24,6 +24,8 @@ use crate::verify::{findings, verified};
 struct Platform {
     folder: TempDir,
     port: u16,
+    /// The port of its figures.
+    figures: u16,
     token: String,
     runtime: Option<Runtime>,
 }
@@ -33,6 +35,7 @@ impl Platform {
         let mut platform = Self {
             folder: TempDir::new().unwrap(),
             port: port::free().unwrap(),
+            figures: port::free().unwrap(),
             token: String::new(),
             runtime: None,
         };
@@ -68,7 +71,9 @@ impl Platform {
         let listen = format!("127.0.0.1:{}", self.port);
         let limited = format!("ulimit -f {file_size}; exec \"$0\" \"$@\"");
         let state = self.state();
-        let args = ["-c", &limited, PROGRAM, "platform", "--listen", &listen, "--state", &state];
+        let figures = format!("serve.metricsAddress=127.0.0.1:{}", self.figures);
+        let args =
+            ["-c", &limited, PROGRAM, "platform", "--listen", &listen, "--state", &state, "--set", &figures];
         let start = Start {
             program: "/bin/bash".into(),
             args: args.map(Into::into).to_vec(),
@@ -264,6 +269,66 @@ async fn our_reporter_reports_to_it_and_verify_finds_what_a_restore_lost() {
 }
 
 #[tokio::test]
+async fn verify_is_clean_after_platform_and_reporter_were_killed_in_turn() {
+    const ROUNDS: usize = 4;
+    const EACH: usize = 8;
+    let mut platform = Platform::start().await;
+    let simulation = told::world(|_| {}).await;
+    let settings = json!({
+        "platform": {"url": platform.url(), "tokenFile": platform.token_file()},
+        "reporter": {"sink": {"platform": {"batch": {"enabled": true}}}},
+    });
+    let mut reporter = Runtime::start(&simulation, &settings).await;
+    let name = |round: usize, number: usize| format!("shop-{round}-{number}");
+    let mut alive = std::collections::BTreeSet::new();
+    for round in 0..ROUNDS {
+        for number in 0..EACH {
+            told::put(&simulation, &name(round, number));
+            alive.insert(name(round, number));
+        }
+        // One of the round before goes while its reports may be under way.
+        if let Some(before) = round.checked_sub(1) {
+            let key = Key::new("argocd", &name(before, 0)).unwrap();
+            assert!(simulation.kube.delete(Collection::Applications, &key));
+            alive.remove(&name(before, 0));
+        }
+        // As soon as anything of the round is there, and most of it is not.
+        let shown = async {
+            let first = format!("shop-{round}-");
+            while !names(&platform).await.iter().any(|(name, _)| name.starts_with(&first)) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(SOON, shown).await.expect("the round is reported");
+        if round % 2 == 0 {
+            platform.runtime.take().unwrap().kill().await;
+            platform.up().await;
+        } else {
+            reporter.kill().await;
+            reporter = Runtime::start(&simulation, &settings).await;
+        }
+    }
+    // One that went before it was reported was never there.
+    let all = async {
+        loop {
+            let shown = names(&platform).await.into_iter().filter(|(_, deleted)| !deleted);
+            if shown.map(|(name, _)| name).collect::<std::collections::BTreeSet<_>>() == alive {
+                break;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    tokio::time::timeout(SOON, all).await.expect("everything is reported in the end");
+    reporter.until("nothing to be under way", |status| status.total.idle()).await;
+    let (code, found) = verified(&simulation, &["--dry-run"]).await;
+    assert!(found["receiverDiffers"]["total"].is_u64(), "it did not compare: {found:#}");
+    assert_eq!((code, findings(&found)), (Some(0), std::collections::BTreeMap::new()));
+    reporter.stop().await;
+    platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+}
+
+#[tokio::test]
 async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_room() {
     let mut platform = Platform::start().await;
     platform.runtime.take().unwrap().stop().await;
@@ -294,18 +359,54 @@ async fn a_full_disk_is_told_and_everything_acknowledged_is_there_when_it_has_ro
 }
 
 #[tokio::test]
+async fn a_token_that_is_taken_away_is_refused() {
+    let platform = Platform::start().await;
+    let other = platform.command(&["token", "create", "--runtime", "other"]).await.unwrap();
+    let listed = platform.command(&["token", "list"]).await.unwrap();
+    let lines: Vec<&str> = listed.lines().collect();
+    assert_eq!(lines.len(), 2, "{listed}");
+    let (name, runtime) = (other.get(..13).unwrap(), "other");
+    assert!(lines[0].starts_with(name) && lines[0].ends_with(&format!("Z  {runtime}")), "{listed}");
+    assert!(!listed.contains(other.get(..14).unwrap()), "{listed}");
+    let post = async |token: &str| {
+        let request = client().post(format!("{}/2.0/api/events", platform.url()));
+        request.header("authorization", token).body(body("shop", 1)).send().await.unwrap().status().as_u16()
+    };
+    assert_eq!(post(&other).await, 200);
+    let revoked = platform.command(&["token", "revoke", name]).await.unwrap();
+    assert_eq!(revoked, format!("{name} is taken away: a platform that runs refuses it within 10 seconds"));
+    // It is remembered for a while.
+    let refused = async {
+        while post(&other).await != 401 {
+            tokio::time::sleep(Duration::from_millis(200)).await;
+        }
+    };
+    tokio::time::timeout(SOON, refused).await.unwrap();
+    assert_eq!(post(&platform.token).await, 200, "the other one is good");
+    let again = platform.command(&["token", "revoke", name]).await.unwrap_err();
+    let text = format!(
+        "gitops-runtime: take a token away: there is no token {name}: `gitops-runtime platform token list` shows those that there are"
+    );
+    assert_eq!(again, text);
+}
+
+#[tokio::test]
 async fn a_platform_that_cannot_start_says_why() {
     let platform = Platform::start().await;
     let wrong = "gitops-runtime: make a token: 'Prod' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
     assert_eq!(platform.command(&["token", "create", "--runtime", "Prod"]).await.unwrap_err(), wrong);
-    let again = platform.command(&["--listen", "127.0.0.1:0"]).await.unwrap_err();
+    let taken = ["--listen", "127.0.0.1:0", "--set", "serve.metricsAddress="];
+    let again = platform.command(&taken).await.unwrap_err();
     assert!(again.contains("open the store: another process has the store "), "{again}");
     let both = ["--set", "platformServer.store.path=x", "--set", "platformServer.store.postgresUrlFile=y"];
     let both = platform.command(&both).await.unwrap_err();
     assert!(both.contains("platformServer.store.path"), "{both}");
     let (status, text) = platform.runtime().page("/healthz").await;
     assert_eq!((status, text.as_str()), (200, "ok\n"));
-    let (_, metrics) = platform.runtime().page("/metrics").await;
+    assert_eq!(platform.runtime().page("/metrics").await.0, 404, "figures are not for senders");
+    let metrics =
+        client().get(format!("http://127.0.0.1:{}/metrics", platform.figures)).send().await.unwrap();
+    let metrics = metrics.text().await.unwrap();
     for name in ["kept_total", "repeated_total", "requests_total", "commit_failures_total"] {
         assert!(metrics.contains(&format!("gitops_runtime_platform_{name} 0")), "{name}: {metrics}");
     }

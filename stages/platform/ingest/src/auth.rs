@@ -12,7 +12,7 @@ use stages_platform_store::{Runtime, Store};
 use crate::refusal::Refusal;
 
 /// A token that was known is not asked for again so soon.
-const KNOWN_FOR: Duration = Duration::from_secs(30);
+const KNOWN_FOR: Duration = Duration::from_secs(10);
 /// Tokens that are remembered; beyond them all are asked for anew.
 const REMEMBERED: usize = 10_000;
 

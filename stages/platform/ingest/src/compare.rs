@@ -13,7 +13,7 @@ use pipeline_core::Key;
 use pipeline_ownership::sharding::Sharding;
 use serde::Deserialize;
 use serde_json::json;
-use stages_platform_store::{HeldApplication, StoreError};
+use stages_platform_store::{HeldApplication, Placed, StoreError};
 
 use crate::ingest::Ingest;
 use crate::refusal::Refusal;
@@ -56,19 +56,25 @@ pub(crate) async fn applications(State(ingest): State<Ingest>, request: Request<
 async fn compare_shard(ingest: &Ingest, request: Request<Body>) -> Result<Response, Refusal> {
     let sent = ingest.sent(request).await?;
     let asked: Shard = serde_json::from_slice(&sent.text).map_err(|_| Refusal::NotADigest)?;
-    let held = ingest.store.held(sent.runtime.id, None).await.map_err(unreadable)?;
+    let store = &ingest.store;
+    let all = store.placed(sent.runtime.id).await.map_err(unreadable)?;
     let ways = [Sharding::Jump { shards: asked.shards }, Sharding::FnvModulo { replicas: asked.shards }];
-    let equal = ways.into_iter().any(|way| {
-        let own = held.iter().filter(|((namespace, name), _)| {
-            Key::new(namespace, name).is_ok_and(|key| way.place(&key) == asked.shard)
-        });
-        let (applications, entities, digest) =
-            own.fold((0, 0, 0), |(applications, entities, digest), (_, held)| {
-                (applications + 1, entities + held.entities, digest ^ held.digest)
-            });
-        (applications, entities, format!("{digest:032x}"))
-            == (asked.applications, asked.entities, asked.digest.clone())
-    });
+    let mut equal = false;
+    for way in ways {
+        let is_own = |one: &&Placed| {
+            Key::new(&one.namespace, &one.name).is_ok_and(|key| way.place(&key) == asked.shard)
+        };
+        let own: Vec<&Placed> = all.iter().filter(is_own).collect();
+        let held = store.held(&own).await.map_err(unreadable)?;
+        let (entities, digest) = held
+            .iter()
+            .fold((0, 0), |(entities, digest), held| (entities + held.entities, digest ^ held.digest));
+        equal = (held.len() as u64, entities, format!("{digest:032x}"))
+            == (asked.applications, asked.entities, asked.digest.clone());
+        if equal {
+            break;
+        }
+    }
     Ok(Json(json!({"equal": equal})).into_response())
 }
 
@@ -81,11 +87,12 @@ async fn compare_applications(ingest: &Ingest, request: Request<Body>) -> Result
     let mut differing = Vec::new();
     for asked in asked.applications {
         let name = asked.key.split_once('/');
-        let held = match name {
-            Some(name) => ingest.store.held(sent.runtime.id, Some(name)).await.map_err(unreadable)?,
-            None => Default::default(),
+        let found = match name {
+            Some(name) => ingest.store.find(sent.runtime.id, name).await.map_err(unreadable)?,
+            None => None,
         };
-        if !held.into_values().next().is_some_and(|held| is_same(&held, &asked)) {
+        let held = ingest.store.held(&found.iter().collect::<Vec<_>>()).await.map_err(unreadable)?;
+        if !held.first().is_some_and(|held| is_same(held, &asked)) {
             differing.push(asked.key);
         }
     }

@@ -66,7 +66,7 @@ impl IngestConfig {
         let quota = Quota {
             requests: self.runtime_requests,
             bytes: self.runtime_bytes,
-            all_bytes: self.all_bytes.max(self.max_body + self.max_unpacked),
+            all_bytes: self.all_bytes.max(self.max_body + 2 * self.max_unpacked),
         };
         let bounds = Bounds { packed: self.max_body, unpacked: self.max_unpacked, within: self.body_timeout };
         let metrics = IngestMetrics::new(registry)?;
@@ -79,8 +79,8 @@ pub(crate) struct Sent {
     pub(crate) runtime: Runtime,
     pub(crate) headers: HeaderMap,
     pub(crate) text: Vec<u8>,
-    /// Holds the request's share until it is answered.
-    _passage: Passage,
+    /// Holds the request's share until it is answered, and what was read of it until that is kept.
+    pub(crate) passage: Passage,
 }
 
 impl Ingest {
@@ -105,8 +105,10 @@ impl Ingest {
         let (head, body) = request.into_parts();
         let runtime = self.runtime(&head.headers).await?;
         let passage = self.quotas.enter(runtime.id)?;
-        let (text, passage) = body::read(&head.headers, body, self.bounds, passage).await?;
-        Ok(Sent { runtime, headers: head.headers, text, _passage: passage })
+        let (text, mut passage) = body::read(&head.headers, body, self.bounds, passage).await?;
+        // What is read of a text holds about as much again.
+        passage.hold(text.len())?;
+        Ok(Sent { runtime, headers: head.headers, text, passage })
     }
 
     pub(crate) async fn runtime(&self, headers: &HeaderMap) -> Result<Runtime, Refusal> {
@@ -122,20 +124,21 @@ impl Ingest {
     }
 
     async fn one(&self, request: Request<Body>, form: Form) -> Result<Response, Refusal> {
-        let Sent { runtime, headers, text, _passage } = self.sent(request).await?;
+        let Sent { runtime, headers, text, passage } = self.sent(request).await?;
         let (key, epoch) = (wire::key(&headers)?, wire::epoch(&headers)?);
         let report = wire::report(&text, form, now())?;
         let digest = Sha256::digest(key.map_or(&*text, str::as_bytes));
         let delivery =
             Delivery { runtime: runtime.id, key: digest.into(), keyed: key.is_some(), epoch, report };
-        match self.keep(vec![delivery]).await?.first() {
-            Some(Outcome::Outdated) => Err(Refusal::Outdated),
-            _ => Ok(Json(json!({})).into_response()),
+        drop(text);
+        match self.keep(vec![delivery], passage).await?.first().and_then(refusal) {
+            Some(refusal) => Err(refusal),
+            None => Ok(Json(json!({})).into_response()),
         }
     }
 
     async fn batch(&self, request: Request<Body>) -> Result<Response, Refusal> {
-        let Sent { runtime, text, _passage, .. } = self.sent(request).await?;
+        let Sent { runtime, text, passage, .. } = self.sent(request).await?;
         let reports = wire::batch(&text)?;
         if reports.len() > BATCH {
             return Err(Refusal::ManyReports(BATCH));
@@ -159,9 +162,11 @@ impl Ingest {
                 Err(refusal) => Some(refusal),
             });
         }
-        let mut kept = self.keep(deliveries).await?.into_iter();
+        drop(reports);
+        drop(text);
+        let mut kept = self.keep(deliveries, passage).await?.into_iter();
         for result in results.iter_mut().filter(|result| result.is_none()) {
-            *result = (kept.next() == Some(Outcome::Outdated)).then_some(Refusal::Outdated);
+            *result = kept.next().as_ref().and_then(refusal);
         }
         let result = |refusal: &Option<Refusal>| {
             let Some(refusal) = refusal else { return json!({"status": 200}) };
@@ -172,10 +177,19 @@ impl Ingest {
         Ok(Json(json!({"results": results})).into_response())
     }
 
-    async fn keep(&self, deliveries: Vec<Delivery>) -> Result<Vec<Outcome>, Refusal> {
+    /// A sender that goes away leaves what it sent in the queue, and that counts for as long as it is there.
+    async fn keep(&self, deliveries: Vec<Delivery>, passage: Passage) -> Result<Vec<Outcome>, Refusal> {
         self.metrics.requests.inc();
         // The writer has told why, once for all of a commit.
-        self.store.keep(deliveries).await.map_err(|_| Refusal::Store)
+        self.store.keep_holding(deliveries, passage).await.map_err(|_| Refusal::Store)
+    }
+}
+
+const fn refusal(outcome: &Outcome) -> Option<Refusal> {
+    match outcome {
+        Outcome::Kept | Outcome::Repeated => None,
+        Outcome::Outdated => Some(Refusal::Outdated),
+        Outcome::Unfit => Some(Refusal::Unfit),
     }
 }
 

@@ -4,6 +4,7 @@
 mod auth;
 mod body;
 mod compare;
+mod fields;
 mod ingest;
 mod metrics;
 mod placement;

@@ -1,20 +1,25 @@
 //! Reads where an application comes from and where it goes.
 
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
 use stages_platform_store::Placement;
 
+use crate::fields::{Entries, Fields};
+use crate::wire::short;
+
 /// Labels of one application that are kept.
 const LABELS: usize = 100;
+/// Bytes of a label's key or value.
+const LABEL: usize = 512;
 
 #[derive(Deserialize, Default)]
 #[serde(default)]
-struct Spec {
+struct Spec<'a> {
     project: String,
     destination: Destination,
     source: Option<Source>,
-    sources: Vec<Source>,
+    #[serde(borrow)]
+    sources: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
@@ -35,19 +40,21 @@ struct Source {
 }
 
 /// Of an application's `spec` and labels; of an odd one nothing is known, which is no reason to refuse its report.
-pub(crate) fn of(spec: &RawValue, labels: &Value) -> Placement {
+pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>) -> Placement {
     let Spec { project, destination, source, sources } = serde_json::from_str(spec.get()).unwrap_or_default();
-    let source = source.or_else(|| sources.into_iter().next()).unwrap_or_default();
-    let labels = labels.as_object().into_iter().flatten();
+    let first = || {
+        let sources: Entries<'_> = serde_json::from_str(sources?.get()).ok()?;
+        serde_json::from_str(sources.all.first()?.get()).ok()
+    };
+    let source: Source = source.or_else(first).unwrap_or_default();
     // What the reporter writes there of the commit is kept in places of its own.
-    let own = labels.filter(|(key, _)| !key.starts_with("app.meta."));
-    let label = |(key, value): (&String, &Value)| Some((key.clone(), value.as_str()?.to_owned()));
+    let own = labels.texts().filter(|(key, _)| !key.starts_with("app.meta."));
     Placement {
         project,
         cluster: if destination.name.is_empty() { destination.server } else { destination.name },
         namespace: destination.namespace,
         repository: source.repository,
         path: if source.path.is_empty() { source.chart } else { source.path },
-        labels: own.filter_map(label).take(LABELS).collect(),
+        labels: own.take(LABELS).map(|(key, value)| (short(key, LABEL), short(value, LABEL))).collect(),
     }
 }

@@ -36,6 +36,12 @@ pub(crate) enum Refusal {
     NotAnObject,
     #[error("the report's object has no kind or no name")]
     NoName,
+    #[error("the report's {field} is longer than {most} bytes")]
+    Long { field: &'static str, most: usize },
+    #[error("the report's {field} has more than {most} entries")]
+    Many { field: &'static str, most: usize },
+    #[error("the store cannot hold a report like this: a name or number in it is too large")]
+    Unfit,
     #[error("the Idempotency-Key must be text of at most 256 bytes")]
     Key,
     #[error("the Fencing-Epoch must be a whole number")]

@@ -10,16 +10,22 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use serde_json::{Map, Value};
 use stages_platform_store::{
     Commit, EntityName, Listing, Millis, Operation, Placement, Report, ResourceName, Text,
 };
 
+use crate::fields::{Entries, Fields, LISTED, string};
 use crate::placement;
 use crate::refusal::Refusal;
 
 /// Bytes of a key.
 const KEY: usize = 256;
+/// Bytes of a name, of a text for people, and of a list of images.
+const NAME: usize = 1_024;
+const TEXT: usize = 64 * 1024;
+const IMAGES: usize = 1 << 20;
+/// A sender's clock may be ahead by so much.
+const CLOCKS_DIFFER: Millis = 60 * 1000;
 
 /// Which body an endpoint takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,8 +53,9 @@ struct Batch<'a> {
 }
 
 #[derive(Deserialize)]
-struct Event {
-    data: Map<String, Value>,
+struct Event<'a> {
+    #[serde(borrow)]
+    data: Fields<'a>,
 }
 
 #[derive(Deserialize, Default)]
@@ -56,24 +63,28 @@ struct Event {
 struct Object<'a> {
     api_version: String,
     kind: String,
-    metadata: Metadata,
+    #[serde(borrow)]
+    metadata: Metadata<'a>,
     /// As it stands: of an application alone it is read.
     #[serde(borrow)]
     spec: Option<&'a RawValue>,
     /// As it stands: an odd one is no reason to refuse a report.
-    status: Value,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "camelCase", default)]
-struct Metadata {
+struct Metadata<'a> {
     name: String,
     namespace: String,
     uid: String,
     resource_version: String,
     creation_timestamp: Option<String>,
-    deletion_timestamp: Value,
-    labels: Value,
+    #[serde(borrow)]
+    deletion_timestamp: Option<&'a RawValue>,
+    #[serde(borrow)]
+    labels: Option<&'a RawValue>,
 }
 
 pub(crate) fn batch(text: &[u8]) -> Result<Vec<InBatch<'_>>, Refusal> {
@@ -97,51 +108,55 @@ fn not_json(error: &serde_json::Error) -> Refusal {
     Refusal::NotJson { line: error.line(), column: error.column() }
 }
 
-fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Refusal> {
-    let at = text(data.remove("timestamp").as_ref()).as_deref().and_then(time).unwrap_or(received);
+fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
+    let mut data = data.few("data")?;
+    let told = data.take("timestamp").and_then(string).as_deref().and_then(time);
+    // A clock that is ahead would keep every later report of the same version from being the state.
+    let at = told.filter(|told| *told <= received.saturating_add(CLOCKS_DIFFER)).unwrap_or(received);
     let deleted = marks_an_end(data.get("deleted"));
-    // Of the endpoints of their own: the object is the live manifest, else the desired one.
-    let manifests = ["actualManifest", "desiredManifest"]
-        .map(|name| if data.contains_key("object") { None } else { text(data.remove(name).as_ref()) });
     let mut object_is_json = false;
-    let (object, actual, desired) = match data.remove("object") {
-        Some(Value::String(encoded)) => {
-            let decoded = STANDARD.decode(encoded).map_err(|_| Refusal::NotAnObject)?;
-            (String::from_utf8(decoded).map_err(|_| Refusal::NotAnObject)?, None, None)
-        }
-        Some(object @ Value::Object(_)) => {
-            object_is_json = true;
-            (object.to_string(), None, None)
-        }
-        Some(_) => return Err(Refusal::NotAnObject),
+    let (object, actual, desired) = match data.take("object") {
+        Some(object) => match object.get().as_bytes().first() {
+            Some(b'"') => {
+                let encoded = string(object).ok_or(Refusal::NotAnObject)?;
+                let decoded = STANDARD.decode(&*encoded).map_err(|_| Refusal::NotAnObject)?;
+                (Text::new(String::from_utf8(decoded).map_err(|_| Refusal::NotAnObject)?), None, None)
+            }
+            Some(b'{') => {
+                object_is_json = true;
+                (Text::new(object.get().to_owned()), None, None)
+            }
+            _ => return Err(Refusal::NotAnObject),
+        },
+        // Of the endpoints of their own: the object is the live manifest, else the desired one.
         None => {
-            let [actual, desired] = manifests.map(|manifest| manifest.filter(|text| !text.is_empty()));
+            let [actual, desired] = ["actualManifest", "desiredManifest"]
+                .map(|name| data.take(name).and_then(string).filter(|text| !text.is_empty()))
+                .map(|text| text.map(|text| Text::new(text.into_owned())));
             let object = actual.clone().or_else(|| desired.clone()).ok_or(Refusal::NoObject)?;
             (object, actual, desired)
         }
     };
-    let read: Object<'_> = serde_json::from_str(&object).map_err(|_| Refusal::NotAnObject)?;
+    let read: Object<'_> = serde_json::from_str(object.as_str()).map_err(|_| Refusal::NotAnObject)?;
     if read.kind.is_empty() || read.metadata.name.is_empty() {
         return Err(Refusal::NoName);
     }
-    let source = data.get_mut("source").and_then(Value::as_object_mut);
-    let has_source = source.is_some();
     let mut manifests = [actual, desired, None];
-    let mut told = Map::new();
-    if let Some(source) = source {
-        for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"])
-        {
-            // An empty one stays where it is: it may as well be left out.
-            if source.get(name).and_then(Value::as_str).is_some_and(|text| !text.is_empty()) {
-                *manifest = text(source.remove(name).as_ref());
-            }
+    let source = data.get("source").filter(|source| source.get().starts_with('{'));
+    let has_source = source.is_some();
+    let mut source = Fields::of(source).few("source")?;
+    for (manifest, name) in manifests.iter_mut().zip(["actualManifest", "desiredManifest", "gitManifest"]) {
+        // An empty one stays where it is: it may as well be left out.
+        let text = source.get(name).and_then(string).filter(|text| !text.is_empty());
+        if let Some(text) = text {
+            *manifest = Some(Text::new(text.into_owned()));
+            source.take(name);
         }
-        told.clone_from(source);
     }
     let [actual, desired, git] = manifests;
-    let of = |name: &str| text(told.get(name));
+    let of = |name: &str| source.text(name);
     let is_application = read.kind == "Application" && read.api_version.starts_with("argoproj.io/");
-    let status = |path: &str| text(read.status.pointer(path));
+    let status = Status::read(read.status);
     let metadata = &read.metadata;
     let entity = match is_application {
         true => EntityName {
@@ -160,47 +175,92 @@ fn payload(mut data: Map<String, Value>, received: Millis) -> Result<Report, Ref
             }),
         },
     };
-    let label = |name: &str| text(metadata.labels.get(name)).unwrap_or_default();
-    let own = |told: Option<String>, path: &str| told.or_else(|| status(path).filter(|_| is_application));
-    Ok(Report {
+    let labels = Fields::of(metadata.labels);
+    let label = |name: &str| labels.text(name).unwrap_or_default();
+    let own =
+        |told: Option<String>, status: Option<String>| told.or_else(|| status.filter(|_| is_application));
+    let details = data.without_manifests(has_source.then_some(&source));
+    let report = Report {
         entity,
         uid: metadata.uid.clone(),
         version: metadata.resource_version.parse().ok(),
         created_at: metadata.creation_timestamp.as_deref().and_then(time),
         at,
-        deleted: deleted || marks_an_end(Some(&metadata.deletion_timestamp)),
-        listed: if is_application { listed(&read.status) } else { Vec::new() },
-        sync: own(of("syncStatus"), "/sync/status"),
-        health: own(of("healthStatus"), "/health/status"),
-        health_message: of("healthMessage"),
-        revision: own(of("revision").filter(|text| !text.is_empty()), "/sync/revision"),
-        operation: is_application.then(|| operation(&read.status)).flatten(),
+        timed: told.is_some(),
+        deleted: deleted || marks_an_end(metadata.deletion_timestamp),
+        listed: if is_application { listed(status.resources)? } else { Vec::new() },
+        sync: own(of("syncStatus"), Fields::of(status.sync).text("status")),
+        health: own(of("healthStatus"), Fields::of(status.health).text("status")),
+        health_message: of("healthMessage").map(|message| short(message, TEXT)),
+        revision: own(
+            of("revision").filter(|text| !text.is_empty()),
+            Fields::of(status.sync).text("revision"),
+        ),
+        operation: status.operation_state.filter(|_| is_application).and_then(operation),
         commit: Commit {
-            author: label("app.meta.commit-author"),
-            message: label("app.meta.commit-message"),
-            date: label("app.meta.commit-date"),
+            author: short(label("app.meta.commit-author"), NAME),
+            message: short(label("app.meta.commit-message"), TEXT),
+            date: short(label("app.meta.commit-date"), NAME),
         },
-        images: read
-            .status
-            .pointer("/summary/images")
-            .filter(|_| is_application)
-            .map_or("[]".to_owned(), Value::to_string),
+        images: Fields::of(status.summary.filter(|_| is_application))
+            .get("images")
+            .map_or("[]", RawValue::get)
+            .to_owned(),
         placement: match read.spec {
-            Some(spec) if is_application => placement::of(spec, &metadata.labels),
+            Some(spec) if is_application => placement::of(spec, &labels),
             _ => Placement::default(),
         },
         has_source: has_source || is_application,
-        object: Some(Text::new(object)),
         object_is_json,
-        actual: actual.map(Text::new),
-        desired: desired.map(Text::new),
-        git: git.map(Text::new),
-        details: (!data.is_empty()).then(|| Text::new(Value::Object(data).to_string())),
-    })
+        actual,
+        desired,
+        git,
+        details: details.map(Text::new),
+        object: None,
+    };
+    bounded(&report)?;
+    Ok(Report { object: Some(object), ..report })
 }
 
-fn text(value: Option<&Value>) -> Option<String> {
-    value.and_then(Value::as_str).map(str::to_owned)
+/// What is looked up by, or shown in a list, has the length that Kubernetes gives it at most, and room beside that: Postgres
+/// refuses to index what is much longer.
+fn bounded(report: &Report) -> Result<(), Refusal> {
+    let EntityName { app_namespace, app_name, resource } = &report.entity;
+    let nothing = ["", "", "", ""];
+    let [api_version, kind, namespace, name] = resource.as_ref().map_or(nothing, |resource| {
+        [&*resource.api_version, &*resource.kind, &*resource.namespace, &*resource.name]
+    });
+    let of = |text: Option<&String>| text.map_or(0, String::len);
+    let deployed = report.operation.as_ref().map(|operation| &operation.revision);
+    let placement = &report.placement;
+    for (field, length, most) in [
+        ("application's namespace", app_namespace.len(), 253),
+        ("application's name", app_name.len(), NAME),
+        ("apiVersion", api_version.len(), 512),
+        ("kind", kind.len(), 253),
+        ("metadata.namespace", namespace.len(), 253),
+        ("metadata.name", name.len(), NAME),
+        ("metadata.uid", report.uid.len(), 253),
+        ("sync status", of(report.sync.as_ref()), 253),
+        ("health status", of(report.health.as_ref()), 253),
+        ("revision", of(report.revision.as_ref()), TEXT),
+        ("status.operationState.syncResult", of(deployed), TEXT),
+        ("status.summary.images", report.images.len(), IMAGES),
+        ("spec.project", placement.project.len(), 253),
+        ("spec.destination", placement.cluster.len().max(placement.namespace.len()), NAME),
+        ("spec.source", placement.repository.len().max(placement.path.len()), 4_096),
+    ] {
+        if length > most {
+            return Err(Refusal::Long { field, most });
+        }
+    }
+    Ok(())
+}
+
+/// The beginning of what is for people to read; all of it stays in the object.
+pub(crate) fn short(mut text: String, most: usize) -> String {
+    text.truncate(text.floor_char_boundary(most));
+    text
 }
 
 fn time(text: &str) -> Option<Millis> {
@@ -208,38 +268,75 @@ fn time(text: &str) -> Option<Millis> {
 }
 
 /// A mark says yes, or when.
-fn marks_an_end(mark: Option<&Value>) -> bool {
-    match mark {
-        Some(Value::Bool(yes)) => *yes,
-        Some(Value::String(when)) => !when.is_empty() && when != "false",
-        _ => false,
+fn marks_an_end(mark: Option<&RawValue>) -> bool {
+    let Some(mark) = mark else { return false };
+    mark.get() == "true" || string(mark).is_some_and(|when| !when.is_empty() && when != "false")
+}
+
+/// Of an application's status: what is read of it, each as it stands.
+#[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+struct Status<'a> {
+    #[serde(borrow)]
+    sync: Option<&'a RawValue>,
+    #[serde(borrow)]
+    health: Option<&'a RawValue>,
+    #[serde(borrow)]
+    resources: Option<&'a RawValue>,
+    #[serde(borrow)]
+    operation_state: Option<&'a RawValue>,
+    #[serde(borrow)]
+    summary: Option<&'a RawValue>,
+}
+
+impl<'a> Status<'a> {
+    fn read(status: Option<&'a RawValue>) -> Self {
+        status.and_then(|status| serde_json::from_str(status.get()).ok()).unwrap_or_default()
     }
 }
 
-fn listed(status: &Value) -> Vec<Listing> {
-    let entries = status.get("resources").and_then(Value::as_array).into_iter().flatten();
-    let one = |entry: &Value| {
-        let of = |name: &str| entry.get(name).and_then(Value::as_str).unwrap_or_default();
-        Listing::new(of("group"), of("kind"), of("namespace"), of("name"))
-    };
-    entries.map(one).collect()
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Entry {
+    group: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
 }
 
-fn operation(status: &Value) -> Option<Operation> {
-    let state = status.get("operationState")?;
-    let of = |path: &str| text(state.pointer(path));
-    let several = || {
-        let revisions = state.pointer("/syncResult/revisions")?.as_array()?;
-        Some(revisions.iter().filter_map(Value::as_str).collect::<Vec<_>>().join(","))
+fn listed(resources: Option<&RawValue>) -> Result<Vec<Listing>, Refusal> {
+    let Some(resources) = resources.filter(|resources| resources.get().starts_with('[')) else {
+        return Ok(Vec::new());
     };
-    let revision = of("/syncResult/revision").filter(|revision| !revision.is_empty()).or_else(several);
+    let entries: Entries<'_> = serde_json::from_str(resources.get()).map_err(|_| Refusal::NotAnObject)?;
+    if entries.are_many {
+        return Err(Refusal::Many { field: "status.resources", most: LISTED });
+    }
+    let one = |entry: &RawValue| {
+        let entry: Entry = serde_json::from_str(entry.get()).unwrap_or_default();
+        let [group, kind, namespace, name] =
+            [entry.group, entry.kind, entry.namespace, entry.name].map(Option::unwrap_or_default);
+        Listing::new(&group, &kind, &namespace, &name)
+    };
+    Ok(entries.all.into_iter().map(one).collect())
+}
+
+fn operation(state: &RawValue) -> Option<Operation> {
+    let state = Fields::of(Some(state));
+    let result = Fields::of(state.get("syncResult"));
+    let several = || {
+        let revisions: Entries<'_> = serde_json::from_str(result.get("revisions")?.get()).ok()?;
+        Some(revisions.all.into_iter().filter_map(string).collect::<Vec<_>>().join(","))
+    };
+    let revision = result.text("revision").filter(|revision| !revision.is_empty()).or_else(several);
+    let initiated_by = Fields::of(Fields::of(state.get("operation")).get("initiatedBy")).text("username");
     Some(Operation {
-        started_at: time(&of("/startedAt")?)?,
-        finished_at: of("/finishedAt").as_deref().and_then(time),
-        phase: of("/phase").unwrap_or_default(),
+        started_at: time(&state.text("startedAt")?)?,
+        finished_at: state.text("finishedAt").as_deref().and_then(time),
+        phase: short(state.text("phase").unwrap_or_default(), NAME),
         revision: revision.unwrap_or_default(),
-        initiated_by: of("/operation/initiatedBy/username").unwrap_or_default(),
-        message: of("/message").unwrap_or_default(),
+        initiated_by: short(initiated_by.unwrap_or_default(), NAME),
+        message: short(state.text("message").unwrap_or_default(), TEXT),
     })
 }
 

@@ -2,13 +2,18 @@
 //!
 //! takes: a delivery - gives: what became of it - fails: with the database, and then nothing of its group is kept
 
+use std::cell::RefCell;
+
+use zstd::bulk::Compressor;
+
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
 use crate::report::{Delivery, Millis, Outcome, Report, ResourceName, Text};
 use crate::{fleet, history};
 
-/// An older version that is reported this much later than a newer one is of a cluster that was restored, whose versions
-/// went back; two watches of one object are never so far apart.
+/// An older version that says it was reported this much later than a newer one is of a cluster that was restored, whose
+/// versions went back; two watches of one object are never so far apart. A report that does not say when may have waited
+/// for as long.
 const VERSIONS_WENT_BACK: Millis = 10 * 60 * 1000;
 /// Of the level of compression that zstd is fastest per byte saved at for texts of some kilobytes.
 const ZSTD_LEVEL: i32 = 3;
@@ -38,7 +43,9 @@ impl Held {
         }
         match (self.version, report.version) {
             (Some(held), Some(new)) if new == held => later,
-            (Some(held), Some(new)) => new > held || report.at - self.at > VERSIONS_WENT_BACK,
+            (Some(held), Some(new)) => {
+                new > held || (report.timed && report.at.saturating_sub(self.at) > VERSIONS_WENT_BACK)
+            }
             _ => later,
         }
     }
@@ -70,11 +77,11 @@ pub(crate) async fn apply(
     now: Millis,
 ) -> Result<Outcome, StoreError> {
     let (runtime, report) = (delivery.runtime, &delivery.report);
-    let shared = shared_entity(connection, runtime, report).await?;
-    let application = match &shared {
-        Some((application, _)) => *application,
-        None => application(connection, runtime, report).await?,
+    let found = match shared_entity(connection, runtime, report).await? {
+        Some(found) => found,
+        None => find(connection, runtime, report).await?,
     };
+    let application = found.application;
     if let Some(epoch) = delivery.epoch {
         let sql = "UPDATE applications SET epoch = $2 WHERE id = $1 AND epoch <= $2";
         if connection.execute(sql, &[Arg::Int(application), Arg::Int(epoch)]).await? == 0 {
@@ -86,11 +93,16 @@ pub(crate) async fn apply(
     if connection.execute(sql, &arguments).await? == 0 {
         return Ok(Outcome::Repeated);
     }
-    let entity = match shared {
-        Some((_, entity)) => entity,
+    let entity = match found.entity {
+        Some(entity) => entity,
         None => entity(connection, application, report.entity.resource.as_ref()).await?,
     };
-    hold(connection, application, entity.id, delivery).await?;
+    if report.entity.resource.is_none() {
+        hold(connection, application, &found.held_uid, report).await?;
+    }
+    // Nothing is held of what has ended, and what has no key moves none.
+    let has_ended = report.entity.resource.is_none() && report.deleted;
+    let key = delivery.key.get(..16).filter(|_| delivery.keyed && !has_ended);
 
     let beside = match entity.current {
         Some(current) if !report.has_source => Some(beside(connection, current).await?),
@@ -111,51 +123,53 @@ pub(crate) async fn apply(
     if is_newer && report.entity.resource.is_none() {
         fleet::application(connection, application, report).await?;
     }
-    if let Some(latest) = entity.latest
-        && content == entity.content
-    {
-        if is_newer && entity.current != Some(latest) {
-            become_current(connection, &entity, latest, &content, report).await?;
+    let known = entity.latest.filter(|_| content == entity.content);
+    let transition = match known {
+        Some(latest) => {
+            let sql = "UPDATE transitions SET reports = reports + 1, \
+                       last_at = CASE WHEN last_at < $2 THEN $2 ELSE last_at END WHERE id = $1";
+            connection.execute(sql, &[Arg::Int(latest), Arg::Int(report.at)]).await?;
+            latest
         }
-        let sql = "UPDATE transitions SET reports = reports + 1, \
-                   last_at = CASE WHEN last_at < $2 THEN $2 ELSE last_at END WHERE id = $1";
-        connection.execute(sql, &[Arg::Int(latest), Arg::Int(report.at)]).await?;
-        let sql = "UPDATE entities SET at = $2 WHERE id = $1 AND at < $2 AND current = latest";
-        connection.execute(sql, &[Arg::Int(entity.id), Arg::Int(report.at)]).await?;
+        None => transition(connection, entity.id, report, beside.as_ref(), now).await?,
+    };
+    if is_newer && entity.current != Some(transition) {
+        let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
+                   object_created_at = $6, at = $7, held_key = COALESCE($8, held_key) WHERE id = $1";
+        let arguments = [
+            Arg::Int(entity.id),
+            Arg::Int(transition),
+            Arg::Bytes(&content),
+            Arg::Text(&report.uid),
+            Arg::IntOrNull(report.version),
+            Arg::IntOrNull(report.created_at),
+            Arg::Int(report.at),
+            Arg::BytesOrNull(key),
+        ];
+        connection.execute(sql, &arguments).await?;
+        history::drift(connection, entity.id, report).await?;
         return Ok(Outcome::Kept);
     }
-    let transition = transition(connection, entity.id, report, beside.as_ref(), now).await?;
-    if is_newer {
-        become_current(connection, &entity, transition, &content, report).await?;
-    } else {
-        let sql = "UPDATE entities SET latest = $2, content = $3 WHERE id = $1";
-        let arguments = [Arg::Int(entity.id), Arg::Int(transition), Arg::Bytes(&content)];
-        connection.execute(sql, &arguments).await?;
-    }
-    Ok(Outcome::Kept)
-}
-
-/// Makes what a report says the state of its entity.
-async fn become_current(
-    connection: &mut Connection,
-    entity: &Entity,
-    transition: i64,
-    content: &[u8],
-    report: &Report,
-) -> Result<(), StoreError> {
-    let sql = "UPDATE entities SET latest = $2, content = $3, current = $2, uid = $4, version = $5, \
-               object_created_at = $6, at = $7 WHERE id = $1";
+    // What came last moves the time of the state where it is the state.
+    let sql = "UPDATE entities SET latest = $2, content = $3, held_key = COALESCE($5, held_key), \
+               at = CASE WHEN at < $4 AND current = $2 THEN $4 ELSE at END WHERE id = $1";
     let arguments = [
         Arg::Int(entity.id),
         Arg::Int(transition),
-        Arg::Bytes(content),
-        Arg::Text(&report.uid),
-        Arg::IntOrNull(report.version),
-        Arg::IntOrNull(report.created_at),
+        Arg::Bytes(&content),
         Arg::Int(report.at),
+        Arg::BytesOrNull(key),
     ];
     connection.execute(sql, &arguments).await?;
-    history::drift(connection, entity.id, report).await
+    Ok(Outcome::Kept)
+}
+
+/// Where a report belongs.
+struct Found {
+    application: i64,
+    /// The incarnation that is held of the application.
+    held_uid: String,
+    entity: Option<Entity>,
 }
 
 /// The application that a report is about, and the entity: of a report that knows an object alone the resource of an
@@ -164,7 +178,7 @@ async fn shared_entity(
     connection: &mut Connection,
     runtime: i64,
     report: &Report,
-) -> Result<Option<(i64, Entity)>, StoreError> {
+) -> Result<Option<Found>, StoreError> {
     let Some(resource) = report.entity.resource.as_ref().filter(|_| !report.has_source) else {
         return Ok(None);
     };
@@ -180,18 +194,35 @@ async fn shared_entity(
         Arg::Int(runtime),
     ];
     let Some(row) = connection.row(sql, &arguments).await? else { return Ok(None) };
-    Ok(Some((row.int(8)?, Entity::read(&row)?)))
+    Ok(Some(Found { application: row.int(8)?, held_uid: String::new(), entity: Some(Entity::read(&row)?) }))
 }
 
-async fn application(connection: &mut Connection, runtime: i64, report: &Report) -> Result<i64, StoreError> {
+/// The application and the entity by their names; the application is made where there is none.
+async fn find(connection: &mut Connection, runtime: i64, report: &Report) -> Result<Found, StoreError> {
     let (namespace, name) = (&report.entity.app_namespace, &report.entity.app_name);
-    let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
-    let sql = "SELECT id FROM applications WHERE runtime_id = $1 AND namespace = $2 AND name = $3";
+    let resource = names(report.entity.resource.as_ref());
+    let sql = "SELECT e.id, e.current, e.latest, e.content, e.uid, e.version, e.object_created_at, e.at, a.id, a.held_uid \
+               FROM applications a LEFT JOIN entities e ON e.application_id = a.id \
+               AND e.api_version = $4 AND e.kind = $5 AND e.namespace = $6 AND e.name = $7 \
+               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3";
+    let arguments = [&[Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)][..], &resource].concat();
     if let Some(row) = connection.row(sql, &arguments).await? {
-        return row.int(0);
+        let entity = row.int_or_null(0)?.map(|_| Entity::read(&row)).transpose()?;
+        return Ok(Found { application: row.int(8)?, held_uid: row.text(9)?, entity });
     }
     let sql = "INSERT INTO applications (runtime_id, namespace, name) VALUES ($1, $2, $3) RETURNING id";
-    connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?.int(0)
+    let arguments = [Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)];
+    let row = connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?;
+    Ok(Found { application: row.int(0)?, held_uid: String::new(), entity: None })
+}
+
+/// The names of a resource in the order of the columns; an application itself has empty ones.
+fn names(resource: Option<&ResourceName>) -> [Arg<'_>; 4] {
+    let nothing = ["", "", "", ""];
+    let names = resource.map_or(nothing, |resource| {
+        [&*resource.api_version, &*resource.kind, &*resource.namespace, &*resource.name]
+    });
+    names.map(Arg::Text)
 }
 
 async fn entity(
@@ -199,24 +230,8 @@ async fn entity(
     application: i64,
     resource: Option<&ResourceName>,
 ) -> Result<Entity, StoreError> {
-    let nothing = ["", "", "", ""];
-    let [api_version, kind, namespace, name] = resource.map_or(nothing, |resource| {
-        [&*resource.api_version, &*resource.kind, &*resource.namespace, &*resource.name]
-    });
-    let mut arguments = vec![
-        Arg::Int(application),
-        Arg::Text(api_version),
-        Arg::Text(kind),
-        Arg::Text(namespace),
-        Arg::Text(name),
-    ];
-    let sql = "SELECT id, current, latest, content, uid, version, object_created_at, at FROM entities \
-               WHERE application_id = $1 AND api_version = $2 AND kind = $3 AND namespace = $4 AND name = $5";
-    if let Some(row) = connection.row(sql, &arguments).await? {
-        return Entity::read(&row);
-    }
     let listing = resource.map_or([0; 8], |resource| resource.listing().0);
-    arguments.push(Arg::Bytes(&listing));
+    let arguments = [&[Arg::Int(application)][..], &names(resource), &[Arg::Bytes(&listing)]].concat();
     let sql = "INSERT INTO entities (application_id, api_version, kind, namespace, name, listing) \
                VALUES ($1, $2, $3, $4, $5, $6) RETURNING id";
     let row = connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?;
@@ -240,38 +255,22 @@ impl Entity {
     }
 }
 
-/// Remembers the key for whoever compares: an application's end, or another life of it, takes away what was held of it.
+/// Remembers what an application lists for whoever compares: its end, or another life of it, takes away what was held.
 async fn hold(
     connection: &mut Connection,
     application: i64,
-    entity: i64,
-    delivery: &Delivery,
+    held_uid: &str,
+    report: &Report,
 ) -> Result<(), StoreError> {
-    let report = &delivery.report;
-    if report.entity.resource.is_none() {
-        let sql = "SELECT held_uid FROM applications WHERE id = $1";
-        let row = connection.row(sql, &[Arg::Int(application)]).await?;
-        let held = row.map_or_else(|| Ok(String::new()), |row| row.text(0))?;
-        let ended = report.deleted;
-        // What came of it before its own first report is of this life.
-        if ended || (!held.is_empty() && held != report.uid) {
-            let sql =
-                "UPDATE entities SET held_key = NULL WHERE application_id = $1 AND held_key IS NOT NULL";
-            connection.execute(sql, &[Arg::Int(application)]).await?;
-        }
-        let listed: Vec<u8> = report.listed.iter().flat_map(|listing| listing.0).collect();
-        let uid = if ended { "" } else { &report.uid };
-        let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
-        connection.execute(sql, &[Arg::Int(application), Arg::Text(uid), Arg::Bytes(&listed)]).await?;
-        if ended {
-            return Ok(());
-        }
+    // What came of it before its own first report is of this life.
+    if report.deleted || (!held_uid.is_empty() && held_uid != report.uid) {
+        let sql = "UPDATE entities SET held_key = NULL WHERE application_id = $1 AND held_key IS NOT NULL";
+        connection.execute(sql, &[Arg::Int(application)]).await?;
     }
-    if let Some(key) = delivery.key.get(..16).filter(|_| delivery.keyed) {
-        let sql = "UPDATE entities SET held_key = $2 WHERE id = $1";
-        connection.execute(sql, &[Arg::Int(entity), Arg::Bytes(key)]).await?;
-    }
-    Ok(())
+    let listed: Vec<u8> = report.listed.iter().flat_map(|listing| listing.0).collect();
+    let uid = if report.deleted { "" } else { &report.uid };
+    let sql = "UPDATE applications SET held_uid = $2, listed = $3 WHERE id = $1";
+    connection.execute(sql, &[Arg::Int(application), Arg::Text(uid), Arg::Bytes(&listed)]).await.map(drop)
 }
 
 async fn beside(connection: &mut Connection, transition: i64) -> Result<Beside, StoreError> {
@@ -302,9 +301,7 @@ async fn transition(
     let own = report.texts();
     // A report that knows the object alone says nothing else that is kept, where more is known.
     let said = if beside.is_some() { 1 } else { own.len() };
-    for text in own.into_iter().take(said).flatten() {
-        keep(connection, text).await?;
-    }
+    keep(connection, own.into_iter().take(said).flatten().collect()).await?;
     let mut digests = own.map(|text| text.map(|text| &text.digest[..]));
     if let Some(beside) = beside {
         for (digest, known) in digests.iter_mut().zip(&beside.texts).skip(1) {
@@ -347,14 +344,40 @@ async fn transition(
     connection.row(sql, &arguments).await?.ok_or(StoreError::Closed)?.int(0)
 }
 
-/// Keeps a text, or counts that it is named once more.
-async fn keep(connection: &mut Connection, text: &Text) -> Result<(), StoreError> {
-    let digest = Arg::Bytes(&text.digest);
-    if connection.execute("UPDATE blobs SET refs = refs + 1 WHERE digest = $1", &[digest]).await? > 0 {
-        return Ok(());
+/// Keeps texts, or counts that they are named once more; most are known.
+async fn keep(connection: &mut Connection, mut texts: Vec<&Text>) -> Result<(), StoreError> {
+    while !texts.is_empty() {
+        // One that is named twice is counted twice.
+        let mut distinct: Vec<&Text> = Vec::new();
+        texts.retain(|text| {
+            let is_again = distinct.iter().any(|other| other.digest == text.digest);
+            if !is_again {
+                distinct.push(text);
+            }
+            is_again
+        });
+        let digest = |number: usize| Arg::BytesOrNull(distinct.get(number).map(|text| &text.digest[..]));
+        let sql = "UPDATE blobs SET refs = refs + 1 WHERE digest IN ($1, $2, $3, $4, $5) RETURNING digest";
+        let rows = connection.rows(sql, &[digest(0), digest(1), digest(2), digest(3), digest(4)]).await?;
+        let known = rows.iter().map(|row| row.bytes(0)).collect::<Result<Vec<_>, _>>()?;
+        for text in distinct.iter().filter(|text| known.iter().all(|known| known[..] != text.digest)) {
+            let zipped = pack(text.text.as_bytes()).map_err(StoreError::Unreadable)?;
+            let size = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
+            let sql = "INSERT INTO blobs (digest, refs, size, zstd) VALUES ($1, 1, $2, $3)";
+            let arguments = [Arg::Bytes(&text.digest), Arg::Int(size), Arg::Bytes(&zipped)];
+            connection.execute(sql, &arguments).await?;
+        }
     }
-    let zipped = zstd::bulk::compress(text.text.as_bytes(), ZSTD_LEVEL).map_err(StoreError::Unreadable)?;
-    let size = i64::try_from(text.text.len()).unwrap_or(i64::MAX);
-    let sql = "INSERT INTO blobs (digest, refs, size, zstd) VALUES ($1, 1, $2, $3)";
-    connection.execute(sql, &[digest, Arg::Int(size), Arg::Bytes(&zipped)]).await.map(drop)
+    Ok(())
+}
+
+/// Compressed: what that needs is made once a thread, which costs as much as a text of some kilobytes.
+fn pack(text: &[u8]) -> std::io::Result<Vec<u8>> {
+    thread_local! {
+        static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
+    }
+    PACKER.with_borrow_mut(|packer| match packer {
+        Some(packer) => packer.compress(text),
+        None => packer.insert(Compressor::new(ZSTD_LEVEL)?).compress(text),
+    })
 }

@@ -1,6 +1,7 @@
 //! Backups of a SQLite store while it is written, and back.
 
 use std::fs::{self, File};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use jiff::Timestamp;
@@ -10,6 +11,9 @@ use sqlx::sqlite::SqlitePoolOptions;
 use crate::connection::{Arg, Connection};
 use crate::database::{Place, lock, sqlite, with_end};
 use crate::error::StoreError;
+
+/// Of the file itself, of its log, and of the log's index.
+const ENDS: [&str; 3] = ["", "-wal", "-shm"];
 
 /// Writes a copy of the store as it is now to a new file, complete or not at all.
 ///
@@ -36,7 +40,10 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         move |source| StoreError::File { act, path, source }
     };
     let _lock = lock(path)?;
+    // What one that was killed left would be taken for the log of this one.
+    remove(&partial, &ENDS)?;
     fs::copy(from, &partial).map_err(file("read", from))?;
+    dies_at("copied");
     let whole = async {
         let pool = open(&partial).await?;
         let mut connection = Connection::Sqlite(pool.acquire().await?);
@@ -50,25 +57,63 @@ pub async fn restore(place: &Place, from: &Path) -> Result<Option<PathBuf>, Stor
         Ok::<_, StoreError>(well == "ok")
     };
     if !whole.await.unwrap_or(false) {
-        for end in ["", "-wal", "-shm"] {
-            let _ = fs::remove_file(with_end(&partial, end));
-        }
+        remove(&partial, &ENDS)?;
         return Err(no_backup());
     }
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write", &partial))?;
+    dies_at("checked");
     let aside =
         path.exists().then(|| with_end(path, &format!(".replaced-{}", Timestamp::now().as_millisecond())));
     if let Some(aside) = &aside {
-        for end in ["", "-wal", "-shm"] {
+        // Its log goes into the file itself. One that is damaged may not take it, and is set aside with its log.
+        if let Ok(pool) = open(path).await {
+            pool.close().await;
+        }
+        dies_at("settled");
+        for end in ["", "-wal"] {
             let own = with_end(path, end);
             if own.exists() {
-                fs::rename(&own, with_end(aside, end)).map_err(file("move", &own))?;
+                link(&own, &with_end(aside, end)).map_err(file("set aside", &own))?;
             }
         }
+        dies_at("linked");
     }
+    remove(path, &["-wal", "-shm"])?;
+    dies_at("cleared");
+    // Before this the store is the old one, and from here on the new one.
     fs::rename(&partial, path).map_err(file("write", path))?;
+    dies_at("renamed");
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).map_err(file("write", folder))?;
     Ok(aside)
 }
+
+/// The same file under another name, where the file system has that, else a copy.
+fn link(from: &Path, to: &Path) -> io::Result<()> {
+    if fs::hard_link(from, to).is_ok() {
+        return Ok(());
+    }
+    fs::copy(from, to)?;
+    File::open(to)?.sync_all()
+}
+
+fn remove(path: &Path, ends: &[&str]) -> Result<(), StoreError> {
+    for path in ends.iter().map(|end| with_end(path, end)) {
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => {
+                return Err(StoreError::File { act: "remove", path: path.display().to_string(), source });
+            }
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+/// Where a test wants to see what a death leaves.
+#[cfg(not(test))]
+const fn dies_at(_step: &str) {}
+#[cfg(test)]
+use tests::dies_at;
 
 /// A copy beside the store, named after the moment, before its tables change.
 pub(crate) async fn before_migration(pool: &SqlitePool, path: &Path) -> Result<(), StoreError> {
@@ -100,4 +145,97 @@ async fn copy(pool: &SqlitePool, to: &Path) -> Result<(), StoreError> {
     connection.execute("VACUUM INTO $1", &[Arg::Text(&partial.display().to_string())]).await?;
     File::open(&partial).and_then(|file| file.sync_all()).map_err(file("write"))?;
     fs::rename(&partial, to).map_err(file("write"))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::{Command, Stdio};
+    use std::time::Duration;
+
+    use super::*;
+    use crate::{Retention, StoreConfig, create_token, tokens};
+
+    const STEPS: [&str; 6] = ["copied", "checked", "settled", "linked", "cleared", "renamed"];
+
+    pub(super) fn dies_at(step: &str) {
+        if std::env::var("RESTORE_DIES_AT").is_ok_and(|wanted| wanted == step) {
+            std::process::abort();
+        }
+    }
+
+    /// The other process of the test below.
+    #[tokio::test]
+    #[ignore = "it is run by the test below, with what it is to do"]
+    async fn restores_and_dies() {
+        let of = |name: &str| PathBuf::from(std::env::var_os(name).unwrap());
+        restore(&Place::Sqlite(of("RESTORE_TO")), &of("RESTORE_FROM")).await.unwrap();
+    }
+
+    /// The runtimes that have tokens in the store there.
+    async fn runtimes(path: &Path) -> Vec<String> {
+        let all = tokens(&Place::Sqlite(path.to_owned())).await.unwrap();
+        all.into_iter().map(|token| token.runtime).collect()
+    }
+
+    /// Makes a store of a runtime, whose log is not in its file yet.
+    async fn store(path: &Path, runtime: &str) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let other = folder.path().join("other.db");
+        let ages = Duration::from_secs(86_400);
+        let retention = Retention { history: ages, keys: ages, interval: ages };
+        let config = StoreConfig { place: Place::Sqlite(other.clone()), retention };
+        let (store, writing) = config.build(&prometheus::Registry::new()).await.unwrap();
+        create_token(&Place::Sqlite(other.clone()), runtime).await.unwrap();
+        for end in ["", "-wal"] {
+            fs::copy(with_end(&other, end), with_end(path, end)).unwrap();
+        }
+        drop(store);
+        writing.finished().await;
+    }
+
+    #[tokio::test]
+    async fn a_restore_that_dies_leaves_the_old_store_or_the_new_one() {
+        for step in STEPS {
+            let folder = tempfile::TempDir::new().unwrap();
+            let (path, new, copy) = (
+                folder.path().join("platform.db"),
+                folder.path().join("new.db"),
+                folder.path().join("copy.db"),
+            );
+            store(&path, "old").await;
+            store(&new, "new").await;
+            backup(&Place::Sqlite(new), &copy).await.unwrap();
+            let ended = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "backup::tests::restores_and_dies", "--ignored"])
+                .env("RESTORE_DIES_AT", step)
+                .env("RESTORE_TO", &path)
+                .env("RESTORE_FROM", &copy)
+                .stdout(Stdio::null())
+                .stderr(Stdio::null())
+                .status()
+                .unwrap();
+            assert_eq!(ended.code(), None, "{step}: it was killed");
+            let expected = if step == "renamed" { "new" } else { "old" };
+            assert_eq!(runtimes(&path).await, [expected], "{step}");
+            let aside = restore(&Place::Sqlite(path.clone()), &copy).await.unwrap().unwrap();
+            assert_eq!(runtimes(&path).await, ["new"], "{step}: again");
+            assert_eq!(runtimes(&aside).await, [expected], "{step}: what was set aside");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_damaged_store_is_set_aside_and_its_log_is_none_of_the_new_one() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let (path, new, copy) =
+            (folder.path().join("platform.db"), folder.path().join("new.db"), folder.path().join("copy.db"));
+        store(&path, "old").await;
+        store(&new, "new").await;
+        backup(&Place::Sqlite(new), &copy).await.unwrap();
+        let (damaged, log) = (vec![7; 8_192], vec![8; 8_192]);
+        fs::write(&path, &damaged).unwrap();
+        fs::write(with_end(&path, "-wal"), &log).unwrap();
+        let aside = restore(&Place::Sqlite(path.clone()), &copy).await.unwrap().unwrap();
+        assert_eq!(runtimes(&path).await, ["new"]);
+        assert!(fs::read(&aside).unwrap() == damaged, "it is set aside as it was");
+    }
 }

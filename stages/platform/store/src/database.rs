@@ -42,6 +42,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0004_access.sql"),
         include_str!("../migrations/postgres/0004_access.sql"),
     ),
+    (
+        5,
+        "retention",
+        include_str!("../migrations/sqlite/0005_retention.sql"),
+        include_str!("../migrations/postgres/0005_retention.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.
@@ -78,28 +84,36 @@ impl Database {
         }
     }
 
-    /// The same for a moment, beside a process that has it open.
-    pub(crate) async fn beside(place: &Place) -> Result<Self, StoreError> {
-        match (Self::open(place).await, place) {
-            (Err(StoreError::InUse(_)), Place::Sqlite(path)) => {
-                let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
-                let pool = one.connect_with(sqlite(path).create_if_missing(false)).await?;
-                Ok(Self::Sqlite { writer: pool.clone(), readers: pool, _lock: None })
-            }
-            (opened, _) => opened,
+    /// The same for a moment, beside a process that has it open or is about to: it takes no lock that another needs, makes the
+    /// tables where there are none, and changes none that there are.
+    pub(crate) async fn beside(place: &Place, make: bool) -> Result<Self, StoreError> {
+        let Place::Sqlite(path) = place else { return Self::open(place).await };
+        if !make && !path.exists() {
+            return Err(StoreError::NoStore(path.display().to_string()));
         }
+        let _turn = turn(path).await?;
+        let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
+        let pool = one.connect_with(sqlite(path).create_if_missing(make)).await?;
+        match applied(&pool).await? {
+            None => migrator(|(.., sqlite, _)| sqlite).run(&pool).await.map_err(migration)?,
+            Some(applied) if is_newer(&applied) => return Err(StoreError::Newer),
+            Some(applied) if lacks(&applied) => return Err(StoreError::Older),
+            Some(_) => {}
+        }
+        Ok(Self::Sqlite { writer: pool.clone(), readers: pool, _lock: None })
     }
 
     async fn open_sqlite(path: &Path) -> Result<Self, StoreError> {
         let lock = lock(path)?;
-        let existed = path.exists();
+        let turn = turn(path).await?;
         let options = sqlite(path).create_if_missing(true);
         let one = SqlitePoolOptions::new().max_connections(1).acquire_timeout(PATIENCE);
         let writer = one.connect_with(options.clone()).await?;
-        if existed && pending(&writer).await? {
+        if applied(&writer).await?.is_some_and(|applied| lacks(&applied) && !is_newer(&applied)) {
             backup::before_migration(&writer, path).await?;
         }
         migrator(|(.., sqlite, _)| sqlite).run(&writer).await.map_err(migration)?;
+        drop(turn);
         let some = SqlitePoolOptions::new().max_connections(READERS).acquire_timeout(PATIENCE);
         let readers = some.connect_with(options.create_if_missing(false).pragma("query_only", "ON")).await?;
         Ok(Self::Sqlite { writer, readers, _lock: Some(Arc::new(lock)) })
@@ -161,6 +175,15 @@ pub(crate) fn lock(path: &Path) -> Result<File, StoreError> {
     Ok(lock)
 }
 
+/// Whoever looks at which tables there are, and makes them, does so alone: for a moment, which all the others wait for.
+async fn turn(path: &Path) -> Result<File, StoreError> {
+    let beside = with_end(path, ".migrating");
+    let file = |source| StoreError::File { act: "lock", path: beside.display().to_string(), source };
+    let made = File::create(&beside).map_err(file)?;
+    let locked = tokio::task::spawn_blocking(move || made.lock().map(|()| made)).await;
+    locked.unwrap_or_else(|error| Err(std::io::Error::other(error))).map_err(file)
+}
+
 /// The path with more behind its name.
 pub(crate) fn with_end(path: &Path, end: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
@@ -177,16 +200,24 @@ fn migrator(text: impl Fn((i64, &'static str, &'static str, &'static str)) -> &'
     Migrator { migrations: migrations.collect(), ..Migrator::DEFAULT }
 }
 
-async fn pending(pool: &SqlitePool) -> Result<bool, StoreError> {
+/// The migrations that a file has; `None` for a file without tables.
+async fn applied(pool: &SqlitePool) -> Result<Option<HashSet<i64>>, StoreError> {
     let mut connection = Connection::Sqlite(pool.acquire().await?);
     let sql = "SELECT count(*) FROM sqlite_master WHERE name = '_sqlx_migrations'";
-    let known = connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))?;
-    if known == 0 {
-        return Ok(false);
+    if connection.row(sql, &[]).await?.map_or(Ok(0), |row| row.int(0))? == 0 {
+        return Ok(None);
     }
     let rows = connection.rows("SELECT version FROM _sqlx_migrations", &[]).await?;
     let applied = rows.iter().map(|row| row.int(0)).collect::<Result<HashSet<_>, _>>()?;
-    Ok(!applied.is_empty() && MIGRATIONS.iter().any(|(version, ..)| !applied.contains(version)))
+    Ok((!applied.is_empty()).then_some(applied))
+}
+
+fn lacks(applied: &HashSet<i64>) -> bool {
+    MIGRATIONS.iter().any(|(version, ..)| !applied.contains(version))
+}
+
+fn is_newer(applied: &HashSet<i64>) -> bool {
+    applied.iter().any(|version| MIGRATIONS.iter().all(|(known, ..)| known != version))
 }
 
 fn migration(error: MigrateError) -> StoreError {

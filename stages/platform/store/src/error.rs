@@ -58,6 +58,23 @@ pub enum StoreError {
     /// It no longer takes anything.
     #[error("the store is closed")]
     Closed,
+    /// One that must migrate it first has not run.
+    #[error(
+        "the store was written by an older version of gitops-runtime: start the platform once, which migrates it"
+    )]
+    Older,
+    /// A report has what the database can hold in no row.
+    #[error("the store cannot hold a report like this")]
+    Unfit(#[source] sqlx::Error),
+    /// Nothing was kept there yet.
+    #[error("there is no store {0}: start the platform, or make a token")]
+    NoStore(String),
+    /// No such token.
+    #[error("there is no token {0}: `gitops-runtime platform token list` shows those that there are")]
+    NoToken(String),
+    /// What names a token is something else, which may be a token itself.
+    #[error("a token is named as `gitops-runtime platform token list` shows it, such as gort_0123abcd")]
+    TokenName,
     /// Anything else that the database said.
     #[error("the store refused a statement")]
     Refused(#[source] sqlx::Error),
@@ -66,7 +83,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether it may be the fault of what was to be kept rather than of the store.
     pub(crate) fn may_be_of_one_report(&self) -> bool {
-        matches!(self, Self::Refused(_))
+        matches!(self, Self::Refused(_) | Self::Unfit(_))
     }
 
     /// For metrics.
@@ -97,11 +114,15 @@ impl From<sqlx::Error> for StoreError {
             Some(Ok(13)) => Self::Full(error),
             Some(Ok(11 | 26)) => Self::Damaged(error),
             Some(Ok(5 | 6 | 8 | 10 | 14)) => Self::Away(error),
+            // Too large, and of the wrong type.
+            Some(Ok(18 | 20)) => Self::Unfit(error),
             Some(_) => Self::Refused(error),
             None => match code.get(..2) {
+                // A datum that is none of its type, and a limit of a row or of an index.
+                Some("22" | "54") => Self::Unfit(error),
                 Some("53") => Self::Full(error),
                 Some("XX") => Self::Damaged(error),
-                Some("08" | "57" | "25" | "40") => Self::Away(error),
+                Some("08" | "57" | "25" | "40" | "55") => Self::Away(error),
                 _ => Self::Refused(error),
             },
         }

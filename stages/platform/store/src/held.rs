@@ -1,8 +1,8 @@
 //! What is held, told by idempotency keys, for whoever asks whether that is all that was acknowledged.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 
 /// What is held of an application: see the compare protocol of the reporter's sink.
@@ -16,36 +16,59 @@ pub struct HeldApplication {
     pub digest: u128,
 }
 
-/// By namespace and name; of one runtime, those of `only` where it is given.
-pub(crate) async fn held(
+/// An application, by its number in the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placed {
+    pub(crate) id: i64,
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Those of a runtime, held or not.
+pub(crate) async fn placed(connection: &mut Connection, runtime: i64) -> Result<Vec<Placed>, StoreError> {
+    let sql = "SELECT id, namespace, name FROM applications WHERE runtime_id = $1 AND name <> ''";
+    let one = |row: Row| Ok(Placed { id: row.int(0)?, namespace: row.text(1)?, name: row.text(2)? });
+    connection.rows(sql, &[Arg::Int(runtime)]).await?.into_iter().map(one).collect()
+}
+
+/// One, by its name.
+pub(crate) async fn find(
     connection: &mut Connection,
     runtime: i64,
-    only: Option<(&str, &str)>,
-) -> Result<HashMap<(String, String), HeldApplication>, StoreError> {
-    let all = "SELECT a.namespace, a.name, a.held_uid, a.listed, e.listing, e.kind, e.held_key FROM entities e \
-               JOIN applications a ON a.id = e.application_id \
-               WHERE a.runtime_id = $1 AND a.name <> '' AND e.held_key IS NOT NULL ORDER BY a.id, e.id";
-    let one = "SELECT a.namespace, a.name, a.held_uid, a.listed, e.listing, e.kind, e.held_key FROM applications a \
-               JOIN entities e ON a.id = e.application_id \
-               WHERE a.runtime_id = $1 AND a.namespace = $2 AND a.name = $3 AND e.held_key IS NOT NULL";
-    let rows = match only {
-        None => connection.rows(all, &[Arg::Int(runtime)]).await?,
-        Some((namespace, name)) => {
-            connection.rows(one, &[Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]).await?
-        }
-    };
-    let mut found: HashMap<(String, String), HeldApplication> = HashMap::new();
-    for row in rows {
-        let (listed, listing) = (row.bytes(3)?, row.bytes(4)?);
-        let is_application = row.text(5)?.is_empty();
-        if !is_application && !listed.chunks_exact(8).any(|one| one == listing) {
-            continue;
-        }
-        let key = row.bytes(6)?.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
-        let held = found.entry((row.text(0)?, row.text(1)?)).or_default();
-        held.uid = row.text(2)?;
-        held.entities += 1;
-        held.digest ^= key;
+    (namespace, name): (&str, &str),
+) -> Result<Option<Placed>, StoreError> {
+    let sql = "SELECT id FROM applications WHERE runtime_id = $1 AND namespace = $2 AND name = $3";
+    let row = connection.row(sql, &[Arg::Int(runtime), Arg::Text(namespace), Arg::Text(name)]).await?;
+    let one = |id| Placed { id, namespace: namespace.to_owned(), name: name.to_owned() };
+    row.map(|row| row.int(0)).transpose().map(|id| id.map(one))
+}
+
+/// What is held of an application; `None`: nothing.
+pub(crate) async fn held(
+    connection: &mut Connection,
+    application: &Placed,
+) -> Result<Option<HeldApplication>, StoreError> {
+    let id = [Arg::Int(application.id)];
+    let sql =
+        "SELECT listing, kind, held_key FROM entities WHERE application_id = $1 AND held_key IS NOT NULL";
+    let entities = connection.rows(sql, &id).await?;
+    if entities.is_empty() {
+        return Ok(None);
     }
-    Ok(found)
+    let sql = "SELECT held_uid, listed FROM applications WHERE id = $1";
+    let Some(row) = connection.row(sql, &id).await? else { return Ok(None) };
+    let (uid, listed) = (row.text(0)?, row.bytes(1)?);
+    let listed: HashSet<&[u8]> = listed.chunks_exact(8).collect();
+    let mut held = HeldApplication { uid, ..HeldApplication::default() };
+    for row in entities {
+        let is_application = row.text(1)?.is_empty();
+        if is_application || listed.contains(&*row.bytes(0)?) {
+            let key = row.bytes(2)?;
+            held.entities += 1;
+            held.digest ^= key.iter().fold(0, |number: u128, byte| number << 8 | u128::from(*byte));
+        }
+    }
+    Ok((held.entities > 0).then_some(held))
 }

@@ -13,8 +13,8 @@ mod held;
 mod history;
 mod key;
 mod metrics;
-mod placement;
 mod people;
+mod placement;
 mod read;
 mod registration;
 mod report;
@@ -36,10 +36,10 @@ pub use fleet::{
     FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication, ListedApplication, ManifestsAt,
     ObjectAt, Page, Position, ResourceAt, Selection, SortBy, StateOf,
 };
-pub use held::HeldApplication;
-pub use placement::{Placement, version};
+pub use held::{HeldApplication, Placed};
 pub use key::{Key, Scope};
 pub use people::{Person, RULES, Session};
+pub use placement::{Placement, version};
 pub use read::{Application, Deployment, Drift, Resource, Transition};
 pub use registration::Registration;
 pub use report::{
@@ -47,5 +47,5 @@ pub use report::{
 };
 pub use retention::Retention;
 pub use rule::{Access, Action, Attribute, AttributeName, Entity, Rule, Subject, View};
-pub use store::{Store, StoreConfig, Writing, create_token};
-pub use token::Runtime;
+pub use store::{Store, StoreConfig, Writing, create_token, revoke_token, tokens};
+pub use token::{Runtime, Token};

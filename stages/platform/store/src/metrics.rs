@@ -4,6 +4,7 @@ use prometheus::{Histogram, HistogramOpts, IntCounter, IntGauge, Registry};
 
 use crate::error::StoreError;
 use crate::report::Outcome;
+use crate::writer::Kept;
 
 /// Counts of the store; cloning shares.
 #[derive(Debug, Clone)]
@@ -39,11 +40,13 @@ impl StoreMetrics {
         Ok(metrics)
     }
 
-    pub(crate) fn committed(&self, done: &Result<Vec<Vec<Outcome>>, StoreError>) {
+    pub(crate) fn committed(&self, done: &Result<Vec<Kept>, StoreError>) {
         match done {
             Ok(outcomes) => {
-                self.writable.set(1);
-                let all = outcomes.iter().flatten();
+                let refused = outcomes.iter().filter(|kept| kept.is_err()).count();
+                self.writable.set(i64::from(refused < outcomes.len()));
+                self.failed.inc_by(refused as u64);
+                let all = outcomes.iter().flatten().flatten();
                 self.commits.observe(all.clone().count() as f64);
                 self.kept.inc_by(all.clone().filter(|outcome| **outcome == Outcome::Kept).count() as u64);
                 self.repeated.inc_by(all.filter(|outcome| **outcome == Outcome::Repeated).count() as u64);

@@ -1,5 +1,7 @@
 //! What the store takes: a report as it was read, whoever sent it in whichever form.
 
+use std::sync::Arc;
+
 use crate::placement::Placement;
 use sha2::{Digest as _, Sha256};
 
@@ -10,14 +12,20 @@ pub type Millis = i64;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Text {
     pub(crate) digest: [u8; 32],
-    pub(crate) text: String,
+    pub(crate) text: Arc<str>,
 }
 
 impl Text {
     /// Takes the digest of the text.
     #[must_use]
     pub fn new(text: String) -> Self {
-        Self { digest: Sha256::digest(text.as_bytes()).into(), text }
+        Self { digest: Sha256::digest(text.as_bytes()).into(), text: text.into() }
+    }
+
+    /// The text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.text
     }
 }
 
@@ -103,8 +111,10 @@ pub struct Report {
     pub version: Option<i64>,
     /// When the object was created.
     pub created_at: Option<Millis>,
-    /// When the report was made.
+    /// When the report was made, or received where it does not say when.
     pub at: Millis,
+    /// Whether it says when.
+    pub timed: bool,
     /// Whether it tells an end.
     pub deleted: bool,
     /// Of an application: the resources that it lists.
@@ -189,4 +199,6 @@ pub enum Outcome {
     Repeated,
     /// A newer owner has reported of the application: it is not kept.
     Outdated,
+    /// The database can hold nothing like it: it is not kept, and never will be.
+    Unfit,
 }

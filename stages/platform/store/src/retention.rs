@@ -1,11 +1,13 @@
 //! Takes away what is older than it is to be kept, in steps that are small beside a commit of reports.
 //!
-//! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began.
+//! What an entity is in now is never taken away, however old, and neither is what it was in when the time that is kept began;
+//! but what ended before that goes whole: applications and resources that were deleted, and resources that their application
+//! no longer lists.
 
 use std::time::Duration;
 
 use crate::accounts;
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
 
@@ -36,31 +38,214 @@ impl Cut {
     }
 }
 
-/// One step: at most some hundred rows of each table. How many went; nothing means that it is done.
-pub(crate) async fn step(connection: &mut Connection, cut: Cut) -> Result<u64, StoreError> {
-    let (history, keys) = ([Arg::Int(cut.history)], [Arg::Int(cut.keys)]);
-    let sql = "DELETE FROM reports WHERE (runtime_id, key) IN \
-               (SELECT runtime_id, key FROM reports WHERE received_at < $1 ORDER BY received_at LIMIT 500)";
-    let mut gone = connection.execute(sql, &keys).await?;
-    let sql = "DELETE FROM drifts WHERE id IN (SELECT id FROM drifts WHERE ended < $1 LIMIT 200)";
-    gone += connection.execute(sql, &history).await?;
-    let sql =
-        "DELETE FROM deployments WHERE id IN (SELECT id FROM deployments WHERE finished_at < $1 LIMIT 200)";
-    gone += connection.execute(sql, &history).await?;
-    let sql = "SELECT t.id, t.object, t.actual, t.desired, t.git, t.details FROM transitions t \
-               JOIN entities e ON e.id = t.entity_id \
-               WHERE t.received_at < $1 AND e.current <> t.id AND e.latest <> t.id \
-               AND EXISTS (SELECT 1 FROM transitions n WHERE n.entity_id = t.entity_id AND n.id > t.id AND n.received_at < $1) \
-               ORDER BY t.received_at LIMIT 100";
-    for row in connection.rows(sql, &history).await? {
+/// What a step did.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Step {
+    /// Rows that went.
+    pub(crate) gone: u64,
+    /// Transitions up to this number were looked at: the next step goes on behind it.
+    pub(crate) after: i64,
+    /// Nothing more is too old.
+    pub(crate) is_done: bool,
+}
+
+/// Transitions that a step looks at, and that it takes away.
+const LOOKED_AT: usize = 100;
+const TRANSITIONS: usize = 200;
+
+const KEYS: &str = "DELETE FROM reports WHERE (runtime_id, key) IN \
+    (SELECT runtime_id, key FROM reports WHERE received_at < $1 ORDER BY received_at LIMIT 500)";
+const DRIFTS: &str = "DELETE FROM drifts WHERE id IN (SELECT id FROM drifts WHERE ended < $1 LIMIT 200)";
+const DEPLOYMENTS: &str =
+    "DELETE FROM deployments WHERE id IN (SELECT id FROM deployments WHERE finished_at < $1 LIMIT 200)";
+/// Whose end nobody told, and which others followed.
+const LOST_DEPLOYMENTS: &str = "DELETE FROM deployments WHERE id IN (SELECT d.id FROM deployments d \
+    WHERE d.finished_at IS NULL AND d.started_at < $1 AND EXISTS (SELECT 1 FROM deployments n \
+    WHERE n.application_id = d.application_id AND n.started_at > d.started_at) LIMIT 200)";
+const LOOK: &str = "SELECT t.id, t.received_at, t.last_at, t.deleted, e.id, e.current, e.latest, e.kind, e.listing, a.id, a.name \
+    FROM transitions t JOIN entities e ON e.id = t.entity_id JOIN applications a ON a.id = e.application_id \
+    WHERE t.id > $1 ORDER BY t.id LIMIT $2";
+const BEFORE: &str = "SELECT id, object, actual, desired, git, details FROM transitions \
+    WHERE entity_id = $1 AND id < $2 AND id <> $3 AND id <> $4 ORDER BY id LIMIT $5";
+const OTHERS: &str = "SELECT id, object, actual, desired, git, details FROM transitions \
+    WHERE entity_id = $1 AND id <> $2 ORDER BY id LIMIT $3";
+const ONE: &str = "SELECT id, object, actual, desired, git, details FROM transitions WHERE id = $1";
+const BESIDE: &str = "SELECT id, current FROM entities WHERE application_id = $1 AND id <> $2 AND at < $3 ORDER BY id LIMIT $4";
+
+/// One step: at most some hundred rows of each table.
+pub(crate) async fn step(connection: &mut Connection, cut: Cut, after: i64) -> Result<Step, StoreError> {
+    let mut gone = connection.execute(KEYS, &[Arg::Int(cut.keys)]).await?;
+    for sql in [DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS] {
+        gone += connection.execute(sql, &[Arg::Int(cut.history)]).await?;
+    }
+    gone += accounts::retain(connection, cut.ended, cut.history).await?;
+    let mut sweep = Sweep { connection, gone: 0, room: TRANSITIONS };
+    let (after, is_done) = sweep.transitions(cut.history, after).await?;
+    Ok(Step { gone: gone + sweep.gone, after, is_done: is_done && gone + sweep.gone == 0 })
+}
+
+/// A look through transitions from the oldest on: each that is too old ends what was before it.
+struct Sweep<'a> {
+    connection: &'a mut Connection,
+    gone: u64,
+    /// Transitions that this step may still take away.
+    room: usize,
+}
+
+impl Sweep<'_> {
+    /// Up to which transition all is well, and whether that is the newest that is too old.
+    async fn transitions(&mut self, cut: Millis, mut after: i64) -> Result<(i64, bool), StoreError> {
+        let arguments = [Arg::Int(after), Arg::Int(LOOKED_AT as i64)];
+        let rows = self.connection.rows(LOOK, &arguments).await?;
+        for row in &rows {
+            let (id, entity) = (row.int(0)?, row.int(4)?);
+            if row.int(1)? >= cut {
+                return Ok((after, true));
+            }
+            let (current, latest) = (row.int_or_null(5)?.unwrap_or(id), row.int_or_null(6)?.unwrap_or(id));
+            let before = [Arg::Int(entity), Arg::Int(id), Arg::Int(current), Arg::Int(latest)];
+            if !self.all(BEFORE, &before).await? {
+                return Ok((after, false));
+            }
+            if id == current && row.int(2)? < cut {
+                let (is_deleted, is_application) = (row.int(3)? != 0, row.text(7)?.is_empty());
+                let application = row.int(9)?;
+                let ended = if is_application && is_deleted {
+                    self.application(application, entity, id, cut).await?
+                } else if !is_application
+                    && (is_deleted || self.is_unlisted(application, &row.text(10)?, &row.bytes(8)?).await?)
+                {
+                    self.entity(entity, id).await?
+                } else {
+                    true
+                };
+                if !ended {
+                    return Ok((after, false));
+                }
+            }
+            after = id;
+        }
+        Ok((after, rows.len() < LOOKED_AT))
+    }
+
+    /// Whether an application no longer lists what it once reported.
+    async fn is_unlisted(
+        &mut self,
+        application: i64,
+        name: &str,
+        listing: &[u8],
+    ) -> Result<bool, StoreError> {
+        // What belongs to no application is listed by none.
+        if name.is_empty() {
+            return Ok(false);
+        }
+        let sql = "SELECT a.listed FROM applications a JOIN entities e ON e.application_id = a.id AND e.kind = '' \
+                   WHERE a.id = $1";
+        let row = self.connection.row(sql, &[Arg::Int(application)]).await?;
+        let Some(listed) = row.map(|row| row.bytes(0)).transpose()? else { return Ok(false) };
+        Ok(!listed.chunks_exact(8).any(|one| one == listing))
+    }
+
+    /// Takes away an application that ended, with all of it that was not reported since; `false`: some of it is left.
+    async fn application(
+        &mut self,
+        id: i64,
+        entity: i64,
+        transition: i64,
+        cut: Millis,
+    ) -> Result<bool, StoreError> {
+        let arguments = [Arg::Int(id), Arg::Int(entity), Arg::Int(cut), Arg::Int(LOOKED_AT as i64)];
+        let beside = self.connection.rows(BESIDE, &arguments).await?;
+        for row in &beside {
+            let other = row.int(0)?;
+            if !self.entity(other, row.int_or_null(1)?.unwrap_or(0)).await? {
+                return Ok(false);
+            }
+        }
+        if beside.len() == LOOKED_AT {
+            return Ok(false);
+        }
+        let sql = "SELECT id FROM entities WHERE application_id = $1 AND id <> $2 LIMIT 1";
+        if self.connection.row(sql, &[Arg::Int(id), Arg::Int(entity)]).await?.is_some() {
+            return Ok(true);
+        }
+        if !self.entity(entity, transition).await? {
+            return Ok(false);
+        }
+        for sql in
+            ["DELETE FROM deployments WHERE application_id = $1", "DELETE FROM applications WHERE id = $1"]
+        {
+            self.gone += self.connection.execute(sql, &[Arg::Int(id)]).await?;
+        }
+        Ok(true)
+    }
+
+    /// Takes away an entity; the transition that it is found by goes last. `false`: some of it is left.
+    async fn entity(&mut self, id: i64, transition: i64) -> Result<bool, StoreError> {
+        if !self.all(OTHERS, &[Arg::Int(id), Arg::Int(transition)]).await? {
+            return Ok(false);
+        }
+        for row in self.connection.rows(ONE, &[Arg::Int(transition)]).await? {
+            self.take(&row).await?;
+        }
+        for sql in ["DELETE FROM drifts WHERE entity_id = $1", "DELETE FROM entities WHERE id = $1"] {
+            self.gone += self.connection.execute(sql, &[Arg::Int(id)]).await?;
+        }
+        Ok(true)
+    }
+
+    /// Takes away the transitions that a statement finds; `false`: there may be more.
+    async fn all(&mut self, sql: &'static str, arguments: &[Arg<'_>]) -> Result<bool, StoreError> {
+        let room = i64::try_from(self.room).unwrap_or(0);
+        let rows = self.connection.rows(sql, &[arguments, &[Arg::Int(room)]].concat()).await?;
+        for row in &rows {
+            self.take(row).await?;
+        }
+        self.room -= rows.len();
+        Ok(self.room > 0)
+    }
+
+    async fn take(&mut self, row: &Row) -> Result<(), StoreError> {
         for column in 1..=5 {
             if let Some(digest) = row.bytes_or_null(column)? {
                 let digest = [Arg::Bytes(&digest)];
-                connection.execute("UPDATE blobs SET refs = refs - 1 WHERE digest = $1", &digest).await?;
-                connection.execute("DELETE FROM blobs WHERE digest = $1 AND refs <= 0", &digest).await?;
+                self.connection
+                    .execute("UPDATE blobs SET refs = refs - 1 WHERE digest = $1", &digest)
+                    .await?;
+                self.connection.execute("DELETE FROM blobs WHERE digest = $1 AND refs <= 0", &digest).await?;
             }
         }
-        gone += connection.execute("DELETE FROM transitions WHERE id = $1", &[Arg::Int(row.int(0)?)]).await?;
+        let sql = "DELETE FROM transitions WHERE id = $1";
+        self.gone += self.connection.execute(sql, &[Arg::Int(row.int(0)?)]).await?;
+        Ok(())
     }
-    Ok(gone + accounts::retain(connection, cut.ended, cut.history).await?)
+}
+
+#[cfg(test)]
+mod tests {
+    use sqlx::Row as _;
+
+    use super::*;
+    use crate::database::{Database, Place};
+
+    #[tokio::test]
+    async fn nothing_is_looked_for_through_a_whole_table() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let path = folder.path().join("platform.db");
+        Database::open(&Place::Sqlite(path.clone())).await.unwrap().close().await;
+        let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
+        for sql in [KEYS, DRIFTS, DEPLOYMENTS, LOST_DEPLOYMENTS, LOOK, BEFORE, OTHERS, ONE, BESIDE] {
+            let plan = sqlx::AssertSqlSafe(format!("EXPLAIN QUERY PLAN {sql}"));
+            let lines: Vec<String> = sqlx::query(plan)
+                .fetch_all(&pool)
+                .await
+                .unwrap()
+                .iter()
+                .map(|row| row.get("detail"))
+                .collect();
+            assert!(!lines.is_empty());
+            assert!(lines.iter().all(|line| !line.starts_with("SCAN ")), "{sql}: {lines:?}");
+        }
+        pool.close().await;
+    }
 }

@@ -3,33 +3,35 @@
 //! takes: deliveries - gives: an answer when the commit that holds them is durable; what is read of it
 //! calls: SQLite or Postgres - fails: with [`StoreError`], and then nothing of a delivery is kept
 
-use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use pipeline_core::{SecretString, Shutdown};
 use prometheus::Registry;
 use serde_json::Value;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 
 use crate::act::Statement;
 use crate::connection::Connection;
 use crate::database::{Database, Place};
 use crate::error::StoreError;
-use crate::held::{self, HeldApplication};
+use crate::held::{self, HeldApplication, Placed};
 use crate::metrics::StoreMetrics;
 use crate::read::{self, Application, Deployment, Drift, Transition};
 use crate::report::{Delivery, EntityName, Outcome};
 use crate::retention::{Cut, Retention};
-use crate::token::{self, Runtime};
-use crate::writer::{self, Job};
+use crate::token::{self, Runtime, Token};
+use crate::writer::{self, Job, Keeping};
 
 /// Deliveries that wait for the writer; one more waits for a place.
 const WAITING: usize = 1_024;
 /// Between two steps of retention, so that reports come first.
 const BREATH: Duration = Duration::from_millis(20);
+
+/// A look through all that is too old, beside the looks at what has become so.
+const ALL_AGAIN: Duration = Duration::from_secs(86_400);
 
 /// How to open a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +48,7 @@ pub struct Store {
     database: Database,
     jobs: mpsc::Sender<Job>,
     metrics: StoreMetrics,
-    retention: Retention,
+    retention: Arc<watch::Sender<Retention>>,
 }
 
 /// What ends when every [`Store`] is dropped: everything was written.
@@ -64,7 +66,10 @@ impl StoreConfig {
             .map_err(|error| StoreError::Unreadable(std::io::Error::other(error)))?;
         let (jobs, queue) = mpsc::channel(WAITING);
         let writing = tokio::spawn(writer::run(database.clone(), queue, metrics.clone()));
-        Ok((Store { database, jobs, metrics, retention: self.retention }, Writing(writing)))
+        Ok((
+            Store { database, jobs, metrics, retention: Arc::new(watch::Sender::new(self.retention)) },
+            Writing(writing),
+        ))
     }
 }
 
@@ -81,34 +86,80 @@ impl Writing {
 /// # Errors
 /// [`StoreError`] when the name is none or the store cannot be written.
 pub async fn create_token(place: &Place, runtime: &str) -> Result<SecretString, StoreError> {
-    let database = Database::beside(place).await?;
-    let made = async {
-        let mut connection = database.to_write().await?;
-        token::create(&mut connection, runtime, Timestamp::now().as_millisecond()).await
-    };
-    let made = made.await;
+    let now = Timestamp::now().as_millisecond();
+    beside(place, true, async |connection| token::create(connection, runtime, now).await).await
+}
+
+/// The tokens that there are, by runtime; beside a platform that runs, too.
+///
+/// # Errors
+/// [`StoreError`] when the store cannot be read.
+pub async fn tokens(place: &Place) -> Result<Vec<Token>, StoreError> {
+    beside(place, false, async |connection| token::all(connection).await).await
+}
+
+/// Takes a token away, by what it begins with; beside a platform that runs, too.
+///
+/// # Errors
+/// [`StoreError`] when there is none or the store cannot be written.
+pub async fn revoke_token(place: &Place, name: &str) -> Result<(), StoreError> {
+    beside(place, false, async |connection| token::revoke(connection, name).await).await
+}
+
+/// Does all or nothing of something in a store that another process may have open.
+async fn beside<T>(
+    place: &Place,
+    make: bool,
+    act: impl AsyncFnOnce(&mut Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
+    let database = Database::beside(place, make).await?;
+    let done = writer::within(&database, &mut None, act).await;
     database.close().await;
-    made
+    done
 }
 
 impl Store {
-    /// Keeps deliveries, all or none of them; the answer comes when the commit is durable.
+    /// Keeps deliveries, all or none of them but those that are outdated or unfit; the answer comes when the commit is
+    /// durable.
     ///
     /// # Errors
     /// [`StoreError`] when nothing was kept.
     pub async fn keep(&self, deliveries: Vec<Delivery>) -> Result<Vec<Outcome>, Arc<StoreError>> {
-        self.ask(|answer| Job::Keep { deliveries, answer }).await
+        self.keep_holding(deliveries, ()).await
+    }
+
+    /// The same, with something that goes when the deliveries do, also where nobody waits for the answer any more.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nothing was kept.
+    pub async fn keep_holding(
+        &self,
+        deliveries: Vec<Delivery>,
+        held: impl Send + Sync + 'static,
+    ) -> Result<Vec<Outcome>, Arc<StoreError>> {
+        self.ask(|answer| Job::Keep(Keeping { deliveries, held: Box::new(held), answer })).await
     }
 
     /// Takes away what is older than it is to be kept, in small steps, until `stop`.
     pub async fn retain(&self, stop: Shutdown) {
+        let mut changes = self.retention.subscribe();
+        let (mut after, mut begun) = (0, Instant::now());
         while !stop.is_cancelled() {
+            let retention = *changes.borrow_and_update();
+            // What ended without a new state is found by a look through all.
+            if begun.elapsed() > ALL_AGAIN {
+                (after, begun) = (0, Instant::now());
+            }
             let mut all = 0;
             loop {
-                let cut = Cut::at(&self.retention, Timestamp::now().as_millisecond());
-                match self.ask(|answer| Job::Retain { cut, answer }).await {
-                    Ok(0) => break,
-                    Ok(gone) => all += gone,
+                let cut = Cut::at(&retention, Timestamp::now().as_millisecond());
+                match self.ask(|answer| Job::Retain { cut, after, answer }).await {
+                    Ok(step) => {
+                        (after, all) = (step.after, all + step.gone);
+                        if step.is_done {
+                            break;
+                        }
+                    }
                     Err(error) => {
                         let error = &*error as &(dyn std::error::Error + 'static);
                         tracing::warn!(error, "what is too old cannot be taken away");
@@ -125,9 +176,15 @@ impl Store {
             }
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = tokio::time::sleep(self.retention.interval) => {}
+                _ = changes.changed() => {}
+                () = tokio::time::sleep(retention.interval) => {}
             }
         }
+    }
+
+    /// How long what is kept from now on: what is too old for that goes at once.
+    pub fn set_retention(&self, retention: Retention) {
+        self.retention.send_replace(retention);
     }
 
     /// Whether the last commit succeeded.
@@ -215,16 +272,33 @@ impl Store {
         read::drifts(&mut self.read().await?, runtime, application).await
     }
 
-    /// What is held of each application of a runtime, or of one.
+    /// The applications of a runtime, in no order.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn held(
-        &self,
-        runtime: i64,
-        only: Option<(&str, &str)>,
-    ) -> Result<HashMap<(String, String), HeldApplication>, StoreError> {
-        held::held(&mut self.read().await?, runtime, only).await
+    pub async fn placed(&self, runtime: i64) -> Result<Vec<Placed>, StoreError> {
+        held::placed(&mut self.read().await?, runtime).await
+    }
+
+    /// The application of that namespace and name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn find(&self, runtime: i64, name: (&str, &str)) -> Result<Option<Placed>, StoreError> {
+        held::find(&mut self.read().await?, runtime, name).await
+    }
+
+    /// What is held of these, in their order, without those of which nothing is.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn held(&self, of: &[&Placed]) -> Result<Vec<HeldApplication>, StoreError> {
+        let mut connection = self.read().await?;
+        let mut all = Vec::new();
+        for application in of {
+            all.extend(held::held(&mut connection, application).await?);
+        }
+        Ok(all)
     }
 
     /// Changes all of it or nothing.

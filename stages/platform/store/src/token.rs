@@ -4,7 +4,7 @@ use pipeline_core::{ExposeSecret as _, SecretString};
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
-use crate::connection::{Arg, Connection};
+use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
 
@@ -31,7 +31,37 @@ fn prefix(token: &str) -> Option<&str> {
     well.then(|| digits.get(..PREFIX)).flatten()
 }
 
-/// Makes a token for a runtime, and the runtime if there is none of that name.
+/// A token, as it is told: it cannot be shown again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Token {
+    /// What it begins with, which names it.
+    pub name: String,
+    /// The name of its runtime.
+    pub runtime: String,
+    /// When it was made.
+    pub created_at: Millis,
+}
+
+/// All of them, by runtime and age.
+pub(crate) async fn all(connection: &mut Connection) -> Result<Vec<Token>, StoreError> {
+    let sql = "SELECT t.prefix, r.name, t.created_at FROM tokens t JOIN runtimes r ON r.id = t.runtime_id \
+               ORDER BY r.name, t.created_at, t.id";
+    let one = |row: Row| {
+        let name = format!("{MARK}{}", row.text(0)?);
+        Ok(Token { name, runtime: row.text(1)?, created_at: row.int(2)? })
+    };
+    connection.rows(sql, &[]).await?.into_iter().map(one).collect()
+}
+
+/// Takes a token away, by what it begins with.
+pub(crate) async fn revoke(connection: &mut Connection, name: &str) -> Result<(), StoreError> {
+    let well = |digits: &&str| digits.len() == PREFIX && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let prefix = name.strip_prefix(MARK).filter(well).ok_or(StoreError::TokenName)?;
+    let gone = connection.execute("DELETE FROM tokens WHERE prefix = $1", &[Arg::Text(prefix)]).await?;
+    if gone == 0 { Err(StoreError::NoToken(name.to_owned())) } else { Ok(()) }
+}
+
+/// Makes a token for a runtime, and the runtime if there is none of that name, within a transaction of whoever asks.
 pub(crate) async fn create(
     connection: &mut Connection,
     name: &str,

@@ -2,7 +2,7 @@
 //!
 //! takes: deliveries, each with whoever waits for it - gives: an answer once the commit is durable
 //! calls: the database, over one connection - fails: every delivery of a group that cannot be committed is answered so, and
-//! nothing of it is kept; where one delivery alone may be at fault, each is tried by itself
+//! nothing of it is kept; where one report alone may be at fault, each is tried apart
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,8 +17,8 @@ use crate::database::Database;
 use crate::error::StoreError;
 use crate::fleet;
 use crate::metrics::StoreMetrics;
-use crate::report::{Delivery, Outcome};
-use crate::retention::{self, Cut};
+use crate::report::{Delivery, Millis, Outcome};
+use crate::retention::{self, Cut, Step};
 
 /// Reports in one commit.
 const GROUP: usize = 256;
@@ -27,14 +27,12 @@ const PAUSE: Duration = Duration::from_millis(200);
 
 /// What is to be written.
 pub(crate) enum Job {
-    Keep {
-        deliveries: Vec<Delivery>,
-        answer: Answer<Vec<Outcome>>,
-    },
-    /// Takes away what is older, one small step; how many rows went.
+    Keep(Keeping),
+    /// Takes away what is older, one small step from behind a transition.
     Retain {
         cut: Cut,
-        answer: Answer<u64>,
+        after: i64,
+        answer: Answer<Step>,
     },
     /// Changes something else, all of it or nothing.
     Change {
@@ -45,7 +43,23 @@ pub(crate) enum Job {
 
 /// A failure of a group is that of each who waits.
 pub(crate) type Answer<T> = oneshot::Sender<Result<T, Arc<StoreError>>>;
-type Keeping = (Vec<Delivery>, Answer<Vec<Outcome>>);
+
+/// Deliveries that are kept together.
+pub(crate) struct Keeping {
+    pub(crate) deliveries: Vec<Delivery>,
+    /// What accounts for their memory: it goes when they do.
+    pub(crate) held: Box<dyn Send + Sync>,
+    pub(crate) answer: Answer<Vec<Outcome>>,
+}
+
+impl Keeping {
+    /// Whoever has the answer may send more at once: what was held is given back before.
+    fn answered(self, kept: Kept) {
+        drop((self.deliveries, self.held));
+        // Whoever asked may have gone.
+        let _ = self.answer.send(kept);
+    }
+}
 
 /// Runs until nobody can ask any more.
 pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metrics: StoreMetrics) {
@@ -56,11 +70,11 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
         let (mut cuts, mut changes) = (Vec::new(), Vec::new());
         while let Some(job) = next.take() {
             match job {
-                Job::Keep { deliveries, answer } => {
-                    reports += deliveries.len();
-                    group.push((deliveries, answer));
+                Job::Keep(keeping) => {
+                    reports += keeping.deliveries.len();
+                    group.push(keeping);
                 }
-                Job::Retain { cut, answer } => cuts.push((cut, answer)),
+                Job::Retain { cut, after, answer } => cuts.push((cut, after, answer)),
                 Job::Change { statements, answer } => changes.push((statements, answer)),
             }
             if reports < GROUP {
@@ -76,9 +90,10 @@ pub(crate) async fn run(database: Database, mut jobs: mpsc::Receiver<Job>, metri
             });
             let _ = answer.send(done.await.map_err(Arc::new));
         }
-        for (cut, answer) in cuts {
-            let done =
-                within(&database, &mut connection, async |connection| retention::step(connection, cut).await);
+        for (cut, after, answer) in cuts {
+            let done = within(&database, &mut connection, async |connection| {
+                retention::step(connection, cut, after).await
+            });
             // Whoever asked may have gone.
             let _ = answer.send(done.await.map_err(Arc::new));
         }
@@ -93,23 +108,15 @@ async fn keep(
     group: Vec<Keeping>,
     metrics: &StoreMetrics,
 ) {
-    let all: Vec<&[Delivery]> = group.iter().map(|(deliveries, _)| deliveries.as_slice()).collect();
-    let kept = within(database, connection, async |connection| each(connection, &all).await).await;
+    let mut kept = within(database, connection, async |connection| each(connection, &group).await).await;
+    if kept.as_ref().is_err_and(StoreError::may_be_of_one_report) {
+        kept = within(database, connection, async |connection| apart(connection, &group).await).await;
+    }
     metrics.committed(&kept);
     match kept {
         Ok(outcomes) => {
-            for ((_, answer), outcomes) in group.into_iter().zip(outcomes) {
-                let _ = answer.send(Ok(outcomes));
-            }
-        }
-        Err(error) if error.may_be_of_one_report() && group.len() > 1 => {
-            for (deliveries, answer) in group {
-                let one = [deliveries.as_slice()];
-                let kept =
-                    within(database, connection, async |connection| each(connection, &one).await).await;
-                metrics.committed(&kept);
-                let kept = kept.map(|mut outcomes| outcomes.pop().unwrap_or_default());
-                let _ = answer.send(kept.map_err(Arc::new));
+            for (keeping, kept) in group.into_iter().zip(outcomes) {
+                keeping.answered(kept);
             }
         }
         Err(error) => {
@@ -119,7 +126,7 @@ async fn keep(
             );
             let again = matches!(error, StoreError::Away(_));
             let error = Arc::new(error);
-            group.into_iter().for_each(|(_, answer)| drop(answer.send(Err(error.clone()))));
+            group.into_iter().for_each(|keeping| keeping.answered(Err(error.clone())));
             if again {
                 tokio::time::sleep(PAUSE).await;
             }
@@ -127,22 +134,65 @@ async fn keep(
     }
 }
 
-async fn each(connection: &mut Connection, all: &[&[Delivery]]) -> Result<Vec<Vec<Outcome>>, StoreError> {
+/// What became of deliveries that were kept together, or why none was.
+pub(crate) type Kept = Result<Vec<Outcome>, Arc<StoreError>>;
+
+async fn each(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
     let now = Timestamp::now().as_millisecond();
-    let mut outcomes = Vec::with_capacity(all.len());
-    for deliveries in all {
-        let mut own = Vec::with_capacity(deliveries.len());
-        for delivery in *deliveries {
+    let mut outcomes = Vec::with_capacity(group.len());
+    for keeping in group {
+        let mut own = Vec::with_capacity(keeping.deliveries.len());
+        for delivery in &keeping.deliveries {
             own.push(apply(connection, delivery, now).await?);
         }
-        outcomes.push(own);
+        outcomes.push(Ok(own));
     }
-    fleet::seen(connection, all, now).await?;
+    seen(connection, group, now).await?;
+    Ok(outcomes)
+}
+
+async fn seen(connection: &mut Connection, group: &[Keeping], now: Millis) -> Result<(), StoreError> {
+    let all: Vec<&[Delivery]> = group.iter().map(|keeping| keeping.deliveries.as_slice()).collect();
+    fleet::seen(connection, &all, now).await
+}
+
+/// The same where one report may be at fault: what the database refuses of it is undone, and spoils no other.
+async fn apart(connection: &mut Connection, group: &[Keeping]) -> Result<Vec<Kept>, StoreError> {
+    let now = Timestamp::now().as_millisecond();
+    let mut outcomes = Vec::with_capacity(group.len());
+    for keeping in group {
+        connection.execute("SAVEPOINT all_of_it", &[]).await?;
+        let mut own = Ok(Vec::with_capacity(keeping.deliveries.len()));
+        for delivery in &keeping.deliveries {
+            let Ok(known) = &mut own else { break };
+            connection.execute("SAVEPOINT one_of_it", &[]).await?;
+            match apply(connection, delivery, now).await {
+                Ok(outcome) => known.push(outcome),
+                Err(error @ StoreError::Unfit(_)) => {
+                    connection.execute("ROLLBACK TO SAVEPOINT one_of_it", &[]).await?;
+                    tracing::warn!(error = &error as &dyn std::error::Error, "a report is not kept");
+                    known.push(Outcome::Unfit);
+                }
+                Err(error) if error.may_be_of_one_report() => own = Err(error),
+                Err(error) => return Err(error),
+            }
+            if own.is_ok() {
+                connection.execute("RELEASE SAVEPOINT one_of_it", &[]).await?;
+            }
+        }
+        if let Err(error) = &own {
+            connection.execute("ROLLBACK TO SAVEPOINT all_of_it", &[]).await?;
+            tracing::warn!(error = error as &dyn std::error::Error, "reports cannot be kept");
+        }
+        connection.execute("RELEASE SAVEPOINT all_of_it", &[]).await?;
+        outcomes.push(own.map_err(Arc::new));
+    }
+    seen(connection, group, now).await?;
     Ok(outcomes)
 }
 
 /// Does all or nothing of it. A connection that failed is not used again.
-async fn within<T>(
+pub(crate) async fn within<T>(
     database: &Database,
     kept: &mut Option<Connection>,
     act: impl AsyncFnOnce(&mut Connection) -> Result<T, StoreError>,

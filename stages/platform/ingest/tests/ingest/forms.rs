@@ -193,3 +193,20 @@ async fn whoever_compares_learns_what_is_held() {
     let body = json!({"applications": [one("argocd/shop", "v")]});
     assert_eq!(ask("digest/applications", body).await, json!({"differing": ["argocd/shop"]}));
 }
+
+#[tokio::test]
+async fn a_clock_that_is_ahead_keeps_no_later_report_from_being_the_state() {
+    let platform = start(config()).await;
+    let at = |name: &str, timestamp: &str| {
+        let mut body = event(&application("u", 1), "01");
+        body["data"]["timestamp"] = timestamp.into();
+        body["data"]["note"] = name.into();
+        body
+    };
+    assert_eq!(platform.report(&at("first", "2999-01-01T00:00:00.000Z")).await, taken());
+    let now = jiff::Timestamp::now().as_millisecond();
+    assert!(platform.timeline(("argocd", "shop")).await[0].at <= now);
+    assert_eq!(platform.report(&at("second", "")).await, taken());
+    let all = platform.timeline(("argocd", "shop")).await;
+    assert_eq!(all.iter().map(|one| one.current).collect::<Vec<_>>(), [true, false]);
+}

@@ -136,32 +136,32 @@ async fn a_flood_of_one_runtime_is_told_to_slow_down_and_another_is_served() {
     let other = stages_platform_store::create_token(&place, "other").await.unwrap();
     let other = pipeline_core::ExposeSecret::expose_secret(&other).to_owned();
     let mut flood = Vec::new();
-    for _ in 0..3 {
-        flood.push(hanging(&platform, &platform.token).await);
-    }
     let body = event(&object(1), "01");
     let message = "this runtime has 3 requests under way: fewer at a time are taken";
     let slow_down =
         Reply { status: 429, retry_after: Some("1".to_owned()), body: json!({"message": message}) };
-    // Until all three have come.
-    let until = async |wanted: &Reply| {
-        let mut version = 1;
-        loop {
-            version += 1;
-            let reply = platform.report(&event(&object(version), "01")).await;
-            if reply == *wanted {
-                break;
-            }
-            assert!([200, 429].contains(&reply.status), "{reply:?}");
-            tokio::time::sleep(Duration::from_millis(20)).await;
+    let answered = async |wanted: &Reply| {
+        let reply = platform.report(&event(&object(2), "01")).await;
+        assert!([200, 429].contains(&reply.status), "{reply:?}");
+        reply == *wanted
+    };
+    // One that comes while the report is under way may be the fourth, and is refused itself.
+    let full = async {
+        while flood.len() < 3 || !answered(&slow_down).await {
+            flood.push(hanging(&platform, &platform.token).await);
         }
     };
-    tokio::time::timeout(Duration::from_secs(120), until(&slow_down)).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(120), full).await.unwrap();
     assert!(counted(&platform, "quota") > 0);
     let headers = [("authorization", &*other)];
     assert_eq!(platform.post("/2.0/api/events", &headers, body.to_string()).await, taken());
     drop(flood);
-    tokio::time::timeout(Duration::from_secs(120), until(&taken())).await.unwrap();
+    let room = async {
+        while !answered(&taken()).await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(120), room).await.unwrap();
 }
 
 #[tokio::test]
@@ -198,4 +198,158 @@ async fn a_store_that_is_gone_is_told_and_nothing_is_acknowledged() {
         [("authorization", "gort_0123456789012345678901234567890123456789012345678901234567890123")];
     assert_eq!(platform.post("/2.0/api/events", &headers, "{}").await, away);
     pool.close().await;
+}
+
+#[tokio::test]
+async fn what_is_too_long_to_be_kept_is_refused_by_its_field_and_the_rest_of_a_batch_is_kept() {
+    let platform = start(config()).await;
+    let long = |length: usize| "x".repeat(length);
+    let with = |pointer: &str, value: Value| {
+        let mut object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "shop", "namespace": "argocd", "uid": "u", "resourceVersion": "1", "labels": {}},
+            "spec": {}, "status": {"sync": {}, "health": {}, "summary": {}, "operationState": {"startedAt": "2026-11-21T11:00:00Z"}},
+        });
+        let (parent, name) = pointer.rsplit_once('/').unwrap();
+        object.pointer_mut(parent).unwrap()[name] = value;
+        let mut body = event(&object, "01");
+        body["data"]["source"] = json!({});
+        body
+    };
+    let in_source = |name: &str, length| {
+        let mut body = event(&object(1), "01");
+        body["data"]["source"][name] = long(length).into();
+        body
+    };
+    let many = |count: usize| (0..count).map(|number| (number.to_string(), json!(1))).collect::<Value>();
+    let (mut fields, mut sources) = (event(&object(1), "01"), event(&object(1), "01"));
+    fields["data"]["more"] = json!(1);
+    for (name, value) in many(1_000).as_object().unwrap() {
+        fields["data"][name] = value.clone();
+    }
+    sources["data"]["source"] = many(1_001);
+    let mut resource = object(1);
+    resource["metadata"]["namespace"] = long(254).into();
+    let mut version = object(1);
+    version["apiVersion"] = long(513).into();
+    let listed = json!(vec![json!({}); 65_537]);
+    let state = "status.operationState";
+    let cases = [
+        (with("/metadata/namespace", long(254).into()), "application's namespace".to_owned(), 253, "bytes"),
+        (with("/metadata/name", long(1_025).into()), "application's name".to_owned(), 1_024, "bytes"),
+        (version, "apiVersion".to_owned(), 512, "bytes"),
+        (resource, "metadata.namespace".to_owned(), 253, "bytes"),
+    ]
+    .map(|(body, field, most, of)| {
+        let body = if body.get("data").is_some() { body } else { event(&body, "01") };
+        (body, field, most, of)
+    });
+    let more = [
+        (with("/metadata/uid", long(254).into()), "metadata.uid".to_owned(), 253, "bytes"),
+        (with("/status/sync/status", long(254).into()), "sync status".to_owned(), 253, "bytes"),
+        (in_source("syncStatus", 254), "sync status".to_owned(), 253, "bytes"),
+        (in_source("healthStatus", 254), "health status".to_owned(), 253, "bytes"),
+        (in_source("revision", 65_537), "revision".to_owned(), 65_536, "bytes"),
+        (in_source("appName", 1_025), "application's name".to_owned(), 1_024, "bytes"),
+        (
+            with("/status/operationState/syncResult", json!({"revision": long(65_537)})),
+            format!("{state}.syncResult"),
+            65_536,
+            "bytes",
+        ),
+        (with("/spec/project", long(254).into()), "spec.project".to_owned(), 253, "bytes"),
+        (
+            with("/spec/destination", json!({"server": long(1_025)})),
+            "spec.destination".to_owned(),
+            1_024,
+            "bytes",
+        ),
+        (with("/spec/sources", json!([{"repoURL": long(4_097)}])), "spec.source".to_owned(), 4_096, "bytes"),
+        (
+            with("/status/summary/images", json!([long(1 << 20)])),
+            "status.summary.images".to_owned(),
+            1 << 20,
+            "bytes",
+        ),
+        (with("/status/resources", listed), "status.resources".to_owned(), 65_536, "entries"),
+        (fields, "data".to_owned(), 1_000, "entries"),
+        (sources, "source".to_owned(), 1_000, "entries"),
+    ];
+    let mut batch = vec![json!({"idempotencyKey": "first", "data": event(&object(1), "01")["data"]})];
+    let mut results = vec![json!({"status": 200})];
+    for (number, (body, field, most, of)) in cases.into_iter().chain(more).enumerate() {
+        let message = match of {
+            "bytes" => format!("the report's {field} is longer than {most} bytes"),
+            _ => format!("the report's {field} has more than {most} entries"),
+        };
+        assert_eq!(platform.report(&body).await, refused(400, &message));
+        batch.push(json!({"idempotencyKey": number.to_string(), "data": body["data"]}));
+        results.push(json!({"status": 400, "message": message}));
+    }
+    batch.push(json!({"idempotencyKey": "last", "data": event(&object(2), "02")["data"]}));
+    results.push(json!({"status": 200}));
+    let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
+    let body = json!({"reports": batch}).to_string();
+    let reply = platform.post("/2.0/api/events/batch", &headers, gzip(body.as_bytes())).await;
+    assert_eq!((reply.status, &reply.body["results"]), (200, &json!(results)));
+    assert_eq!(platform.timeline(("argocd", "shop")).await.len(), 2, "those around it are kept");
+}
+
+/// A request that waits for a store that another holds, as often as it takes to see it within the time that a store waits.
+#[tokio::test]
+async fn what_waits_for_the_store_counts_when_its_sender_is_gone() {
+    const BODY: usize = 1_500_000;
+    let quota = stages_platform_ingest::IngestConfig { runtime_bytes: 4 << 20, ..config() };
+    let platform = start(quota).await;
+    let url = format!("sqlite://{}", platform.folder.path().join("platform.db").display());
+    let large = |name: &str| {
+        let mut body = event(&object(1), "01");
+        body["data"]["padding"] = name.repeat(BODY).into();
+        gzip(body.to_string().as_bytes())
+    };
+    let headers = [("authorization", &*platform.token), ("content-encoding", "gzip")];
+    let slow_down = Reply {
+        status: 429,
+        retry_after: Some("1".to_owned()),
+        body: json!({"message": "this runtime has 4194304 bytes under way: fewer at a time are taken"}),
+    };
+    let is_full = async || platform.post("/2.0/api/events", &headers, large("y")).await == slow_down;
+    for _ in 0..20 {
+        let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+        let mut other = pool.acquire().await.unwrap();
+        sqlx::query("BEGIN IMMEDIATE").execute(&mut *other).await.unwrap();
+        let begun = std::time::Instant::now();
+        let request = axum::http::Request::post("/2.0/api/events")
+            .header("authorization", &platform.token)
+            .header("content-encoding", "gzip")
+            .body(axum::body::Body::from(large("x")))
+            .unwrap();
+        let service = hyper_util::service::TowerToHyperService::new(platform.routes.clone());
+        let mut sent = Box::pin(hyper::service::Service::call(&service, request));
+        // What it holds, twice its size, leaves no room for another one.
+        let came = tokio::select! {
+            biased;
+            _ = &mut sent => false,
+            full = is_full() => full,
+        };
+        drop(sent);
+        let counts = came && is_full().await;
+        let in_time = begun.elapsed() < Duration::from_secs(8);
+        sqlx::query("ROLLBACK").execute(&mut *other).await.unwrap();
+        drop(other);
+        pool.close().await;
+        // It is kept, and makes room.
+        let room = async {
+            while platform.post("/2.0/api/events", &headers, large("z")).await != taken() {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+        };
+        tokio::time::timeout(Duration::from_secs(120), room).await.expect("it makes room");
+        // Where the other one was faster there was nothing to see.
+        if came && in_time {
+            assert!(counts, "what waits no longer counts when its sender is gone");
+            return;
+        }
+    }
+    panic!("what waits never counted");
 }

@@ -20,6 +20,7 @@ pub(crate) struct Platform {
     pub(crate) folder: TempDir,
     pub(crate) registry: prometheus::Registry,
     pub(crate) client: reqwest::Client,
+    pub(crate) routes: axum::Router,
 }
 
 /// What came back.
@@ -53,12 +54,13 @@ pub(crate) async fn start(config: IngestConfig) -> Platform {
     let routes = config.build(store.clone(), &registry).unwrap().routes();
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    tokio::spawn(async move { axum::serve(listener, routes).await });
+    let served = routes.clone();
+    tokio::spawn(async move { axum::serve(listener, served).await });
     // Whoever was first has installed it.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().build().unwrap();
     let token = token.expose_secret().to_owned();
-    Platform { store, runtime, token, address, folder, registry, client }
+    Platform { store, runtime, token, address, folder, registry, client, routes }
 }
 
 pub(crate) fn gzip(text: &[u8]) -> Vec<u8> {

@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::fleet;
 use crate::postgres::Server;
-use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report, resource};
+use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
 
 const HOUR: i64 = 3_600_000;
 
@@ -27,8 +27,11 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     what_is_held_follows_the_keys(open(&place().await).await).await;
     a_delivery_is_kept_whole_and_many_at_once(open(&place().await).await).await;
     history_follows_operations_and_sync(open(&place().await).await).await;
-    what_is_old_goes_and_the_state_stays(&place().await).await;
+    what_is_old_goes_and_the_state_stays(open(&place().await).await).await;
+    what_ended_goes_whole_and_what_is_alive_stays(open(&place().await).await).await;
     what_one_report_spoils_spoils_no_other(open(&place().await).await).await;
+    what_waited_is_no_cluster_that_was_restored(open(&place().await).await).await;
+    names_as_long_as_they_may_be_are_kept(open(&place().await).await).await;
     crate::accounts::hold(place).await;
     let listed = open(&place().await).await;
     fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(listed).await;
@@ -54,6 +57,11 @@ async fn the_contract_holds_on_sqlite() {
 async fn the_contract_holds_on_postgres() {
     let server = Server::start().await;
     holds(&mut async || Place::Postgres(server.database().await)).await;
+    a_connection_that_cannot_begin_is_not_used_again(&server.database().await).await;
+    what_cannot_be_indexed_is_unfit_and_spoils_no_other(
+        open(&Place::Postgres(server.database().await)).await,
+    )
+    .await;
 }
 
 async fn tokens_are_known_and_others_are_not(place: &Place) {
@@ -205,10 +213,11 @@ async fn an_object_alone_is_of_the_resource_that_an_application_has(opened: Open
 async fn what_is_held_follows_the_keys(opened: Opened) {
     let key = |key: &str| u128::from_be_bytes(digest(key)[..16].try_into().unwrap());
     let held = async || {
-        let held = opened.store.held(opened.runtime.id, None).await.unwrap();
-        let one = opened.store.held(opened.runtime.id, Some(("argocd", "shop"))).await.unwrap();
-        assert_eq!(held, one);
-        held.into_values().next().map(|held| (held.uid, held.entities, held.digest))
+        let placed = opened.store.placed(opened.runtime.id).await.unwrap();
+        let one = opened.store.find(opened.runtime.id, ("argocd", "shop")).await.unwrap();
+        assert_eq!(placed, one.into_iter().collect::<Vec<_>>());
+        let held = opened.store.held(&placed.iter().collect::<Vec<_>>()).await.unwrap();
+        held.into_iter().next().map(|held| (held.uid, held.entities, held.digest))
     };
     opened.deliver(resource("d", 1, 1), "web", None).await;
     assert_eq!(held().await, None, "its application was not reported yet");
@@ -275,24 +284,12 @@ async fn history_follows_operations_and_sync(opened: Opened) {
     opened.close().await;
 }
 
-async fn what_is_old_goes_and_the_state_stays(place: &Place) {
-    let opened = open(place).await;
+async fn what_is_old_goes_and_the_state_stays(opened: Opened) {
     for version in 1..=250 {
         opened.deliver(report("u", version, version), &version.to_string(), None).await;
     }
-    opened.close().await;
     let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, ..KEEP_ALL };
-    let opened = open_with(place, retention).await;
-    let stop = Shutdown::new();
-    let retaining = tokio::spawn({
-        let (store, stop) = (opened.store.clone(), stop.clone());
-        async move { store.retain(stop).await }
-    });
-    while opened.timeline().await.len() > 1 {
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    stop.cancel();
-    retaining.await.unwrap();
+    retained(&opened, retention, async || opened.timeline().await.len() == 1).await;
     assert_eq!(opened.versions().await, (vec![250], 250));
     let state = opened.timeline().await[0].id;
     let payload = opened.store.payload(opened.runtime.id, state).await.unwrap().unwrap();
@@ -300,6 +297,84 @@ async fn what_is_old_goes_and_the_state_stays(place: &Place) {
         payload["source"]["gitManifest"], "kind: Deployment\n",
         "a text that others named too is still there"
     );
+    opened.close().await;
+}
+
+/// Runs retention until `done`, beside reports.
+async fn retained(opened: &Opened, retention: Retention, done: impl AsyncFn() -> bool) {
+    let stop = Shutdown::new();
+    let retaining = tokio::spawn({
+        let (store, stop) = (opened.store.clone(), stop.clone());
+        async move { store.retain(stop).await }
+    });
+    // It runs already, and looks again only in an hour.
+    opened.store.set_retention(retention);
+    let until = async {
+        while !done().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(240), until).await.expect("what is too old goes");
+    stop.cancel();
+    retaining.await.unwrap();
+}
+
+async fn what_ended_goes_whole_and_what_is_alive_stays(opened: Opened) {
+    let of = |mut report: stages_platform_store::Report, name: &str| {
+        report.entity.app_name = name.to_owned();
+        report
+    };
+    // One that ended, with a resource, a drift, and operations whose ends nobody told.
+    for version in 1..=300 {
+        let mut one = of(report("u", version, version), "gone");
+        one.sync = Some(if version % 2 == 0 { "Synced" } else { "OutOfSync" }.to_owned());
+        one.operation = operation(version, None, "Running");
+        opened.keep(one).await;
+    }
+    opened.keep(of(resource("d", 1, 1), "gone")).await;
+    let mut end = of(report("u", 400, 400), "gone");
+    end.deleted = true;
+    opened.keep(end).await;
+    // One that goes on, has lost a resource, and drifts.
+    opened.keep(resource("d", 1, 1)).await;
+    let mut other = resource("e", 1, 1);
+    other.entity.resource.as_mut().unwrap().name = "unlisted".to_owned();
+    opened.keep(other).await;
+    let mut alive = report("u", 1, 1);
+    alive.sync = Some("OutOfSync".to_owned());
+    alive.operation = operation(1, None, "Running");
+    opened.keep(alive).await;
+    let mut deleted = of(resource("f", 1, 1), "");
+    deleted.entity.app_namespace.clear();
+    deleted.deleted = true;
+    opened.keep(deleted).await;
+    let mut alone = of(resource("g", 1, 1), "");
+    alone.entity.app_namespace.clear();
+    alone.entity.resource.as_mut().unwrap().name = "alone".to_owned();
+    opened.keep(alone).await;
+    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 7);
+
+    let retention = Retention { history: Duration::ZERO, keys: Duration::ZERO, ..KEEP_ALL };
+    let names = async || {
+        let all = opened.store.entities(opened.runtime.id).await.unwrap();
+        let name = |name: stages_platform_store::EntityName| {
+            (name.app_name, name.resource.map_or(String::new(), |resource| resource.name))
+        };
+        all.into_iter().map(|(entity, _)| name(entity)).collect::<std::collections::BTreeSet<_>>()
+    };
+    retained(&opened, retention, async || names().await.len() == 3).await;
+    let expected = [("", "alone"), ("shop", ""), ("shop", "web")];
+    let expected = expected.map(|(application, name)| (application.to_owned(), name.to_owned()));
+    assert_eq!(names().await, expected.into());
+    let shop = ("argocd", "shop");
+    assert_eq!(opened.store.deployments(opened.runtime.id, shop).await.unwrap().len(), 1, "it may still run");
+    assert_eq!(opened.store.drifts(opened.runtime.id, shop).await.unwrap().len(), 1, "it has not ended");
+    assert_eq!(opened.store.deployments(opened.runtime.id, ("argocd", "gone")).await.unwrap(), []);
+    let found = opened.store.find(opened.runtime.id, ("argocd", "gone")).await.unwrap();
+    assert_eq!(found, None, "nothing of it is left");
+    // A name that comes again begins anew.
+    opened.keep(of(report("v", 1, 500), "gone")).await;
+    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap().len(), 4);
     opened.close().await;
 }
 
@@ -317,5 +392,96 @@ async fn what_one_report_spoils_spoils_no_other(opened: Opened) {
     let error: Arc<StoreError> = wrong.unwrap_err();
     assert_eq!(error.to_string(), "the store refused a statement");
     assert_eq!(right.unwrap(), [Outcome::Kept]);
+    opened.close().await;
+}
+
+async fn what_waited_is_no_cluster_that_was_restored(opened: Opened) {
+    opened.keep(report("u", 5, 5)).await;
+    // It does not say when: it was received an hour later.
+    let mut late = report("u", 4, HOUR);
+    late.timed = false;
+    opened.keep(late).await;
+    assert_eq!(opened.versions().await, (vec![5, 4], 5));
+    opened.close().await;
+}
+
+/// Text that no compression makes shorter than half.
+fn dense(length: usize) -> String {
+    let digits = (0..).map(|number: u32| {
+        format!("{:x}", u128::from_be_bytes(digest(&number.to_string())[..16].try_into().unwrap()))
+    });
+    digits.flat_map(|digits| digits.into_bytes()).map(char::from).take(length).collect()
+}
+
+async fn names_as_long_as_they_may_be_are_kept(opened: Opened) {
+    let all = dense(4_096);
+    let part = |from: usize, to: usize| all.get(from..to).unwrap().to_owned();
+    let mut long = resource("d", 1, 1);
+    long.entity.app_namespace = part(0, 253);
+    long.entity.app_name = part(0, 1_024);
+    let name = long.entity.resource.as_mut().unwrap();
+    name.kind = part(0, 253);
+    name.namespace = part(500, 753);
+    name.name = part(1_000, 2_024);
+    name.api_version = part(3_000, 3_512);
+    let expected = long.entity.clone();
+    assert_eq!(opened.keep(long).await, Outcome::Kept);
+    assert_eq!(opened.store.entities(opened.runtime.id).await.unwrap()[0].0, expected);
+    opened.close().await;
+}
+
+/// Its transaction begins, and the lock that the writers take turns by does not come.
+async fn a_connection_that_cannot_begin_is_not_used_again(url: &str) {
+    use sqlx::Connection as _;
+
+    let mut other = sqlx::PgConnection::connect(url).await.unwrap();
+    let sql =
+        "DO $$ BEGIN EXECUTE format('ALTER DATABASE %I SET lock_timeout = 200', current_database()); END $$";
+    sqlx::query(sql).execute(&mut other).await.unwrap();
+    let opened = open(&Place::Postgres(url.to_owned())).await;
+    opened.keep(report("u", 1, 1)).await;
+    sqlx::query("SELECT pg_advisory_lock(7450119)").execute(&mut other).await.unwrap();
+    let delivery = |key: &str, version| Delivery {
+        runtime: opened.runtime.id,
+        key: digest(key),
+        keyed: true,
+        epoch: None,
+        report: report("u", version, version),
+    };
+    for _ in 0..3 {
+        let error = opened.store.keep(vec![delivery("b", 2)]).await.unwrap_err();
+        assert!(matches!(*error, StoreError::Away(_)), "{error:?}");
+    }
+    sqlx::query("SELECT pg_advisory_unlock(7450119)").execute(&mut other).await.unwrap();
+    assert_eq!(opened.store.keep(vec![delivery("b", 2)]).await.unwrap(), [Outcome::Kept]);
+    // The server ends the connections of the store under it.
+    let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()";
+    sqlx::query(sql).execute(&mut other).await.unwrap();
+    let again = async { while opened.store.keep(vec![delivery("c", 3)]).await.is_err() {} };
+    tokio::time::timeout(Duration::from_secs(120), again).await.unwrap();
+    assert_eq!(opened.versions().await, (vec![1, 2, 3], 3));
+    opened.close().await;
+}
+
+async fn what_cannot_be_indexed_is_unfit_and_spoils_no_other(opened: Opened) {
+    let delivery = |key: &str, report| Delivery {
+        runtime: opened.runtime.id,
+        key: digest(key),
+        keyed: true,
+        epoch: None,
+        report,
+    };
+    let mut endless = report("u", 1, 1);
+    endless.entity.app_name = dense(20_000);
+    let batch =
+        vec![delivery("a", report("u", 1, 1)), delivery("b", endless), delivery("c", resource("d", 2, 2))];
+    let alone = vec![delivery("d", report("u", 3, 3))];
+    let (batch, alone) = tokio::join!(opened.store.keep(batch), opened.store.keep(alone));
+    assert_eq!(batch.unwrap(), [Outcome::Kept, Outcome::Unfit, Outcome::Kept]);
+    assert_eq!(alone.unwrap(), [Outcome::Kept]);
+    assert!(opened.store.is_writable());
+    let mut versions = opened.versions().await.0;
+    versions.sort_unstable();
+    assert_eq!(versions, [1, 2, 3]);
     opened.close().await;
 }

@@ -3,7 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use stages_platform_store::{Place, StoreConfig, StoreError, backup, restore};
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{
+    Place, StoreConfig, StoreError, backup, create_token, restore, revoke_token, tokens,
+};
 use tempfile::TempDir;
 
 use crate::support::{KEEP_ALL, open, report};
@@ -82,7 +85,7 @@ async fn what_is_no_backup_is_refused_and_the_store_stays() {
     assert_eq!(opened.versions().await, (vec![1], 1));
     opened.close().await;
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name()).collect();
-    assert_eq!(left.len(), 3, "the store, its lock, and what was to be restored: {left:?}");
+    assert_eq!(left.len(), 4, "the store, its locks, and what was to be restored: {left:?}");
 }
 
 #[tokio::test]
@@ -141,31 +144,89 @@ async fn a_store_of_a_newer_version_is_refused() {
     assert_eq!(refused(&path).await, text);
 }
 
+/// A store as version 1 of the tables had it: one application, whose Deployment drifted and was deployed again.
+const OF_VERSION_1: &str = include_str!("0001.sql");
+
 #[tokio::test]
-async fn a_store_that_lacks_a_migration_is_copied_before_it_has_it() {
+async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it_had() {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("platform.db");
     let place = Place::Sqlite(path.clone());
-    let opened = open(&place).await;
-    opened.keep(report("u", 1, 1)).await;
-    opened.close().await;
-    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}", path.display())).await.unwrap();
-    for sql in [
-        "DROP TABLE sessions",
-        "DROP TABLE users",
-        "DROP TABLE links",
-        "DELETE FROM _sqlx_migrations WHERE version = 3",
-    ] {
-        sqlx::query(sql).execute(&pool).await.unwrap();
-    }
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(OF_VERSION_1).execute(&pool).await.unwrap();
     pool.close().await;
+    let older = "the store was written by an older version of gitops-runtime: start the platform once, which migrates it";
+    assert_eq!(create_token(&place, "prod").await.unwrap_err().to_string(), older);
+
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
     let opened = open(&place).await;
-    assert_eq!(opened.versions().await, (vec![1], 1));
-    assert!(!opened.store.has_accounts().await.unwrap());
+    let told: Vec<_> =
+        opened.timeline().await.into_iter().map(|one| (one.version, one.sync, one.current)).collect();
+    let (out, synced) = (Some("OutOfSync".to_owned()), Some("Synced".to_owned()));
+    let expected = [(Some(1), out, false), (Some(1), synced.clone(), true), (Some(2), synced.clone(), true)];
+    assert_eq!(told, expected);
+    let drifts = opened.store.drifts(opened.runtime.id, ("argocd", "shop")).await.unwrap();
+    assert_eq!((drifts.len(), drifts[0].ended), (1, true));
+    let deployments = opened.store.deployments(opened.runtime.id, ("argocd", "shop")).await.unwrap();
+    assert_eq!((deployments.len(), &*deployments[0].initiated_by), (1, "ada"));
+    // What is reported from now on joins it.
+    opened.keep(report("u", 3, 3_000)).await;
+    assert_eq!(opened.timeline().await.len(), 4);
     opened.close().await;
-    let copies = fs::read_dir(folder.path()).unwrap().filter(|file| {
-        let name = file.as_ref().unwrap().file_name().into_string().unwrap();
-        name.starts_with("platform.db.before-migration-")
-    });
-    assert_eq!(copies.count(), 1);
+
+    let copies: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().path()).collect();
+    let is_copy =
+        |path: &&std::path::PathBuf| path.display().to_string().contains("platform.db.before-migration-");
+    let copies: Vec<_> = copies.iter().filter(is_copy).collect();
+    assert_eq!(copies.len(), 1, "one copy, though it was opened twice");
+    let url = format!("sqlite://{}", copies[0].display());
+    let pool = sqlx::SqlitePool::connect(&url).await.unwrap();
+    let versions: Vec<i64> =
+        sqlx::query_scalar("SELECT version FROM _sqlx_migrations").fetch_all(&pool).await.unwrap();
+    let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM transitions").fetch_one(&pool).await.unwrap();
+    assert_eq!((versions, kept), (vec![1], 3), "as it was");
+    pool.close().await;
+}
+
+#[tokio::test]
+async fn tokens_are_made_and_taken_away_while_a_platform_starts_and_runs() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let place = Place::Sqlite(path.clone());
+    let none = format!("there is no store {}: start the platform, or make a token", path.display());
+    assert_eq!(tokens(&place).await.unwrap_err().to_string(), none);
+    // All at once, of a store that is not there yet.
+    let registry = prometheus::Registry::new();
+    let (first, second, built) = tokio::join!(
+        create_token(&place, "one"),
+        create_token(&place, "two"),
+        config(&path).build(&registry)
+    );
+    let ((store, writing), first, second) = (built.unwrap(), first.unwrap(), second.unwrap());
+    for (token, name) in [(&first, "one"), (&second, "two")] {
+        assert_eq!(store.runtime(token).await.unwrap().unwrap().name, name);
+    }
+    let all = tokens(&place).await.unwrap();
+    assert_eq!(all.iter().map(|token| &*token.runtime).collect::<Vec<_>>(), ["one", "two"]);
+    assert!(first.expose_secret().starts_with(&all[0].name) && all[0].name.len() == 13);
+    revoke_token(&place, &all[0].name).await.unwrap();
+    assert_eq!(store.runtime(&first).await.unwrap(), None);
+    assert!(store.runtime(&second).await.unwrap().is_some());
+    let gone = revoke_token(&place, &all[0].name).await.unwrap_err().to_string();
+    let none = format!(
+        "there is no token {}: `gitops-runtime platform token list` shows those that there are",
+        all[0].name
+    );
+    assert_eq!(gone, none);
+    for odd in [second.expose_secret(), "one", "gort_", "gort_0123abc", "gort_0123abcg", ""] {
+        let text = revoke_token(&place, odd).await.unwrap_err().to_string();
+        assert_eq!(
+            text,
+            "a token is named as `gitops-runtime platform token list` shows it, such as gort_0123abcd"
+        );
+    }
+    drop(store);
+    writing.finished().await;
 }

@@ -69,7 +69,8 @@ impl Server {
             .arg(&data)
             .arg("-k")
             .arg(folder.path())
-            .args(["-c", "listen_addresses=", "-c", &format!("port={port}")])
+            // Nothing here outlives the machine: what a test waits for is no disk.
+            .args(["-c", "listen_addresses=", "-c", &format!("port={port}"), "-c", "fsync=off"])
             .current_dir(folder.path())
             .stdout(log.try_clone().unwrap())
             .stderr(log)

@@ -96,6 +96,7 @@ pub(crate) fn report(uid: &str, version: i64, at: i64) -> Report {
         version: Some(version),
         created_at: None,
         at,
+        timed: true,
         deleted: false,
         listed: vec![Listing::new("apps", "Deployment", "shop", "web")],
         sync: Some("Synced".to_owned()),

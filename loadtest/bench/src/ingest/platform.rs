@@ -1,0 +1,125 @@
+//! The platform as a process, and those who send to it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use loadtest_sim::port;
+use loadtest_sim::process::{Process, Start};
+use serde_json::json;
+use tokio::process::Command;
+
+use super::bodies::Body;
+
+/// It serves, answers and ends within this time, however busy the machine is.
+const PATIENCE: Duration = Duration::from_secs(300);
+
+pub(super) struct Platform {
+    process: Process,
+    sender: Sender,
+    metrics: String,
+    _folder: tempfile::TempDir,
+}
+
+/// Sends under a token.
+#[derive(Clone)]
+pub(super) struct Sender {
+    client: reqwest::Client,
+    url: String,
+    token: String,
+}
+
+impl Platform {
+    pub(super) async fn start(program: &Path, postgres: Option<&str>) -> anyhow::Result<Self> {
+        let folder = tempfile::TempDir::new().context("make a folder")?;
+        let mut env =
+            vec![("GITOPS_RUNTIME_STATE__DIRECTORY".to_owned(), folder.path().display().to_string())];
+        if let Some(url) = postgres {
+            env.push(("GITOPS_RUNTIME_PLATFORM_SERVER__STORE__POSTGRES_URL".to_owned(), url.to_owned()));
+        }
+        let made = Command::new(program)
+            .args(["platform", "token", "create", "--runtime", "bench"])
+            .env_clear()
+            .envs(env.iter().cloned())
+            .output()
+            .await
+            .context("make a token")?;
+        ensure!(made.status.success(), "make a token: {}", String::from_utf8_lossy(&made.stderr));
+        let token = String::from_utf8(made.stdout).context("read the token")?.trim().to_owned();
+        let figures = format!("127.0.0.1:{}", port::free()?);
+        env.push(("GITOPS_RUNTIME_SERVE__METRICS_ADDRESS".to_owned(), figures.clone()));
+        let mut process = Process::start(&Start {
+            program: program.to_path_buf(),
+            args: ["platform", "--listen", "127.0.0.1:0"].map(Into::into).to_vec(),
+            env,
+            directory: folder.path().to_path_buf(),
+        })?;
+        let address = process.address(PATIENCE).await?;
+        // Whoever was first has installed it.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().timeout(PATIENCE).build()?;
+        let sender = Sender { client, url: format!("http://{address}"), token };
+        let metrics = format!("http://{figures}/metrics");
+        Ok(Self { process, sender, metrics, _folder: folder })
+    }
+
+    pub(super) fn sender(&self) -> Sender {
+        self.sender.clone()
+    }
+
+    /// Asks for a shard's digest, which is another one.
+    pub(super) async fn compare(&self, shard: u32, shards: u32) -> anyhow::Result<()> {
+        let asked =
+            json!({"shard": shard, "shards": shards, "applications": 1, "entities": 1, "digest": "0"});
+        let request = self.sender.client.post(format!("{}/2.0/api/events/digest", self.sender.url));
+        let request = request.header("authorization", &self.sender.token).body(asked.to_string());
+        let answer = request.send().await?.error_for_status()?.text().await?;
+        ensure!(answer == r#"{"equal":false}"#, "compared, the platform answers {answer}");
+        Ok(())
+    }
+
+    /// Reports that it kept, and that it kept before.
+    pub(super) async fn counted(&self) -> anyhow::Result<(u64, u64)> {
+        let text = self.sender.client.get(&self.metrics).send().await?.error_for_status()?.text().await?;
+        let of = |name: &str| {
+            let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name} ")));
+            line.and_then(|value| value.parse().ok()).with_context(|| format!("find {name}"))
+        };
+        Ok((of("gitops_runtime_platform_kept_total")?, of("gitops_runtime_platform_repeated_total")?))
+    }
+
+    /// The most memory that it had, in bytes.
+    pub(super) fn highest_resident(&self) -> anyhow::Result<u64> {
+        let id = self.process.id().context("the platform has ended")?;
+        let status = std::fs::read_to_string(format!("/proc/{id}/status")).context("read its memory")?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("find its memory")?;
+        let kilobytes: u64 = line.trim().trim_end_matches("kB").trim().parse().context("read its memory")?;
+        Ok(kilobytes * 1024)
+    }
+
+    pub(super) async fn stop(self) -> anyhow::Result<()> {
+        let ended = self.process.stop(PATIENCE).await?;
+        ensure!(ended.success(), "the platform ended with {ended}");
+        Ok(())
+    }
+}
+
+impl Sender {
+    /// Until it is acknowledged; one that is told to slow down does.
+    pub(super) async fn send(&self, body: &Body) -> anyhow::Result<()> {
+        loop {
+            let request = self.client.post(format!("{}/2.0/api/events", self.url));
+            let request = request.header("authorization", &self.token).header("content-encoding", "gzip");
+            let request = request.header("idempotency-key", &body.key).body(body.gzip.clone());
+            let answer = request.send().await.context("send a report")?;
+            match answer.status().as_u16() {
+                200 => {
+                    answer.bytes().await.context("read the answer")?;
+                    return Ok(());
+                }
+                429 => tokio::time::sleep(Duration::from_secs(1)).await,
+                status => bail!("a report is answered {status}: {}", answer.text().await.unwrap_or_default()),
+            }
+        }
+    }
+}

@@ -1,0 +1,95 @@
+//! A real Postgres of the distribution, on a Unix socket in a folder of its own, ended when it is dropped.
+
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, ensure};
+use sqlx::{Connection as _, PgConnection};
+use tempfile::TempDir;
+
+/// It may take so long on a busy machine.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+pub(super) struct Server {
+    child: Child,
+    folder: TempDir,
+}
+
+/// The folder of its programs.
+fn programs() -> anyhow::Result<PathBuf> {
+    if let Some(folder) = std::env::var_os("LOADTEST_POSTGRES") {
+        return Ok(folder.into());
+    }
+    let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let mut folders = versions.map(|version| version.path().join("bin"));
+    folders.find(|folder| folder.join("initdb").exists()).context(
+        "Postgres is not installed: run .ci/setup, or name the folder of its programs in LOADTEST_POSTGRES",
+    )
+}
+
+fn is_root() -> anyhow::Result<bool> {
+    let output = Command::new("id").arg("-u").output().context("ask who runs this")?;
+    Ok(output.stdout.trim_ascii() == b"0")
+}
+
+/// It does not run as root: it does as its own user then, and ends with this process.
+fn command(program: &Path, folder: &Path) -> anyhow::Result<Command> {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL"]);
+    if is_root()? {
+        command.args(["--reuid", "postgres", "--regid", "postgres", "--clear-groups"]);
+    }
+    command.arg("--").arg(program).stdin(Stdio::null()).current_dir(folder);
+    Ok(command)
+}
+
+impl Server {
+    pub(super) async fn start() -> anyhow::Result<Self> {
+        let (programs, folder) = (programs()?, TempDir::new().context("make a folder")?);
+        if is_root()? {
+            let done = Command::new("chown").arg("postgres").arg(folder.path()).status();
+            ensure!(
+                done.context("give a folder to postgres")?.success(),
+                "a folder cannot be given to postgres"
+            );
+        }
+        let data = folder.path().join("data");
+        let made = command(&programs.join("initdb"), folder.path())?
+            .args(["--username=test", "--auth=trust", "--locale=C", "--encoding=UTF8", "-D"])
+            .arg(&data)
+            .output()
+            .context("run initdb")?;
+        ensure!(made.status.success(), "initdb: {}", String::from_utf8_lossy(&made.stderr));
+        let child = command(&programs.join("postgres"), folder.path())?
+            .arg("-D")
+            .arg(&data)
+            .arg("-k")
+            .arg(folder.path())
+            .args(["-c", "listen_addresses="])
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()
+            .context("start Postgres")?;
+        let server = Self { child, folder };
+        let deadline = Instant::now() + PATIENCE;
+        while PgConnection::connect(&server.url()).await.is_err() {
+            ensure!(Instant::now() < deadline, "Postgres does not answer");
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok(server)
+    }
+
+    pub(super) fn url(&self) -> String {
+        let folder = self.folder.path().display().to_string().replace('/', "%2F");
+        format!("postgres://test@{folder}:5432/postgres")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        // Its children end when it does.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -2,7 +2,9 @@
 
 use std::fmt::Write as _;
 use std::io::Write as _;
+use std::net::SocketAddr;
 use std::process::ExitCode;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
@@ -14,6 +16,7 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
+use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
     Place, Retention, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
@@ -120,6 +123,17 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         }
         None => None,
     };
+    let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
+    let console = Settings { external: external(config, server.address()), clock: Timestamp::now };
+    let console = Console::new(fleet.clone(), Arc::new(store.clone()), console, stop.clone());
+    if let Some(link) = console.first_link().await.context("make the link of the first account")? {
+        // For whoever starts it: a line of its own, since an entry of the log is no place for a secret.
+        let link = link.expose();
+        let said =
+            format!("nobody has an account yet; open this within 15 minutes to make the first one: {link}\n");
+        std::io::stderr().lock().write_all(said.as_bytes()).context("print the link of the first account")?;
+    }
+    let server = server.mount(console.router());
     if !store.has_tokens().await.context("read the store")? {
         tracing::info!(
             "nobody has a token yet: make one with `gitops-runtime platform token create --runtime NAME`"
@@ -128,7 +142,8 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     tracing::info!("receiving reports");
     let served = tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
     let figures = figures.map(|server| tokio::spawn(server.serve(Given::alone(stop.clone()))));
-    store.retain(stop).await;
+    tokio::join!(store.retain(stop.clone()), fleet.follow(stop));
+    drop(fleet);
     served.await.context("serve")?.context("serve")?;
     if let Some(figures) = figures {
         figures.await.context("serve")?.context("serve")?;
@@ -136,6 +151,16 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     drop(store);
     writing.finished().await;
     Ok(())
+}
+
+/// The address that people have for it: as it is set, or as it listens.
+fn external(config: &Config, listens: SocketAddr) -> String {
+    match &*config.platform_server.external_url {
+        Some(url) => url.to_string(),
+        // Of every address of this machine the one that is sure to be reached from it.
+        None if listens.ip().is_unspecified() => format!("http://localhost:{}", listens.port()),
+        None => format!("http://{listens}"),
+    }
 }
 
 /// Where the store is.

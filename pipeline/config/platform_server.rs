@@ -6,13 +6,15 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use url::Url;
 
 use super::problem::Problems;
 use super::units::{As, Size};
 
 #[derive(Debug, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct PlatformServer {
+    pub(crate) external_url: As<Option<Url>>,
     pub(crate) store: Store,
     pub(crate) ingest: Ingest,
     pub(crate) retention: Retention,

@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-argocd",
             "stages-client",
             "stages-kube",
+            "stages-platform-console",
             "stages-platform-ingest",
             "stages-platform-store",
             "stages-report",

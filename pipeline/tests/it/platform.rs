@@ -412,3 +412,109 @@ async fn a_platform_that_cannot_start_says_why() {
     }
     assert!(metrics.contains("gitops_runtime_platform_refused_total{reason=\"quota\"} 0"), "{metrics}");
 }
+
+/// The address that makes the first account, as it is printed where the platform is started; `None`: it prints none.
+fn first_link(runtime: &Runtime) -> Option<String> {
+    let lines = runtime.process().lines().all();
+    lines.iter().find_map(|line| {
+        Some(
+            line.strip_prefix(
+                "nobody has an account yet; open this within 15 minutes to make the first one: ",
+            )?
+            .to_owned(),
+        )
+    })
+}
+
+#[tokio::test]
+async fn its_console_shows_the_recorded_traffic_and_what_changes_while_somebody_looks() {
+    let mut platform = Platform::start().await;
+    let client = reqwest::Client::builder().no_proxy().redirect(reqwest::redirect::Policy::none());
+    let client = client.timeout(SOON).build().unwrap();
+    let report = async |data: &Value| {
+        let request = client
+            .post(format!("{}/2.0/api/events", platform.url()))
+            .header("authorization", &platform.token);
+        let response = request.body(json!({"data": data}).to_string()).send().await.unwrap();
+        assert_eq!(response.status(), 200);
+    };
+    let cases = loadtest::recordings::packed("incumbent-2.12").unwrap();
+    for line in cases
+        .iter()
+        .filter(|case| ["failing-sync", "directory-drift"].contains(&&*case.name))
+        .flat_map(|case| &case.reports)
+    {
+        report(&line.data).await;
+    }
+
+    let link = first_link(platform.runtime()).expect("nobody has an account yet");
+    let (address, token) = link.split_once("/welcome?token=").expect("a link");
+    assert_eq!(address, platform.url(), "without a setting it is the address that is listened on");
+    let form = format!("token={token}&name=ada&password=correct+horse+battery");
+    let made = client.post(format!("{}/welcome", platform.url())).body(form).send().await.unwrap();
+    assert_eq!(made.status(), 303);
+    let session = made.headers()["set-cookie"].to_str().unwrap().split(';').next().unwrap().to_owned();
+    let ask = async |path: &str| {
+        let request = client.get(format!("{}{path}", platform.url())).header("cookie", &session);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200, "{path}");
+        response
+    };
+    let page = async |path: &str| ask(path).await.text().await.unwrap();
+    let holds = |page: &str, all: &[&str]| {
+        for text in all {
+            assert!(page.contains(text), "{text} is not in {page}");
+        }
+    };
+    let failing = "/applications/prod/argocd/failing";
+    holds(
+        &page("/").await,
+        &[
+            "What needs you now",
+            "1 of 2 applications and 1 runtime",
+            "Sync failed: one or more objects failed to apply",
+        ],
+    );
+    holds(
+        &page("/applications?q=env:test%20by:grace").await,
+        &["2 of 2 applications", "Grace Hopper", ">store<"],
+    );
+    holds(&page("/applications?q=health:healthy").await, &["1 of 2 applications"]);
+    holds(&page(failing).await, &["project default", "Deployment/bad is missing", "ConfigMap", "good"]);
+    holds(
+        &page(&format!("{failing}?tab=errors")).await,
+        &["Resource apps/Deployment/failing/bad appeared 2 times"],
+    );
+    holds(
+        &page("/applications/prod/argocd/store?tab=timeline&days=90").await,
+        &["Deployed", "Progressing", "OutOfSync"],
+    );
+    holds(&page("/resources?q=good").await, &["ConfigMap", failing]);
+    holds(&page("/deployments").await, &["Grace Hopper", "2f7e3db"]);
+    holds(&page("/runtimes").await, &["prod", "1 of 2 healthy"]);
+
+    // A stream is open while something is reported: it names what changed, and ends with the platform at once.
+    let mut stream = ask("/live").await;
+    let mut told = String::new();
+    let last = cases.iter().find(|case| case.name == "hooks").and_then(|case| case.reports.first()).unwrap();
+    report(&last.data).await;
+    while !told.contains("[\"prod/argocd/hooks\"]") {
+        let chunk = tokio::time::timeout(SOON, stream.chunk()).await.expect("it says what changed").unwrap();
+        told.push_str(std::str::from_utf8(&chunk.expect("it goes on")).unwrap());
+    }
+    let added = client.post(format!("{}/runtimes", platform.url())).header("cookie", &session);
+    let added = added.body("name=eu1").send().await.unwrap().text().await.unwrap();
+    let fresh = added.split_once("--from-literal=token=").expect("a token is shown").1;
+    let fresh: String = fresh.chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '_').collect();
+    let request = client.post(format!("{}/2.0/api/events", platform.url())).header("authorization", fresh);
+    assert_eq!(request.body(body("web", 1)).send().await.unwrap().status(), 200, "it is known at once");
+    let again = client.post(format!("{}/runtimes", platform.url())).header("cookie", &session);
+    let again = again.body("name=eu1").send().await.unwrap().text().await.unwrap();
+    assert!(again.contains("There is a runtime named eu1 already: choose another name."), "{again}");
+
+    platform.silent_of_tokens();
+    platform.runtime.take().unwrap().stop().await;
+    platform.up().await;
+    assert_eq!(first_link(platform.runtime()), None, "somebody has an account");
+    platform.runtime.take().unwrap().stop().await;
+}

@@ -79,8 +79,8 @@ pub trait Fleet: Send + Sync + 'static {
     /// Every runtime.
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;
 
-    /// Adds a runtime and makes its token.
-    async fn add_runtime(&self, name: &str) -> Result<Added, Unavailable>;
+    /// Adds a runtime and makes its token, in the name of somebody.
+    async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable>;
 
     /// The last deployments of the applications that a filter leaves, the newest first.
     async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable>;

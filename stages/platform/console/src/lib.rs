@@ -12,6 +12,7 @@ mod kept;
 mod page;
 mod routes;
 mod session;
+mod stored;
 mod time;
 mod view;
 
@@ -21,6 +22,7 @@ pub use filter::{Changed, Filter, Grouping, Order, Term};
 pub use fleet::{Changes, Fleet, Side, Unavailable, Window};
 pub use routes::{Who, table};
 pub use session::link::SignInLink;
+pub use stored::StoredFleet;
 pub use view::application::{
     Application, ApplicationId, ApplicationRow, Cause, Change, Drift, Life, Problem, Span, Transition,
 };

@@ -193,7 +193,7 @@ pub(crate) async fn add_runtime(
     body: Bytes,
 ) -> Answer {
     let name = value(&String::from_utf8_lossy(&body), "name");
-    let added = console.0.fleet.add_runtime(&name).await;
+    let added = console.0.fleet.add_runtime(&name, &session.user).await;
     let page = match added.map_err(|error| unavailable(&error, Some(&session), &headers))? {
         Added::Token(token) => page::runtimes::added(&name, &token, &console.0.settings.external),
         Added::Refused(why) => page::runtimes::add(Some((&name, &why))),
@@ -278,7 +278,8 @@ pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, 
             &outside("Sign in", theme(&headers), &page::sign_in::sign_in(Some(why), &next_of(&form), true)),
         )
     };
-    if name.is_empty() || name.len() > 200 {
+    // What can never be right is not counted either: whoever made names up with it would fill the throttle for nothing.
+    if name.is_empty() || name.len() > 200 || password.is_empty() {
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     }
     if let Err(seconds) = console.0.throttle.begin(&name, console.now()) {

@@ -424,7 +424,7 @@ impl Fleet for Sample {
             .into())
     }
 
-    async fn add_runtime(&self, name: &str) -> Result<Added, Unavailable> {
+    async fn add_runtime(&self, name: &str, _: &str) -> Result<Added, Unavailable> {
         let well =
             !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit());
         Ok(if well {

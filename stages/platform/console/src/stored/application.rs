@@ -1,0 +1,320 @@
+//! An application as of a moment, with its life around it.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use stages_platform_store::{DriftOf, KnownApplication, ObjectAt, ResourceAt, StateOf, Store, StoreError};
+
+use super::rows;
+use crate::fleet::Window;
+use crate::view::application::{Application, ApplicationId, Cause, Drift, Life, Problem, Span, Transition};
+use crate::view::deployment::{Deployment, Outcome};
+use crate::view::resource::{Resource, ResourceKey};
+use crate::view::state::{Health, SyncStatus};
+
+/// What an application's object says of its resources and of what is wrong.
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Object {
+    status: Status,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Status {
+    resources: Vec<Entry>,
+    conditions: Vec<Condition>,
+    operation_state: Operation,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct Entry {
+    group: String,
+    kind: String,
+    namespace: String,
+    name: String,
+    status: String,
+    health: EntryHealth,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct EntryHealth {
+    status: String,
+    message: String,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Condition {
+    r#type: String,
+    message: String,
+    last_transition_time: Option<Timestamp>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Operation {
+    phase: String,
+    message: String,
+    finished_at: Option<Timestamp>,
+    sync_result: SyncResult,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default)]
+struct SyncResult {
+    resources: Vec<Synced>,
+}
+
+#[derive(Deserialize, Default)]
+#[serde(default, rename_all = "camelCase")]
+struct Synced {
+    kind: String,
+    name: String,
+    status: String,
+    hook_phase: String,
+    message: String,
+}
+
+pub(super) async fn read(
+    store: &Store,
+    id: &ApplicationId,
+    window: Window,
+    now: Timestamp,
+) -> Result<Option<Application>, StoreError> {
+    let Some(known) = store.known(&rows::name(id)).await? else { return Ok(None) };
+    let number = known.id;
+    let millis = |at: Timestamp| at.as_millisecond();
+    let between = (millis(window.begin), millis(window.end));
+    let states = store.states(number, between).await?;
+    let deployed = store.deployments_between(number, between).await?;
+    let deployments: Vec<Deployment> = deployed.into_iter().map(rows::deployment).collect();
+    let drifted = store.drifts_between(number, between).await?;
+    let to = window.to.filter(|to| *to < window.end).map(millis);
+    let object = store.object_at(number, to).await?;
+    let resources = store.resources_at(number, to, window.from.map(millis)).await?;
+    let read = object.as_ref().map(parse).unwrap_or_default();
+    let resources = merge(&read.status.resources, resources);
+    let problems = problems(&read, object.as_ref());
+    let cause = cause(&known, &resources, &deployments);
+    let drifts = drifts(&drifted);
+    let as_of = match (to, &object) {
+        (Some(_), Some(object)) => object.at,
+        _ => known.reported_at,
+    };
+    let KnownApplication { source: (repository, path), destination: (cluster, namespace), .. } = &known;
+    Ok(Some(Application {
+        cause,
+        as_of: rows::time(as_of),
+        silent_since: rows::silent(known.runtime_seen_at, now),
+        deleted: known.deleted,
+        source: [&**repository, path].join(" ").trim().to_owned(),
+        destination: [&**cluster, namespace].join(" ").trim().to_owned(),
+        transitions: transitions(&states, window.begin),
+        life: life(&states, &drifted, deployments, window),
+        row: rows::application(known.listed),
+        resources,
+        drifts,
+        problems,
+    }))
+}
+
+/// What cannot be read of an object says nothing.
+fn parse(object: &ObjectAt) -> Object {
+    object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+}
+
+/// What the application lists, each with what was reported of it; where it lists nothing, all that was reported.
+fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
+    let mut known: BTreeMap<ResourceKey, ResourceAt> =
+        reported.into_iter().map(|one| (rows::key(&one.name), one)).collect();
+    let one = |key: ResourceKey, at: &ResourceAt| Resource {
+        key,
+        health: at.health.as_deref().and_then(|word| word.parse().ok()),
+        sync: rows::sync(at.sync.as_deref().unwrap_or_default()),
+        message: at.health_message.clone().unwrap_or_default(),
+        parent: None,
+        since: rows::time(at.at),
+        changed: at.changed,
+    };
+    if listed.is_empty() {
+        let there = known.into_iter().filter(|(_, at)| !at.deleted);
+        return there.map(|(key, at)| one(key, &at)).collect();
+    }
+    let of = |entry: &Entry| {
+        let Entry { group, kind, namespace, name, .. } = entry;
+        let key = ResourceKey {
+            group: group.clone(),
+            kind: kind.clone(),
+            namespace: namespace.clone(),
+            name: name.clone(),
+        };
+        let (health, sync) = (entry.health.status.parse().ok(), rows::sync(&entry.status));
+        match known.remove(&key) {
+            Some(at) => {
+                let reported = one(key, &at);
+                let message = Some(entry.health.message.clone()).filter(|said| !said.is_empty());
+                Resource { health, sync, message: message.unwrap_or(reported.message.clone()), ..reported }
+            }
+            None => Resource {
+                key,
+                health,
+                sync,
+                message: entry.health.message.clone(),
+                parent: None,
+                since: Timestamp::UNIX_EPOCH,
+                changed: false,
+            },
+        }
+    };
+    listed.iter().map(of).collect()
+}
+
+/// Why it is not well: what fails, or what is said of it, and the deployment before.
+fn cause(known: &KnownApplication, resources: &[Resource], deployments: &[Deployment]) -> Option<Cause> {
+    let health = rows::health(&known.listed.health);
+    if known.deleted || !matches!(health, Health::Degraded | Health::Missing) {
+        return None;
+    }
+    let since = rows::time(known.health_since);
+    let worst = resources.iter().filter(|one| one.health == Some(health));
+    let failing = worst.max_by_key(|one| !one.message.is_empty());
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    let message = match failing {
+        _ if !known.health_message.is_empty() => first(&known.health_message),
+        Some(one) if !one.message.is_empty() => {
+            format!("{}/{}: {}", one.key.kind, one.key.name, first(&one.message))
+        }
+        Some(one) => format!("{}/{} is {}", one.key.kind, one.key.name, health.word().to_lowercase()),
+        None => format!("It is {}", health.word().to_lowercase()),
+    };
+    let before = deployments.iter().rev().find(|one| one.at <= since);
+    let after = before.map(|one| (one.change.clone(), one.at));
+    Some(Cause { message, since, after })
+}
+
+/// Stretches of one state; what was said again is no new one.
+fn spans<T: Copy + PartialEq>(
+    states: &[StateOf],
+    window: Window,
+    of: impl Fn(&StateOf) -> Option<T>,
+) -> Vec<Span<T>> {
+    let mut all: Vec<Span<T>> = Vec::new();
+    for state in states {
+        let at = rows::time(state.at).max(window.begin);
+        let of = of(state).filter(|_| !state.deleted);
+        match (all.last_mut(), of) {
+            (Some(last), Some(state)) if last.state == state && last.to == window.end => {}
+            (last, of) => {
+                if let Some(last) = last.filter(|last| last.to == window.end) {
+                    last.to = at;
+                }
+                if let Some(state) = of {
+                    all.push(Span { from: at, to: window.end, state });
+                }
+            }
+        }
+    }
+    all
+}
+
+fn health_of(state: &StateOf) -> Option<Health> {
+    state.health.as_deref().map(rows::health)
+}
+
+fn sync_of(state: &StateOf) -> Option<SyncStatus> {
+    state.sync.as_deref().map(rows::sync)
+}
+
+fn life(states: &[StateOf], drifted: &[DriftOf], deployments: Vec<Deployment>, window: Window) -> Life {
+    let drift = drifted.iter().filter(|one| one.resource.is_none()).rev().map(|one| Span {
+        from: rows::time(one.onset).max(window.begin),
+        to: one.ended.map_or(window.end, rows::time).min(window.end),
+        state: (),
+    });
+    Life {
+        from: window.begin,
+        to: window.end,
+        health: spans(states, window, health_of),
+        sync: spans(states, window, sync_of),
+        drift: drift.collect(),
+        deployments,
+    }
+}
+
+/// Where health or sync changed, the newest first.
+fn transitions(states: &[StateOf], begin: Timestamp) -> Vec<Transition> {
+    // What begins unknown has said nothing yet.
+    let (mut health, mut sync) = (Some(Health::Unknown), Some(SyncStatus::Unknown));
+    let mut all = Vec::new();
+    for state in states {
+        let moved = |now: Option<Health>, before: Option<Health>| {
+            now.filter(|now| Some(*now) != before).map(|now| (before, now))
+        };
+        let change = Transition {
+            at: rows::time(state.at),
+            health: moved(health_of(state), health),
+            sync: sync_of(state).filter(|now| Some(*now) != sync).map(|now| (sync, now)),
+            message: state.health_message.clone().unwrap_or_default(),
+        };
+        (health, sync) = (health_of(state).or(health), sync_of(state).or(sync));
+        if change.at >= begin && (change.health.is_some() || change.sync.is_some()) {
+            all.push(change);
+        }
+    }
+    all.reverse();
+    all
+}
+
+/// Each drift of the application, with those of its resources that differed meanwhile.
+fn drifts(drifted: &[DriftOf]) -> Vec<Drift> {
+    let of = |own: &DriftOf| {
+        let ended = |one: &DriftOf| one.ended.unwrap_or(i64::MAX);
+        let touches =
+            |one: &&DriftOf| one.onset <= ended(own) && ended(one) >= own.onset && one.resource.is_some();
+        let mut resources: Vec<String> = drifted
+            .iter()
+            .filter(touches)
+            .filter_map(|one| one.resource.as_ref().map(|(kind, name)| format!("{kind}/{name}")))
+            .collect();
+        resources.sort();
+        resources.dedup();
+        Drift { from: rows::time(own.onset), to: own.ended.map(rows::time), resources }
+    };
+    drifted.iter().filter(|one| one.resource.is_none()).map(of).collect()
+}
+
+fn problems(object: &Object, at: Option<&ObjectAt>) -> Vec<Problem> {
+    let seen = at.map_or(Timestamp::UNIX_EPOCH, |object| rows::time(object.at));
+    let condition = |one: &Condition| Problem {
+        at: one.last_transition_time.unwrap_or(seen),
+        error: one.r#type.ends_with("Error"),
+        message: one.message.clone(),
+        resource: Some(one.r#type.clone()),
+    };
+    let mut all: Vec<Problem> = object.status.conditions.iter().map(condition).collect();
+    let operation = &object.status.operation_state;
+    if rows::outcome(&operation.phase) == Outcome::Failed {
+        let at = operation.finished_at.unwrap_or(seen);
+        let failed =
+            |one: &&Synced| one.status == "SyncFailed" || ["Failed", "Error"].contains(&&*one.hook_phase);
+        let one = |one: &Synced| Problem {
+            at,
+            error: true,
+            message: one.message.clone(),
+            resource: Some(format!("{}/{}", one.kind, one.name)),
+        };
+        all.push(Problem {
+            at,
+            error: true,
+            message: operation.message.clone(),
+            resource: Some("Sync".to_owned()),
+        });
+        all.extend(operation.sync_result.resources.iter().filter(failed).map(one));
+    }
+    all.retain(|one| !one.message.is_empty());
+    all
+}

@@ -1,0 +1,87 @@
+//! What needs somebody, each with its reason in a sentence.
+
+use jiff::{SignedDuration, Timestamp};
+use stages_platform_store::{FleetNeed, Store, StoreError};
+
+use super::rows;
+use crate::time::lasting;
+use crate::view::deployment::Outcome;
+use crate::view::home::{Day, Home, Need, Subject};
+
+/// Rows of what needs somebody.
+const NEEDS: u32 = 30;
+const DAYS: u32 = 28;
+
+pub(super) async fn read(store: &Store, now: Timestamp) -> Result<Home, StoreError> {
+    let runtimes: Vec<_> = store.runtimes().await?.into_iter().map(|one| rows::runtime(one, now)).collect();
+    let (found, all) = store.needs(NEEDS).await?;
+    let silent: Vec<Need> = runtimes
+        .iter()
+        .filter(|one| one.silent)
+        .filter_map(|one| {
+            let since = one.last_report?;
+            let (lasts, count) = (lasting(since, now), one.applications);
+            let reason = format!("No report for {lasts}; {count} applications are shown as they were then");
+            Some(Need { subject: Subject::Silent(one.name.clone()), reason, since })
+        })
+        .collect();
+    let needs_total = all + silent.len() as u64;
+    // A runtime that says nothing hides what else there may be.
+    let needs = silent.into_iter().chain(found.into_iter().map(|one| need(one, now))).collect();
+    let first =
+        now.checked_sub(SignedDuration::from_hours(24 * i64::from(DAYS))).unwrap_or(Timestamp::UNIX_EPOCH);
+    let days = store.deployments_by_day(first.as_millisecond(), DAYS).await?;
+    let applications = runtimes.iter().map(|one| one.applications).sum();
+    let days = (0_i64..).zip(days).map(|(index, day)| Day {
+        from: first.checked_add(SignedDuration::from_hours(24 * index)).unwrap_or(first),
+        succeeded: day.succeeded,
+        failed: day.failed,
+    });
+    Ok(Home { needs, needs_total, applications, runtimes, days: days.collect() })
+}
+
+fn need(found: FleetNeed, now: Timestamp) -> Need {
+    let (health_since, sync_since) = (rows::time(found.health_since), rows::time(found.sync_since));
+    let phase_at = rows::time(found.phase_at);
+    let row = rows::application(found.application);
+    let place = match row.environment.as_str() {
+        "" => row.id.runtime.clone(),
+        environment => format!("{environment} · {}", row.id.runtime),
+    };
+    let failed = rows::outcome(&found.phase) == Outcome::Failed;
+    let state = row.health.word();
+    let unhealthy = matches!(state, "Degraded" | "Missing");
+    if failed && state != "Degraded" {
+        let reason = match first_line(&found.phase_message) {
+            "" => "Sync failed".to_owned(),
+            why => format!("Sync failed: {why}"),
+        };
+        return Need { subject: Subject::SyncFailed(row.id, place), reason, since: phase_at };
+    }
+    if unhealthy {
+        let lasts = lasting(health_since, now);
+        let why = first_line(&found.health_message);
+        let of = row.change.as_ref().filter(|_| row.deployed.is_some_and(|at| at <= health_since));
+        let of = of.map(|change| {
+            let revision: String = change.revision.chars().take(7).collect();
+            format!(", after {revision} by {}", author(&change.author))
+        });
+        let why = if why.is_empty() { String::new() } else { format!(": {why}") };
+        let reason = format!("{state} for {lasts}{}{why}", of.unwrap_or_default());
+        return Need { subject: Subject::Unhealthy(row.id, place, row.health), reason, since: health_since };
+    }
+    let reason = format!("Out of sync with Git for {}", lasting(sync_since, now));
+    Need { subject: Subject::OutOfSync(row.id, place), reason, since: sync_since }
+}
+
+fn first_line(text: &str) -> &str {
+    text.lines().next().unwrap_or_default()
+}
+
+/// Without the address behind it.
+fn author(author: &str) -> &str {
+    match author.split_once('<').map_or(author, |(name, _)| name).trim() {
+        "" => "somebody",
+        name => name,
+    }
+}

@@ -1,0 +1,187 @@
+//! What the console shows, of the platform's store: its rows become the values of pages here, and nowhere else.
+
+mod application;
+mod home;
+mod rows;
+mod selection;
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use jiff::Timestamp;
+use pipeline_core::{ExposeSecret as _, Shutdown};
+use stages_platform_store::{By, ChangedNames, Store, StoreError};
+use tokio::sync::watch;
+
+use crate::filter::Filter;
+use crate::fleet::{Changes, Fleet, Side, Unavailable, Window};
+use crate::view::application::{Application, ApplicationId};
+use crate::view::deployment::Deployment;
+use crate::view::home::Home;
+use crate::view::listing::{Group, Listing, Neighbours};
+use crate::view::resource::{ResourceKey, ResourceRow};
+use crate::view::runtime::{Added, RuntimeRow};
+
+/// So often it is asked whether anything is new: one look at the end of an index.
+const POLL: Duration = Duration::from_millis(250);
+/// Rows of the pages that have no further ones.
+const ROWS: u32 = 200;
+
+/// The fleet as the store has it.
+#[derive(Debug)]
+pub struct StoredFleet {
+    store: Store,
+    sequence: watch::Sender<u64>,
+    clock: fn() -> Timestamp,
+}
+
+fn unavailable(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable {
+    Unavailable(Box::new(error))
+}
+
+fn sequence(place: i64) -> u64 {
+    u64::try_from(place).unwrap_or_default()
+}
+
+impl StoredFleet {
+    /// Of a store; `clock` says what time it is.
+    #[must_use]
+    pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
+        Self { store, sequence: watch::Sender::new(0), clock }
+    }
+
+    /// Tells streams when anything is kept, until `stop`. A store that does not answer is asked again: whoever writes
+    /// has told why.
+    pub async fn follow(&self, stop: Shutdown) {
+        loop {
+            if let Ok(place) = self.store.sequence().await {
+                let place = sequence(place);
+                self.sequence.send_if_modified(|known| std::mem::replace(known, place) != place);
+            }
+            tokio::select! {
+                () = stop.cancelled() => return,
+                () = tokio::time::sleep(POLL) => {}
+            }
+        }
+    }
+
+    fn now(&self) -> Timestamp {
+        (self.clock)()
+    }
+}
+
+#[async_trait]
+impl Fleet for StoredFleet {
+    async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable> {
+        let selection = selection::of(filter, self.now());
+        let limit = u32::try_from(Filter::PAGE).unwrap_or(u32::MAX);
+        let skip = filter.page.saturating_mul(Filter::PAGE);
+        let mut page = self.store.list(&selection, skip, limit).await.map_err(unavailable)?;
+        if page.rows.is_empty() && skip > 0 {
+            // What stood on that page has left the filter meanwhile.
+            page = self.store.list(&selection, 0, limit).await.map_err(unavailable)?;
+        }
+        Ok(Listing {
+            groups: page.groups.into_iter().map(|(name, count)| Group { name, count }).collect(),
+            rows: page.rows.into_iter().map(rows::application).collect(),
+            matching: page.matching,
+            total: page.total,
+            runtimes: page.runtimes,
+        })
+    }
+
+    async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
+        let selection = selection::of(filter, self.now());
+        let position = self.store.position(&selection, &rows::name(id)).await.map_err(unavailable)?;
+        Ok(Neighbours {
+            position: position.position,
+            matching: position.matching,
+            previous: position.previous.map(rows::id),
+            next: position.next.map(rows::id),
+        })
+    }
+
+    async fn application(
+        &self,
+        id: &ApplicationId,
+        window: Window,
+    ) -> Result<Option<Application>, Unavailable> {
+        application::read(&self.store, id, window, self.now()).await.map_err(unavailable)
+    }
+
+    async fn manifest(
+        &self,
+        id: &ApplicationId,
+        resource: &ResourceKey,
+        side: Side,
+        at: Timestamp,
+    ) -> Result<Option<String>, Unavailable> {
+        let Some(known) = self.store.known(&rows::name(id)).await.map_err(unavailable)? else {
+            return Ok(None);
+        };
+        let ResourceKey { group, kind, namespace, name } = resource;
+        let found =
+            self.store.manifests_at(known.id, (group, kind, namespace, name), at.as_millisecond()).await;
+        Ok(found.map_err(unavailable)?.and_then(|found| match side {
+            Side::Live => found.actual,
+            Side::Desired => found.desired.or(found.git),
+        }))
+    }
+
+    async fn home(&self) -> Result<Home, Unavailable> {
+        home::read(&self.store, self.now()).await.map_err(unavailable)
+    }
+
+    async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {
+        let all = self.store.runtimes().await.map_err(unavailable)?;
+        Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
+    }
+
+    async fn add_runtime(&self, name: &str, user: &str) -> Result<Added, Unavailable> {
+        let by = By { who: user.to_owned(), how: "session" };
+        match self.store.register(&by, name, "{}", false, self.now().as_millisecond()).await {
+            Ok(Some(token)) => Ok(Added::Token(token.expose_secret().to_owned())),
+            Ok(None) => {
+                Ok(Added::Refused(format!("There is a runtime named {name} already: choose another name.")))
+            }
+            Err(error) => match &*error {
+                StoreError::Name(_) => Ok(Added::Refused(
+                    "A name has lower-case letters and digits, a letter first, and at most 38 of them."
+                        .to_owned(),
+                )),
+                _ => Err(unavailable(error)),
+            },
+        }
+    }
+
+    async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
+        let selection = selection::of(filter, self.now());
+        let found = self.store.deployments_of(&selection, ROWS).await.map_err(unavailable)?;
+        Ok(found.into_iter().map(rows::deployment).collect())
+    }
+
+    async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
+        let found = self.store.find_resources(text, ROWS).await.map_err(unavailable)?;
+        Ok(found.into_iter().map(rows::resource).collect())
+    }
+
+    fn sequence(&self) -> watch::Receiver<u64> {
+        self.sequence.subscribe()
+    }
+
+    async fn changes(&self, after: u64) -> Result<Changes, Unavailable> {
+        let after = i64::try_from(after).unwrap_or(i64::MAX);
+        let changed = self.store.changed(after).await.map_err(unavailable)?;
+        let upto = sequence(changed.upto);
+        Ok(match changed.names {
+            ChangedNames::TooMany => Changes::Resync(upto),
+            ChangedNames::These(names) => {
+                let key = |name| {
+                    let ApplicationId { runtime, namespace, name } = rows::id(name);
+                    format!("{runtime}/{namespace}/{name}")
+                };
+                Changes::Some(upto, names.into_iter().map(key).collect())
+            }
+        })
+    }
+}

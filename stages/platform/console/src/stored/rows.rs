@@ -1,0 +1,135 @@
+//! Rows of the store as the values of pages.
+
+use jiff::{SignedDuration, Timestamp};
+use stages_platform_store::{
+    ApplicationName, FleetDeployment, FleetRuntime, FoundResource, ListedApplication, ResourceName, version,
+};
+
+use crate::view::application::{ApplicationId, ApplicationRow, Change};
+use crate::view::deployment::{Deployment, ImageChange, Outcome};
+use crate::view::resource::{Resource, ResourceKey, ResourceRow};
+use crate::view::runtime::RuntimeRow;
+use crate::view::state::{Health, SyncStatus};
+
+/// A runtime that says nothing for so long is silent.
+const SILENT: SignedDuration = SignedDuration::from_mins(20);
+
+pub(super) fn time(at: i64) -> Timestamp {
+    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+pub(super) fn health(word: &str) -> Health {
+    word.parse().unwrap_or(Health::Unknown)
+}
+
+pub(super) fn sync(word: &str) -> SyncStatus {
+    word.parse().unwrap_or(SyncStatus::Unknown)
+}
+
+pub(super) fn name(id: &ApplicationId) -> ApplicationName {
+    let ApplicationId { runtime, namespace, name } = id.clone();
+    ApplicationName { runtime, namespace, name }
+}
+
+pub(super) fn id(name: ApplicationName) -> ApplicationId {
+    let ApplicationName { runtime, namespace, name } = name;
+    ApplicationId { runtime, namespace, name }
+}
+
+pub(super) fn application(row: ListedApplication) -> ApplicationRow {
+    let change = Change { revision: row.revision, message: row.message, author: row.author };
+    ApplicationRow {
+        id: id(row.name),
+        health: health(&row.health),
+        sync: sync(&row.sync),
+        environment: row.environment,
+        project: row.project,
+        version: Some(row.version).filter(|version| !version.is_empty()),
+        change: Some(change).filter(|change| !change.revision.is_empty()),
+        deployed: row.deployed_at.map(time),
+        group: row.group,
+    }
+}
+
+pub(super) fn outcome(phase: &str) -> Outcome {
+    match phase {
+        "Succeeded" => Outcome::Succeeded,
+        "Failed" | "Error" => Outcome::Failed,
+        _ => Outcome::Running,
+    }
+}
+
+/// An image without its version.
+fn image(image: &str) -> &str {
+    let name = image.split_once('@').map_or(image, |(name, _)| name);
+    name.rsplit_once(':').filter(|(_, tag)| !tag.contains('/')).map_or(name, |(name, _)| name)
+}
+
+pub(super) fn deployment(row: FleetDeployment) -> Deployment {
+    let list = |text: &str| serde_json::from_str::<Vec<String>>(text).unwrap_or_default();
+    let before = row.images_before.as_deref().map(list).unwrap_or_default();
+    let moved = |after: String| ImageChange {
+        name: image(&after).to_owned(),
+        before: before
+            .iter()
+            .find(|before| image(before) == image(&after))
+            .and_then(|one| version(one))
+            .map(str::to_owned),
+        after: version(&after).unwrap_or_default().to_owned(),
+    };
+    Deployment {
+        application: id(row.application),
+        at: time(row.started_at),
+        finished: row.finished_at.map(time),
+        change: Change { revision: row.revision, message: row.commit_message, author: row.author },
+        by: Some(row.initiated_by).filter(|by| !by.is_empty()),
+        images: list(&row.images).into_iter().map(moved).collect(),
+        outcome: outcome(&row.phase),
+        message: row.message,
+    }
+}
+
+pub(super) fn key(name: &ResourceName) -> ResourceKey {
+    let group = name.api_version.split_once('/').map_or("", |(group, _)| group);
+    ResourceKey {
+        group: group.to_owned(),
+        kind: name.kind.clone(),
+        namespace: name.namespace.clone(),
+        name: name.name.clone(),
+    }
+}
+
+pub(super) fn resource(row: FoundResource) -> ResourceRow {
+    let at = time(row.at);
+    ResourceRow {
+        application: id(row.application),
+        resource: Resource {
+            key: key(&row.name),
+            health: row.health.as_deref().and_then(|word| word.parse().ok()),
+            sync: sync(row.sync.as_deref().unwrap_or_default()),
+            message: row.health_message.unwrap_or_default(),
+            parent: None,
+            since: at,
+            changed: false,
+        },
+        gone: row.gone.then_some(at),
+    }
+}
+
+/// Since when whoever was heard of then is silent.
+pub(super) fn silent(seen: Option<i64>, now: Timestamp) -> Option<Timestamp> {
+    seen.map(time).filter(|seen| now.duration_since(*seen) >= SILENT)
+}
+
+pub(super) fn runtime(row: FleetRuntime, now: Timestamp) -> RuntimeRow {
+    RuntimeRow {
+        name: row.name,
+        version: None,
+        applications: row.applications,
+        healthy: row.healthy,
+        last_report: row.seen_at.map(time),
+        lag: row.lag.and_then(|lag| u64::try_from(lag).ok()),
+        silent: silent(row.seen_at, now).is_some(),
+        rejected: 0,
+    }
+}

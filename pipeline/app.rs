@@ -21,7 +21,7 @@ use anyhow::Context as _;
 use pipeline_core::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
-pub(crate) use self::platform::command as platform_command;
+pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
 use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};

@@ -117,6 +117,8 @@ pub(crate) enum Command {
     /// Print the rights a role needs in the cluster.
     #[command(subcommand, after_help = RBAC)]
     Rbac(RbacCommand),
+    /// Print the GraphQL schema of the platform's API.
+    Schema,
     /// Make once what nobody gives: the bus's token, the redaction key.
     #[command(subcommand)]
     Secrets(SecretsCommand),

@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             Err(error) => return fail(format!("{error:#}")),
         },
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
+        cli::Command::Schema => app::schema().map(|()| ExitCode::SUCCESS),
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
             Ok(loaded) => app::reporter(&loaded).map(|()| ExitCode::SUCCESS),
             Err(problems) => return fail(problems),

@@ -16,6 +16,7 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
+use stages_platform_api::Api;
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
@@ -87,6 +88,14 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
     })
 }
 
+/// Prints the schema of its API.
+///
+/// # Errors
+/// When nobody reads it.
+pub(crate) fn schema() -> anyhow::Result<()> {
+    std::io::stdout().lock().write_all(stages_platform_api::sdl().as_bytes()).context("print the schema")
+}
+
 /// Runs it until `stop`.
 pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let (settings, registry) = (&config.platform_server, Registry::new());
@@ -107,6 +116,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         all_bytes: ingest.all_bytes.len(),
     };
     let ingest = ingest.build(store.clone(), &registry).context("count what is received")?;
+    let api = Api::new(store.clone(), Timestamp::now);
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
@@ -114,7 +124,8 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         grace: *config.shutdown.grace,
         ..ServeConfig::new(address.to_string(), "serve.address")
     };
-    let server = serve.build_bare(ingest.routes().merge(pages(store.clone()))).await?;
+    let routes = ingest.routes().merge(api.routes()).merge(pages(store.clone()));
+    let server = serve.build_bare(routes).await?;
     // Figures are not for everybody who may send reports.
     let figures = match *config.serve.metrics_address {
         Some(address) => {

@@ -21,6 +21,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-argocd",
             "stages-client",
             "stages-kube",
+            "stages-platform-api",
             "stages-platform-console",
             "stages-platform-ingest",
             "stages-platform-store",
@@ -66,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
     ("stages-kube", &["pipeline-core"]),
+    ("stages-platform-api", &["pipeline-core", "stages-platform-store"]),
     // Pages over traits, and the store behind them.
     ("stages-platform-console", &["pipeline-core", "stages-platform-store"]),
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.

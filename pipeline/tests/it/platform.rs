@@ -518,3 +518,25 @@ async fn its_console_shows_the_recorded_traffic_and_what_changes_while_somebody_
     assert_eq!(first_link(platform.runtime()), None, "somebody has an account");
     platform.runtime.take().unwrap().stop().await;
 }
+
+#[tokio::test]
+async fn its_api_answers_whoever_has_a_token_and_its_schema_is_printed() {
+    let platform = Platform::start().await;
+    let asked = |token: &str| {
+        let query = json!({"query": "{ me { runtimeName } runtimes { edges { cursor } } }"});
+        let asked = client().post(format!("{}/2.0/api/graphql", platform.url()));
+        asked.header("authorization", token).json(&query).send()
+    };
+    let answer: Value = asked(platform.token.trim()).await.unwrap().json().await.unwrap();
+    let expected =
+        json!({"data": {"me": {"runtimeName": "prod"}, "runtimes": {"edges": [{"cursor": "prod"}]}}});
+    assert_eq!(answer, expected);
+    assert_eq!(asked("gort_nothing").await.unwrap().status(), 401);
+    platform.silent_of_tokens();
+    let printed = std::process::Command::new(PROGRAM).arg("schema").output().unwrap();
+    let schema = String::from_utf8(printed.stdout).unwrap();
+    assert!(
+        schema
+            .contains("createRuntime(installationArgs: RuntimeInstallationArgs!): RuntimeCreationResponse!")
+    );
+}

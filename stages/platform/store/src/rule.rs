@@ -225,6 +225,18 @@ impl Access {
         )
     }
 
+    /// Whether they may see anything of a runtime.
+    #[must_use]
+    pub fn sees_of(&self, runtime: &str) -> bool {
+        let within = |rule: &Rule| {
+            let wanted = rule.wanted();
+            let named = wanted.iter().find(|(name, ..)| *name == AttributeName::Runtime);
+            rule.actions.contains(&Action::View)
+                && named.is_none_or(|(.., values)| values.iter().any(|value| value == runtime))
+        };
+        self.role == Role::Admin || self.rules.iter().any(within)
+    }
+
     fn granting(&self, action: Action, entity: Entity) -> impl Iterator<Item = &Rule> {
         self.rules.iter().filter(move |rule| rule.entity_type == entity && rule.actions.contains(&action))
     }
@@ -233,6 +245,12 @@ impl Access {
 impl View {
     /// Everything.
     pub const ALL: Self = Self(None);
+
+    /// What a runtime reported.
+    #[must_use]
+    pub fn of_runtime(name: &str) -> Self {
+        Self(Some(vec![vec![(AttributeName::Runtime, None, vec![name.to_owned()])]]))
+    }
 
     /// As a condition of a query, whose parameters it takes from behind those that are there.
     pub(crate) fn condition(&self, columns: Columns, values: &mut Vec<Value>) -> String {

@@ -22,20 +22,44 @@ impl Store {
         after: (&str, &str, &str),
         limit: u32,
     ) -> Result<Vec<(String, Application)>, StoreError> {
-        let mut values: Vec<Value> = vec![
+        let values = vec![
             after.0.into(),
             after.1.into(),
             after.2.into(),
             runtime.unwrap_or("").into(),
             i64::from(limit).into(),
         ];
+        let condition = "(r.name, a.namespace, a.name) > ($1, $2, $3) AND ($4 = '' OR r.name = $4)";
+        self.seen(view, condition, "LIMIT $5", values).await
+    }
+
+    /// One of them by its runtime, namespace and name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn visible_one(
+        &self,
+        view: &View,
+        (runtime, namespace, name): (&str, &str, &str),
+    ) -> Result<Option<Application>, StoreError> {
+        let values = vec![runtime.into(), namespace.into(), name.into()];
+        let found = self.seen(view, "r.name = $1 AND a.namespace = $2 AND a.name = $3", "", values).await?;
+        Ok(found.into_iter().next().map(|(_, one)| one))
+    }
+
+    async fn seen(
+        &self,
+        view: &View,
+        condition: &'static str,
+        end: &'static str,
+        mut values: Vec<Value>,
+    ) -> Result<Vec<(String, Application)>, StoreError> {
         let view = view.condition(COLUMNS, &mut values);
         let sql = format!(
             "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at \
              FROM runtimes r JOIN applications a ON a.runtime_id = r.id \
              JOIN entities e ON e.application_id = a.id AND e.kind = '' JOIN transitions t ON t.id = e.current \
-             WHERE a.name <> '' AND (r.name, a.namespace, a.name) > ($1, $2, $3) AND ($4 = '' OR r.name = $4) AND {view} \
-             ORDER BY r.name, a.namespace, a.name LIMIT $5"
+             WHERE a.name <> '' AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
         );
         let values: Vec<_> = values.iter().map(Value::arg).collect();
         let one = |row: Row| {

@@ -244,7 +244,8 @@ async fn a_runtime_is_registered_once_and_taken_away(opened: Opened) {
     opened.close().await;
 }
 
-fn rule(teams: &[&str], actions: &[&str], attributes: serde_json::Value) -> Rule {
+fn rule(teams: &[&str], actions: &[&str], attributes: impl Into<serde_json::Value>) -> Rule {
+    let attributes = attributes.into();
     let rule = json!({
         "entityType": "gitopsApplications", "teams": teams, "actions": actions, "attributes": attributes,
     });

@@ -1,0 +1,93 @@
+//! The router.
+
+use async_graphql::Request;
+use axum::body::{Body, to_bytes};
+use axum::extract::State;
+use axum::http::request::Parts;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{MethodRouter, get, post};
+use axum::{Json, Router};
+use jiff::Timestamp;
+use stages_platform_store::Store;
+
+use crate::caller::{Caller, Refusal};
+use crate::rest;
+use crate::schema::{self, Schema};
+
+/// The most that a body may be long.
+pub(crate) const BODY: usize = 256 * 1_024;
+
+/// The API; cloning shares.
+#[derive(Clone)]
+pub struct Api {
+    pub(crate) store: Store,
+    schema: Schema,
+    clock: fn() -> Timestamp,
+}
+
+type Route = (&'static str, &'static str, MethodRouter<Api>);
+
+/// The router is made from this list alone.
+fn all() -> [Route; 4] {
+    [
+        ("POST", "/2.0/api/graphql", post(graphql)),
+        ("GET", "/api/ping", get(rest::ping)),
+        ("POST", "/api/argo-runtime", post(rest::token)),
+        ("GET", "/api/argo-runtime/{name}/storeKey", get(rest::store_key)),
+    ]
+}
+
+/// Method and path of every route.
+#[must_use]
+pub fn table() -> Vec<(&'static str, &'static str)> {
+    all().into_iter().map(|(method, path, _)| (method, path)).collect()
+}
+
+impl Api {
+    /// Over a store; `clock` says what time it is.
+    #[must_use]
+    pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
+        Self { schema: schema::build(store.clone(), clock), store, clock }
+    }
+
+    /// Its routes.
+    pub fn routes(self) -> Router {
+        let routes = all().into_iter();
+        routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(self)
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        (self.clock)().as_millisecond()
+    }
+
+    /// Who asks, and then the body.
+    pub(crate) async fn asked(&self, head: &Parts, body: Body) -> Result<(Caller, Vec<u8>), Refusal> {
+        let caller = Caller::of(&self.store, &head.headers, self.now()).await?;
+        let body = to_bytes(body, BODY).await.map_err(|_| Refusal::TooLong(BODY))?;
+        Ok((caller, body.into()))
+    }
+}
+
+async fn graphql(State(api): State<Api>, request: axum::extract::Request) -> Response {
+    let (head, body) = request.into_parts();
+    let (caller, body) = match api.asked(&head, body).await {
+        Ok(asked) => asked,
+        Err(refusal) => return refusal.into_response(),
+    };
+    // Where in a text that is not JSON the fault is, may be told; the text itself is not.
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => {
+            let place = (error.line(), error.column());
+            let text = format!(
+                r#"the body is no JSON of the form {{"query": "…", "variables": {{}}}}: line {}, column {}"#,
+                place.0, place.1
+            );
+            return Refusal::Wrong(text).into_response();
+        }
+    };
+    let mut response = Json(api.schema.execute(request.data(caller)).await).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}

@@ -1,0 +1,184 @@
+//! Whoever asks: told by an API key or a runtime's token in `Authorization`, as it is or after `Bearer`, or by the session of a
+//! page of this very platform; before anything of the body is read.
+
+use axum::http::{HeaderMap, HeaderName, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use pipeline_core::SecretString;
+use sha2::{Digest as _, Sha256};
+use stages_platform_store::{Access, By, Role, Runtime, Scope, Store, StoreError, View};
+
+/// Whoever asks.
+pub(crate) enum Caller {
+    Person(Person),
+    Runtime(Runtime),
+}
+
+/// Somebody, or a program of theirs.
+pub(crate) struct Person {
+    pub(crate) access: Access,
+    pub(crate) by: By,
+    /// What their key is good for.
+    pub(crate) scope: Scope,
+}
+
+/// Why nothing was answered.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Refusal {
+    #[error("send an API key, or the token of a runtime, in the header Authorization")]
+    NoCredentials,
+    #[error("this key, token or session is not known, or has ended")]
+    Unknown,
+    #[error("this was sent from a page of another site; open the console itself")]
+    OtherSite,
+    #[error("this key may only read: make one of the scope 'full'")]
+    ReadsOnly,
+    #[error("only an admin may do this")]
+    NotAdmin,
+    #[error("only a person may do this: send an API key instead of the token of a runtime")]
+    NotAPerson,
+    #[error("a runtime may do this for itself alone")]
+    AnotherRuntime,
+    #[error("there is no runtime '{0}'")]
+    NoRuntime(String),
+    #[error("{0}")]
+    Wrong(String),
+    #[error("the body is longer than {0} bytes")]
+    TooLong(usize),
+    #[error("the store does not answer: try again")]
+    Store,
+}
+
+impl Refusal {
+    const fn status(&self) -> StatusCode {
+        match self {
+            Self::NoCredentials | Self::Unknown => StatusCode::UNAUTHORIZED,
+            Self::OtherSite | Self::ReadsOnly | Self::NotAdmin | Self::NotAPerson | Self::AnotherRuntime => {
+                StatusCode::FORBIDDEN
+            }
+            Self::NoRuntime(_) => StatusCode::NOT_FOUND,
+            Self::Wrong(_) => StatusCode::BAD_REQUEST,
+            Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
+            Self::Store => StatusCode::SERVICE_UNAVAILABLE,
+        }
+    }
+}
+
+/// What the store said, as far as whoever asks can do anything about it.
+pub(crate) fn kept(error: impl AsRef<StoreError>) -> Refusal {
+    let error = error.as_ref();
+    if let StoreError::Name(_) = error {
+        return Refusal::Wrong(error.to_string());
+    }
+    tracing::warn!(error = error as &dyn std::error::Error, "the API could not be answered");
+    Refusal::Store
+}
+
+/// The same of what was to be read.
+#[expect(clippy::needless_pass_by_value, reason = "it is what `map_err` gives")]
+pub(crate) fn unread(error: StoreError) -> Refusal {
+    tracing::warn!(error = &error as &dyn std::error::Error, "the API could not be answered");
+    Refusal::Store
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let mut response = (self.status(), format!("{self}\n")).into_response();
+        if matches!(self, Self::Store) {
+            response.headers_mut().insert(header::RETRY_AFTER, 5.into());
+        }
+        response
+    }
+}
+
+impl Caller {
+    pub(crate) async fn of(store: &Store, headers: &HeaderMap, now: i64) -> Result<Self, Refusal> {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let given = text(header::AUTHORIZATION).map(str::trim).unwrap_or_default();
+        let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
+        let given = bearer.map_or(given, |(_, token)| token.trim());
+        if given.is_empty() {
+            return Self::of_session(store, headers, now).await;
+        }
+        let token = SecretString::from(given);
+        if let Some(runtime) = store.runtime(&token).await.map_err(unread)? {
+            return Ok(Self::Runtime(runtime));
+        }
+        let (who, scope) = store.key(&token, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+        Self::person(store, who, "key", scope).await
+    }
+
+    /// A browser sends its cookie whoever made it ask: it counts only for what a page of this platform sent.
+    async fn of_session(store: &Store, headers: &HeaderMap, now: i64) -> Result<Self, Refusal> {
+        let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+        let cookies = headers.get_all(header::COOKIE).into_iter().filter_map(|value| value.to_str().ok());
+        let session = cookies
+            .flat_map(|line| line.split(';'))
+            .find_map(|pair| pair.trim().strip_prefix("session="))
+            .ok_or(Refusal::NoCredentials)?;
+        let here = match text(HeaderName::from_static("sec-fetch-site")) {
+            Some(site) => site == "same-origin",
+            None => text(header::ORIGIN)
+                .and_then(|origin| origin.split_once("://"))
+                .is_some_and(|(_, of)| Some(of) == text(header::HOST)),
+        };
+        if !here {
+            return Err(Refusal::OtherSite);
+        }
+        let digest = Sha256::digest(session.as_bytes()).into();
+        let who = store.session(digest, now).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+        Self::person(store, who, "session", Scope::Full).await
+    }
+
+    async fn person(store: &Store, who: String, how: &'static str, scope: Scope) -> Result<Self, Refusal> {
+        let access = store.access(&who).await.map_err(unread)?.ok_or(Refusal::Unknown)?;
+        Ok(Self::Person(Person { access, by: By { who, how }, scope }))
+    }
+
+    /// Which applications they see.
+    pub(crate) fn view(&self) -> View {
+        match self {
+            Self::Person(person) => person.access.view(),
+            Self::Runtime(runtime) => View::of_runtime(&runtime.name),
+        }
+    }
+
+    /// Whether they see that there is such a runtime.
+    pub(crate) fn sees_of(&self, runtime: &str) -> bool {
+        match self {
+            Self::Person(person) => person.access.sees_of(runtime),
+            Self::Runtime(own) => own.name == runtime,
+        }
+    }
+
+    /// Somebody who changes something of their own.
+    pub(crate) fn writes(&self) -> Result<&Person, Refusal> {
+        match self {
+            Self::Person(person) if person.scope == Scope::Full => Ok(person),
+            Self::Person(_) => Err(Refusal::ReadsOnly),
+            Self::Runtime(_) => Err(Refusal::NotAPerson),
+        }
+    }
+
+    /// Somebody who sees how accounts are.
+    pub(crate) fn manages(&self) -> Result<&Person, Refusal> {
+        match self {
+            Self::Person(person) if person.access.role == Role::Admin => Ok(person),
+            Self::Person(_) => Err(Refusal::NotAdmin),
+            Self::Runtime(_) => Err(Refusal::NotAPerson),
+        }
+    }
+
+    /// Somebody who changes accounts.
+    pub(crate) fn governs(&self) -> Result<&Person, Refusal> {
+        self.writes().and(self.manages())
+    }
+
+    /// The runtime itself, or somebody who changes accounts.
+    pub(crate) fn acts_for(&self, name: &str) -> Result<(), Refusal> {
+        match self {
+            Self::Runtime(own) if own.name == name => Ok(()),
+            Self::Runtime(_) => Err(Refusal::AnotherRuntime),
+            Self::Person(_) => self.governs().map(drop),
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! People, their keys and teams, rules, and what was done.
+
+use async_graphql::{InputObject, Result, SimpleObject};
+use stages_platform_store as kept;
+
+use super::time;
+use crate::caller::Refusal;
+
+/// There is one account.
+pub(crate) const ACCOUNT: &str = "default";
+
+/// Whoever asks.
+#[derive(SimpleObject)]
+pub(crate) struct Me {
+    pub(crate) id: String,
+    pub(crate) name: String,
+    pub(crate) is_admin: bool,
+    /// Where a runtime asks: its name.
+    pub(crate) runtime_name: Option<String>,
+    pub(crate) accounts: Vec<Account>,
+    pub(crate) active_account: Account,
+}
+
+/// The account of everything here.
+#[derive(SimpleObject)]
+pub(crate) struct Account {
+    id: String,
+    name: String,
+}
+
+impl Account {
+    pub(crate) fn only() -> Self {
+        Self { id: ACCOUNT.to_owned(), name: ACCOUNT.to_owned() }
+    }
+}
+
+/// Somebody who signs in.
+#[derive(SimpleObject)]
+pub(crate) struct User {
+    name: String,
+    role: &'static str,
+    teams: Vec<String>,
+    created_at: String,
+}
+
+impl From<kept::Person> for User {
+    fn from(one: kept::Person) -> Self {
+        Self { name: one.name, role: one.role.name(), teams: one.teams, created_at: time(one.created_at) }
+    }
+}
+
+/// A key of somebody for programs, without what is secret of it.
+#[derive(SimpleObject)]
+pub(crate) struct ApiKey {
+    id: i64,
+    owner: String,
+    name: String,
+    prefix: String,
+    scope: &'static str,
+    created_at: String,
+    ends_at: String,
+}
+
+impl From<kept::Key> for ApiKey {
+    fn from(one: kept::Key) -> Self {
+        Self {
+            id: one.id,
+            owner: one.owner,
+            name: one.name,
+            prefix: one.prefix,
+            scope: one.scope.name(),
+            created_at: time(one.created_at),
+            ends_at: time(one.until),
+        }
+    }
+}
+
+/// Something that was done.
+#[derive(SimpleObject)]
+pub(crate) struct AuditEntry {
+    id: i64,
+    at: String,
+    who: String,
+    how: String,
+    act: String,
+    subject: String,
+}
+
+impl From<kept::Act> for AuditEntry {
+    fn from(one: kept::Act) -> Self {
+        let kept::Act { id, at, who, how, act, subject } = one;
+        Self { id, at: time(at), who, how, act, subject }
+    }
+}
+
+/// What a subject of a rule must have.
+#[derive(InputObject, SimpleObject)]
+#[graphql(input_name = "AbacAttributeInput")]
+pub(crate) struct AbacAttribute {
+    /// Such as `RUNTIME` or `LABEL`.
+    name: String,
+    /// Of a label.
+    key: Option<String>,
+    value: String,
+}
+
+/// What the members of teams may do.
+#[derive(SimpleObject)]
+pub(crate) struct AbacRule {
+    id: i64,
+    account_id: &'static str,
+    entity_type: String,
+    teams: Vec<String>,
+    tags: Vec<String>,
+    actions: Vec<String>,
+    attributes: Vec<AbacAttribute>,
+}
+
+/// A rule that is to be.
+#[derive(InputObject)]
+pub(crate) struct AbacRuleInput {
+    /// Such as `gitopsApplications`.
+    entity_type: String,
+    teams: Vec<String>,
+    #[graphql(default)]
+    tags: Vec<String>,
+    /// Such as `VIEW` or `SYNC`.
+    actions: Vec<String>,
+    #[graphql(default)]
+    attributes: Vec<AbacAttribute>,
+}
+
+/// A name of those that there are.
+fn named<T: serde::de::DeserializeOwned>(what: &str, name: &str) -> Result<T, Refusal> {
+    let wrong =
+        |error: serde_json::Error| Refusal::Wrong(format!("'{name}' is no {what} of a rule: {error}"));
+    serde_json::from_value(name.into()).map_err(wrong)
+}
+
+fn name_of(value: &impl serde::Serialize) -> String {
+    let value = serde_json::to_value(value).ok();
+    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl AbacRuleInput {
+    pub(crate) fn rule(self) -> Result<kept::Rule, Refusal> {
+        let attribute = |one: AbacAttribute| {
+            let AbacAttribute { name, key, value } = one;
+            Ok(kept::Attribute { name: named("attribute", &name)?, key, value })
+        };
+        let rule = kept::Rule {
+            id: 0,
+            entity_type: named("entity", &self.entity_type)?,
+            teams: self.teams,
+            tags: self.tags,
+            actions: self.actions.iter().map(|name| named("action", name)).collect::<Result<_, _>>()?,
+            attributes: self.attributes.into_iter().map(attribute).collect::<Result<_, Refusal>>()?,
+        };
+        rule.check().map_err(|why| Refusal::Wrong(why.to_owned()))?;
+        Ok(rule)
+    }
+}
+
+impl From<kept::Rule> for AbacRule {
+    fn from(one: kept::Rule) -> Self {
+        let attribute =
+            |one: kept::Attribute| AbacAttribute { name: name_of(&one.name), key: one.key, value: one.value };
+        Self {
+            id: one.id,
+            account_id: ACCOUNT,
+            entity_type: name_of(&one.entity_type),
+            teams: one.teams,
+            tags: one.tags,
+            actions: one.actions.iter().map(name_of).collect(),
+            attributes: one.attributes.into_iter().map(attribute).collect(),
+        }
+    }
+}

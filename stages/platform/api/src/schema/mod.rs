@@ -1,0 +1,61 @@
+//! The schema: what may be asked, and how much at a time.
+
+mod account;
+mod application;
+mod mutation;
+mod page;
+mod query;
+mod runtime;
+
+use async_graphql::{Context, EmptySubscription, Error};
+use jiff::Timestamp;
+use stages_platform_store::Store;
+
+use crate::caller::Caller;
+
+pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, EmptySubscription>;
+
+/// How deep fields may stand within each other: what introspection asks stands thirteen deep.
+const DEPTH: usize = 15;
+/// How many fields an answer may have, where each row of a page counts with its own.
+const COMPLEXITY: usize = 20_000;
+/// Directives on a field.
+const DIRECTIVES: usize = 8;
+
+/// What time it is.
+#[derive(Clone, Copy)]
+struct Clock(fn() -> Timestamp);
+
+fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, EmptySubscription> {
+    Schema::build(query::Query, mutation::Mutation, EmptySubscription)
+        .limit_depth(DEPTH)
+        .limit_complexity(COMPLEXITY)
+        .limit_directives(DIRECTIVES)
+        .disable_suggestions()
+}
+
+pub(crate) fn build(store: Store, clock: fn() -> Timestamp) -> Schema {
+    builder().data(store).data(Clock(clock)).finish()
+}
+
+/// The schema, in the language that schemas are written in.
+#[must_use]
+pub fn sdl() -> String {
+    builder().finish().sdl()
+}
+
+fn caller<'c>(context: &Context<'c>) -> Result<&'c Caller, Error> {
+    context.data::<Caller>()
+}
+
+fn store<'c>(context: &Context<'c>) -> Result<&'c Store, Error> {
+    context.data::<Store>()
+}
+
+fn now(context: &Context<'_>) -> Result<i64, Error> {
+    Ok((context.data::<Clock>()?.0)().as_millisecond())
+}
+
+fn time(at: i64) -> String {
+    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH).to_string()
+}

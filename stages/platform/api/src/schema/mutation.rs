@@ -1,0 +1,173 @@
+//! What may be changed.
+
+use async_graphql::{Context, Object, Result, SimpleObject};
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{RULES, Role, Scope};
+
+use super::account::AbacRuleInput;
+use super::runtime::{ReportRuntimeErrorsArgs, RuntimeCreationResponse, RuntimeInstallationArgs};
+use super::{caller, now, store};
+use crate::caller::{Caller, Refusal, kept};
+
+/// What may be changed.
+pub(crate) struct Mutation;
+
+/// A key that was just made.
+#[derive(SimpleObject)]
+struct NewApiKey {
+    /// Shown this once.
+    key: String,
+}
+
+/// Problems of a runtime that are kept.
+const PROBLEMS: usize = 100;
+/// The longest that a key lasts.
+const DAYS: i64 = 366;
+
+fn wrong(text: impl Into<String>) -> async_graphql::Error {
+    Refusal::Wrong(text.into()).into()
+}
+
+fn done(done: bool, otherwise: impl Into<String>) -> Result<bool> {
+    if done { Ok(true) } else { Err(wrong(otherwise)) }
+}
+
+#[Object]
+impl Mutation {
+    /// Registers a runtime, and makes its token.
+    async fn create_runtime(
+        &self,
+        context: &Context<'_>,
+        installation_args: RuntimeInstallationArgs,
+    ) -> Result<RuntimeCreationResponse> {
+        let person = caller(context)?.governs()?;
+        let (name, recover) =
+            (installation_args.runtime_name.clone(), installation_args.recover == Some(true));
+        if installation_args.is_long() {
+            return Err(wrong("what a runtime says of itself has at most 16384 bytes"));
+        }
+        let body = serde_json::to_string(&installation_args).map_err(|_| Refusal::Store)?;
+        let made = store(context)?.register(&person.by, &name, &body, recover, now(context)?).await;
+        match made.map_err(kept)? {
+            Some(token) => {
+                Ok(RuntimeCreationResponse { name, new_access_token: token.expose_secret().to_owned() })
+            }
+            None => Err(wrong(format!(
+                "there is a runtime '{name}': choose another name, or send recover: true to register it anew"
+            ))),
+        }
+    }
+
+    /// Takes a runtime's tokens and registration; how many runtimes that were. What it reported stays until it is too old.
+    async fn delete_runtime(&self, context: &Context<'_>, name: String) -> Result<i32> {
+        let person = caller(context)?.governs()?;
+        match store(context)?.unregister(&person.by, &name, now(context)?).await.map_err(kept)? {
+            true => Ok(1),
+            false => Err(Refusal::NoRuntime(name).into()),
+        }
+    }
+
+    /// Takes what a runtime says is wrong with it, instead of what it said before; how many that are.
+    async fn report_runtime_errors(
+        &self,
+        context: &Context<'_>,
+        report_errors_args: ReportRuntimeErrorsArgs,
+    ) -> Result<i32> {
+        let ReportRuntimeErrorsArgs { runtime, errors } = report_errors_args;
+        caller(context)?.acts_for(&runtime)?;
+        if errors.len() > PROBLEMS {
+            return Err(wrong(format!("a runtime has at most {PROBLEMS} errors")));
+        }
+        let problems = serde_json::to_string(&errors).map_err(|_| Refusal::Store)?;
+        let done = store(context)?.keep_problems(&runtime, &problems, now(context)?).await;
+        match done.map_err(kept)? {
+            true => Ok(i32::try_from(errors.len()).unwrap_or(i32::MAX)),
+            false => Err(Refusal::NoRuntime(runtime).into()),
+        }
+    }
+
+    /// Makes a key of whoever asks; `scope` is `read` or `full`.
+    async fn create_api_key(
+        &self,
+        context: &Context<'_>,
+        name: String,
+        scope: String,
+        #[graphql(default = 90)] days: i64,
+    ) -> Result<NewApiKey> {
+        let person = caller(context)?.writes()?;
+        let name = name.trim();
+        if name.is_empty() || name.chars().count() > 100 {
+            return Err(wrong("the name of a key has 1 to 100 characters"));
+        }
+        let Some(scope) = Scope::of(&scope) else {
+            return Err(wrong("the scope of a key is 'read' or 'full'"));
+        };
+        if !(1..=DAYS).contains(&days) {
+            return Err(wrong(format!("a key lasts 1 to {DAYS} days")));
+        }
+        let now = now(context)?;
+        let made = store(context)?.add_key(&person.by, name, scope, now + days * 86_400_000, now).await;
+        Ok(NewApiKey { key: made.map_err(kept)?.expose_secret().to_owned() })
+    }
+
+    /// Takes a key back: one's own, or as an admin anybody's.
+    async fn remove_api_key(&self, context: &Context<'_>, id: i64) -> Result<bool> {
+        let caller = caller(context)?;
+        let person = caller.writes()?;
+        let removed =
+            store(context)?.remove_key(&person.by, id, caller.manages().is_ok(), now(context)?).await;
+        done(removed.map_err(kept)?, format!("you have no key {id}"))
+    }
+
+    /// Gives somebody a role: `admin` or `member`.
+    async fn set_user_role(&self, context: &Context<'_>, name: String, role: String) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let Some(role) = [Role::Admin, Role::Member].into_iter().find(|one| one.name() == role) else {
+            return Err(wrong("a role is 'admin' or 'member'"));
+        };
+        let set = store(context)?.set_role(&person.by, &name, role, now(context)?).await;
+        done(set.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+    }
+
+    /// Puts somebody into these teams and no others.
+    async fn set_user_teams(&self, context: &Context<'_>, name: String, teams: Vec<String>) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        if teams.len() > 50 || teams.iter().any(|team| team.trim().is_empty() || team.len() > 100) {
+            return Err(wrong("somebody is in at most 50 teams, each of a name of at most 100 characters"));
+        }
+        let set = store(context)?.set_teams(&person.by, &name, &teams, now(context)?).await;
+        done(set.map_err(kept)?, format!("there is no user '{name}'"))
+    }
+
+    /// Takes somebody away, with their sessions and keys.
+    async fn remove_user(&self, context: &Context<'_>, name: String) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let removed = store(context)?.remove_person(&person.by, &name, now(context)?).await;
+        done(removed.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+    }
+
+    /// Ends every session of somebody: of oneself, or as an admin of anybody.
+    async fn end_sessions(&self, context: &Context<'_>, name: String) -> Result<bool> {
+        let caller: &Caller = caller(context)?;
+        let person = caller.writes()?;
+        if person.access.who != name {
+            caller.governs()?;
+        }
+        let ended = store(context)?.end_sessions(&person.by, &name, now(context)?).await;
+        done(ended.map_err(kept)?, format!("'{name}' has no session"))
+    }
+
+    /// Adds a rule.
+    async fn create_abac_rule(&self, context: &Context<'_>, rule: AbacRuleInput) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let added = store(context)?.add_rule(&person.by, &rule.rule()?, now(context)?).await;
+        done(added.map_err(kept)?, format!("there are {RULES} rules, and no more may be"))
+    }
+
+    /// Takes a rule away.
+    async fn remove_abac_rule(&self, context: &Context<'_>, id: i64) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let removed = store(context)?.remove_rule(&person.by, id, now(context)?).await;
+        done(removed.map_err(kept)?, format!("there is no rule {id}"))
+    }
+}

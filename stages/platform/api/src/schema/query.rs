@@ -1,0 +1,150 @@
+//! What may be read.
+
+use async_graphql::{Context, Object, Result};
+use stages_platform_store::{Application as Kept, View};
+
+use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
+use super::application::{Application, ApplicationEdge, ApplicationSlice};
+use super::page::{self, SlicePaginationArgs, rows};
+use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
+use super::{caller, store};
+use crate::caller::{Caller, unread};
+
+/// What may be read.
+pub(crate) struct Query;
+
+fn cursor((runtime, one): &(String, Kept)) -> String {
+    format!("{runtime}/{}/{}", one.namespace, one.name)
+}
+
+/// Of one more row than asked for, so that it is known whether there are more.
+async fn applications(
+    context: &Context<'_>,
+    runtime: Option<&str>,
+    after: &str,
+    rows: usize,
+) -> Result<Vec<(String, Kept)>> {
+    let mut parts = after.splitn(3, '/');
+    let mut part = || parts.next().unwrap_or_default();
+    let (after, view): (_, View) = ((part(), part(), part()), caller(context)?.view());
+    let limit = u32::try_from(rows).unwrap_or(u32::MAX).saturating_add(1);
+    Ok(store(context)?.visible(&view, runtime, after, limit).await.map_err(unread)?)
+}
+
+#[Object]
+impl Query {
+    /// Whoever asks.
+    async fn me(&self, context: &Context<'_>) -> Result<Me> {
+        let (name, is_admin, runtime_name) = match caller(context)? {
+            Caller::Person(person) => {
+                (person.access.who.clone(), person.access.role == stages_platform_store::Role::Admin, None)
+            }
+            Caller::Runtime(runtime) => (runtime.name.clone(), false, Some(runtime.name.clone())),
+        };
+        Ok(Me {
+            id: name.clone(),
+            name,
+            is_admin,
+            runtime_name,
+            accounts: vec![Account::only()],
+            active_account: Account::only(),
+        })
+    }
+
+    /// The runtime of a name; null: there is none that whoever asks sees.
+    async fn runtime(&self, context: &Context<'_>, name: String) -> Result<Option<Runtime>> {
+        if !caller(context)?.sees_of(&name) {
+            return Ok(None);
+        }
+        let found = store(context)?.registrations(Some(&name)).await.map_err(unread)?;
+        Ok(found.into_iter().next().map(Runtime::of))
+    }
+
+    /// Runtimes, by name.
+    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    async fn runtimes(
+        &self,
+        context: &Context<'_>,
+        pagination: Option<SlicePaginationArgs>,
+    ) -> Result<RuntimeSlice> {
+        let (caller, page) = (caller(context)?, pagination.unwrap_or_default());
+        let found = store(context)?.registrations(None).await.map_err(unread)?;
+        let seen = found.into_iter().filter(|one| &*one.name > page.after() && caller.sees_of(&one.name));
+        let mut all: Vec<Runtime> = seen.take(page.first() + 1).map(Runtime::of).collect();
+        let page_info = page.info(&mut all, |one| one.name().to_owned());
+        let edge = |node: Runtime| RuntimeEdge { cursor: node.name().to_owned(), node };
+        Ok(RuntimeSlice { edges: all.into_iter().map(edge).collect(), page_info })
+    }
+
+    /// Applications by runtime, namespace and name, of one runtime or of all: those that whoever asks sees.
+    #[graphql(complexity = "page::of(pagination.as_ref()) * child_complexity")]
+    async fn applications(
+        &self,
+        context: &Context<'_>,
+        pagination: Option<SlicePaginationArgs>,
+        runtime: Option<String>,
+    ) -> Result<ApplicationSlice> {
+        let page = pagination.unwrap_or_default();
+        let mut all = applications(context, runtime.as_deref(), page.after(), page.first()).await?;
+        let page_info = page.info(&mut all, cursor);
+        let edge = |one: (String, Kept)| {
+            let cursor = cursor(&one);
+            ApplicationEdge { node: Application::of(one.0, one.1), cursor }
+        };
+        Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info })
+    }
+
+    /// One application; null: there is none that whoever asks sees.
+    async fn application(
+        &self,
+        context: &Context<'_>,
+        runtime: String,
+        namespace: String,
+        name: String,
+    ) -> Result<Option<Application>> {
+        let view = caller(context)?.view();
+        let found =
+            store(context)?.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?;
+        Ok(found.map(|one| Application::of(runtime, one)))
+    }
+
+    /// Everybody who may sign in.
+    #[graphql(complexity = "100 * child_complexity")]
+    async fn users(&self, context: &Context<'_>) -> Result<Vec<User>> {
+        caller(context)?.manages()?;
+        Ok(store(context)?.people().await.map_err(unread)?.into_iter().map(User::from).collect())
+    }
+
+    /// Every rule.
+    #[graphql(complexity = "100 * child_complexity")]
+    async fn abac_rules(&self, context: &Context<'_>) -> Result<Vec<AbacRule>> {
+        caller(context)?.manages()?;
+        Ok(store(context)?.rules().await.map_err(unread)?.into_iter().map(AbacRule::from).collect())
+    }
+
+    /// The keys of whoever asks; an admin sees everybody's.
+    #[graphql(complexity = "100 * child_complexity")]
+    async fn api_keys(&self, context: &Context<'_>) -> Result<Vec<ApiKey>> {
+        let caller = caller(context)?;
+        let owner = match (caller, caller.manages()) {
+            (_, Ok(_)) => None,
+            (Caller::Person(person), _) => Some(&*person.access.who),
+            (Caller::Runtime(_), Err(refusal)) => return Err(refusal.into()),
+        };
+        Ok(store(context)?.keys(owner).await.map_err(unread)?.into_iter().map(ApiKey::from).collect())
+    }
+
+    /// What was done, the newest first, from before the number `before`.
+    #[graphql(complexity = "rows(first) * child_complexity")]
+    async fn audit_log(
+        &self,
+        context: &Context<'_>,
+        first: Option<i32>,
+        before: Option<i64>,
+    ) -> Result<Vec<AuditEntry>> {
+        caller(context)?.manages()?;
+        let limit = u32::try_from(rows(first)).unwrap_or(1);
+        let found = store(context)?.audit(before.unwrap_or(i64::MAX), limit).await.map_err(unread)?;
+        Ok(found.into_iter().map(AuditEntry::from).collect())
+    }
+}

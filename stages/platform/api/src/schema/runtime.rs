@@ -1,0 +1,189 @@
+//! Runtimes: what one says of itself when it is installed, and what is known of it.
+
+use async_graphql::{Enum, InputObject, SimpleObject};
+use serde::{Deserialize, Serialize};
+use stages_platform_store::Registration;
+
+use super::page::SliceInfo;
+use super::time;
+
+/// What a runtime says of itself when it is installed.
+#[derive(InputObject, Serialize, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct RuntimeInstallationArgs {
+    pub(crate) runtime_name: String,
+    runtime_namespace: Option<String>,
+    cluster: Option<String>,
+    installation_type: Option<String>,
+    managed: Option<bool>,
+    git_provider: Option<String>,
+    runtime_version: Option<String>,
+    chart_version: Option<String>,
+    component_names: Option<Vec<String>>,
+    ingress_host: Option<String>,
+    internal_ingress_host: Option<String>,
+    ingress_class: Option<String>,
+    ingress_controller: Option<String>,
+    gateway_name: Option<String>,
+    gateway_namespace: Option<String>,
+    repo: Option<String>,
+    /// Registers a name anew that is registered already.
+    pub(crate) recover: Option<bool>,
+    access_mode: Option<String>,
+    is_external_argo_cd: Option<bool>,
+}
+
+/// How far an installation is.
+#[derive(Enum, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum InstallationStatus {
+    /// It has reported.
+    Completed,
+    /// It has not reported yet.
+    InProgress,
+}
+
+/// What a runtime is called.
+#[derive(SimpleObject)]
+struct RuntimeMeta {
+    account: String,
+    group: String,
+    version: String,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+}
+
+/// A runtime.
+#[derive(SimpleObject)]
+pub(crate) struct Runtime {
+    metadata: RuntimeMeta,
+    installation_status: InstallationStatus,
+    installation_type: Option<String>,
+    cluster: Option<String>,
+    managed: bool,
+    repo: Option<String>,
+    git_provider: Option<String>,
+    access_mode: Option<String>,
+    ingress_host: Option<String>,
+    internal_ingress_host: Option<String>,
+    ingress_class: Option<String>,
+    ingress_controller: Option<String>,
+    runtime_version: Option<String>,
+    chart_version: Option<String>,
+    is_external_argo_cd: Option<bool>,
+    created_at: String,
+    last_report_at: Option<String>,
+    /// What it last said is wrong with it.
+    errors: Vec<HealthError>,
+}
+
+/// A page of runtimes.
+#[derive(SimpleObject)]
+pub(crate) struct RuntimeSlice {
+    pub(crate) edges: Vec<RuntimeEdge>,
+    pub(crate) page_info: SliceInfo,
+}
+
+/// A runtime, and its place in the list.
+#[derive(SimpleObject)]
+pub(crate) struct RuntimeEdge {
+    pub(crate) node: Runtime,
+    pub(crate) cursor: String,
+}
+
+/// What was made for a runtime.
+#[derive(SimpleObject)]
+pub(crate) struct RuntimeCreationResponse {
+    pub(crate) name: String,
+    /// The runtime's token, shown this once.
+    pub(crate) new_access_token: String,
+}
+
+/// What is wrong with a runtime.
+#[derive(InputObject, SimpleObject, Serialize, Deserialize)]
+#[graphql(input_name = "HealthErrorInput")]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HealthError {
+    level: ErrorLevels,
+    title: String,
+    message: String,
+    suggestion: Option<String>,
+    code: HealthErrorCodes,
+    last_seen: String,
+}
+
+/// What is wrong with a runtime: all of it, instead of what was told before.
+#[derive(InputObject)]
+pub(crate) struct ReportRuntimeErrorsArgs {
+    pub(crate) runtime: String,
+    pub(crate) errors: Vec<HealthError>,
+}
+
+/// How bad it is.
+#[derive(Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum ErrorLevels {
+    Error,
+    Warning,
+}
+
+/// What it is.
+#[derive(Enum, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+enum HealthErrorCodes {
+    BrokenReference,
+    InactiveRuntime,
+    InsufficientResources,
+    RuntimeInstallationError,
+    TransitiveError,
+    Unknown,
+}
+
+impl RuntimeInstallationArgs {
+    /// Whether any of it is longer than it can be.
+    pub(crate) fn is_long(&self) -> bool {
+        serde_json::to_string(self).map_or(true, |text| text.len() > 16 * 1_024)
+    }
+}
+
+impl Runtime {
+    pub(crate) fn of(one: Registration) -> Self {
+        // A runtime whose token was made by hand said nothing of itself.
+        let said: RuntimeInstallationArgs = serde_json::from_str(&one.body).unwrap_or_default();
+        let reported = one.last_report.is_some();
+        Self {
+            metadata: RuntimeMeta {
+                account: super::account::ACCOUNT.to_owned(),
+                group: "codefresh.io".to_owned(),
+                version: "v1alpha1".to_owned(),
+                kind: "Runtime".to_owned(),
+                namespace: said.runtime_namespace,
+                name: one.name,
+            },
+            installation_status: match reported {
+                true => InstallationStatus::Completed,
+                false => InstallationStatus::InProgress,
+            },
+            installation_type: said.installation_type,
+            cluster: said.cluster,
+            managed: said.managed.unwrap_or(false),
+            repo: said.repo,
+            git_provider: said.git_provider,
+            access_mode: said.access_mode,
+            ingress_host: said.ingress_host,
+            internal_ingress_host: said.internal_ingress_host,
+            ingress_class: said.ingress_class,
+            ingress_controller: said.ingress_controller,
+            runtime_version: said.runtime_version,
+            chart_version: said.chart_version,
+            is_external_argo_cd: said.is_external_argo_cd,
+            created_at: time(one.created_at),
+            last_report_at: one.last_report.map(time),
+            errors: serde_json::from_str(&one.problems).unwrap_or_default(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> &str {
+        &self.metadata.name
+    }
+}

@@ -1,0 +1,209 @@
+//! Who may ask what.
+
+use serde_json::{Value, json};
+
+use crate::served::{Credential, Served, by, still, told};
+
+const RULE: &str = r#"mutation { createAbacRule(rule: {entityType: "gitopsApplications", teams: ["shop"], actions: ["VIEW"], attributes: [{name: "RUNTIME", value: "prod"}]}) }"#;
+
+/// Each operation, with what is said to an admin's key, to one that reads only, to a member, and to a runtime; empty: it is
+/// answered.
+const OPERATIONS: &[(&str, [&str; 4])] = &[
+    ("{ me { name } }", ["", "", "", ""]),
+    ("{ runtimes { edges { node { metadata { name } } } } }", ["", "", "", ""]),
+    (r#"{ runtime(name: "prod") { metadata { name } } }"#, ["", "", "", ""]),
+    ("{ applications { edges { cursor } } }", ["", "", "", ""]),
+    (r#"{ application(runtime: "prod", namespace: "a", name: "b") { uid } }"#, ["", "", "", ""]),
+    ("{ users { name } }", ["", "", ADMIN, PERSON]),
+    ("{ abacRules { id } }", ["", "", ADMIN, PERSON]),
+    ("{ apiKeys { id } }", ["", "", "", PERSON]),
+    ("{ auditLog { id } }", ["", "", ADMIN, PERSON]),
+    (
+        r#"mutation { createRuntime(installationArgs: {runtimeName: "eu1"}) { name } }"#,
+        ["", READS, ADMIN, PERSON],
+    ),
+    (r#"mutation { deleteRuntime(name: "eu1") }"#, ["", READS, ADMIN, PERSON]),
+    (
+        r#"mutation { reportRuntimeErrors(reportErrorsArgs: {runtime: "prod", errors: []}) }"#,
+        ["", READS, ADMIN, ""],
+    ),
+    (r#"mutation { createApiKey(name: "ci", scope: "read") { key } }"#, ["", READS, "", PERSON]),
+    ("mutation { removeApiKey(id: 999) }", ["you have no key 999", READS, "you have no key 999", PERSON]),
+    (r#"mutation { setUserRole(name: "lin", role: "member") }"#, ["", READS, ADMIN, PERSON]),
+    (r#"mutation { setUserTeams(name: "lin", teams: ["shop"]) }"#, ["", READS, ADMIN, PERSON]),
+    (RULE, ["", READS, ADMIN, PERSON]),
+    ("mutation { removeAbacRule(id: 999) }", ["there is no rule 999", READS, ADMIN, PERSON]),
+    (r#"mutation { endSessions(name: "ada") }"#, ["", READS, ADMIN, PERSON]),
+    (
+        r#"mutation { removeUser(name: "nobody") }"#,
+        ["there is no user 'nobody', or it is the last admin", READS, ADMIN, PERSON],
+    ),
+];
+const ADMIN: &str = "only an admin may do this";
+const PERSON: &str = "only a person may do this: send an API key instead of the token of a runtime";
+const READS: &str = "this key may only read: make one of the scope 'full'";
+
+#[tokio::test]
+async fn every_operation_answers_each_role_as_the_table_says() {
+    let served = Served::new().await;
+    // Every field of the schema is in the table.
+    let introspection = "{ __schema { queryType { fields { name } } mutationType { fields { name } } } }";
+    let schema = served.data(&served.admin, introspection, json!({})).await;
+    for kind in ["queryType", "mutationType"] {
+        for field in schema["__schema"][kind]["fields"].as_array().unwrap() {
+            let name = field["name"].as_str().unwrap();
+            let listed = OPERATIONS.iter().any(|(query, _)| {
+                let asked = query.trim_start_matches("mutation").trim_start_matches([' ', '{']);
+                asked.strip_prefix(name).is_some_and(|rest| rest.starts_with([' ', '(']))
+            });
+            assert!(listed, "{name} is not in the table of operations");
+        }
+    }
+    for (query, answers) in OPERATIONS {
+        let roles = [&served.admin, &served.admin_reads, &served.member, &served.runtime];
+        // Who may least comes first, so that what an admin takes away is there until then.
+        for (role, said) in roles.into_iter().zip(answers).rev() {
+            match said.is_empty() {
+                true => drop(served.data(role, query, json!({})).await),
+                false => assert_eq!(served.refused(role, query, json!({})).await, *said, "{query}"),
+            }
+        }
+    }
+}
+
+/// Each route, with the status for nobody, an unknown key, a member, an admin's key that reads, an admin's, and a runtime's token.
+const ROUTES: &[(&str, &str, [u16; 6])] = &[
+    ("POST", "/2.0/api/graphql", [401, 401, 200, 200, 200, 200]),
+    ("GET", "/api/ping", [200, 200, 200, 200, 200, 200]),
+    ("POST", "/api/argo-runtime", [401, 401, 403, 403, 200, 403]),
+    ("GET", "/api/argo-runtime/{name}/storeKey", [401, 401, 403, 403, 200, 200]),
+];
+
+#[tokio::test]
+async fn every_route_answers_each_role_as_the_table_says() {
+    let listed: Vec<_> = ROUTES.iter().map(|(method, path, _)| (*method, *path)).collect();
+    assert_eq!(stages_platform_api::table(), listed);
+    let served = Served::new().await;
+    // The runtime has a token, and is registered now.
+    let now = still().as_millisecond();
+    served.store.register(&by("ada"), "prod", "{}", true, now).await.unwrap().unwrap();
+    let unknown = ("authorization", format!("goak_{}", "0".repeat(64)));
+    let nobody = ("x-nothing", String::new());
+    let roles = [&nobody, &unknown, &served.member, &served.admin_reads, &served.admin, &served.runtime];
+    for (method, path, answers) in ROUTES {
+        for (role, expected) in roles.iter().zip(answers) {
+            let url = format!("{}{}", served.url, path.replace("{name}", "prod"));
+            let asked = served.client.request(method.parse().unwrap(), url).header(role.0, &role.1);
+            let body = r#"{"query": "{ me { name } }", "name": "prod"}"#;
+            let status = asked.body(body).send().await.unwrap().status().as_u16();
+            assert_eq!(status, *expected, "{method} {path} of {}", role.1.get(..5).unwrap_or("nobody"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn nobody_is_answered_who_is_not_known() {
+    let served = Served::new().await;
+    let session = |more: &[(&'static str, &str)]| {
+        let mut asked = served.ask(&served.session, "{ me { name } }", &json!({}));
+        for (name, value) in more {
+            asked = asked.header(*name, *value);
+        }
+        asked.send()
+    };
+    let none = "send an API key, or the token of a runtime, in the header Authorization\n";
+    let unknown = "this key, token or session is not known, or has ended\n";
+    let other = "this was sent from a page of another site; open the console itself\n";
+    let host = served.url.trim_start_matches("http://").to_owned();
+    for (credential, said) in [
+        (("x-nothing", String::new()), none),
+        (("authorization", String::new()), none),
+        (("cookie", "theme=dark".to_owned()), none),
+        (("authorization", format!("goak_{}", "0".repeat(64))), unknown),
+        (("authorization", "anything".to_owned()), unknown),
+    ] {
+        let response = served.ask(&credential, "{ me { name } }", &json!({})).send().await.unwrap();
+        assert_eq!(told(response).await, (401, said.to_owned()), "{}", credential.0);
+    }
+    // A session counts for what a page of this very platform sent, and for nothing else.
+    for more in [
+        &[][..],
+        &[("sec-fetch-site", "cross-site")],
+        &[("sec-fetch-site", "same-site")],
+        &[("sec-fetch-site", "none")],
+        &[("origin", "https://evil.example")],
+        &[("origin", "null")],
+        &[("sec-fetch-site", "cross-site"), ("origin", &*served.url)],
+    ] {
+        assert_eq!(told(session(more).await.unwrap()).await, (403, other.to_owned()), "{more:?}");
+    }
+    for more in [&[("sec-fetch-site", "same-origin")][..], &[("origin", &*served.url)]] {
+        let answer: Value = session(more).await.unwrap().json().await.unwrap();
+        assert_eq!(answer, json!({"data": {"me": {"name": "ada"}}}), "{host}");
+    }
+    let ended = ("cookie", "session=of-nobody".to_owned());
+    let asked = served.ask(&ended, "{ me { name } }", &json!({})).header("sec-fetch-site", "same-origin");
+    assert_eq!(told(asked.send().await.unwrap()).await, (401, unknown.to_owned()));
+    // As it is, and after `Bearer`.
+    let bearer = ("authorization", format!("Bearer {}", served.admin.1));
+    assert_eq!(served.data(&bearer, "{ me { name } }", json!({})).await, json!({"me": {"name": "ada"}}));
+}
+
+#[tokio::test]
+async fn a_key_that_is_taken_back_is_not_known_at_once_and_neither_is_that_of_somebody_who_is_gone() {
+    let served = Served::new().await;
+    let status = async |who: &Credential| {
+        served.ask(who, "{ me { name } }", &json!({})).send().await.unwrap().status().as_u16()
+    };
+    let listed = served.data(&served.member, "{ apiKeys { id owner scope prefix } }", json!({})).await;
+    let keys = listed["apiKeys"].as_array().unwrap();
+    assert_eq!((keys.len(), &keys[0]["owner"], &keys[0]["scope"]), (1, &json!("lin"), &json!("full")));
+    let made = r#"mutation { createApiKey(name: "ci", scope: "read", days: 1) { key } }"#;
+    let made = served.data(&served.member, made, json!({})).await;
+    let key = ("authorization", made["createApiKey"]["key"].as_str().unwrap().to_owned());
+    assert_eq!(status(&key).await, 200);
+    let taken = "mutation Take($id: Int!) { removeApiKey(id: $id) }";
+    served.data(&served.member, taken, json!({"id": keys[0]["id"]})).await;
+    assert_eq!((status(&served.member).await, status(&key).await), (401, 200));
+    served.data(&served.admin, r#"mutation { removeUser(name: "lin") }"#, json!({})).await;
+    assert_eq!(status(&key).await, 401);
+}
+
+#[tokio::test]
+async fn members_see_what_the_rules_of_their_teams_grant_in_lists_and_alone() {
+    let served = Served::new().await;
+    for (runtime, application) in [("prod", "argocd/shop"), ("eu1", "argocd/shop"), ("prod", "team/cart")] {
+        served.report(runtime, application).await;
+    }
+    let list = async |who: &Credential| {
+        let query = "{ applications { edges { cursor } } runtimes { edges { cursor } } }";
+        let data = served.data(who, query, json!({})).await;
+        let of = |kind: &str| {
+            let edges = data[kind]["edges"].as_array().unwrap();
+            edges.iter().map(|edge| edge["cursor"].as_str().unwrap().to_owned()).collect::<Vec<_>>().join(" ")
+        };
+        (of("applications"), of("runtimes"))
+    };
+    let both = |applications: &str, runtimes: &str| (applications.to_owned(), runtimes.to_owned());
+    let all = both("eu1/argocd/shop prod/argocd/shop prod/team/cart", "eu1 prod");
+    assert_eq!(list(&served.admin).await, all);
+    assert_eq!(list(&served.admin_reads).await, all);
+    assert_eq!(list(&served.member).await, both("", ""));
+    assert_eq!(list(&served.runtime).await, both("prod/argocd/shop prod/team/cart", "prod"));
+    let now = still().as_millisecond();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    assert_eq!(list(&served.member).await, both("", ""), "a team without rules");
+    served.data(&served.admin, RULE, json!({})).await;
+    assert_eq!(list(&served.member).await, both("prod/argocd/shop prod/team/cart", "prod"));
+    let one = async |who: &Credential, runtime: &str| {
+        let query = "query One($r: String!) { application(runtime: $r, namespace: \"argocd\", name: \"shop\") { uid } runtime(name: $r) { metadata { name } } }";
+        served.data(who, query, json!({"r": runtime})).await
+    };
+    let found = json!({"application": {"uid": "argocd/shop"}, "runtime": {"metadata": {"name": "prod"}}});
+    let nothing = json!({"application": null, "runtime": null});
+    assert_eq!(one(&served.member, "prod").await, found);
+    assert_eq!(one(&served.member, "eu1").await, nothing);
+    assert_eq!(one(&served.runtime, "eu1").await, nothing);
+    served.store.set_teams(&by("ada"), "lin", &[], now).await.unwrap();
+    assert_eq!(one(&served.member, "prod").await, nothing);
+}

@@ -1,0 +1,61 @@
+//! What is too much is refused before it is answered.
+
+use serde_json::{Value, json};
+
+use crate::served::{Served, told};
+
+#[tokio::test]
+async fn what_is_too_deep_too_much_or_too_long_is_refused() {
+    let served = Served::new().await;
+    let ask = async |query: String| served.refused(&served.runtime, &query, json!({})).await;
+    let introspection = "{ __schema { types { fields { type { ofType { ofType { ofType { ofType { ofType { ofType { ofType { name } } } } } } } } } } } }";
+    assert!(
+        served.ask(&served.runtime, introspection, &json!({})).send().await.unwrap().status().is_success()
+    );
+    let deep = format!(
+        "{{ __schema {{ types {{ fields {{ type {} name {} }} }} }} }}",
+        "{ ofType".repeat(20),
+        "}".repeat(20)
+    );
+    assert_eq!(ask(deep).await, "Query is nested too deep.");
+    // Each alias counts, and each row of a page with its own fields.
+    let rows = "applications(pagination: {first: 500}) { edges { node { timeline(first: 500) { id } } } }";
+    assert_eq!(ask(format!("{{ {rows} }}")).await, "Query is too complex.");
+    let aliases: String =
+        (0..400).map(|alias| format!("a{alias}: runtimes {{ edges {{ cursor }} }} ")).collect();
+    assert_eq!(ask(format!("{{ {aliases} }}")).await, "Query is too complex.");
+    let directives = "@include(if: true) ".repeat(9);
+    assert_eq!(
+        ask(format!("{{ me {directives} {{ name }} }}")).await,
+        "The number of directives on the field `me` cannot be greater than `8`"
+    );
+    let fragments = "{ ...A } fragment A on Query { ...B } fragment B on Query { ...A }";
+    let circle = "The recursion depth of the query cannot be greater than `32`";
+    assert_eq!(ask(fragments.to_owned()).await, circle, "fragments that name each other");
+    let long = json!({"query": " ".repeat(300_000)}).to_string();
+    let asked = served.client.post(format!("{}/2.0/api/graphql", served.url));
+    let response = asked.header(served.runtime.0, &served.runtime.1).body(long.clone()).send().await.unwrap();
+    assert_eq!(told(response).await, (413, "the body is longer than 262144 bytes\n".to_owned()));
+    // Who is not known is told so before anything is read.
+    let response = served.client.post(format!("{}/2.0/api/graphql", served.url)).body(long).send().await;
+    assert_eq!(response.unwrap().status(), 401);
+}
+
+#[tokio::test]
+async fn what_is_no_query_is_told_without_repeating_it() {
+    let served = Served::new().await;
+    for body in ["", "canary-of-a-secret", "{\"query\": 7}", "[7]"] {
+        let asked = served.client.post(format!("{}/2.0/api/graphql", served.url));
+        let response = asked.header(served.admin.0, &served.admin.1).body(body).send().await.unwrap();
+        let (status, text) = told(response).await;
+        assert_eq!(status, 400, "{body}");
+        assert!(
+            text.starts_with(r#"the body is no JSON of the form {"query": "…", "variables": {}}: line "#)
+        );
+        assert!(!text.contains("canary"), "{text}");
+    }
+    let unknown = served.refused(&served.admin, "{ me { nothing } }", json!({})).await;
+    assert_eq!(unknown, "Unknown field \"nothing\" on type \"Me\".");
+    let response = served.ask(&served.admin, "{ me { name } }", &Value::Null).send().await.unwrap();
+    assert_eq!(response.headers()["cache-control"], "no-store");
+}

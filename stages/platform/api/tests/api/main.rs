@@ -1,0 +1,7 @@
+//! The API over real HTTP, on a store of its own.
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod access;
+mod limits;
+mod operations;
+mod served;

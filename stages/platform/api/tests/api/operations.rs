@@ -1,0 +1,222 @@
+//! The operations that clients of this API know, as they send them.
+
+use serde_json::{Value, json};
+
+use crate::served::{Credential, Served, told};
+
+const CREATE: &str = "mutation CreateRuntime($installationArgs: RuntimeInstallationArgs!) { createRuntime(installationArgs: $installationArgs) { name newAccessToken } }";
+const REPORT: &str = "mutation ReportRuntimeErrors($reportErrorsArgs: ReportRuntimeErrorsArgs!) { reportRuntimeErrors(reportErrorsArgs: $reportErrorsArgs) }";
+const RUNTIME: &str = "query Runtime($name: String!) { runtime(name: $name) { metadata { account namespace name } installationStatus installationType ingressHost runtimeVersion cluster managed errors { level code message } } }";
+
+/// As a runtime says it of itself when it is installed.
+fn arguments(name: &str) -> Value {
+    json!({"installationArgs": {
+        "runtimeName": name, "runtimeNamespace": "codefresh", "componentNames": [], "isExternalArgoCd": false,
+        "chartVersion": "0.30.1", "cluster": "https://kubernetes.default.svc", "ingressClass": "", "ingressController": "",
+        "ingressHost": "https://runtime.example.com", "installationType": "HELM", "managed": false, "runtimeVersion": "0.1.72",
+    }})
+}
+
+async fn rest(served: &Served, who: &Credential, method: &str, path: &str, body: &str) -> (u16, String) {
+    let asked = served.client.request(method.parse().unwrap(), format!("{}{path}", served.url));
+    told(asked.header(who.0, &who.1).body(body.to_owned()).send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_runtime_registers_as_an_incumbents_does_reports_what_is_wrong_and_is_taken_away() {
+    let served = Served::new().await;
+    assert_eq!(
+        rest(&served, &("x-none", String::new()), "GET", "/api/ping", "").await,
+        (200, "pong\n".to_owned())
+    );
+    let made = served.data(&served.admin, CREATE, arguments("eu1")).await;
+    assert_eq!(made["createRuntime"]["name"], "eu1");
+    let runtime = ("authorization", made["createRuntime"]["newAccessToken"].as_str().unwrap().to_owned());
+    let me = "query Me { me { id name isAdmin runtimeName accounts { id name } activeAccount { id name } } }";
+    let account = json!({"id": "default", "name": "default"});
+    let expected = json!({"me": {
+        "id": "eu1", "name": "eu1", "isAdmin": false, "runtimeName": "eu1", "accounts": [account], "activeAccount": account,
+    }});
+    assert_eq!(served.data(&runtime, me, json!({})).await, expected);
+    let shown = json!({"runtime": {
+        "metadata": {"account": "default", "namespace": "codefresh", "name": "eu1"},
+        "installationStatus": "IN_PROGRESS", "installationType": "HELM", "ingressHost": "https://runtime.example.com",
+        "runtimeVersion": "0.1.72", "cluster": "https://kubernetes.default.svc", "managed": false, "errors": [],
+    }});
+    assert_eq!(served.data(&runtime, RUNTIME, json!({"name": "eu1"})).await, shown);
+    served.report("eu1", "argocd/shop").await;
+    let shown = served.data(&runtime, RUNTIME, json!({"name": "eu1"})).await;
+    assert_eq!(shown["runtime"]["installationStatus"], "COMPLETED");
+
+    let error = json!({
+        "level": "ERROR", "title": "Git", "message": "no token", "code": "BROKEN_REFERENCE", "lastSeen": "2026-11-24T00:00:00Z",
+    });
+    let report = |name: &str| json!({"reportErrorsArgs": {"runtime": name, "errors": [error]}});
+    assert_eq!(served.data(&runtime, REPORT, report("eu1")).await, json!({"reportRuntimeErrors": 1}));
+    let another = served.refused(&runtime, REPORT, report("prod")).await;
+    assert_eq!(another, "a runtime may do this for itself alone");
+    assert_eq!(served.refused(&served.admin, REPORT, report("none")).await, "there is no runtime 'none'");
+    let shown = served.data(&served.admin, RUNTIME, json!({"name": "eu1"})).await;
+    let expected = json!([{"level": "ERROR", "code": "BROKEN_REFERENCE", "message": "no token"}]);
+    assert_eq!(shown["runtime"]["errors"], expected);
+    let none = json!({"reportErrorsArgs": {"runtime": "eu1", "errors": []}});
+    assert_eq!(served.data(&runtime, REPORT, none).await, json!({"reportRuntimeErrors": 0}));
+
+    let gone = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }";
+    assert_eq!(served.data(&served.admin, gone, json!({"name": "eu1"})).await, json!({"deleteRuntime": 1}));
+    assert_eq!(
+        served.refused(&served.admin, gone, json!({"name": "eu1"})).await,
+        "there is no runtime 'eu1'"
+    );
+    let (status, _) = told(served.ask(&runtime, me, &json!({})).send().await.unwrap()).await;
+    assert_eq!(status, 401, "its token is not known any more");
+    let log = served.data(&served.admin, "{ auditLog(first: 2) { who how act subject } }", json!({})).await;
+    let entry = |act: &str| json!({"who": "ada", "how": "key", "act": act, "subject": "eu1"});
+    assert_eq!(log["auditLog"], json!([entry("runtime.remove"), entry("runtime.add")]));
+}
+
+#[tokio::test]
+async fn a_name_is_given_once_and_refused_where_it_is_none() {
+    let served = Served::new().await;
+    served.data(&served.admin, CREATE, arguments("eu1")).await;
+    let taken = "there is a runtime 'eu1': choose another name, or send recover: true to register it anew";
+    assert_eq!(served.refused(&served.admin, CREATE, arguments("eu1")).await, taken);
+    let mut again = arguments("eu1");
+    again["installationArgs"]["recover"] = json!(true);
+    served.data(&served.admin, CREATE, again).await;
+    let none = "'EU-1' is no name of a runtime: lower-case letters and digits, a letter first, at most 38";
+    assert_eq!(served.refused(&served.admin, CREATE, arguments("EU-1")).await, none);
+    let mut long = arguments("eu2");
+    long["installationArgs"]["repo"] = json!("x".repeat(20_000));
+    let said = "what a runtime says of itself has at most 16384 bytes";
+    assert_eq!(served.refused(&served.admin, CREATE, long).await, said);
+    assert_eq!(served.data(&served.admin, RUNTIME, json!({"name": "eu2"})).await, json!({"runtime": null}));
+}
+
+#[tokio::test]
+async fn the_calls_of_an_installation_are_answered_to_whom_they_are_for() {
+    let served = Served::new().await;
+    let made = served.data(&served.admin, CREATE, arguments("eu1")).await;
+    let runtime = ("authorization", made["createRuntime"]["newAccessToken"].as_str().unwrap().to_owned());
+    let body = r#"{"name":"eu1"}"#;
+    let (status, text) = rest(&served, &served.admin, "POST", "/api/argo-runtime", body).await;
+    let token: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(status, 200);
+    let token = ("authorization", token["token"].as_str().unwrap().to_owned());
+    let me = served.data(&token, "{ me { runtimeName } }", json!({})).await;
+    assert_eq!(me, json!({"me": {"runtimeName": "eu1"}}));
+    let refused: [(&Credential, &str, u16, &str); 5] = [
+        (&served.admin, r#"{"name":"none"}"#, 404, "there is no runtime 'none'\n"),
+        (&served.admin, "{}", 400, "the body is to be {\"name\": \"the runtime's name\"}\n"),
+        (&served.admin_reads, body, 403, "this key may only read: make one of the scope 'full'\n"),
+        (&served.member, body, 403, "only an admin may do this\n"),
+        (
+            &runtime,
+            body,
+            403,
+            "only a person may do this: send an API key instead of the token of a runtime\n",
+        ),
+    ];
+    for (who, body, status, said) in refused {
+        assert_eq!(rest(&served, who, "POST", "/api/argo-runtime", body).await, (status, said.to_owned()));
+    }
+    let key = async |who: &Credential, name: &str| {
+        rest(&served, who, "GET", &format!("/api/argo-runtime/{name}/storeKey"), "").await
+    };
+    let (status, first) = key(&runtime, "eu1").await;
+    let first: Value = serde_json::from_str(&first).unwrap();
+    assert_eq!((status, first["storeKey"].as_str().unwrap().len()), (200, 64));
+    assert_eq!(key(&served.admin, "eu1").await.1, first.to_string(), "it stays the same");
+    assert_eq!(
+        key(&served.runtime, "eu1").await,
+        (403, "a runtime may do this for itself alone\n".to_owned())
+    );
+    assert_eq!(key(&served.member, "eu1").await, (403, "only an admin may do this\n".to_owned()));
+    assert_eq!(key(&served.admin, "none").await, (404, "there is no runtime 'none'\n".to_owned()));
+}
+
+#[tokio::test]
+async fn lists_come_in_pages_and_an_application_with_what_happened_to_it() {
+    let served = Served::new().await;
+    for name in ["a", "b", "c"] {
+        served.report("prod", &format!("argocd/{name}")).await;
+    }
+    let query = "query List($pagination: SlicePaginationArgs) { applications(pagination: $pagination) { edges { node { metadata { name } } } pageInfo { startCursor endCursor hasNextPage hasPrevPage } } }";
+    let page = served.data(&served.admin, query, json!({"pagination": {"first": 2, "after": ""}})).await;
+    let info = json!({"startCursor": "prod/argocd/a", "endCursor": "prod/argocd/b", "hasNextPage": true, "hasPrevPage": false});
+    assert_eq!(page["applications"]["pageInfo"], info);
+    let after = json!({"pagination": {"first": 2, "after": "prod/argocd/b"}});
+    let page = served.data(&served.admin, query, after).await;
+    let expected = json!({
+        "edges": [{"node": {"metadata": {"name": "c"}}}],
+        "pageInfo": {"startCursor": "prod/argocd/c", "endCursor": "prod/argocd/c", "hasNextPage": false, "hasPrevPage": true},
+    });
+    assert_eq!(page["applications"], expected);
+    let one = r#"{ application(runtime: "prod", namespace: "argocd", name: "a") { healthStatus syncStatus healthMessage revision lastReportAt timeline(first: 5) { healthStatus current resource { kind } } deployments { phase } drifts { ended repeats } } }"#;
+    let expected = json!({"application": {
+        "healthStatus": "DEGRADED", "syncStatus": "OUT_OF_SYNC", "healthMessage": "it hurts", "revision": "abc",
+        "lastReportAt": "2026-11-21T11:48:48.688Z",
+        "timeline": [{"healthStatus": "DEGRADED", "current": true, "resource": null}],
+        "deployments": [], "drifts": [{"ended": false, "repeats": 1}],
+    }});
+    assert_eq!(served.data(&served.admin, one, json!({})).await, expected);
+    // As an incumbent's client lists runtimes: without a word of pages.
+    let runtimes = "query Runtimes { runtimes { edges { node { metadata { name namespace } cluster managed ingressHost runtimeVersion installationStatus installationType } } } }";
+    let listed = served.data(&served.admin, runtimes, json!({})).await;
+    let node = json!({
+        "metadata": {"name": "prod", "namespace": null}, "cluster": null, "managed": false, "ingressHost": null,
+        "runtimeVersion": null, "installationStatus": "COMPLETED", "installationType": null,
+    });
+    assert_eq!(listed["runtimes"]["edges"], json!([{"node": node}]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_is_refused_with_what_can() {
+    let served = Served::new().await;
+    let key = |name: &str, scope: &str, days: i64| {
+        format!(r#"mutation {{ createApiKey(name: "{name}", scope: "{scope}", days: {days}) {{ key }} }}"#)
+    };
+    let rule = |entity: &str, action: &str, attribute: &str| {
+        format!(
+            r#"mutation {{ createAbacRule(rule: {{entityType: "{entity}", teams: ["shop"], actions: ["{action}"], attributes: [{{name: "{attribute}", value: "x"}}]}}) }}"#
+        )
+    };
+    let teams = r#"mutation { setUserTeams(name: "lin", teams: [" "]) }"#.to_owned();
+    let cases = [
+        (key(" ", "read", 1), "the name of a key has 1 to 100 characters"),
+        (key("ci", "write", 1), "the scope of a key is 'read' or 'full'"),
+        (key("ci", "read", 0), "a key lasts 1 to 366 days"),
+        (key("ci", "read", 367), "a key lasts 1 to 366 days"),
+        (rule("gitopsApplications", "VIEW", "LABEL"), "a LABEL has a key, and no other attribute has one"),
+        (teams, "somebody is in at most 50 teams, each of a name of at most 100 characters"),
+        (
+            r#"mutation { setUserRole(name: "lin", role: "owner") }"#.to_owned(),
+            "a role is 'admin' or 'member'",
+        ),
+        (
+            r#"mutation { setUserRole(name: "ada", role: "member") }"#.to_owned(),
+            "there is no user 'ada', or it is the last admin",
+        ),
+        (r#"mutation { endSessions(name: "lin") }"#.to_owned(), "'lin' has no session"),
+    ];
+    for (query, said) in cases {
+        assert_eq!(served.refused(&served.admin, &query, json!({})).await, said);
+    }
+    for (query, said) in [
+        (
+            rule("applications", "VIEW", "RUNTIME"),
+            "'applications' is no entity of a rule: unknown variant `applications`, expected one of `clusters`, ",
+        ),
+        (
+            rule("clusters", "LOOK", "RUNTIME"),
+            "'LOOK' is no action of a rule: unknown variant `LOOK`, expected one of `ACCESS_ARTIFACTS`, ",
+        ),
+        (
+            rule("clusters", "VIEW", "COLOUR"),
+            "'COLOUR' is no attribute of a rule: unknown variant `COLOUR`, expected one of `CLUSTER`, ",
+        ),
+    ] {
+        let told = served.refused(&served.admin, &query, json!({})).await;
+        assert!(told.starts_with(said), "{told}");
+    }
+}

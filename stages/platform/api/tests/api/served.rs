@@ -1,0 +1,153 @@
+//! An API that is served on a port of its own, with an admin, a member, a runtime and what each comes in with.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pipeline_core::ExposeSecret as _;
+use reqwest::{Client, RequestBuilder, Response};
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+use stages_platform_api::Api;
+use stages_platform_store::{
+    Account, By, Commit, Delivery, EntityName, Place, Placement, Report, Retention, Role, Scope, Store,
+    StoreConfig, create_token,
+};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+
+/// A credential, as a header.
+pub(crate) type Credential = (&'static str, String);
+
+pub(crate) struct Served {
+    pub(crate) url: String,
+    pub(crate) client: Client,
+    pub(crate) store: Store,
+    pub(crate) admin: Credential,
+    pub(crate) admin_reads: Credential,
+    pub(crate) member: Credential,
+    pub(crate) runtime: Credential,
+    pub(crate) session: Credential,
+    _folder: TempDir,
+}
+
+pub(crate) fn by(who: &str) -> By {
+    By { who: who.to_owned(), how: "session" }
+}
+
+/// What time the tests have: it stands still.
+pub(crate) fn still() -> Timestamp {
+    Timestamp::from_second(1_900_000_000).unwrap()
+}
+
+impl Served {
+    pub(crate) async fn new() -> Self {
+        static ONCE: OnceLock<()> = OnceLock::new();
+        ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let folder = TempDir::new().unwrap();
+        let place = Place::Sqlite(folder.path().join("platform.db"));
+        let runtime = create_token(&place, "prod").await.unwrap();
+        let day = Duration::from_secs(86_400);
+        let retention = Retention { history: 90 * day, keys: day, interval: day };
+        let (store, _) = StoreConfig { place, retention }.build(&prometheus::Registry::new()).await.unwrap();
+        let now = still().as_millisecond();
+        let end = now + 1_000;
+        store.keep_link([7; 32], end).await.unwrap();
+        let ada = Account { name: "ada".to_owned(), password: "$made-up".to_owned(), role: Role::Admin };
+        assert!(store.use_link([7; 32], now, &ada).await.unwrap());
+        let lin = Account { name: "lin".to_owned(), role: Role::Member, ..ada };
+        assert!(store.add_person(&by("ada"), &lin, now).await.unwrap());
+        store.keep_session(Sha256::digest("of-ada").into(), "ada", now, end).await.unwrap();
+        let key = async |who: &str, scope| {
+            let key = store.add_key(&by(who), "test", scope, end, now).await.unwrap();
+            ("authorization", key.expose_secret().to_owned())
+        };
+        let (admin, admin_reads, member) =
+            (key("ada", Scope::Full).await, key("ada", Scope::Read).await, key("lin", Scope::Full).await);
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let served = axum::serve(listener, Api::new(store.clone(), still).routes());
+        tokio::spawn(async move { served.await.unwrap() });
+        Self {
+            url,
+            client: Client::new(),
+            store,
+            admin,
+            admin_reads,
+            member,
+            runtime: ("authorization", runtime.expose_secret().to_owned()),
+            session: ("cookie", "theme=dark; session=of-ada".to_owned()),
+            _folder: folder,
+        }
+    }
+
+    pub(crate) fn ask(&self, who: &Credential, query: &str, variables: &Value) -> RequestBuilder {
+        let asked = self.client.post(format!("{}/2.0/api/graphql", self.url)).header(who.0, &who.1);
+        asked.json(&json!({"query": query, "variables": variables}))
+    }
+
+    /// What an answer without errors holds.
+    pub(crate) async fn data(&self, who: &Credential, query: &str, variables: Value) -> Value {
+        let answer: Value = self.ask(who, query, &variables).send().await.unwrap().json().await.unwrap();
+        assert_eq!(answer.get("errors"), None, "{query}");
+        answer["data"].clone()
+    }
+
+    /// The messages of an answer with errors, joined as clients do.
+    pub(crate) async fn refused(&self, who: &Credential, query: &str, variables: Value) -> String {
+        let response = self.ask(who, query, &variables).send().await.unwrap();
+        assert_eq!(response.status(), 200, "{query}");
+        let answer: Value = response.json().await.unwrap();
+        assert!(answer["errors"].is_array(), "{query} is answered: {answer}");
+        let errors = answer["errors"].as_array().unwrap();
+        errors.iter().map(|error| error["message"].as_str().unwrap()).collect::<Vec<_>>().join("\n")
+    }
+
+    /// Keeps a report of an application, `namespace/name`, of a runtime that is made for it.
+    pub(crate) async fn report(&self, runtime: &str, application: &str) {
+        let id = match self.store.runtime_named(runtime).await.unwrap() {
+            Some(id) => id,
+            None => {
+                self.store.register(&by("ada"), runtime, "{}", false, 0).await.unwrap().unwrap();
+                self.store.runtime_named(runtime).await.unwrap().unwrap()
+            }
+        };
+        let (namespace, name) = application.split_once('/').unwrap();
+        let report = Report {
+            entity: EntityName {
+                app_namespace: namespace.to_owned(),
+                app_name: name.to_owned(),
+                resource: None,
+            },
+            uid: application.to_owned(),
+            version: Some(1),
+            created_at: None,
+            at: 1_795_261_728_688,
+            deleted: false,
+            listed: Vec::new(),
+            sync: Some("OutOfSync".to_owned()),
+            health: Some("Degraded".to_owned()),
+            health_message: Some("it hurts".to_owned()),
+            revision: Some("abc".to_owned()),
+            operation: None,
+            placement: Placement::default(),
+            commit: Commit::default(),
+            images: "[]".to_owned(),
+            has_source: false,
+            object: None,
+            object_is_json: false,
+            actual: None,
+            desired: None,
+            git: None,
+            details: None,
+        };
+        let key = Sha256::digest(format!("{runtime}/{application}")).into();
+        let delivery = Delivery { runtime: id, key, keyed: true, epoch: None, report };
+        self.store.keep(vec![delivery]).await.unwrap();
+    }
+}
+
+/// Status and text of an answer.
+pub(crate) async fn told(response: Response) -> (u16, String) {
+    (response.status().as_u16(), response.text().await.unwrap())
+}

@@ -65,6 +65,7 @@ fn filtered(why: &str) -> &str {
         "unchanged" => "nothing that counts differs from what was acknowledged",
         "reconciled_only" => "only status.reconciledAt moved",
         "same_content" => "every report would have equalled its predecessor",
+        "unmatched" => "it was read again, and is not what its route takes",
         "never_reported" => "it is deleted, and nothing of it was ever reported",
         "stale" => "this state is acknowledged already",
         other => other,

@@ -170,14 +170,16 @@ pub enum Filtered {
     Stale,
     /// A redelivery of a state that was refused for good.
     Parked,
+    /// It was read again, and is not what the route takes.
+    Unmatched,
     /// A reason that the stage declares.
     Of(&'static str),
 }
 
 impl Filtered {
     /// Those that every stage may give.
-    pub const COMMON: [Self; 5] =
-        [Self::Unchanged, Self::SameContent, Self::NeverReported, Self::Stale, Self::Parked];
+    pub const COMMON: [Self; 6] =
+        [Self::Unchanged, Self::SameContent, Self::NeverReported, Self::Stale, Self::Parked, Self::Unmatched];
 
     /// The label and log value.
     #[must_use]
@@ -188,6 +190,7 @@ impl Filtered {
             Self::NeverReported => "never_reported",
             Self::Stale => "stale",
             Self::Parked => "parked",
+            Self::Unmatched => "unmatched",
             Self::Of(name) => name,
         }
     }

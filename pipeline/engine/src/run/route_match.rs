@@ -3,18 +3,25 @@
 use std::collections::HashMap;
 
 use globset::{Glob, GlobMatcher};
-use pipeline_core::Event;
+use pipeline_core::{Change, Event, Key};
 use serde::Deserialize;
 
 /// Which events a route takes: those to which all applies that is said. What a route has reported before it also takes when
 /// that applies no more, so that what its receiver holds is brought up to date, and ended.
 #[derive(Debug, Clone, Default)]
 pub struct Match {
+    kinds: Option<Vec<String>>,
     namespace: Option<GlobMatcher>,
     label: Option<(String, String)>,
 }
 
 impl Match {
+    /// Only objects of these kinds, as [`Key::kind`] names them.
+    #[must_use]
+    pub fn of_kinds(self, kinds: impl IntoIterator<Item = String>) -> Self {
+        Self { kinds: Some(kinds.into_iter().collect()), ..self }
+    }
+
     /// Only objects in namespaces that match the pattern.
     ///
     /// # Errors
@@ -32,14 +39,23 @@ impl Match {
     /// Whether it takes everything.
     #[must_use]
     pub fn is_all(&self) -> bool {
-        self.namespace.is_none() && self.label.is_none()
+        self.kinds.is_none() && self.namespace.is_none() && self.label.is_none()
     }
 
-    /// Whether all applies to this event. What has no body has no labels.
+    /// Whether all that is said of an object's name applies; its labels stand in its body.
+    #[must_use]
+    pub fn may_take(&self, key: &Key) -> bool {
+        let kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind == key.kind()));
+        kind && self.namespace.as_ref().is_none_or(|of| of.is_match(key.namespace()))
+    }
+
+    /// Whether all applies to this event. A state that came without its body may be taken: it is read again, and judged
+    /// then. A deletion that shows no body tells of no label: it is the route's only if the route reported the object.
     #[must_use]
     pub fn takes(&self, event: &Event) -> bool {
-        let named = self.namespace.as_ref().is_none_or(|of| of.is_match(event.key.namespace()));
-        named && self.label.as_ref().is_none_or(|(name, value)| has_label(event, name, value))
+        let unread = matches!(&event.change, Change::Applied { body } if body.is_empty());
+        let labelled = |(name, value): &(String, String)| unread || has_label(event, name, value);
+        self.may_take(&event.key) && self.label.as_ref().is_none_or(labelled)
     }
 }
 
@@ -91,5 +107,27 @@ mod tests {
         for (namespace, body) in [("other", labelled), ("team-a", "{}"), ("team-a", "no object")] {
             assert!(!one.takes(&event(namespace, body)), "{namespace} {body}");
         }
+    }
+
+    #[test]
+    fn a_kind_and_a_namespace_are_told_by_the_name_alone() {
+        let rollouts = Match::default().of_kinds(["rollout".to_owned()]).in_namespaces("team-*").unwrap();
+        assert!(!rollouts.is_all());
+        for (kind, namespace, taken) in
+            [("rollout", "team-a", true), ("workflow", "team-a", false), ("rollout", "other", false)]
+        {
+            let key = Key::of_kind(kind, namespace, "a").unwrap();
+            assert_eq!(rollouts.may_take(&key), taken, "{key}");
+            assert_eq!(rollouts.takes(&Event { key, ..event("x", "{}") }), taken);
+        }
+    }
+
+    #[test]
+    fn what_came_without_its_body_is_judged_once_it_is_read_and_a_deletion_without_one_has_no_label() {
+        let labelled = Match::default().labelled("team", "a");
+        assert!(labelled.takes(&event("x", "")));
+        let gone = Event { change: Change::Deleted { body: None }, ..event("x", "") };
+        assert!(!labelled.takes(&gone));
+        assert!(Match::default().takes(&gone));
     }
 }

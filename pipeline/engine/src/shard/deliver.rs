@@ -39,7 +39,9 @@ impl Shard {
             self.shared.metrics.bus().delivered();
         }
         let event = Arc::new(event(*message));
-        if !self.shared.takes(&event) {
+        // What is on its way is brought up to date by what follows it, whether or not that is the route's.
+        let held = || self.lane.standing(&event.key, self.shared.now()).is_some();
+        if !self.shared.takes(&event) && !held() {
             self.shared.table.skip();
             return self.answer(acker.into_iter().collect());
         }

@@ -50,13 +50,15 @@ impl Shared {
         self.started.elapsed()
     }
 
-    /// Whether an object is watched by the settings of now. What cannot be listed is watched as long as it is shown.
+    /// Whether an object is watched by the settings of now, and may be the route's. What cannot be listed is watched as long
+    /// as it is shown.
     pub(crate) fn watches(&self, key: &Key) -> bool {
-        self.source.as_survey().is_none_or(|survey| survey.watches(key))
+        let watched = self.source.as_survey().is_none_or(|survey| survey.watches(key));
+        watched && (self.takes.may_take(key) || self.ledger.get(key).is_some())
     }
 
     /// Whether an event is the route's: also what it has reported before.
-    pub(super) fn takes(&self, event: &Event) -> bool {
+    pub(crate) fn takes(&self, event: &Event) -> bool {
         self.takes.is_all() || self.takes.takes(event) || self.ledger.get(&event.key).is_some()
     }
 

@@ -23,6 +23,9 @@ use pipeline_observe::spans::TurnSpans;
 use pipeline_observe::top::Tally;
 use pipeline_ownership::Fence;
 
+/// The most that a stage may remember of one object, in bytes.
+const MOST_STATE: usize = 64 << 10;
+
 /// Tells what happens in a turn: at once to whoever listens, and in the end to the shard.
 struct Teller<'a> {
     shared: &'a Shared,
@@ -99,6 +102,10 @@ pub(super) async fn turn(
     if is_told(event, known.as_ref(), &shared.ledger) || is_stale(event, known.as_ref()) {
         return Outcome::Filtered { why: Filtered::Stale, refetch: None, settled: false };
     }
+    // What was read again shows what the route takes.
+    if !shared.takes(event) {
+        return Outcome::Filtered { why: Filtered::Unmatched, refetch: None, settled: true };
+    }
     let untold = shared.ledger.without_reported(event, known.as_ref()).map(Box::new);
     let event = untold.as_deref().unwrap_or(event);
     let mut teller = Teller { shared, shard, event, moments, tally, spans };
@@ -109,7 +116,7 @@ pub(super) async fn turn(
     let calls = turn.calls.take_ended();
     teller.enriched(began, &calls, &enriched);
     teller.fetched(calls);
-    let enriched = match enriched {
+    let enriched = match enriched.and_then(bounded) {
         Ok(enriched) => enriched,
         Err(error) => return not_enriched(event, &error, &start.refused),
     };
@@ -256,6 +263,17 @@ async fn ship<'a>(
         }
     };
     Ok(Shipped { report, answer, reason, after, sent, took, place })
+}
+
+/// What a stage remembers of one object stands in memory for each, and in one record.
+fn bounded(enriched: Enriched) -> Result<Enriched, StageError> {
+    match &enriched.settle {
+        Some(settle) if settle.state.len() > MOST_STATE => Err(StageError::reject(
+            Reason::TooLarge,
+            "the stage would remember more than 64 KiB of the object",
+        )),
+        _ => Ok(enriched),
+    }
 }
 
 fn not_enriched(event: &Event, error: &StageError, refused: &Refused) -> Outcome {

@@ -215,6 +215,8 @@ impl<'a> Check<'a> {
             let mut reads = reads.into_iter();
             for key in some {
                 let now = match reads.next() {
+                    // It may be read for its labels alone.
+                    Some(Ok(Ok(Some(event)))) if !self.shared.takes(&event) => continue,
                     Some(Ok(Ok(event))) => event.map(|event| Surveyed {
                         key: event.key.clone(),
                         uid: event.uid.clone(),

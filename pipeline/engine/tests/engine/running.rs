@@ -77,12 +77,25 @@ pub(crate) fn start_on(
     enricher: Enricher,
     receiver: Receiver,
 ) -> Running {
+    start_route(&Match::default(), ledger, config, cluster, enricher, receiver)
+}
+
+/// Of a route that takes what `takes` says.
+pub(crate) fn start_route(
+    takes: &Match,
+    ledger: Ledger,
+    config: Config,
+    cluster: Cluster,
+    enricher: Enricher,
+    receiver: Receiver,
+) -> Running {
     let owned = config.owned.shards(config.sharding);
     let health = Health::new(HealthLimits::default(), owned.clone(), std::time::Instant::now());
     let metrics = Metrics::new(&MetricsConfig::new(owned, "test"));
     let (bus, kept) = on::bus();
     let parts = (cluster.clone(), enricher.clone(), receiver.clone());
-    let pipeline = pipeline(parts, ledger.clone(), metrics.clone(), health.clone());
+    let mut pipeline = pipeline(parts, ledger.clone(), metrics.clone(), health.clone());
+    pipeline.routes.iter_mut().for_each(|route| route.takes = takes.clone());
     let engine = Engine::new(config, bus, None).pipeline(pipeline);
     let handle = engine.handle("objects", "reporter").unwrap();
     let stop = Shutdown::new();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pipeline_core::{EntityId, Reason, StageError};
-use pipeline_engine::run::Config;
+use pipeline_engine::run::{Config, Match};
 use pipeline_engine::verify::{Found, Verified, VerifyError, VerifyOptions};
 
 use crate::fakes::{Cluster, Compares, Enricher, Receiver, key};
-use crate::running::{Running, one_shard, start};
+use crate::running::{Running, one_shard, start, start_route};
 
 const DRY: VerifyOptions = VerifyOptions { dry: true, seconds: 300, drift: true };
 
@@ -42,6 +42,42 @@ fn came(engine: &Running, from: usize) -> Vec<(String, EntityId, bool)> {
         came.into_iter().map(|came| (came.key.name().to_owned(), came.entity, came.ends)).collect();
     came.sort();
     came
+}
+
+/// Eight objects in one namespace, without labels, and a route of `takes`.
+fn matched(takes: &Match) -> Running {
+    let cluster = Cluster::new();
+    for number in 0..8 {
+        cluster.put(&format!("app-{number}"), number + 1);
+    }
+    let (enricher, receiver) = (Enricher::default(), Receiver::new());
+    start_route(takes, pipeline_ledger::Ledger::memory(), one_shard(), cluster, enricher, receiver)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_route_does_not_take_by_its_name_is_neither_compared_nor_replayed() {
+    for takes in
+        [Match::default().in_namespaces("other").unwrap(), Match::default().of_kinds(["other".to_owned()])]
+    {
+        let engine = matched(&takes);
+        let result = verified(&engine, VerifyOptions::default()).await;
+        assert_eq!((result.objects, result.repaired, result.is_clean()), (0, 0, true));
+        assert_eq!(engine.cluster.reads.load(std::sync::atomic::Ordering::SeqCst), 0);
+        assert!(!engine.handle.replay(&key("app-1"), true).await);
+        assert_eq!(engine.receiver.came(), []);
+        engine.end().await;
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_route_does_not_take_by_its_labels_is_neither_missing_nor_reported() {
+    let engine = matched(&Match::default().labelled("team", "a"));
+    let result = verified(&engine, VerifyOptions::default()).await;
+    assert_eq!((result.missing, result.repaired), (Found::default(), 0));
+    assert!(engine.handle.replay(&key("app-1"), true).await, "only its body tells");
+    engine.until("judged", |counts| counts.filtered == 1 && counts.held() == 0).await;
+    assert_eq!(engine.receiver.came(), []);
+    engine.end().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -13,7 +13,9 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use pipeline_bus::Bus;
-use pipeline_core::{Backoff, Shutdown};
+use pipeline_core::{
+    Backoff, Checkpoint, Enrich, Enriched, Event, Reason, Record, Shutdown, StageError, Turn, async_trait,
+};
 use pipeline_engine::run::{Config, Engine, EngineError, Handle, Match, Pipeline, Route};
 use pipeline_ledger::{Ledger, LedgerOptions};
 use pipeline_observe::health::{Health, HealthLimits};
@@ -50,14 +52,23 @@ fn route(name: &str, takes: Match, journal: &Journal, ledger: Ledger, config: Co
 }
 
 fn pipeline(api: &Arc<Api>, routes: Vec<Route>) -> Pipeline {
+    pipeline_of(api, Arc::new(Data), routes)
+}
+
+fn pipeline_of(api: &Arc<Api>, enrich: Arc<dyn Enrich>, routes: Vec<Route>) -> Pipeline {
     let source = Arc::new(ConfigMaps(api.clone()));
-    Pipeline { name: "configmaps".to_owned(), source, enrich: Arc::new(Data), routes }
+    Pipeline { name: "configmaps".to_owned(), source, enrich, routes }
 }
 
 impl Reporter {
     fn start(config: Config, api: Arc<Api>, journal: Journal, ledger: Ledger, bus: Arc<dyn Bus>) -> Self {
         let route = route("archive", Match::default(), &journal, ledger, config);
-        let engine = Engine::new(config, bus, None).pipeline(pipeline(&api, vec![route]));
+        let pipeline = pipeline(&api, vec![route]);
+        Self::of(pipeline, config, api, journal, bus)
+    }
+
+    fn of(pipeline: Pipeline, config: Config, api: Arc<Api>, journal: Journal, bus: Arc<dyn Bus>) -> Self {
+        let engine = Engine::new(config, bus, None).pipeline(pipeline);
         let handle = engine.handle("configmaps", "archive").unwrap();
         let stop = Shutdown::new();
         let task = tokio::spawn(engine.run(stop.clone()));
@@ -223,4 +234,78 @@ async fn a_sink_that_is_down_delays_its_own_route_alone() {
     assert_eq!((others, reporter.written()), (0, 120));
     reporter.end().await;
     kept.end();
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_leaves_a_route_while_it_is_on_its_way_is_brought_up_to_date_and_nothing_else_comes_in() {
+    const MINE: &str = r#"{"metadata":{"labels":{"team":"a"}}}"#;
+    const OTHERS: &str = r#"{"metadata":{"labels":{"team":"b"}}}"#;
+    let (bus, kept) = on::bus();
+    let (api, journal) = (Arc::new(Api::new()), Journal::default());
+    journal.down.store(true, Ordering::SeqCst);
+    for number in 0..40 {
+        api.put(&format!("mine-{number}"), MINE);
+        api.put(&format!("others-{number}"), OTHERS);
+    }
+    let takes = Match::default().labelled("team", "a");
+    let route = route("archive", takes, &journal, Ledger::memory(), small());
+    let pipeline = pipeline(&api, vec![route]);
+    let reporter = Reporter::of(pipeline, small(), api, journal, bus);
+    let waits = |it: &Reporter| it.handle.status().total().observed >= 40;
+    reporter.until("all of them wait", waits).await;
+    for number in 0..40 {
+        reporter.api.put(&format!("mine-{number}"), OTHERS);
+    }
+    // What the route has taken last is the last that it is shown.
+    reporter.api.put("last", MINE);
+    reporter.journal.down.store(false, Ordering::SeqCst);
+    let idle = |it: &Reporter| it.newest("last").is_some() && it.handle.status().total().held() == 0;
+    reporter.until("idle", idle).await;
+    let lines = reporter.journal.lines.lock().unwrap().clone();
+    assert!(lines.iter().all(|(key, ..)| !key.name().starts_with("others")), "{lines:?}");
+    for number in 0..40 {
+        let newest = reporter.newest(&format!("mine-{number}"));
+        assert!(newest.is_none_or(|(data, _)| data == OTHERS), "mine-{number} is left as it was");
+    }
+    reporter.end().await;
+    kept.end();
+}
+
+/// Remembers more than it may.
+struct Hoards(usize);
+
+#[async_trait]
+impl Enrich for Hoards {
+    async fn enrich(
+        &self,
+        event: &Event,
+        known: Option<&Record>,
+        turn: &Turn,
+    ) -> Result<Enriched, StageError> {
+        let enriched = Data.enrich(event, known, turn).await?;
+        let state = vec![0; self.0].into();
+        let settle = enriched.settle.map(|settle| Checkpoint { state, ..settle });
+        Ok(Enriched { settle, ..enriched })
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_stage_remembers_of_an_object_is_bounded_and_more_is_parked() {
+    for (bytes, written, parked) in [(64 << 10, 1, vec![]), ((64 << 10) + 1, 0, vec![Reason::TooLarge])] {
+        let (bus, kept) = on::bus();
+        let (api, journal) = (Arc::new(Api::new()), Journal::default());
+        api.put("one", "a");
+        let route = route("archive", Match::default(), &journal, Ledger::memory(), one_shard());
+        let pipeline = pipeline_of(&api, Arc::new(Hoards(bytes)), vec![route]);
+        let reporter = Reporter::of(pipeline, one_shard(), api, journal, bus);
+        let done = |it: &Reporter| {
+            let total = it.handle.status().total();
+            total.observed == 1 && total.held() == 0
+        };
+        reporter.until("done", done).await;
+        let found: Vec<_> = reporter.handle.parked().await.into_iter().map(|(_, it)| it.reason).collect();
+        assert_eq!((reporter.written(), found), (written, parked), "{bytes}");
+        reporter.end().await;
+        kept.end();
+    }
 }

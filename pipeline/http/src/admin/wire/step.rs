@@ -36,7 +36,7 @@ pub enum Step {
     },
     /// It brought no report.
     Filtered {
-        /// `unchanged`, `reconciled_only`, `same_content`, `never_reported` or `stale`.
+        /// `unchanged`, `reconciled_only`, `same_content`, `never_reported`, `stale` or `unmatched`.
         why: String,
     },
     /// The rate limit delays it.

@@ -5,6 +5,7 @@ pub(crate) mod ask;
 pub(crate) mod bus;
 pub(crate) mod check;
 pub(crate) mod crds;
+pub(crate) mod git;
 pub(crate) mod redact;
 pub(crate) mod values;
 
@@ -16,6 +17,9 @@ use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
+pub(crate) use self::arguments::git::{
+    Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit, Output,
+};
 pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
 pub(crate) use self::arguments::secrets::SecretsCommand;
 pub(crate) use self::arguments::values::{
@@ -47,6 +51,8 @@ Examples:
   Receive and keep what reporters report, and make a token for one of them:
     gitops-runtime platform
     gitops-runtime platform token create --runtime prod
+  See which applications a pull request changes:
+    gitops-runtime git changed --base origin/main -f apps.yaml
   See what is wrong with values of the chart before they are installed:
     gitops-runtime validate -f values.yaml";
 
@@ -125,6 +131,7 @@ pub(crate) enum Command {
     /// Print what would leave the process of a manifest, an Application, or any text.
     #[command(after_help = REDACT)]
     Redact(Redact),
+    Git(OnGit),
     /// Say everything that is wrong with values of the chart, before they are installed.
     Validate(Validate),
     /// Make values of the chart of another chart's.

@@ -2,6 +2,7 @@
 
 pub(super) mod ask;
 pub(super) mod bus;
+pub(super) mod git;
 pub(super) mod platform;
 pub(super) mod secrets;
 pub(super) mod values;

@@ -20,6 +20,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline-redact",
             "stages-argocd",
             "stages-client",
+            "stages-git",
             "stages-kube",
             "stages-platform-api",
             "stages-platform-console",
@@ -66,6 +67,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-redact", &[]),
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
+    ("stages-git", &[]),
     ("stages-kube", &["pipeline-core"]),
     ("stages-platform-api", &["pipeline-core", "stages-platform-store"]),
     // Pages over traits, and the store behind them.

@@ -1,0 +1,284 @@
+//! Which paths of which repository make an application.
+//!
+//! The annotation `argocd.argoproj.io/manifest-generate-paths` says so; without it the sources do: their directories, value
+//! files, charts that are elsewhere in the repository, what a Kustomization is made of, and what other sources take by `$ref`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::address::Address;
+use crate::error::GitError;
+use crate::snapshot::{Snapshot, join};
+use crate::yaml;
+
+const ANNOTATION: &str = "argocd.argoproj.io/manifest-generate-paths";
+const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// Kustomizations and charts that are read of one source: a circle of them ends as well.
+const MAX_READ: usize = 256;
+/// Bytes of a Kustomization or chart.
+const MAX_FILE: usize = 1024 * 1024;
+/// Paths of one application.
+const MAX_PATHS: usize = 4_096;
+
+/// An Argo CD Application, as far as its sources go.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// `None` when the manifest names none.
+    pub namespace: Option<String>,
+    /// Its name.
+    pub name: String,
+    /// In the order of the manifest.
+    pub sources: Vec<Source>,
+    annotated: Option<String>,
+}
+
+/// One source of an application.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Source {
+    /// Where its repository is.
+    pub repo_url: String,
+    /// A branch, a tag or a commit; empty is `HEAD`.
+    pub target_revision: String,
+    /// The directory; empty is the root, or nothing for a source that others refer to alone.
+    pub path: String,
+    /// The name of a chart of a Helm repository: such a source has no commits.
+    pub chart: Option<String>,
+    /// What others call its files by: `$name/values.yaml`.
+    pub reference: Option<String>,
+    settings: Value,
+}
+
+impl Application {
+    /// Reads an Application; `None` when the object is none.
+    pub fn read(object: &Value) -> Option<Self> {
+        let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        let group = object["apiVersion"].as_str()?.split('/').next()?;
+        if object["kind"] != "Application" || group != "argoproj.io" {
+            return None;
+        }
+        let spec = &object["spec"];
+        let several = spec["sources"].as_array().filter(|sources| !sources.is_empty()).cloned();
+        let sources = several.unwrap_or_else(|| vec![spec["source"].clone()]);
+        let sources = sources.into_iter().filter(Value::is_object).map(|source| Source {
+            repo_url: text(&source["repoURL"]),
+            target_revision: text(&source["targetRevision"]),
+            path: text(&source["path"]),
+            chart: source["chart"].as_str().filter(|chart| !chart.is_empty()).map(str::to_owned),
+            reference: source["ref"].as_str().filter(|name| !name.is_empty()).map(str::to_owned),
+            settings: source,
+        });
+        let metadata = &object["metadata"];
+        Some(Self {
+            namespace: metadata["namespace"].as_str().map(str::to_owned),
+            name: text(&metadata["name"]),
+            sources: sources.collect(),
+            annotated: metadata["annotations"][ANNOTATION]
+                .as_str()
+                .filter(|text| !text.is_empty())
+                .map(str::to_owned),
+        })
+    }
+
+    /// `namespace/name`, or the name alone.
+    pub fn id(&self) -> String {
+        self.namespace
+            .as_ref()
+            .map_or_else(|| self.name.clone(), |namespace| format!("{namespace}/{}", self.name))
+    }
+
+    /// The sources that are of a repository.
+    pub fn of<'a>(&'a self, repository: &'a Address) -> impl Iterator<Item = usize> + 'a {
+        let is_of =
+            |source: &Source| source.chart.is_none() && Address::read(&source.repo_url) == *repository;
+        (0..self.sources.len()).filter(move |n| is_of(&self.sources[*n]))
+    }
+
+    /// The paths of the source of this place, from the root of its repository, sorted. `files` are of that repository at the
+    /// revision that is asked about; what cannot be read there is passed over, and the source's directory stands all the same.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub fn paths(&self, source: usize, files: &Snapshot<'_>) -> Result<Vec<String>, GitError> {
+        let of = &self.sources[source];
+        let mut found = BTreeSet::new();
+        if of.chart.is_some() {
+            return Ok(Vec::new());
+        }
+        if let Some(annotated) = &self.annotated {
+            let paths = annotated.split(';').map(str::trim).filter(|path| !path.is_empty());
+            found.extend(paths.filter_map(|path| join(&of.path, path)));
+            return Ok(found.into_iter().collect());
+        }
+        let mut reading = Reading { files, found: &mut found, read: BTreeSet::new() };
+        // A source that others refer to has files of its own where it says where.
+        if of.reference.is_none() || !of.path.is_empty() {
+            reading.source(of)?;
+        }
+        if let Some(name) = &of.reference {
+            let prefix = format!("${name}/");
+            for other in &self.sources {
+                for file in value_files(&other.settings) {
+                    found.extend(file.strip_prefix(&prefix).and_then(|file| join("", file)));
+                }
+            }
+        }
+        Ok(found.into_iter().take(MAX_PATHS).collect())
+    }
+}
+
+/// The Applications of a text of one document or many; lists are looked into, and other kinds passed over.
+///
+/// # Errors
+/// A document is no YAML.
+pub fn applications(text: &str) -> Result<Vec<Application>, GitError> {
+    let mut all = Vec::new();
+    for document in yaml::documents(text) {
+        let object = yaml::parse_large(document.text).map_err(|why| GitError::Invalid {
+            path: format!("the document in lines {} to {}", document.lines.0, document.lines.1),
+            why,
+        })?;
+        match object["items"].as_array() {
+            Some(items) => all.extend(items.iter().filter_map(Application::read)),
+            None => all.extend(Application::read(&object)),
+        }
+    }
+    Ok(all)
+}
+
+/// The files of values that a source names.
+fn value_files(source: &Value) -> impl Iterator<Item = &str> {
+    let helm = &source["helm"];
+    let files = helm["valueFiles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+    let parameters = helm["fileParameters"].as_array().into_iter().flatten();
+    files.chain(parameters.filter_map(|parameter| parameter["path"].as_str()))
+}
+
+struct Reading<'s, 'r> {
+    files: &'s Snapshot<'r>,
+    found: &'s mut BTreeSet<String>,
+    read: BTreeSet<String>,
+}
+
+impl Reading<'_, '_> {
+    fn source(&mut self, source: &Source) -> Result<(), GitError> {
+        let Some(directory) = join("", &source.path) else { return Ok(()) };
+        self.found.insert(directory.clone());
+        for file in
+            value_files(&source.settings).filter(|file| !file.starts_with('$') && !file.contains("://"))
+        {
+            self.found.extend(join(&directory, file));
+        }
+        let components = source.settings["kustomize"]["components"].as_array().into_iter().flatten();
+        for component in components.filter_map(Value::as_str) {
+            self.linked(&directory, component)?;
+        }
+        self.directory(&directory)
+    }
+
+    /// What a directory is made of that is elsewhere in the repository.
+    fn directory(&mut self, directory: &str) -> Result<(), GitError> {
+        if self.read.len() >= MAX_READ || !self.read.insert(directory.to_owned()) {
+            return Ok(());
+        }
+        for chart in ["Chart.yaml", "requirements.yaml"] {
+            if let Some(chart) = self.yaml(directory, chart)? {
+                for dependency in chart["dependencies"].as_array().into_iter().flatten() {
+                    let place =
+                        dependency["repository"].as_str().and_then(|place| place.strip_prefix("file://"));
+                    if let Some(place) = place {
+                        self.linked(directory, place)?;
+                    }
+                }
+            }
+        }
+        for name in KUSTOMIZATIONS {
+            if let Some(kustomization) = self.yaml(directory, name)? {
+                self.kustomization(directory, &kustomization)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn kustomization(&mut self, directory: &str, of: &Value) -> Result<(), GitError> {
+        let texts = |value: &Value| -> Vec<String> {
+            value.as_array().into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        };
+        let mut all: Vec<String> = Vec::new();
+        for list in [
+            "resources",
+            "bases",
+            "components",
+            "crds",
+            "configurations",
+            "generators",
+            "transformers",
+            "validators",
+            "patchesStrategicMerge",
+        ] {
+            all.extend(texts(&of[list]));
+        }
+        for (list, key) in [
+            ("patches", "path"),
+            ("patchesJson6902", "path"),
+            ("replacements", "path"),
+            ("helmCharts", "valuesFile"),
+            ("helmChartInflationGenerator", "values"),
+        ] {
+            let each = of[list].as_array().into_iter().flatten();
+            all.extend(each.filter_map(|one| one[key].as_str()).map(str::to_owned));
+        }
+        for list in ["configMapGenerator", "secretGenerator"] {
+            for one in of[list].as_array().into_iter().flatten() {
+                for key in ["files", "envs"] {
+                    // A file may be given another name: `name=path`.
+                    let named = texts(&one[key]).into_iter();
+                    all.extend(
+                        named.map(|text| {
+                            text.split_once('=').map_or(text.clone(), |(_, path)| path.to_owned())
+                        }),
+                    );
+                }
+                all.extend(one["env"].as_str().map(str::to_owned));
+            }
+        }
+        for chart in of["helmCharts"].as_array().into_iter().flatten() {
+            all.extend(texts(&chart["additionalValuesFiles"]));
+        }
+        all.extend(of["openapi"]["path"].as_str().map(str::to_owned));
+        all.extend(of["helmGlobals"]["chartHome"].as_str().map(str::to_owned));
+        for path in all {
+            self.linked(directory, &path)?;
+        }
+        Ok(())
+    }
+
+    /// A path that something in `directory` names.
+    fn linked(&mut self, directory: &str, path: &str) -> Result<(), GitError> {
+        // A patch may stand in the text itself, and a base may be in another repository.
+        if path.contains('\n') || path.contains("://") {
+            return Ok(());
+        }
+        let Some(path) = join(directory, path) else { return Ok(()) };
+        self.found.insert(path.clone());
+        match self.files.is_directory(&path) {
+            Ok(true) => self.directory(&path),
+            Ok(false) => Ok(()),
+            Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
+            Err(_) => Ok(()),
+        }
+    }
+
+    fn yaml(&self, directory: &str, name: &str) -> Result<Option<Value>, GitError> {
+        let Some(path) = join(directory, name) else { return Ok(None) };
+        match self.files.text(&path, MAX_FILE) {
+            Ok(text) => Ok(text.and_then(|text| yaml::first(&text).ok())),
+            Err(GitError::Read { what, source }) => Err(GitError::Read { what, source }),
+            // What is too large, elsewhere, or no YAML says nothing of paths.
+            Err(_) => Ok(None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,142 @@
+use serde_json::{Value, json};
+
+use super::{Application, applications};
+use crate::Address;
+use crate::testing::{file, link, repository};
+
+fn application(annotation: Option<&str>, spec: &Value) -> Application {
+    let mut metadata = json!({"namespace": "argocd", "name": "shop"});
+    if let Some(annotation) = annotation {
+        metadata["annotations"] = json!({"argocd.argoproj.io/manifest-generate-paths": annotation});
+    }
+    let object = json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": metadata, "spec": spec});
+    Application::read(&object).unwrap()
+}
+
+fn paths(application: &Application, source: usize, files: &[(&str, i32, &[u8])]) -> Vec<String> {
+    let (_directory, repository, commit) = repository(files);
+    application.paths(source, &repository.snapshot(commit).unwrap()).unwrap()
+}
+
+#[test]
+fn the_annotation_says_which_paths_and_nothing_else_does() {
+    let spec = json!({"source": {"repoURL": "https://x/y", "path": "apps/shop", "helm": {"valueFiles": ["v.yaml"]}}});
+    let cases = [
+        (".", vec!["apps/shop"]),
+        ("/shared;.;../base", vec!["apps/base", "apps/shop", "shared"]),
+        ("/", vec![""]),
+        ("../../../out", vec![]),
+        (" . ; /apps/*/x.yaml ", vec!["apps/*/x.yaml", "apps/shop"]),
+    ];
+    for (annotation, expected) in cases {
+        assert_eq!(paths(&application(Some(annotation), &spec), 0, &[]), expected, "{annotation}");
+    }
+}
+
+#[test]
+fn value_files_and_charts_elsewhere_in_the_repository_belong_to_a_source() {
+    let helm = json!({
+        "valueFiles": ["values.yaml", "../../env/prod.yaml", "/shared.yaml", "https://x/v.yaml", "$other/v.yaml"],
+        "fileParameters": [{"name": "a", "path": "a.txt"}],
+    });
+    let shop = application(
+        None,
+        &json!({"source": {"repoURL": "https://x/y", "path": "charts/shop", "helm": helm}}),
+    );
+    let files = [
+        file(
+            "charts/shop/Chart.yaml",
+            "dependencies:\n- {name: a, repository: 'file://../lib'}\n- {name: b, repository: 'https://x'}\n",
+        ),
+        file("charts/lib/Chart.yaml", "dependencies:\n- {name: c, repository: 'file://../deeper'}\n"),
+        file("charts/deeper/Chart.yaml", "dependencies:\n- {name: c, repository: 'file://../shop'}\n"),
+    ];
+    assert_eq!(
+        paths(&shop, 0, &files),
+        [
+            "charts/deeper",
+            "charts/lib",
+            "charts/shop",
+            "charts/shop/a.txt",
+            "charts/shop/values.yaml",
+            "env/prod.yaml",
+            "shared.yaml"
+        ]
+    );
+}
+
+#[test]
+fn what_a_kustomization_is_made_of_belongs_to_a_source() {
+    let shop = application(None, &json!({"source": {"repoURL": "https://x/y", "path": "env/prod"}}));
+    let files = [
+        file(
+            "env/prod/kustomization.yaml",
+            "resources: [../../base, https://x/y]\ncomponents: [../../parts/tls]\npatches:\n- path: ../patch.yaml\n- patch: |\n    a: b\n\
+             configMapGenerator:\n- files: [../conf.txt, name=../named.txt]\n  envs: [../e.env]\n",
+        ),
+        file("base/kustomization.yml", "resources: [../deeper, x.yaml]\n"),
+        file("deeper/Kustomization", "resources: [../env/prod]\n"),
+        file("parts/tls/kustomization.yaml", "no: [yaml\n"),
+    ];
+    assert_eq!(
+        paths(&shop, 0, &files),
+        [
+            "base",
+            "base/x.yaml",
+            "deeper",
+            "env/conf.txt",
+            "env/e.env",
+            "env/named.txt",
+            "env/patch.yaml",
+            "env/prod",
+            "parts/tls"
+        ]
+    );
+}
+
+#[test]
+fn a_source_that_others_refer_to_has_the_files_they_take() {
+    let shop = application(
+        None,
+        &json!({"sources": [
+            {"repoURL": "https://charts", "chart": "shop", "helm": {"valueFiles": ["$values/env/prod.yaml", "$none/x"]}},
+            {"repoURL": "https://x/y", "ref": "values"},
+            {"repoURL": "https://x/y", "path": "plain"},
+        ]}),
+    );
+    assert_eq!(paths(&shop, 0, &[]), [] as [&str; 0]);
+    assert_eq!(paths(&shop, 1, &[]), ["env/prod.yaml"]);
+    assert_eq!(paths(&shop, 2, &[]), ["plain"]);
+    assert_eq!(shop.of(&Address::read("git@x:y.git")).collect::<Vec<_>>(), [1, 2]);
+}
+
+#[test]
+fn what_cannot_be_read_of_a_chart_leaves_its_directory() {
+    let shop = application(None, &json!({"source": {"repoURL": "https://x/y", "path": "chart"}}));
+    let large = "a".repeat(super::MAX_FILE + 1);
+    for files in [[link("chart/Chart.yaml", "../../../etc/passwd")], [file("chart/Chart.yaml", &large)]] {
+        assert_eq!(paths(&shop, 0, &files), ["chart"]);
+    }
+}
+
+#[test]
+fn applications_are_read_from_lists_and_documents_and_other_kinds_are_passed_over() {
+    let text = "# all\n---\napiVersion: argoproj.io/v1alpha1\nkind: Application\nmetadata: {name: a}\nspec: {source: {repoURL: x}}\n\
+                ---\napiVersion: argoproj.io/v1alpha1\nkind: AppProject\nmetadata: {name: p}\n---\napiVersion: v1\nkind: List\n\
+                items:\n- {apiVersion: argoproj.io/v1alpha1, kind: Application, metadata: {namespace: n, name: b}}\n";
+    let names = |text: &str| applications(text).unwrap().iter().map(Application::id).collect::<Vec<_>>();
+    assert_eq!(names(text), ["a", "n/b"]);
+    assert_eq!(
+        names(
+            r#"{"items": [{"apiVersion": "argoproj.io/v1alpha1", "kind": "Application", "metadata": {"name": "j"}}]}"#
+        ),
+        ["j"]
+    );
+    for (text, why) in [
+        ("a: 1\n---\nkind: [", "the document in lines 3 to 3 is not valid: no YAML at line 1"),
+        ("{\n\"a\": }", "the document in lines 1 to 2 is not valid: no JSON at line 2"),
+        ("a: secret\na: secret", "the document in lines 1 to 2 is not valid: a key stands twice at line 2"),
+    ] {
+        assert_eq!(applications(text).unwrap_err().to_string(), why);
+    }
+}

@@ -1,0 +1,95 @@
+//! What can go wrong with a repository, in words that name it.
+
+use git2::Oid;
+
+/// Something of a repository could not be had.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum GitError {
+    /// There is no repository that could be opened.
+    #[error("open the repository {place}")]
+    Open {
+        /// Where it should be.
+        place: String,
+        /// Why not.
+        source: git2::Error,
+    },
+    /// An object of the repository cannot be read.
+    #[error("read {what} of the repository")]
+    Read {
+        /// An object, or a path in one.
+        what: String,
+        /// Why not.
+        source: git2::Error,
+    },
+    /// The revision names no commit.
+    #[error("no commit is named {revision}: neither a branch, a tag nor an object of the repository is")]
+    NoRevision {
+        /// As it was given.
+        revision: String,
+    },
+    /// A whole repository lacks a commit.
+    #[error("the repository is damaged: {parent} is not there, which {commit} follows")]
+    MissingParent {
+        /// Whose parent.
+        commit: Oid,
+        /// What is not there.
+        parent: Oid,
+    },
+    /// History is longer than it may be.
+    #[error("the repository's history has more than {limit} commits")]
+    TooManyCommits {
+        /// How many it may have.
+        limit: usize,
+    },
+    /// Two revisions have nothing in common.
+    #[error("{one} and {two} have no history in common")]
+    NoMergeBase {
+        /// One of them.
+        one: Oid,
+        /// The other.
+        two: Oid,
+    },
+    /// A file is larger than what is read.
+    #[error("{path} has {size} bytes, and no more than {limit} are read")]
+    TooLarge {
+        /// The file.
+        path: String,
+        /// Its size.
+        size: usize,
+        /// What is read at most.
+        limit: usize,
+    },
+    /// A file's content is not in the repository.
+    #[error("the content of {path} is not in the repository: it is kept with Git LFS")]
+    Lfs {
+        /// The file.
+        path: String,
+    },
+    /// A path is in another repository.
+    #[error("{path} is in a submodule, which is another repository")]
+    Submodule {
+        /// The path.
+        path: String,
+    },
+    /// A path leads out of the repository.
+    #[error("{path} leads out of the repository")]
+    Outside {
+        /// The path.
+        path: String,
+    },
+    /// Links lead to links.
+    #[error("{path} is behind more than 8 symbolic links")]
+    Links {
+        /// The path.
+        path: String,
+    },
+    /// A file is not the YAML or JSON that it should be.
+    #[error("{path} is not valid: {why}")]
+    Invalid {
+        /// The file.
+        path: String,
+        /// What about it.
+        why: String,
+    },
+}

@@ -1,0 +1,28 @@
+//! Git in the process: what a repository holds, and which commits changed which application.
+//!
+//! The library is `git2` (libgit2), compiled in without its own TLS and SSH. What was looked at:
+//! - `gix`, in Rust alone: cannot push yet, and whoever commits, rebases and pushes needs that. Two libraries for one format
+//!   are one too many.
+//! - `git2` with `https` and `ssh`: brings OpenSSL, a second provider of TLS beside the one that everything else here uses,
+//!   and its time limits can be set through `unsafe` alone. So it speaks to no server itself.
+//! - the programs `git` and `ssh`: the image holds neither, and a process for each application and commit is what takes the
+//!   incumbent's way minutes.
+//!
+//! Neither library filters blobs while it fetches.
+
+mod address;
+pub mod application;
+mod error;
+pub mod manifests;
+mod repository;
+mod snapshot;
+#[cfg(test)]
+mod testing;
+pub mod walk;
+mod yaml;
+
+pub use address::Address;
+pub use error::GitError;
+pub use git2::Oid;
+pub use repository::{Commit, GitRepository};
+pub use snapshot::{Listed, Snapshot, join, shown};

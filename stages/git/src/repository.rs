@@ -1,0 +1,147 @@
+//! A repository on this machine.
+
+use std::path::Path;
+
+use git2::{ErrorCode, Oid, Repository};
+use serde::Serialize;
+
+use crate::error::GitError;
+use crate::snapshot::Snapshot;
+use crate::walk::{self, Asked, Change, Changes, WalkLimits};
+
+/// Characters of a commit's message that are kept.
+const MAX_MESSAGE: usize = 8_192;
+
+/// A repository on this machine, bare or not.
+pub struct GitRepository {
+    inner: Repository,
+}
+
+/// What a commit says of itself.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Commit {
+    /// Its id.
+    pub revision: String,
+    /// Who wrote it: `name <address>`.
+    pub author: String,
+    /// When it was written, RFC 3339 in seconds.
+    pub date: String,
+    /// What it says; at most 8,192 characters.
+    pub message: String,
+    /// The tags that name it, sorted; at most a hundred.
+    pub tags: Vec<String>,
+    /// It carries a signature; whose and whether it is good is not looked at.
+    pub signed: bool,
+}
+
+impl GitRepository {
+    /// Opens the repository of a directory, or the one that the directory is in.
+    ///
+    /// # Errors
+    /// There is none, or it is somebody else's.
+    pub fn open(directory: &Path) -> Result<Self, GitError> {
+        // What a repository's objects are is kept by the walk itself, within bounds.
+        git2::opts::enable_caching(false);
+        // Every object that was fetched was hashed when it came; hashing it at each reading takes longer than all else.
+        git2::opts::strict_hash_verification(false);
+        let inner = Repository::discover(directory)
+            .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
+        Ok(Self { inner })
+    }
+
+    /// The commit of a branch, a tag, `HEAD`, or a commit's (abbreviated) id; a branch of the remote `origin` too.
+    ///
+    /// # Errors
+    /// There is none of this name.
+    pub fn resolve(&self, revision: &str) -> Result<Oid, GitError> {
+        let none = || GitError::NoRevision { revision: revision.to_owned() };
+        let one = |name: &str| {
+            let object = self.inner.revparse_single(name)?;
+            object.peel_to_commit().map(|commit| commit.id())
+        };
+        match one(revision).or_else(|_| one(&format!("refs/remotes/origin/{revision}"))) {
+            Ok(id) => Ok(id),
+            Err(error)
+                if matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec | ErrorCode::Peel) =>
+            {
+                Err(none())
+            }
+            Err(source) => Err(GitError::Read { what: revision.to_owned(), source }),
+        }
+    }
+
+    /// Where `origin` is.
+    pub fn origin(&self) -> Option<String> {
+        self.inner.find_remote("origin").ok()?.url().ok().map(str::to_owned)
+    }
+
+    /// The newest commit that both follow.
+    ///
+    /// # Errors
+    /// They have no history in common, or it cannot be read.
+    pub fn merge_base(&self, one: Oid, two: Oid) -> Result<Oid, GitError> {
+        self.inner.merge_base(one, two).map_err(|source| match source.code() {
+            ErrorCode::NotFound => GitError::NoMergeBase { one, two },
+            _ => GitError::Read { what: format!("the history of {one} and {two}"), source },
+        })
+    }
+
+    /// The files of a commit.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn snapshot(&self, commit: Oid) -> Result<Snapshot<'_>, GitError> {
+        Snapshot::new(&self.inner, commit)
+    }
+
+    /// Answers all of `asked` from one walk; see [`walk::changes`].
+    ///
+    /// # Errors
+    /// As [`walk::changes`].
+    pub fn changes(&self, asked: &[Asked], limits: WalkLimits) -> Result<Vec<Changes>, GitError> {
+        walk::changes(&self.inner, asked, limits)
+    }
+
+    /// Whose paths differ between two commits; see [`walk::differing`].
+    ///
+    /// # Errors
+    /// As [`walk::differing`].
+    pub fn differing(
+        &self,
+        old: Oid,
+        new: Oid,
+        paths: &[Vec<String>],
+    ) -> Result<Vec<Option<Change>>, GitError> {
+        walk::differing(&self.inner, old, new, paths)
+    }
+
+    /// What a commit says of itself.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    pub fn commit(&self, id: Oid) -> Result<Commit, GitError> {
+        let failed = |source| GitError::Read { what: id.to_string(), source };
+        let commit = self.inner.find_commit(id).map_err(failed)?;
+        let author = commit.author();
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let date = jiff::Timestamp::from_second(author.when().seconds()).unwrap_or_default();
+        let mut tags: Vec<String> = Vec::new();
+        let names = self.inner.references_glob("refs/tags/*").map_err(failed)?;
+        for tag in names.flatten() {
+            if tag.peel_to_commit().is_ok_and(|commit| commit.id() == id) {
+                tags.push(text(tag.name_bytes()).replacen("refs/tags/", "", 1));
+            }
+        }
+        tags.sort();
+        tags.truncate(100);
+        Ok(Commit {
+            revision: id.to_string(),
+            author: format!("{} <{}>", text(author.name_bytes()), text(author.email_bytes())),
+            date: date.to_string(),
+            message: text(commit.message_bytes()).chars().take(MAX_MESSAGE).collect(),
+            tags,
+            signed: self.inner.extract_signature(&id, None).is_ok(),
+        })
+    }
+}

@@ -1,0 +1,183 @@
+//! The files of one commit, read and never written: nothing of a repository is ever checked out.
+
+use git2::{ErrorCode, ObjectType, Oid, Repository};
+
+use crate::error::GitError;
+
+/// Links that are followed one after another.
+const MAX_LINKS: usize = 8;
+/// Bytes of a link's target.
+const MAX_TARGET: usize = 4_096;
+const LINK: i32 = 0o120_000;
+/// What a file begins with whose content is kept elsewhere.
+const LFS: &[u8] = b"version https://git-lfs.github.com/spec/v1";
+
+/// The files of one commit.
+pub struct Snapshot<'r> {
+    repository: &'r Repository,
+    tree: git2::Tree<'r>,
+}
+
+/// A name in a directory.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed {
+    /// Its path from the root.
+    pub path: String,
+    /// Whether it is a directory.
+    pub is_directory: bool,
+}
+
+/// What a path is, once links were followed.
+enum Found {
+    Nothing,
+    Directory(Oid),
+    File(Oid),
+}
+
+impl<'r> Snapshot<'r> {
+    pub(crate) fn new(repository: &'r Repository, commit: Oid) -> Result<Self, GitError> {
+        let tree = repository.find_commit(commit).and_then(|commit| commit.tree());
+        let tree = tree.map_err(|source| GitError::Read { what: commit.to_string(), source })?;
+        Ok(Self { repository, tree })
+    }
+
+    /// The content of a file; `None` when there is none.
+    ///
+    /// # Errors
+    /// The file is larger than `limit`, kept elsewhere (LFS), in a submodule, behind a link that leaves the repository, or
+    /// cannot be read.
+    pub fn read(&self, path: &str, limit: usize) -> Result<Option<Vec<u8>>, GitError> {
+        let Found::File(id) = self.find(path)? else { return Ok(None) };
+        let failed = |source| GitError::Read { what: shown(path), source };
+        let odb = self.repository.odb().map_err(failed)?;
+        let (size, _) = odb.read_header(id).map_err(failed)?;
+        if size > limit {
+            return Err(GitError::TooLarge { path: shown(path), size, limit });
+        }
+        let content = odb.read(id).map_err(failed)?.data().to_vec();
+        if content.starts_with(LFS) {
+            return Err(GitError::Lfs { path: shown(path) });
+        }
+        Ok(Some(content))
+    }
+
+    /// Text of a file; as [`Snapshot::read`], and what is no UTF-8 is replaced.
+    ///
+    /// # Errors
+    /// As [`Snapshot::read`].
+    pub fn text(&self, path: &str, limit: usize) -> Result<Option<String>, GitError> {
+        Ok(self.read(path, limit)?.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()))
+    }
+
+    /// What a directory holds, sorted; nothing when it is not there. Submodules are left out.
+    ///
+    /// # Errors
+    /// The path is in a submodule or behind a link that leaves the repository, or cannot be read.
+    pub fn list(&self, path: &str) -> Result<Vec<Listed>, GitError> {
+        let Found::Directory(id) = self.find(path)? else { return Ok(Vec::new()) };
+        let failed = |source| GitError::Read { what: shown(path), source };
+        let tree = self.repository.find_tree(id).map_err(failed)?;
+        let mut all: Vec<Listed> = tree
+            .iter()
+            // A name that is no text cannot be asked for.
+            .filter_map(|entry| {
+                let name = std::str::from_utf8(entry.name_bytes()).ok()?.to_owned();
+                let is_directory = match entry.kind()? {
+                    ObjectType::Tree => true,
+                    ObjectType::Blob => false,
+                    _ => return None,
+                };
+                Some(Listed { path: join(path, &name)?, is_directory })
+            })
+            .collect();
+        all.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(all)
+    }
+
+    /// Whether there is a directory of this path.
+    ///
+    /// # Errors
+    /// As [`Snapshot::list`].
+    pub fn is_directory(&self, path: &str) -> Result<bool, GitError> {
+        Ok(matches!(self.find(path)?, Found::Directory(_)))
+    }
+
+    fn find(&self, path: &str) -> Result<Found, GitError> {
+        let outside = || GitError::Outside { path: shown(path) };
+        let mut rest: Vec<String> = parts(&join("", path).ok_or_else(outside)?);
+        rest.reverse();
+        let mut at: Vec<(String, Oid)> = Vec::new();
+        let mut links = 0;
+        while let Some(name) = rest.pop() {
+            let id = at.last().map_or(self.tree.id(), |(_, id)| *id);
+            let failed = |source| GitError::Read { what: shown(path), source };
+            let tree = match self.repository.find_tree(id) {
+                Ok(tree) => tree,
+                // What is no directory has nothing in it.
+                Err(error) if matches!(error.code(), ErrorCode::NotFound | ErrorCode::InvalidSpec) => {
+                    return Ok(Found::Nothing);
+                }
+                Err(source) => return Err(failed(source)),
+            };
+            let Some(entry) = tree.get_name(&name) else { return Ok(Found::Nothing) };
+            let last = rest.is_empty();
+            match entry.kind() {
+                Some(ObjectType::Tree) => at.push((name, entry.id())),
+                Some(ObjectType::Commit) => return Err(GitError::Submodule { path: shown(path) }),
+                Some(ObjectType::Blob) if entry.filemode_raw() == LINK => {
+                    links += 1;
+                    if links > MAX_LINKS {
+                        return Err(GitError::Links { path: shown(path) });
+                    }
+                    let odb = self.repository.odb().map_err(failed)?;
+                    let (size, _) = odb.read_header(entry.id()).map_err(failed)?;
+                    if size > MAX_TARGET {
+                        return Err(outside());
+                    }
+                    let target = odb.read(entry.id()).map_err(failed)?;
+                    let target = String::from_utf8_lossy(target.data()).into_owned();
+                    if target.starts_with('/') {
+                        return Err(outside());
+                    }
+                    let here = at.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join("/");
+                    let mut all = parts(&join(&here, &target).ok_or_else(outside)?);
+                    all.extend(rest.drain(..).rev());
+                    all.reverse();
+                    rest = all;
+                    at.clear();
+                }
+                Some(ObjectType::Blob) if last => return Ok(Found::File(entry.id())),
+                _ => return Ok(Found::Nothing),
+            }
+        }
+        Ok(Found::Directory(at.last().map_or(self.tree.id(), |(_, id)| *id)))
+    }
+}
+
+fn parts(path: &str) -> Vec<String> {
+    path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect()
+}
+
+/// `path` as seen from `base`, from the root and without `.` and `..`; `None` when it leaves the repository. One that begins
+/// with `/` is from the root.
+pub fn join(base: &str, path: &str) -> Option<String> {
+    let base = if path.starts_with('/') { "" } else { base };
+    let mut all: Vec<&str> = Vec::new();
+    for part in base.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => {
+                all.pop()?;
+            }
+            part => all.push(part),
+        }
+    }
+    Some(all.join("/"))
+}
+
+/// A path as it may stand in a line: a name may hold anything.
+pub fn shown(path: &str) -> String {
+    path.chars()
+        .flat_map(|c| if c.is_control() { c.escape_default().collect::<Vec<_>>() } else { vec![c] })
+        .collect()
+}

@@ -1,0 +1,205 @@
+//! Whose paths differ between two trees, and at which.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use git2::{Oid, Repository, Tree};
+
+use super::paths::{Node, PathTree, Query, ROOT};
+use crate::error::GitError;
+
+/// A file system takes no path of more names than this (4,096 bytes); nothing is looked for below.
+const MAX_DEPTH: usize = 512;
+/// Trees that are kept: neighbours in history share most of theirs.
+const KEPT_TREES: usize = 4_096;
+/// And their entries, of some 80 bytes each.
+const KEPT_ENTRIES: usize = 400_000;
+/// Paths that are told of one application in one commit.
+pub(super) const MAX_PATHS: usize = 100;
+
+const TREE: i32 = 0o040_000;
+const LINK: i32 = 0o120_000;
+const SUBMODULE: i32 = 0o160_000;
+
+/// The paths of one application that differ.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Touched {
+    pub(super) paths: Vec<String>,
+    pub(super) more: usize,
+}
+
+/// Compares trees of one repository.
+pub(super) struct Differ<'r> {
+    repository: &'r Repository,
+    kept: HashMap<Oid, std::rc::Rc<Tree<'r>>>,
+    entries: usize,
+}
+
+/// One comparison.
+struct Comparison<'p> {
+    paths: &'p PathTree,
+    touched: HashMap<Query, Touched>,
+    /// The names from the root to where it is.
+    names: Vec<Vec<u8>>,
+}
+
+#[derive(Clone, Copy)]
+struct Entry<'t> {
+    name: &'t [u8],
+    mode: i32,
+    id: Oid,
+}
+
+impl Entry<'_> {
+    /// How trees are sorted: a directory's name as though it ended with a slash.
+    fn order(&self, other: &Self) -> Ordering {
+        let end = |entry: &Self| (entry.mode == TREE).then_some(b'/');
+        self.name.iter().copied().chain(end(self)).cmp(other.name.iter().copied().chain(end(other)))
+    }
+}
+
+impl<'r> Differ<'r> {
+    pub(super) fn new(repository: &'r Repository) -> Self {
+        Self { repository, kept: HashMap::new(), entries: 0 }
+    }
+
+    /// Whose paths differ; `None` is the tree of nothing.
+    ///
+    /// # Errors
+    /// A tree cannot be read.
+    pub(super) fn compare(
+        &mut self,
+        old: Option<Oid>,
+        new: Option<Oid>,
+        paths: &PathTree,
+    ) -> Result<HashMap<Query, Touched>, GitError> {
+        let mut comparison = Comparison { paths, touched: HashMap::new(), names: Vec::new() };
+        let owners: Vec<Query> = paths.owners(&[ROOT]).collect();
+        if old != new {
+            self.trees(old, new, &[ROOT], &owners, &mut comparison)?;
+        }
+        Ok(comparison.touched)
+    }
+
+    fn tree(&mut self, id: Option<Oid>) -> Result<Option<std::rc::Rc<Tree<'r>>>, GitError> {
+        let Some(id) = id else { return Ok(None) };
+        if let Some(found) = self.kept.get(&id) {
+            return Ok(Some(found.clone()));
+        }
+        let tree = self
+            .repository
+            .find_tree(id)
+            .map_err(|source| GitError::Read { what: format!("the tree {id}"), source })?;
+        if self.kept.len() >= KEPT_TREES || self.entries >= KEPT_ENTRIES {
+            self.kept.clear();
+            self.entries = 0;
+        }
+        self.entries += tree.len();
+        let tree = std::rc::Rc::new(tree);
+        self.kept.insert(id, tree.clone());
+        Ok(Some(tree))
+    }
+
+    fn trees(
+        &mut self,
+        old: Option<Oid>,
+        new: Option<Oid>,
+        nodes: &[Node],
+        owners: &[Query],
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), GitError> {
+        if comparison.names.len() >= MAX_DEPTH {
+            let below = comparison.paths.below(nodes, true);
+            comparison.touch(owners.iter().copied().chain(below));
+            return Ok(());
+        }
+        let (old, new) = (self.tree(old)?, self.tree(new)?);
+        let entries = |tree: &Option<std::rc::Rc<Tree<'r>>>| tree.as_ref().map_or(0, |tree| tree.len());
+        let (olds, news) = (entries(&old), entries(&new));
+        let (mut o, mut n) = (0, 0);
+        while o < olds || n < news {
+            let held_old = old.as_ref().and_then(|tree| tree.get(o));
+            let held_new = new.as_ref().and_then(|tree| tree.get(n));
+            let of = |entry: &git2::TreeEntry<'_>| (entry.filemode_raw(), entry.id());
+            let a = held_old.as_ref().map(|held| (held.name_bytes(), of(held)));
+            let b = held_new.as_ref().map(|held| (held.name_bytes(), of(held)));
+            let a = a.map(|(name, (mode, id))| Entry { name, mode, id });
+            let b = b.map(|(name, (mode, id))| Entry { name, mode, id });
+            let order = match (&a, &b) {
+                (Some(a), Some(b)) => a.order(b),
+                (Some(_), None) => Ordering::Less,
+                _ => Ordering::Greater,
+            };
+            let (a, b) = match order {
+                Ordering::Less => (a, None),
+                Ordering::Greater => (None, b),
+                Ordering::Equal => (a, b),
+            };
+            o += usize::from(a.is_some());
+            n += usize::from(b.is_some());
+            if let (Some(a), Some(b)) = (&a, &b)
+                && a.id == b.id
+                && a.mode == b.mode
+            {
+                continue;
+            }
+            self.entry(a, b, nodes, owners, comparison)?;
+        }
+        Ok(())
+    }
+
+    /// One name whose entries differ, or stand on one side alone.
+    fn entry(
+        &mut self,
+        old: Option<Entry<'_>>,
+        new: Option<Entry<'_>>,
+        nodes: &[Node],
+        owners: &[Query],
+        comparison: &mut Comparison<'_>,
+    ) -> Result<(), GitError> {
+        let Some(name) = old.or(new).map(|entry| entry.name) else { return Ok(()) };
+        let at = comparison.paths.step(nodes, name);
+        let mut here = owners.to_vec();
+        here.extend(comparison.paths.owners(&at));
+        let below = comparison.paths.goes_on(&at);
+        let files: Vec<Query> = comparison.paths.files(&at).collect();
+        if here.is_empty() && files.is_empty() && !below {
+            return Ok(());
+        }
+        comparison.names.push(name.to_vec());
+        let modes = [old, new].map(|entry| entry.map(|entry| entry.mode));
+        if modes.iter().flatten().any(|mode| *mode != TREE) {
+            // What a link or a submodule stands for is elsewhere: whoever has a path through it has something
+            // else there. A pattern is one of files of this repository.
+            let through = modes.iter().flatten().any(|mode| matches!(*mode, LINK | SUBMODULE));
+            let through = if through && below { comparison.paths.below(&at, false) } else { Vec::new() };
+            comparison.touch(here.iter().copied().chain(files).chain(through));
+        }
+        if modes.iter().flatten().any(|mode| *mode == TREE) && (below || !here.is_empty()) {
+            let tree =
+                |entry: Option<Entry<'_>>| entry.filter(|entry| entry.mode == TREE).map(|entry| entry.id);
+            self.trees(tree(old), tree(new), &at, &here, comparison)?;
+        }
+        comparison.names.pop();
+        Ok(())
+    }
+}
+
+impl Comparison<'_> {
+    fn touch(&mut self, queries: impl Iterator<Item = Query>) {
+        let mut path = None;
+        for query in queries {
+            let path =
+                path.get_or_insert_with(|| String::from_utf8_lossy(&self.names.join(&b'/')).into_owned());
+            let touched = self.touched.entry(query).or_default();
+            if touched.paths.last() == Some(path) {
+                continue;
+            }
+            if touched.paths.len() < MAX_PATHS {
+                touched.paths.push(path.clone());
+            } else {
+                touched.more += 1;
+            }
+        }
+    }
+}

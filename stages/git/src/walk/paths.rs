@@ -1,0 +1,131 @@
+//! The paths of many applications, as one tree: a walk over a repository's tree says at each name whose paths it is under.
+
+use std::collections::HashMap;
+
+use super::pattern::{is_pattern, matches};
+
+/// A node of [`PathTree`].
+pub(super) type Node = u32;
+
+/// A place in the list of what is asked.
+pub(super) type Query = u32;
+
+/// The root of every [`PathTree`].
+pub(super) const ROOT: Node = 0;
+
+#[derive(Default)]
+struct At {
+    children: HashMap<Box<[u8]>, Node>,
+    patterns: Vec<(Box<[u8]>, Node)>,
+    /// Whose path ends here: the file of this name is theirs, and everything under the directory of this name.
+    owners: Vec<Query>,
+    /// Whose pattern ends here: the file of this name is theirs, not what is under a directory.
+    files: Vec<Query>,
+}
+
+/// Paths of many applications.
+///
+/// A path is a file, or a directory with everything in it; one that holds `*`, `?` or `[` is a pattern of a file as well, in
+/// which no `*` goes beyond a `/`. This is how Argo CD reads `argocd.argoproj.io/manifest-generate-paths`.
+pub(super) struct PathTree {
+    nodes: Vec<At>,
+}
+
+impl PathTree {
+    /// The paths of each of `queries`.
+    pub(super) fn new<'a>(queries: impl Iterator<Item = (Query, &'a [String])>) -> Self {
+        let mut tree = Self { nodes: vec![At::default()] };
+        for (query, paths) in queries {
+            for path in paths {
+                let parts: Vec<&[u8]> = path
+                    .split('/')
+                    .filter(|part| !part.is_empty() && *part != ".")
+                    .map(str::as_bytes)
+                    .collect();
+                let node = parts.iter().fold(ROOT, |node, part| tree.child(node, part));
+                tree.at_mut(node).owners.push(query);
+                if parts.iter().any(|part| is_pattern(part)) {
+                    let node = parts.iter().fold(ROOT, |node, part| tree.pattern(node, part));
+                    tree.at_mut(node).files.push(query);
+                }
+            }
+        }
+        tree
+    }
+
+    fn at(&self, node: Node) -> &At {
+        &self.nodes[node as usize]
+    }
+
+    fn at_mut(&mut self, node: Node) -> &mut At {
+        &mut self.nodes[node as usize]
+    }
+
+    fn add(&mut self) -> Node {
+        self.nodes.push(At::default());
+        Node::try_from(self.nodes.len() - 1).unwrap_or(ROOT)
+    }
+
+    fn child(&mut self, node: Node, part: &[u8]) -> Node {
+        if let Some(found) = self.at(node).children.get(part) {
+            return *found;
+        }
+        let new = self.add();
+        self.at_mut(node).children.insert(part.into(), new);
+        new
+    }
+
+    fn pattern(&mut self, node: Node, part: &[u8]) -> Node {
+        if !is_pattern(part) {
+            return self.child(node, part);
+        }
+        if let Some((_, found)) = self.at(node).patterns.iter().find(|(pattern, _)| **pattern == *part) {
+            return *found;
+        }
+        let new = self.add();
+        self.at_mut(node).patterns.push((part.into(), new));
+        new
+    }
+
+    /// The nodes that `name` in a directory at `nodes` is at.
+    pub(super) fn step(&self, nodes: &[Node], name: &[u8]) -> Vec<Node> {
+        let mut found = Vec::new();
+        for node in nodes {
+            let at = self.at(*node);
+            found.extend(at.children.get(name));
+            found.extend(at.patterns.iter().filter(|(pattern, _)| matches(pattern, name)).map(|(_, to)| *to));
+        }
+        found
+    }
+
+    /// Whose path ends at one of `nodes`.
+    pub(super) fn owners(&self, nodes: &[Node]) -> impl Iterator<Item = Query> {
+        nodes.iter().flat_map(|node| self.at(*node).owners.iter().copied())
+    }
+
+    /// Whose pattern ends at one of `nodes`.
+    pub(super) fn files(&self, nodes: &[Node]) -> impl Iterator<Item = Query> {
+        nodes.iter().flat_map(|node| self.at(*node).files.iter().copied())
+    }
+
+    /// Everybody with a path below one of `nodes`; patterns count as well where asked for.
+    pub(super) fn below(&self, nodes: &[Node], patterns: bool) -> Vec<Query> {
+        let mut all = Vec::new();
+        let mut rest = nodes.to_vec();
+        while let Some(node) = rest.pop() {
+            let at = self.at(node);
+            all.extend(&at.owners);
+            rest.extend(at.children.values());
+            if patterns {
+                all.extend(&at.files);
+                rest.extend(at.patterns.iter().map(|(_, to)| to));
+            }
+        }
+        all
+    }
+
+    /// Whether anybody has a path below one of `nodes`.
+    pub(super) fn goes_on(&self, nodes: &[Node]) -> bool {
+        nodes.iter().any(|node| !self.at(*node).children.is_empty() || !self.at(*node).patterns.is_empty())
+    }
+}

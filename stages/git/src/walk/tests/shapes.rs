@@ -1,0 +1,172 @@
+use fastrand::Rng;
+
+use super::generated::{Shapes, compare, questions, repository};
+use super::{Built, Files};
+use crate::walk::{Asked, WalkLimits, changes, differing};
+
+/// Generated repositories in the gate; `GITOPS_RUNTIME_REPOSITORIES` asks for another number.
+const REPOSITORIES: u64 = 200;
+
+#[test]
+fn the_walk_agrees_with_the_oracle_on_every_generated_repository() {
+    let asked = std::env::var("GITOPS_RUNTIME_REPOSITORIES").ok();
+    let count = asked.map_or(REPOSITORIES, |text| text.parse().unwrap());
+    let mut shapes = Shapes::new();
+    let mut compared = 0;
+    for seed in 0..count {
+        let built = repository(seed, &mut shapes);
+        let mut random = Rng::with_seed(seed ^ 0x5eed);
+        let whole = vec![true; built.commits.len()];
+        let asked = questions(&built, &whole, &mut random, &mut shapes);
+        compared += compare(&built, &whole, &asked, seed);
+        if seed % 5 == 0 {
+            *shapes.entry("shallow clone").or_default() += 1;
+            // The newest commits, as a clone with a depth has: whoever is kept has kept children alone.
+            let from = random.usize(..built.commits.len());
+            let kept: Vec<bool> = (0..built.commits.len()).map(|n| n >= from).collect();
+            let shallow = built.shallow(&kept);
+            let asked = questions(&shallow, &kept, &mut random, &mut shapes);
+            compared += compare(&shallow, &kept, &asked, seed);
+        }
+    }
+    assert!(compared > 3 * usize::try_from(count).unwrap());
+    let expected = [
+        "merge",
+        "conflict",
+        "octopus",
+        "squash",
+        "rebase",
+        "cherry-pick",
+        "revert",
+        "first sync",
+        "rename",
+        "deletion",
+        "mode change",
+        "submodule bump",
+        "shallow clone",
+        "symbolic link",
+        "rename of a directory",
+        "another root",
+        "a file in place of a directory",
+        "a commit without changes",
+        "a merge that adds something of its own",
+    ];
+    for shape in expected {
+        assert!(shapes.contains_key(shape), "no repository has {shape}");
+    }
+}
+
+/// A line of commits, each of which changes `apps/{n % applications}/x`.
+fn line(commits: usize, applications: usize) -> Built {
+    grown(Built::new(""), commits, applications)
+}
+
+fn grown(mut built: Built, commits: usize, applications: usize) -> Built {
+    let mut files = Files::new();
+    for n in 0..commits {
+        files.insert(format!("apps/{}/x", n % applications), built.file(&n.to_string()));
+        let parents: Vec<usize> = n.checked_sub(1).into_iter().collect();
+        built.commit(files.clone(), &parents, i64::try_from(n).unwrap());
+    }
+    built
+}
+
+#[test]
+fn a_list_that_is_too_long_says_that_there_is_more() {
+    let built = line(9, 2);
+    let asked = |since: Option<usize>| Asked {
+        to: built.commits[8].id,
+        since: since.map(|n| built.commits[n].id),
+        paths: vec!["apps/0".to_owned()],
+    };
+    let limits = WalkLimits { changes: 2, commits: 100 };
+    let found = changes(&built.repository, &[asked(None), asked(Some(4)), asked(Some(3))], limits).unwrap();
+    let ids = |n: usize| found[n].since.iter().map(|change| change.commit).collect::<Vec<_>>();
+    assert_eq!((ids(0), found[0].more), (vec![built.commits[8].id, built.commits[6].id], true));
+    assert_eq!((ids(1), found[1].more), (vec![built.commits[8].id, built.commits[6].id], false));
+    assert_eq!((ids(2), found[2].more), (vec![built.commits[8].id, built.commits[6].id], true));
+}
+
+#[test]
+fn history_that_is_too_long_is_refused() {
+    let built = line(5, 1);
+    let asked = Asked { to: built.commits[4].id, since: None, paths: vec![String::new()] };
+    let refused = changes(&built.repository, &[asked], WalkLimits { changes: 1, commits: 4 }).unwrap_err();
+    assert_eq!(refused.to_string(), "the repository's history has more than 4 commits");
+}
+
+#[test]
+fn a_revision_that_is_not_there_is_refused() {
+    let built = line(1, 1);
+    let to = git2::Oid::from_str("00000000000000000000000000000000000000aa").unwrap();
+    let asked = Asked { to, since: None, paths: vec![String::new()] };
+    let refused = changes(&built.repository, &[asked], WalkLimits::default()).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "no commit is named 00000000000000000000000000000000000000aa: neither a branch, a tag nor an object of the repository is"
+    );
+}
+
+#[test]
+fn a_repository_that_lacks_a_commit_is_called_damaged() {
+    let built = grown(Built::on_disk(""), 2, 1);
+    let lost = built.commits[0].id.to_string();
+    let (directory, file) = lost.split_at(2);
+    std::fs::remove_file(built.directory.path().join("objects").join(directory).join(file)).unwrap();
+    let repository = git2::Repository::open_bare(built.directory.path()).unwrap();
+    let asked = Asked { to: built.commits[1].id, since: None, paths: vec![String::new()] };
+    let refused = changes(&repository, &[asked], WalkLimits::default()).unwrap_err();
+    let child = built.commits[1].id;
+    assert_eq!(
+        refused.to_string(),
+        format!("the repository is damaged: {lost} is not there, which {child} follows")
+    );
+}
+
+#[test]
+fn many_revisions_are_walked_in_parts_and_none_is_mixed_up() {
+    let built = line(300, 3);
+    let asked: Vec<Asked> = (0..300)
+        .map(|n| Asked {
+            to: built.commits[n].id,
+            since: n.checked_sub(5).map(|n| built.commits[n].id),
+            paths: vec!["apps/1".to_owned()],
+        })
+        .collect();
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap();
+    for (n, found) in found.iter().enumerate() {
+        let from = n.saturating_sub(4);
+        let expected: Vec<_> = (from..=n).rev().filter(|n| n % 3 == 1).map(|n| built.commits[n].id).collect();
+        assert_eq!(found.since.iter().map(|change| change.commit).collect::<Vec<_>>(), expected, "{n}");
+    }
+}
+
+#[test]
+fn a_pull_request_changes_what_differs_in_the_end() {
+    let built = line(4, 2);
+    let paths: Vec<Vec<String>> = ["apps/0", "apps/1", "apps/2"].map(|path| vec![path.to_owned()]).to_vec();
+    let found = differing(&built.repository, built.commits[2].id, built.commits[3].id, &paths).unwrap();
+    let changed: Vec<_> =
+        found.iter().map(|found| found.as_ref().map(|change| change.paths.clone())).collect();
+    assert_eq!(changed, [None, Some(vec!["apps/1/x".to_owned()]), None]);
+}
+
+#[test]
+fn a_path_of_many_names_is_looked_at_down_to_a_bound() {
+    let mut built = Built::new("");
+    let deep = "d/".repeat(900);
+    let mut files = Files::new();
+    files.insert(format!("{deep}x"), built.file("1"));
+    let first = built.commit(files.clone(), &[], 1);
+    files.insert(format!("{deep}x"), built.file("2"));
+    let second = built.commit(files, &[first], 2);
+    let asked = |path: String| Asked {
+        to: built.commits[second].id,
+        since: Some(built.commits[first].id),
+        paths: vec![path],
+    };
+    let asked = [asked("d".to_owned()), asked(format!("{deep}x")), asked("e".to_owned())];
+    let found = changes(&built.repository, &asked, WalkLimits::default()).unwrap();
+    let changed: Vec<usize> = found.iter().map(|found| found.since.len()).collect();
+    assert_eq!(changed, [1, 1, 0]);
+}

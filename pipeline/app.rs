@@ -11,6 +11,7 @@ pub(crate) mod log;
 mod platform;
 mod rbac;
 mod reporter;
+mod router;
 mod secrets;
 mod traces;
 
@@ -25,6 +26,7 @@ pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
 use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
+pub(crate) use self::router::command as router;
 pub(crate) use self::secrets::run as secrets;
 use crate::config::{Config, Loaded};
 

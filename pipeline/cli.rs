@@ -21,6 +21,7 @@ pub(crate) use self::arguments::git::{
     Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit, Output,
 };
 pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
+pub(crate) use self::arguments::router::OnRouter;
 pub(crate) use self::arguments::secrets::SecretsCommand;
 pub(crate) use self::arguments::values::{
     Adopt, Check, CrdsCommand, Hook, Shape, Tier, Validate, ValuesCommand,
@@ -53,6 +54,8 @@ Examples:
     gitops-runtime platform token create --runtime prod
   See which applications a pull request changes:
     gitops-runtime git changed --base origin/main -f apps.yaml
+  Take requests from outside, and pass each to the service that it is for:
+    gitops-runtime router --app-proxy-url http://127.0.0.1:3017
   See what is wrong with values of the chart before they are installed:
     gitops-runtime validate -f values.yaml";
 
@@ -113,6 +116,7 @@ pub(crate) enum Command {
     #[command(after_help = REPORTER, alias = "/usr/local/bin/event-reporter-server")]
     Reporter(Box<Settings>),
     Platform(Box<OnPlatform>),
+    Router(Box<OnRouter>),
     #[command(flatten)]
     Ask(Ask),
     #[command(flatten)]
@@ -408,6 +412,11 @@ mod tests {
         for (path, flag, _) in settings.given().flags {
             assert!(known.contains(&path), "{flag} sets {path}, which there is not");
         }
+        let line = "x router --listen 127.0.0.1:1 --app-proxy-url http://a --workflows-url http://w";
+        let Command::Router(router) = Cli::parse_from(line.split_whitespace()).command else {
+            panic!("not the router");
+        };
+        assert!(router.given().flags.iter().all(|(path, ..)| known.contains(path)));
         let line = ["x", "/usr/local/bin/event-reporter-server"];
         assert!(matches!(Cli::parse_from(line).command, Command::Reporter(_)));
     }

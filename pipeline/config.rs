@@ -17,6 +17,7 @@ mod print;
 mod problem;
 mod process;
 mod reporter;
+mod router;
 mod sharding;
 mod state;
 mod traces;
@@ -90,6 +91,7 @@ pub(crate) struct Config {
     pub(crate) argocd: Argocd,
     pub(crate) platform: Platform,
     pub(crate) platform_server: PlatformServer,
+    pub(crate) router: router::Router,
     /// `None`: it is in memory, and there is one process or each has its own shard.
     #[schemars(with = "Bus")]
     pub(crate) bus: Option<Bus>,
@@ -105,6 +107,9 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     pub(crate) shutdown: Shutdown,
     pub(crate) reporter: Reporter,
+    /// The namespace of the process's pod, in a pod.
+    #[serde(skip)]
+    pub(crate) namespace: Option<String>,
     /// The ledger, the redaction key and the admin socket: which, and where.
     #[serde(skip)]
     pub(crate) state: State,
@@ -208,6 +213,7 @@ impl Config {
         self.argocd.settle(problems);
         self.platform.check(self.reporter.sink.kind == SinkKind::Platform, problems);
         self.platform_server.check(problems);
+        self.router.check(problems);
         self.admin.check(problems);
         self.reporter.check(problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();
@@ -227,6 +233,7 @@ impl Config {
         }
         self.serve.settle();
         self.traces = self.traces.and_then(|traces| traces.settle(host, problems));
+        self.namespace.clone_from(&host.namespace);
         self.state = State::of(&self, host);
         Some(self)
     }

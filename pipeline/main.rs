@@ -26,6 +26,7 @@ fn main() -> ExitCode {
             Ok(()) => Ok(ExitCode::SUCCESS),
             Err(error) => return fail(format!("{error:#}")),
         },
+        cli::Command::Router(given) => app::router(&given, &variables),
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
         cli::Command::Schema => app::schema().map(|()| ExitCode::SUCCESS),
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {

@@ -4,5 +4,6 @@ pub(super) mod ask;
 pub(super) mod bus;
 pub(super) mod git;
 pub(super) mod platform;
+pub(super) mod router;
 pub(super) mod secrets;
 pub(super) mod values;

@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-ingest",
             "stages-platform-store",
             "stages-report",
+            "stages-router",
         ],
     ),
     (
@@ -76,6 +77,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
     ("stages-platform-store", &["pipeline-core"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
+    ("stages-router", &["pipeline-core"]),
 ];
 
 /// Workspace crates that may be used by another's tests alone.

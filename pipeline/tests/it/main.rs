@@ -17,6 +17,7 @@ mod platform;
 mod replay;
 mod restored;
 mod rotation;
+mod router;
 mod runtime;
 mod secrets;
 mod shutdown;

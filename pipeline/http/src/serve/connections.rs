@@ -17,12 +17,12 @@ use hyper::server::conn::http1;
 use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use pipeline_core::Shutdown;
+use pipeline_core::{Place, Places, Shutdown};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 use tokio_util::task::TaskTracker;
 
-use super::places::{CountedBody, Place, Places};
+use super::counted_body::CountedBody;
 
 /// Bytes of a request's line and headers.
 pub(crate) const HEAD_BYTES: usize = 16 << 10;

@@ -7,8 +7,8 @@
 //! Every page is read-only and without secrets: numbers, states, and names of applications.
 
 pub(crate) mod connections;
+mod counted_body;
 mod pages;
-mod places;
 pub(crate) mod status;
 
 use std::io::ErrorKind;

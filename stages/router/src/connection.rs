@@ -1,0 +1,164 @@
+//! One connection of a client.
+//!
+//! takes: a stream, and a place for it - gives: answers, until either side or the process ends it - calls: the proxy
+//! fails: never; a client that begins a request and does not end its head, asks nothing, or takes nothing is cut off
+
+use std::convert::Infallible;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::{Request, Version};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use pipeline_core::{Place, Shutdown};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::TcpStream;
+use tokio::time::{sleep, timeout};
+
+use crate::config::RouterConfig;
+use crate::forwarded::Arrival;
+use crate::proxy::Proxy;
+use crate::pulse::{Turn, Watched, Wire};
+use crate::tls::Certificate;
+
+/// What is read at once, and the least that a head may have.
+const BUFFER: usize = 64 << 10;
+/// Requests that one connection of HTTP/2 has under way at a time.
+const STREAMS: u32 = 128;
+const STREAM_WINDOW: u32 = 256 << 10;
+const WINDOW: u32 = 1 << 20;
+/// A client of HTTP/2 is asked whether it is still there, and has this long to say so.
+const PING: Duration = Duration::from_secs(20);
+/// An idle client is told that its connection ends.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+/// What all connections share.
+pub(crate) struct Front {
+    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) certificate: Option<Arc<Certificate>>,
+    http: Builder<TokioExecutor>,
+    head_timeout: Duration,
+    keep_alive: Duration,
+    write_timeout: Duration,
+    grace: Duration,
+}
+
+impl Front {
+    pub(crate) fn new(
+        config: &RouterConfig,
+        proxy: Arc<Proxy>,
+        certificate: Option<Arc<Certificate>>,
+    ) -> Self {
+        let mut http = Builder::new(TokioExecutor::new());
+        // Times are kept here: those of hyper do not tell a client that asks nothing from one that is slow.
+        http.http1().timer(TokioTimer::new()).header_read_timeout(None).max_buf_size(BUFFER);
+        http.http2()
+            .timer(TokioTimer::new())
+            .max_concurrent_streams(STREAMS)
+            .initial_stream_window_size(STREAM_WINDOW)
+            .initial_connection_window_size(WINDOW)
+            .max_header_list_size(u32::try_from(BUFFER).unwrap_or(u32::MAX))
+            .keep_alive_interval(PING)
+            .keep_alive_timeout(PING);
+        Self {
+            proxy,
+            certificate,
+            http,
+            head_timeout: config.head_timeout,
+            keep_alive: config.keep_alive,
+            write_timeout: config.write_timeout,
+            grace: config.grace,
+        }
+    }
+}
+
+/// Answers one client, until it, the process or its idleness ends that.
+pub(crate) async fn converse(
+    front: Arc<Front>,
+    stream: TcpStream,
+    arrival: Arrival,
+    place: Place,
+    closing: Shutdown,
+) {
+    // Small frames of streams are not to wait for each other.
+    let _ = stream.set_nodelay(true);
+    let wire = Wire::opened();
+    let stream = Watched::new(stream, wire.clone());
+    let Some(certificate) = &front.certificate else {
+        return serve(&front, stream, arrival, place, wire, closing).await;
+    };
+    let shaken = tokio::select! {
+        shaken = timeout(front.head_timeout, certificate.acceptor().accept(stream)) => shaken,
+        () = closing.cancelled() => return,
+        () = place.lost() => return,
+    };
+    match shaken {
+        Ok(Ok(stream)) => serve(&front, stream, arrival, place, wire, closing).await,
+        Ok(Err(error)) => tracing::debug!(%error, "a client speaks no TLS that is spoken here"),
+        Err(_) => {}
+    }
+}
+
+async fn serve(
+    front: &Front,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    arrival: Arrival,
+    place: Place,
+    wire: Arc<Wire>,
+    closing: Shutdown,
+) {
+    let place = Arc::new(place);
+    let service = service_fn(|request: Request<Incoming>| {
+        let turn = Turn::begin(wire.clone(), place.busy(), request.version() == Version::HTTP_2);
+        let answer = front.proxy.clone().answer(request, arrival, turn);
+        async { Ok::<_, Infallible>(answer.await) }
+    });
+    let mut connection = pin!(front.http.serve_connection_with_upgrades(TokioIo::new(stream), service));
+    let (ended, grace) = tokio::select! {
+        result = connection.as_mut() => (Some(result), Duration::ZERO),
+        () = closing.cancelled() => (None, front.grace),
+        () = place.lost() => (None, Duration::ZERO),
+        () = idle(front, &place, &wire) => (None, FAREWELL),
+    };
+    let ended = match ended {
+        Some(result) => Some(result),
+        None => {
+            connection.as_mut().graceful_shutdown();
+            tokio::select! {
+                result = timeout(grace, connection) => result.ok(),
+                () = wire.blocked.stale(front.write_timeout) => None,
+            }
+        }
+    };
+    if let Some(Err(error)) = ended {
+        if error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse) {
+            front.proxy.metrics().no_request();
+        }
+        tracing::debug!(%error, "a connection ended early");
+    }
+}
+
+/// Waits until the client has asked nothing, ended no head, or taken nothing for too long.
+async fn idle(front: &Front, place: &Place, wire: &Wire) {
+    loop {
+        let Some(taking) = wire.blocked.left(front.write_timeout) else { return };
+        let asking = if place.requests() > 0 {
+            front.head_timeout
+        } else {
+            let late = wire.reading.elapsed().is_some() && !wire.http2.load(Ordering::Relaxed);
+            let left = match late {
+                true => wire.reading.left(front.head_timeout),
+                false => wire.idle.left(front.keep_alive),
+            };
+            match left {
+                Some(left) => left,
+                None => return,
+            }
+        };
+        sleep(taking.min(asking).min(front.head_timeout)).await;
+    }
+}

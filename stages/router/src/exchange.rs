@@ -1,0 +1,90 @@
+//! One request and its answer, from its head to its last byte: counted, and told to the access log when it is over.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use http::Method;
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Instant;
+
+use crate::access;
+use crate::metrics::RouterMetrics;
+use crate::pulse::Turn;
+use crate::route::Route;
+use crate::streamed::Flow;
+
+/// Over when it is dropped.
+pub(crate) struct Exchange {
+    pub(crate) method: Method,
+    pub(crate) route: Route,
+    /// What the access log shows of the path.
+    pub(crate) path: String,
+    pub(crate) client: IpAddr,
+    pub(crate) flow: Arc<Flow>,
+    pub(crate) metrics: RouterMetrics,
+    pub(crate) log: bool,
+    began: Instant,
+    status: u16,
+    complete: bool,
+    /// The route's place for it.
+    permit: Option<OwnedSemaphorePermit>,
+    /// Keeps its connection from being taken for an idle one.
+    _turn: Arc<Turn>,
+}
+
+/// What is known of a request before it is looked at.
+pub(crate) struct Asked {
+    pub(crate) method: Method,
+    pub(crate) route: Route,
+    pub(crate) path: String,
+    pub(crate) client: IpAddr,
+    pub(crate) flow: Arc<Flow>,
+}
+
+impl Exchange {
+    pub(crate) fn begin(asked: Asked, metrics: &RouterMetrics, log: bool, turn: Arc<Turn>) -> Self {
+        let Asked { method, route, path, client, flow } = asked;
+        metrics.began(route);
+        let (metrics, began) = (metrics.clone(), Instant::now());
+        let (status, complete, permit) = (0, false, None);
+        Self { method, route, path, client, flow, metrics, log, began, status, complete, permit, _turn: turn }
+    }
+
+    pub(crate) fn hold(&mut self, permit: OwnedSemaphorePermit) {
+        self.permit = Some(permit);
+    }
+
+    /// The head of the answer is made.
+    pub(crate) fn answered(&mut self, status: u16) {
+        self.status = status;
+        self.metrics.answered(self.route, status, self.began.elapsed().as_secs_f64());
+    }
+
+    /// All of it was passed on.
+    pub(crate) fn complete(&mut self) {
+        self.complete = true;
+    }
+}
+
+impl Drop for Exchange {
+    fn drop(&mut self) {
+        let (received, sent) =
+            (self.flow.received.load(Ordering::Relaxed), self.flow.sent.load(Ordering::Relaxed));
+        self.metrics.ended(self.route, received, sent);
+        if self.log && !access::is_probe(&self.path) {
+            tracing::info!(
+                method = %self.method,
+                route = self.route.label(),
+                path = %self.path,
+                status = self.status,
+                received,
+                sent,
+                milliseconds = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX),
+                client = %self.client,
+                complete = self.complete,
+                "answered"
+            );
+        }
+    }
+}

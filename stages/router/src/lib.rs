@@ -1,0 +1,32 @@
+//! One entrance: requests from outside, each to the service that it is for.
+//!
+//! takes: HTTP/1.1 and HTTP/2, plain or over TLS, upgrades and streams - gives: what the service behind a path answers
+//! calls: the App Proxy, Argo Workflows, and the webhooks of event sources
+//! fails: a request that two servers could read in two ways is refused before anybody else sees it; a service that is
+//! away is answered for with 502, 503 or 504, and every other route goes on
+
+mod access;
+mod config;
+mod connection;
+mod exchange;
+mod forwarded;
+mod head;
+mod lent;
+mod metrics;
+mod names;
+mod path;
+mod proxy;
+mod pulse;
+mod refusal;
+mod route;
+mod router;
+mod streamed;
+mod tls;
+mod upgrade;
+mod upstream;
+
+pub use config::{Allowed, CertificateFiles, Limits, NamesConfig, Proxied, RouterConfig, Webhooks};
+pub use names::NamesError;
+pub use router::{BuildError, Router};
+pub use tls::CertificateError;
+pub use upstream::UpstreamError;

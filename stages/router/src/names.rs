@@ -1,0 +1,185 @@
+//! Addresses of services: asked of DNS, and asked again when their time to live is over.
+//!
+//! takes: the name of a service - gives: its addresses, of both families - calls: the servers of `/etc/resolv.conf`,
+//! which are the cluster's whatever they are called there, or those that are given
+//! fails: with no address; what was found last is taken while no server answers
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use hickory_resolver::TokioResolver;
+use hickory_resolver::config::{
+    ConnectionConfig, LookupIpStrategy, NameServerConfig, ResolverConfig, ResolverOpts,
+};
+use hickory_resolver::net::NetError;
+use hickory_resolver::net::runtime::TokioRuntimeProvider;
+use hickory_resolver::proto::rr::RecordType;
+use hickory_resolver::system_conf::read_system_conf;
+use moka::sync::Cache;
+
+use crate::config::NamesConfig;
+
+const DOMAIN: &str = "cluster.local";
+/// One question to one server.
+const ASKED: Duration = Duration::from_secs(2);
+const TRIES: usize = 2;
+/// A service that there was not is looked for again after this long, whatever its domain says.
+const ABSENT: Duration = Duration::from_secs(2);
+/// An address is asked for again after this long, however long it might be kept.
+const KEPT: Duration = Duration::from_secs(60);
+/// While no server answers, what was found last is good for this long.
+const STALE: Duration = Duration::from_secs(600);
+const NAMES: u64 = 1_024;
+
+/// Why names cannot be resolved at all.
+#[derive(Debug, thiserror::Error)]
+pub enum NamesError {
+    /// The system does not say whom to ask.
+    #[error("read the name servers of /etc/resolv.conf; or give them in router.dns.servers")]
+    System(#[source] NetError),
+    /// The servers cannot be used.
+    #[error("make a resolver of names")]
+    Build(#[source] NetError),
+}
+
+/// Resolves names.
+pub(crate) struct Names {
+    resolver: TokioResolver,
+    last: Cache<String, Arc<[IpAddr]>>,
+    domain: String,
+    namespace: Option<String>,
+}
+
+impl Names {
+    pub(crate) fn new(config: NamesConfig) -> Result<Self, NamesError> {
+        let NamesConfig { servers, cluster_domain, namespace } = config;
+        let system = read_system_conf();
+        let searched = system.as_ref().ok().and_then(|(found, _)| {
+            let mut names = found.search().iter().map(|name| name.to_string().to_ascii_lowercase());
+            names.find_map(|name| name.strip_prefix("svc.").map(|domain| domain.trim_matches('.').to_owned()))
+        });
+        let (found, options) = match servers.is_empty() {
+            true => system.map_err(NamesError::System)?,
+            false => (of(&servers), ResolverOpts::default()),
+        };
+        let mut builder = TokioResolver::builder_with_config(found, TokioRuntimeProvider::default());
+        let set = builder.options_mut();
+        *set = options;
+        set.timeout = ASKED;
+        set.attempts = TRIES;
+        set.ip_strategy = LookupIpStrategy::Ipv4AndIpv6;
+        set.positive_max_ttl = Some(KEPT);
+        set.negative_max_ttl = Some(ABSENT);
+        set.cache_size = NAMES;
+        let resolver = builder.build().map_err(NamesError::Build)?;
+        let last = Cache::builder().max_capacity(NAMES).time_to_live(STALE).build();
+        let domain = cluster_domain.or(searched).unwrap_or_else(|| DOMAIN.to_owned());
+        Ok(Self { resolver, last, domain: domain.trim_matches('.').to_owned(), namespace })
+    }
+
+    /// The whole name of a service of the cluster.
+    pub(crate) fn service(&self, name: &str, namespace: &str) -> String {
+        format!("{name}.{namespace}.svc.{}", self.domain)
+    }
+
+    /// The addresses of `host`, a name or an address; none when there is no such service.
+    pub(crate) async fn addresses(&self, host: &str) -> Option<Arc<[IpAddr]>> {
+        if let Ok(address) = host.trim_matches(['[', ']']).parse::<IpAddr>() {
+            return Some(Arc::new([address]));
+        }
+        if host == "localhost" {
+            return Some(Arc::new([Ipv4Addr::LOCALHOST.into(), Ipv6Addr::LOCALHOST.into()]));
+        }
+        let name = self.whole(host);
+        match self.resolver.lookup_ip(name.as_str()).await {
+            Ok(found) => {
+                let mut addresses: Vec<IpAddr> = found.iter().collect();
+                addresses.sort_unstable();
+                addresses.dedup();
+                let addresses: Arc<[IpAddr]> = addresses.into();
+                self.last.insert(name, addresses.clone());
+                (!addresses.is_empty()).then_some(addresses)
+            }
+            Err(error) if error.is_no_records_found() => {
+                self.last.invalidate(&name);
+                None
+            }
+            Err(error) => {
+                tracing::debug!(%error, "a name is not resolved");
+                self.last.get(&name)
+            }
+        }
+    }
+
+    /// Asks for `host` anew the next time: it was not reached where it was.
+    pub(crate) fn forget(&self, host: &str) {
+        for kind in [RecordType::A, RecordType::AAAA] {
+            self.resolver.clear_lookup_cache(self.whole(host).as_str(), kind);
+        }
+    }
+
+    /// A name that is looked for as it is, and nowhere else.
+    fn whole(&self, host: &str) -> String {
+        let host = host.trim_end_matches('.');
+        let labels = host.split('.').count();
+        let service = match &self.namespace {
+            Some(namespace) if labels == 1 => self.service(host, namespace),
+            _ if labels == 3 && host.ends_with(".svc") => format!("{host}.{}", self.domain),
+            _ => host.to_owned(),
+        };
+        format!("{service}.")
+    }
+}
+
+fn of(servers: &[SocketAddr]) -> ResolverConfig {
+    let mut config = ResolverConfig::default();
+    for server in servers {
+        let connections = [ConnectionConfig::udp(), ConnectionConfig::tcp()].map(|mut connection| {
+            connection.port = server.port();
+            connection
+        });
+        config.add_name_server(NameServerConfig::new(server.ip(), true, connections.to_vec()));
+    }
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(cluster_domain: &str, namespace: Option<&str>) -> Names {
+        let servers = vec!["127.0.0.1:53".parse().unwrap()];
+        let config = NamesConfig {
+            servers,
+            cluster_domain: Some(cluster_domain.to_owned()),
+            namespace: namespace.map(str::to_owned),
+        };
+        Names::new(config).unwrap()
+    }
+
+    #[tokio::test]
+    async fn names_are_looked_for_as_a_whole() {
+        let inside = names("corp.example", Some("runtime"));
+        for (host, whole) in [
+            ("cap-app-proxy", "cap-app-proxy.runtime.svc.corp.example."),
+            ("argo-server.argo.svc", "argo-server.argo.svc.corp.example."),
+            ("a.b.svc.cluster.local", "a.b.svc.cluster.local."),
+            ("proxy.example.com", "proxy.example.com."),
+            ("proxy.example.com.", "proxy.example.com."),
+        ] {
+            assert_eq!(inside.whole(host), whole);
+        }
+        assert_eq!(names("cluster.local", None).whole("app-proxy"), "app-proxy.");
+        assert_eq!(inside.service("x-eventsource-svc", "ns"), "x-eventsource-svc.ns.svc.corp.example");
+    }
+
+    #[tokio::test]
+    async fn addresses_are_asked_of_nobody() {
+        let inside = names("cluster.local", None);
+        for (host, found) in [("10.0.0.1", "10.0.0.1"), ("[fd00::1]", "fd00::1"), ("fd00::1", "fd00::1")] {
+            assert_eq!(*inside.addresses(host).await.unwrap(), [found.parse::<IpAddr>().unwrap()]);
+        }
+        assert_eq!(inside.addresses("localhost").await.unwrap().len(), 2);
+    }
+}

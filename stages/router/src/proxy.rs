@@ -1,0 +1,379 @@
+//! A request, and what is answered.
+//!
+//! takes: a request as it was read - gives: the answer of the service that its path is for, or why there is none
+//! calls: that service; what was not sent, or changes nothing when it is done twice, is sent a second time
+//! fails: with a [`Refusal`]; browsers get the headers with which they may see it
+
+use std::borrow::Cow;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, CONNECTION, CONTENT_LENGTH, CONTENT_TYPE, HeaderValue, RETRY_AFTER, UPGRADE,
+};
+use http::request::Parts;
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http_body_util::Full;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::upgrade::OnUpgrade;
+use ipnet::IpNet;
+use pipeline_core::Shutdown;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::access;
+use crate::config::{Limits, Webhooks};
+use crate::exchange::{Asked, Exchange};
+use crate::forwarded::{Arrival, forward};
+use crate::head;
+use crate::lent::{Lender, Lent};
+use crate::metrics::RouterMetrics;
+use crate::names::Names;
+use crate::path;
+use crate::pulse::Turn;
+use crate::refusal::Refusal;
+use crate::route::{Route, Way, route, way};
+use crate::streamed::{Cut, Flow, Streamed};
+use crate::upgrade;
+use crate::upstream::{Failed, Pool, Upstream};
+
+/// A request is sent twice at most.
+const TRIES: u32 = 2;
+const METHODS: &str = "GET,HEAD,PUT,PATCH,POST,DELETE";
+const HEADERS: &str = "content-type,x-access-token,authorization";
+
+/// What stands behind one route.
+pub(crate) struct Behind {
+    /// `None`: each request says which.
+    pub(crate) upstream: Option<Upstream>,
+    pub(crate) limits: Limits,
+    pub(crate) places: Arc<Semaphore>,
+}
+
+/// Answers requests.
+pub(crate) struct Proxy {
+    pub(crate) app_proxy: Option<Behind>,
+    pub(crate) workflows: Option<Behind>,
+    pub(crate) events: Behind,
+    pub(crate) webhooks: Webhooks,
+    pub(crate) cors_origin: HeaderValue,
+    pub(crate) trusted: Vec<IpNet>,
+    pub(crate) names: Names,
+    pub(crate) pool: Pool,
+    pub(crate) metrics: RouterMetrics,
+    pub(crate) log: bool,
+    /// It is to take no more requests soon.
+    pub(crate) draining: Shutdown,
+    /// What has outlived its grace ends.
+    pub(crate) cut: Shutdown,
+    /// Upgraded connections.
+    pub(crate) upgraded: TaskTracker,
+}
+
+/// What a request came to.
+enum Outcome {
+    Own(StatusCode, &'static str),
+    Answer(Response<Incoming>),
+    Upgrade(Response<Incoming>, OnUpgrade),
+}
+
+/// The body of an answer.
+pub(crate) enum Answer {
+    Own(Full<Bytes>, #[expect(dead_code, reason = "it ends when the answer does")] Exchange),
+    Streamed(Streamed),
+    /// HTTP is over on this connection.
+    Ended,
+}
+
+impl Proxy {
+    pub(crate) fn metrics(&self) -> &RouterMetrics {
+        &self.metrics
+    }
+
+    pub(crate) async fn answer(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        arrival: Arrival,
+        turn: Arc<Turn>,
+    ) -> Response<Answer> {
+        let leaving = request.headers().contains_key(UPGRADE).then(|| hyper::upgrade::on(&mut request));
+        let (mut head, body) = request.into_parts();
+        let route = route(head.uri.path());
+        let size = head::size(&head.headers);
+        let host = head::host(&head);
+        let named = host.as_ref().ok().and_then(Option::as_deref);
+        let client = forward(&mut head.headers, arrival, named, &self.trusted);
+        let idle = self.behind(route).map_or(self.events.limits, |behind| behind.limits).idle;
+        let flow = Flow::new(idle);
+        let path = access::shown(head.uri.path());
+        let (method, version) = (head.method.clone(), head.version);
+        let asked = Asked { method: method.clone(), route, path, client, flow: flow.clone() };
+        let mut exchange = Exchange::begin(asked, &self.metrics, self.log, turn);
+        let outcome = match host {
+            Ok(_) => self.pass(head, body, size, leaving, &mut exchange).await,
+            Err(refusal) => Err(refusal),
+        };
+        let (mut response, body) = match outcome {
+            Ok(Outcome::Answer(response)) => {
+                let (head, body) = response.into_parts();
+                (Response::from_parts(head, ()), Ok(body))
+            }
+            Ok(Outcome::Upgrade(response, leaving)) => return self.upgrade(response, leaving, exchange),
+            Ok(Outcome::Own(status, text)) => (own(status), Err(text.to_owned())),
+            Err(refusal) => {
+                self.metrics.refused(route, refusal);
+                let mut response = own(refusal.status());
+                if refusal.status() == StatusCode::SERVICE_UNAVAILABLE {
+                    response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+                }
+                (response, Err(format!("{refusal}\n")))
+            }
+        };
+        head::strip(response.headers_mut());
+        let failed = matches!(response.status().as_u16(), 502..=504);
+        let says_who = response.headers().contains_key(ACCESS_CONTROL_ALLOW_ORIGIN);
+        if route == Route::AppProxy && failed && !says_who {
+            self.allow_origin(response.headers_mut());
+            if method == Method::OPTIONS {
+                *response.status_mut() = StatusCode::NO_CONTENT;
+                response.headers_mut().remove(CONTENT_TYPE);
+                response.headers_mut().remove(CONTENT_LENGTH);
+                exchange.answered(StatusCode::NO_CONTENT.as_u16());
+                return finish(response, Err(String::new()), &flow, exchange);
+            }
+        }
+        // What is left of a body that is not wanted is no request.
+        if flow.refusal.get().is_some() && version == Version::HTTP_11 {
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
+        }
+        exchange.answered(response.status().as_u16());
+        finish(response, body, &flow, exchange)
+    }
+
+    /// What the incumbent answers where the App Proxy is away.
+    fn allow_origin(&self, headers: &mut HeaderMap) {
+        headers.insert(ACCESS_CONTROL_ALLOW_ORIGIN, self.cors_origin.clone());
+        headers.insert(ACCESS_CONTROL_ALLOW_METHODS, HeaderValue::from_static(METHODS));
+        headers.insert(ACCESS_CONTROL_ALLOW_HEADERS, HeaderValue::from_static(HEADERS));
+        headers.insert(ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+    }
+
+    fn behind(&self, route: Route) -> Option<&Behind> {
+        match route {
+            Route::AppProxy => self.app_proxy.as_ref(),
+            Route::Workflows => self.workflows.as_ref(),
+            Route::Webhooks => Some(&self.events),
+            Route::Itself => None,
+        }
+    }
+
+    async fn pass(
+        &self,
+        mut head: Parts,
+        body: Incoming,
+        size: usize,
+        leaving: Option<OnUpgrade>,
+        exchange: &mut Exchange,
+    ) -> Result<Outcome, Refusal> {
+        head::check(&head)?;
+        let seen = head.uri.path().to_owned();
+        path::check(&seen)?;
+        let found = match way(&seen, &self.webhooks.allowed)? {
+            Way::Alive => return Ok(Outcome::Own(StatusCode::OK, "ok")),
+            Way::Ready if self.draining.is_cancelled() => {
+                return Ok(Outcome::Own(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"));
+            }
+            Way::Ready => return Ok(Outcome::Own(StatusCode::OK, "ok")),
+            found => found,
+        };
+        let behind = self.behind(exchange.route).ok_or(Refusal::Nowhere)?;
+        let limits = behind.limits;
+        if size > limits.headers {
+            return Err(Refusal::Headers(limits.headers));
+        }
+        if body.size_hint().lower() > limits.body {
+            return Err(Refusal::Body(limits.body));
+        }
+        exchange.hold(behind.places.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?);
+        let (upstream, below) = match &found {
+            Way::Webhook { namespace, service } => {
+                let host = self.names.service(service, namespace);
+                let upstream = Upstream::plain(host, self.webhooks.port).map_err(|_| Refusal::WebhookName)?;
+                (Cow::Owned(upstream), Cow::Borrowed(seen.as_str()))
+            }
+            Way::Workflows(below) => {
+                let upstream = behind.upstream.as_ref().ok_or(Refusal::Nowhere)?;
+                (Cow::Borrowed(upstream), Cow::Owned(format!("/{below}")))
+            }
+            _ => (Cow::Borrowed(behind.upstream.as_ref().ok_or(Refusal::Nowhere)?), Cow::Borrowed(&*seen)),
+        };
+        let wanted = match exchange.route {
+            Route::AppProxy => head::upgrade(&head, !body.is_end_stream())?,
+            _ => None,
+        };
+        let uri = upstream.uri(&below, head.uri.query())?;
+        let grpc = head.version == Version::HTTP_2
+            && head
+                .headers
+                .get(CONTENT_TYPE)
+                .is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"));
+        head::pass_on(&mut head.headers);
+        if let Some(protocol) = &wanted {
+            head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            head.headers.insert(UPGRADE, protocol.clone());
+        }
+        let mut outgoing = Request::new(());
+        *outgoing.method_mut() = head.method;
+        *outgoing.uri_mut() = uri;
+        *outgoing.version_mut() = if grpc { Version::HTTP_2 } else { Version::HTTP_11 };
+        *outgoing.headers_mut() = head.headers;
+        let body = Lender::new(Streamed::request(body, exchange.flow.clone(), limits.body));
+        let response = self.send(&upstream, &outgoing, &body, wanted.is_some(), exchange).await?;
+        match (wanted, leaving) {
+            _ if response.status() != StatusCode::SWITCHING_PROTOCOLS => Ok(Outcome::Answer(response)),
+            (Some(wanted), Some(leaving)) if is_one_of(&response, &wanted) => {
+                Ok(Outcome::Upgrade(response, leaving))
+            }
+            _ => Err(Refusal::Protocol),
+        }
+    }
+
+    /// Sends it, and once more where that changes nothing.
+    async fn send(
+        &self,
+        upstream: &Upstream,
+        head: &Request<()>,
+        body: &Lender,
+        upgrade: bool,
+        exchange: &Exchange,
+    ) -> Result<Response<Incoming>, Refusal> {
+        let flow = &exchange.flow;
+        let mut tries = 1;
+        loop {
+            let addresses = self.names.addresses(&upstream.host).await.ok_or(Refusal::Unresolved)?;
+            let sending = self.pool.send(upstream, addresses, filled(head, body.lend()));
+            let answered = tokio::select! {
+                answered = sending => answered,
+                () = flow.moved.stale(flow.idle) => {
+                    if flow.asked.load(Ordering::Relaxed) {
+                        let _ = flow.refusal.set(Refusal::BodyIdle);
+                    }
+                    Err(Failed { refusal: Refusal::AnswerTimeout, unsent: false })
+                }
+            };
+            let failed = match answered {
+                Ok(response) => {
+                    flow.moved.touch();
+                    return Ok(response);
+                }
+                Err(failed) => failed,
+            };
+            if let Some(refusal) = flow.refusal.get() {
+                return Err(*refusal);
+            }
+            if failed.unsent {
+                // It may have moved before its address was to be asked for again.
+                self.names.forget(&upstream.host);
+            }
+            let broken = failed.refusal == Refusal::Broken;
+            let harmless = head.method().is_idempotent() && body.is_empty() && broken && !upgrade;
+            if tries == TRIES || !body.is_whole() || !(failed.unsent || harmless) {
+                return Err(failed.refusal);
+            }
+            tries += 1;
+            self.metrics.retried(exchange.route);
+        }
+    }
+
+    fn upgrade(
+        &self,
+        mut response: Response<Incoming>,
+        leaving: OnUpgrade,
+        mut exchange: Exchange,
+    ) -> Response<Answer> {
+        let arriving = hyper::upgrade::on(&mut response);
+        let (mut head, _) = response.into_parts();
+        let protocol = head.headers.get(UPGRADE).cloned();
+        head::strip(&mut head.headers);
+        head.headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+        head.headers.extend(protocol.map(|protocol| (UPGRADE, protocol)));
+        exchange.answered(head.status.as_u16());
+        self.upgraded.spawn(upgrade::pass(leaving, arriving, exchange, self.cut.clone()));
+        Response::from_parts(head, Answer::Ended)
+    }
+}
+
+fn own(status: StatusCode) -> Response<()> {
+    let mut response = Response::new(());
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}
+
+fn filled(head: &Request<()>, body: Lent) -> Request<Lent> {
+    let mut request = Request::new(body);
+    *request.method_mut() = head.method().clone();
+    *request.uri_mut() = head.uri().clone();
+    *request.version_mut() = head.version();
+    *request.headers_mut() = head.headers().clone();
+    request
+}
+
+/// Whether the service goes on with a protocol that was asked for.
+fn is_one_of(response: &Response<Incoming>, wanted: &HeaderValue) -> bool {
+    let text = |value: &HeaderValue| value.to_str().unwrap_or_default().to_ascii_lowercase();
+    let taken = response.headers().get(UPGRADE).map(text).unwrap_or_default();
+    text(wanted).split(',').any(|one| !taken.is_empty() && one.trim() == taken.trim())
+}
+
+/// Puts head, body and exchange together.
+fn finish(
+    head: Response<()>,
+    body: Result<Incoming, String>,
+    flow: &Arc<Flow>,
+    mut exchange: Exchange,
+) -> Response<Answer> {
+    match body {
+        Ok(body) => head.map(|()| Answer::Streamed(Streamed::answer(body, flow.clone(), exchange))),
+        Err(text) => {
+            exchange.complete();
+            head.map(|()| Answer::Own(Full::new(Bytes::from(text)), exchange))
+        }
+    }
+}
+
+impl Body for Answer {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        match self.get_mut() {
+            Self::Own(body, _) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
+            Self::Streamed(body) => Pin::new(body).poll_frame(context),
+            Self::Ended => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Self::Own(body, _) => body.is_end_stream(),
+            Self::Streamed(body) => body.is_end_stream(),
+            Self::Ended => true,
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match self {
+            Self::Own(body, _) => body.size_hint(),
+            Self::Streamed(body) => body.size_hint(),
+            Self::Ended => SizeHint::with_exact(0),
+        }
+    }
+}

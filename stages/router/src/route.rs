@@ -1,0 +1,165 @@
+//! Which service a path is for.
+
+use crate::config::Allowed;
+use crate::refusal::Refusal;
+
+/// Labels of a DNS name are at most this long.
+const LABEL: usize = 63;
+/// What follows the name of an event source in that of its service.
+const SERVICE: &str = "-eventsource-svc";
+
+/// A part of the paths, with limits and figures of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Route {
+    AppProxy,
+    Workflows,
+    Webhooks,
+    /// What the router says of itself, and what is nowhere.
+    Itself,
+}
+
+impl Route {
+    pub(crate) const ALL: [Self; 4] = [Self::AppProxy, Self::Workflows, Self::Webhooks, Self::Itself];
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Self::AppProxy => "app_proxy",
+            Self::Workflows => "workflows",
+            Self::Webhooks => "webhooks",
+            Self::Itself => "itself",
+        }
+    }
+}
+
+/// Where a path leads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Way<'a> {
+    /// `/healthz`.
+    Alive,
+    /// `/readyz`.
+    Ready,
+    /// The App Proxy, which sees the whole path.
+    AppProxy,
+    /// Argo Workflows, which sees this path below its own.
+    Workflows(&'a str),
+    /// The service of this name in this namespace, which sees the whole path.
+    Webhook { namespace: &'a str, service: String },
+}
+
+/// The part of a path that the router is about; prefixes end with a segment.
+pub(crate) fn route(path: &str) -> Route {
+    match path.split('/').nth(1) {
+        Some("app-proxy") => Route::AppProxy,
+        Some("workflows") => Route::Workflows,
+        Some("webhooks") => Route::Webhooks,
+        _ => Route::Itself,
+    }
+}
+
+pub(crate) fn way<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Refusal> {
+    match path {
+        "/healthz" => return Ok(Way::Alive),
+        "/readyz" => return Ok(Way::Ready),
+        _ => {}
+    }
+    match route(path) {
+        Route::AppProxy => Ok(Way::AppProxy),
+        Route::Workflows => {
+            // Two slashes at its beginning would begin the name of a host.
+            let rest = path.strip_prefix("/workflows").unwrap_or_default();
+            Ok(Way::Workflows(rest.trim_start_matches('/')))
+        }
+        Route::Webhooks => webhook(path, allowed),
+        Route::Itself => Err(Refusal::Nowhere),
+    }
+}
+
+fn webhook<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Refusal> {
+    let mut segments = path.split('/').skip(2);
+    let (Some(namespace), Some(name)) = (segments.next(), segments.next()) else {
+        return Err(Refusal::WebhookName);
+    };
+    if !is_label(namespace) || !is_label(name) || name.len() + SERVICE.len() > LABEL {
+        return Err(Refusal::WebhookName);
+    }
+    if !allowed.iter().any(|one| one.takes(namespace, name)) {
+        return Err(Refusal::WebhookNotAllowed);
+    }
+    Ok(Way::Webhook { namespace, service: format!("{name}{SERVICE}") })
+}
+
+fn is_label(text: &str) -> bool {
+    let alphanumeric = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = text.as_bytes();
+    (1..=LABEL).contains(&bytes.len())
+        && bytes.iter().all(|byte| alphanumeric(byte) || *byte == b'-')
+        && bytes.first().is_some_and(alphanumeric)
+        && bytes.last().is_some_and(alphanumeric)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn any() -> [Allowed; 1] {
+        [Allowed { namespace: Some("runtime".to_owned()), name: None }]
+    }
+
+    #[test]
+    fn prefixes_end_with_a_segment() {
+        for path in ["/app-proxy", "/app-proxy/", "/app-proxy/api/graphql"] {
+            assert_eq!(way(path, &[]), Ok(Way::AppProxy), "{path}");
+        }
+        for path in
+            ["/", "/app-proxyx", "/app-prox", "//app-proxy", "/x/app-proxy", "/healthz/x", "/App-Proxy"]
+        {
+            assert_eq!(way(path, &[]), Err(Refusal::Nowhere), "{path}");
+        }
+        assert_eq!(way("/healthz", &[]), Ok(Way::Alive));
+        assert_eq!(way("/readyz", &[]), Ok(Way::Ready));
+    }
+
+    #[test]
+    fn workflows_sees_what_follows_its_prefix() {
+        for (path, seen) in [
+            ("/workflows", ""),
+            ("/workflows/", ""),
+            ("/workflows/api/v1/events", "api/v1/events"),
+            ("/workflows//evil.example/x", "evil.example/x"),
+            ("/workflows/a//b/", "a//b/"),
+        ] {
+            assert_eq!(way(path, &[]), Ok(Way::Workflows(seen)), "{path}");
+        }
+        assert_eq!(way("/workflowsx", &[]), Err(Refusal::Nowhere));
+    }
+
+    #[test]
+    fn a_webhook_is_named_by_two_labels_that_are_allowed() {
+        let found = Way::Webhook { namespace: "runtime", service: "push-eventsource-svc".to_owned() };
+        assert_eq!(way("/webhooks/runtime/push", &any()), Ok(found));
+        assert!(way("/webhooks/runtime/push/github", &any()).is_ok());
+        let long = format!("/webhooks/runtime/{}", "x".repeat(48));
+        for path in [
+            "/webhooks",
+            "/webhooks/",
+            "/webhooks/runtime",
+            "/webhooks/runtime/",
+            "/webhooks//push",
+            "/webhooks/Runtime/push",
+            "/webhooks/runtime/-push",
+            "/webhooks/runtime/a.b",
+            "/webhooks/a.b/push",
+            "/webhooks/runtime/evil.com:80",
+            "/webhooks/runtime/x@y",
+            "/webhooks/run%74ime/push",
+            &long,
+        ] {
+            assert_eq!(way(path, &any()), Err(Refusal::WebhookName), "{path}");
+        }
+        assert_eq!(way("/webhooks/kube-system/push", &any()), Err(Refusal::WebhookNotAllowed));
+        assert_eq!(way("/webhooks/runtime/push", &[]), Err(Refusal::WebhookNotAllowed));
+        let one = [Allowed { namespace: None, name: Some("push".to_owned()) }];
+        assert!(way("/webhooks/other/push", &one).is_ok());
+        assert_eq!(way("/webhooks/other/pull", &one), Err(Refusal::WebhookNotAllowed));
+    }
+}

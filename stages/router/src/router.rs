@@ -1,0 +1,217 @@
+//! The router: listens, and hands each connection on.
+//!
+//! takes: settings - gives: a service that answers until it is told to stop; no service behind it need be there
+//! calls: DNS and the services, once somebody asks for them - fails: an address that cannot be listened on, a
+//! certificate that is none
+
+use std::io::{self, ErrorKind};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderValue;
+use pipeline_core::{Given, Places, Service, Shutdown, StageError, async_trait};
+use prometheus::Registry;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+use tokio_util::task::TaskTracker;
+
+use crate::config::{Limits, Proxied, RouterConfig};
+use crate::connection::{Front, converse};
+use crate::forwarded::Arrival;
+use crate::metrics::RouterMetrics;
+use crate::names::{Names, NamesError};
+use crate::proxy::{Behind, Proxy};
+use crate::tls::{Certificate, CertificateError};
+use crate::upstream::{Pool, Upstream, UpstreamError};
+
+/// After a failed accept (no file descriptors left, say), so that the loop does not spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+/// A certificate that was renewed is served with after this long.
+const CERTIFICATE: Duration = Duration::from_secs(60);
+/// What was cut off has this long to be gone.
+const GONE: Duration = Duration::from_secs(2);
+
+/// Why there is no router.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// Somebody listens there, or it is no address of this host.
+    #[error("cannot listen on {address}; change router.listen, or stop the process that listens there")]
+    Listen {
+        /// The address.
+        address: SocketAddr,
+        /// The operating system's answer.
+        source: io::Error,
+    },
+    /// No certificate.
+    #[error(transparent)]
+    Certificate(#[from] CertificateError),
+    /// No resolver.
+    #[error(transparent)]
+    Names(#[from] NamesError),
+    /// A service's address or authorities are none.
+    #[error("take the settings of {route}")]
+    Upstream {
+        /// The path.
+        route: &'static str,
+        /// What is wrong.
+        source: UpstreamError,
+    },
+    /// No header can say so.
+    #[error("the origin in router.appProxy.corsOrigin is none")]
+    Origin,
+    /// Its metrics are there already.
+    #[error("count requests")]
+    Metrics(#[from] prometheus::Error),
+}
+
+/// A router that listens and does not answer yet.
+pub struct Router {
+    listener: TcpListener,
+    address: SocketAddr,
+    front: Front,
+    config: RouterConfig,
+}
+
+impl std::fmt::Debug for Router {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Router").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl RouterConfig {
+    /// Listens, and asks nobody.
+    ///
+    /// # Errors
+    /// [`BuildError`], with what to do about it.
+    pub async fn build(self, registry: &Registry) -> Result<Router, BuildError> {
+        let proxy = Arc::new(self.proxy(registry)?);
+        let certificate = self.certificate.clone().map(Certificate::read).transpose()?.map(Arc::new);
+        let front = Front::new(&self, proxy, certificate);
+        let refused = |source| BuildError::Listen { address: self.listen, source };
+        let listener = TcpListener::bind(self.listen).await.map_err(refused)?;
+        let address = listener.local_addr().map_err(refused)?;
+        Ok(Router { listener, address, front, config: self })
+    }
+
+    fn proxy(&self, registry: &Registry) -> Result<Proxy, BuildError> {
+        let of = |proxied: &Option<Proxied>, route| {
+            let behind = |proxied: &Proxied| Ok(behind(Some(Upstream::new(proxied)?), proxied.limits));
+            let behind = proxied.as_ref().map(behind).transpose();
+            behind.map_err(|source| BuildError::Upstream { route, source })
+        };
+        Ok(Proxy {
+            app_proxy: of(&self.app_proxy, "/app-proxy")?,
+            workflows: of(&self.workflows, "/workflows/")?,
+            events: behind(None, self.webhooks.limits),
+            webhooks: self.webhooks.clone(),
+            cors_origin: HeaderValue::from_str(&self.cors_origin).map_err(|_| BuildError::Origin)?,
+            trusted: self.trusted.clone(),
+            names: Names::new(self.names.clone())?,
+            pool: Pool::new(self.connect_timeout),
+            metrics: RouterMetrics::new(registry)?,
+            log: self.access_log,
+            draining: Shutdown::new(),
+            cut: Shutdown::new(),
+            upgraded: TaskTracker::new(),
+        })
+    }
+}
+
+fn behind(upstream: Option<Upstream>, limits: Limits) -> Behind {
+    let places = Arc::new(Semaphore::new(limits.requests.min(Semaphore::MAX_PERMITS)));
+    Behind { upstream, limits, places }
+}
+
+impl Router {
+    /// The address with its true port.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[async_trait]
+impl Service for Router {
+    fn name(&self) -> &'static str {
+        "router"
+    }
+
+    async fn serve(self: Box<Self>, Given { stop, .. }: Given) -> Result<(), StageError> {
+        let Self { listener, address, front, config } = *self;
+        let (front, closing, tasks) = (Arc::new(front), Shutdown::new(), TaskTracker::new());
+        let proxy = front.proxy.clone();
+        let accepting = async {
+            let places = Places::new(config.connections);
+            loop {
+                let (stream, peer) = accept(&listener).await;
+                let place = places.take().await;
+                let arrival = Arrival { peer, port: address.port(), tls: front.certificate.is_some() };
+                let count = Counted::begin(&proxy.metrics);
+                let conversation = converse(front.clone(), stream, arrival, place, closing.clone());
+                tasks.spawn(async move {
+                    conversation.await;
+                    drop(count);
+                });
+            }
+        };
+        let renewing = async {
+            let Some(certificate) = front.certificate.clone() else { return std::future::pending().await };
+            let mut ticks = interval(CERTIFICATE);
+            ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+            loop {
+                ticks.tick().await;
+                let certificate = certificate.clone();
+                let _ = tokio::task::spawn_blocking(move || certificate.refresh()).await;
+            }
+        };
+        tokio::select! {
+            () = async { stop.cancelled().await; proxy.draining.cancel(); sleep(config.drain_delay).await } => {}
+            () = accepting => {}
+            () = renewing => {}
+        }
+        drop(listener);
+        closing.cancel();
+        tasks.close();
+        proxy.upgraded.close();
+        let ended = async { tokio::join!(tasks.wait(), proxy.upgraded.wait()) };
+        if timeout(config.grace, ended).await.is_err() {
+            tracing::info!("cutting off what has outlived its grace");
+        }
+        proxy.cut.cancel();
+        let _ = timeout(GONE, async { tokio::join!(tasks.wait(), proxy.upgraded.wait()) }).await;
+        Ok(())
+    }
+}
+
+/// A connection that is counted as long as it is there.
+struct Counted(RouterMetrics);
+
+impl Counted {
+    fn begin(metrics: &RouterMetrics) -> Self {
+        metrics.connections.inc();
+        Self(metrics.clone())
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.connections.dec();
+    }
+}
+
+async fn accept(listener: &TcpListener) -> (TcpStream, SocketAddr) {
+    loop {
+        match listener.accept().await {
+            Ok(accepted) => return accepted,
+            Err(error) => {
+                let gone = [ErrorKind::ConnectionAborted, ErrorKind::ConnectionReset, ErrorKind::Interrupted];
+                if !gone.contains(&error.kind()) {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! A body on its way through: counted, bounded in bytes, and given up when nothing moves.
+
+use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use tokio::time::{Sleep, sleep};
+
+use crate::exchange::Exchange;
+use crate::pulse::Moment;
+use crate::refusal::Refusal;
+
+/// What a request and its answer share.
+#[derive(Debug)]
+pub(crate) struct Flow {
+    /// When something was sent last, either way.
+    pub(crate) moved: Moment,
+    /// How long nothing may be.
+    pub(crate) idle: Duration,
+    /// Bytes of the request's body.
+    pub(crate) received: AtomicU64,
+    /// Bytes of the answer's.
+    pub(crate) sent: AtomicU64,
+    /// Whether the client is waited for, and not the service.
+    pub(crate) asked: AtomicBool,
+    /// Why the request's body ended early.
+    pub(crate) refusal: OnceLock<Refusal>,
+}
+
+impl Flow {
+    pub(crate) fn new(idle: Duration) -> Arc<Self> {
+        Arc::new(Self {
+            moved: Moment::now(),
+            idle,
+            received: AtomicU64::new(0),
+            sent: AtomicU64::new(0),
+            asked: AtomicBool::new(false),
+            refusal: OnceLock::new(),
+        })
+    }
+}
+
+/// Why a body was given up.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Cut {
+    #[error("the body is too large")]
+    TooLarge,
+    #[error("nothing moved for too long")]
+    Idle,
+    #[error("the body broke off")]
+    Broken(#[source] hyper::Error),
+}
+
+/// Which way a body goes.
+enum Way {
+    /// Of a request, with what is left of its bytes.
+    In { left: u64, most: u64 },
+    /// Of an answer; the exchange ends with it.
+    Out(Exchange),
+}
+
+/// A body on its way.
+pub(crate) struct Streamed {
+    body: Incoming,
+    flow: Arc<Flow>,
+    way: Way,
+    timer: Option<Pin<Box<Sleep>>>,
+}
+
+impl Streamed {
+    /// That of a request.
+    pub(crate) fn request(body: Incoming, flow: Arc<Flow>, most: u64) -> Self {
+        Self { body, flow, way: Way::In { left: most, most }, timer: None }
+    }
+
+    /// That of an answer.
+    pub(crate) fn answer(body: Incoming, flow: Arc<Flow>, mut exchange: Exchange) -> Self {
+        if body.is_end_stream() {
+            exchange.complete();
+        }
+        Self { body, flow, way: Way::Out(exchange), timer: None }
+    }
+
+    fn took(&mut self, frame: Frame<Bytes>) -> Result<Frame<Bytes>, Cut> {
+        self.flow.moved.touch();
+        let bytes = frame.data_ref().map_or(0, |data| u64::try_from(data.len()).unwrap_or(u64::MAX));
+        match &mut self.way {
+            Way::In { left, most } => {
+                let Some(rest) = left.checked_sub(bytes) else {
+                    let _ = self.flow.refusal.set(Refusal::Body(*most));
+                    return Err(Cut::TooLarge);
+                };
+                *left = rest;
+                self.flow.received.fetch_add(bytes, Ordering::Relaxed);
+            }
+            Way::Out(_) => {
+                self.flow.sent.fetch_add(bytes, Ordering::Relaxed);
+            }
+        }
+        Ok(frame)
+    }
+
+    /// Whether nothing has moved for too long.
+    fn poll_idle(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        loop {
+            let Some(left) = self.flow.moved.left(self.flow.idle) else { return Poll::Ready(()) };
+            let timer = self.timer.get_or_insert_with(|| Box::pin(sleep(left)));
+            match timer.as_mut().poll(context) {
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(()) => self.timer = None,
+            }
+        }
+    }
+}
+
+impl Body for Streamed {
+    type Data = Bytes;
+    type Error = Cut;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
+        let poll = Pin::new(&mut self.body).poll_frame(context);
+        if let Way::In { .. } = self.way {
+            self.flow.asked.store(poll.is_pending(), Ordering::Relaxed);
+        }
+        match poll {
+            Poll::Ready(Some(Ok(frame))) => {
+                let took = self.took(frame);
+                if self.body.is_end_stream()
+                    && let Way::Out(exchange) = &mut self.way
+                {
+                    exchange.complete();
+                }
+                Poll::Ready(Some(took))
+            }
+            Poll::Ready(Some(Err(error))) => {
+                if let Way::In { .. } = self.way {
+                    let _ = self.flow.refusal.set(Refusal::BodyBroken);
+                }
+                Poll::Ready(Some(Err(Cut::Broken(error))))
+            }
+            Poll::Ready(None) => {
+                if let Way::Out(exchange) = &mut self.way {
+                    exchange.complete();
+                }
+                Poll::Ready(None)
+            }
+            Poll::Pending => self.poll_idle(context).map(|()| {
+                if let Way::In { .. } = self.way {
+                    let _ = self.flow.refusal.set(Refusal::BodyIdle);
+                }
+                Some(Err(Cut::Idle))
+            }),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

@@ -1,0 +1,250 @@
+//! Services, and the connections to them.
+//!
+//! takes: a request and where it is to go - gives: the head of the answer, its body on the way
+//! calls: the service, at addresses that are no older than DNS lets them be: connections are kept for a set of addresses,
+//! and let go of with it
+//! fails: with what may be said of it, and whether anything was sent
+
+use std::error::Error as _;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{Request, Response, Uri, Version};
+use hyper::body::Incoming;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::connect::dns::Name;
+use hyper_util::client::legacy::{Client, Error};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use moka::sync::Cache;
+use rustls::ClientConfig;
+use rustls::RootCertStore;
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject as _;
+use rustls_platform_verifier::BuilderVerifierExt as _;
+use tower_service::Service;
+use url::Url;
+
+use crate::config::Proxied;
+use crate::lent::Lent;
+use crate::refusal::Refusal;
+use crate::tls::AnyCertificate;
+
+/// Connections without a request are kept this long, and this many to a service.
+const KEPT: Duration = Duration::from_secs(30);
+const KEPT_CONNECTIONS: usize = 64;
+/// Sets of addresses that connections are kept to.
+const SETS: u64 = 1_024;
+/// A peer that has gone without a word is noticed after three of them.
+const PROBE: Duration = Duration::from_secs(20);
+const PROBES: u32 = 3;
+/// The head of an answer.
+const HEAD: usize = 64 << 10;
+const WINDOW: u32 = 512 << 10;
+
+/// Why a service cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum UpstreamError {
+    /// Its address names no host.
+    #[error("the address of a service names no host")]
+    Host,
+    /// The authorities cannot be read.
+    #[error("read the authorities in {file}")]
+    Authorities {
+        /// Where they are.
+        file: PathBuf,
+        /// What is wrong with them.
+        source: rustls::pki_types::pem::Error,
+    },
+    /// An authority is none.
+    #[error("take the authorities of a service")]
+    Tls(#[from] rustls::Error),
+}
+
+/// A service.
+#[derive(Debug, Clone)]
+pub(crate) struct Upstream {
+    scheme: Scheme,
+    pub(crate) host: String,
+    authority: Authority,
+    port: u16,
+    /// What its paths begin with.
+    base: String,
+    tls: Option<Arc<ClientConfig>>,
+}
+
+impl Upstream {
+    pub(crate) fn new(proxied: &Proxied) -> Result<Self, UpstreamError> {
+        let Proxied { url, ca_file, insecure, .. } = proxied;
+        let (host, port) = address(url).ok_or(UpstreamError::Host)?;
+        let text = url.port().map_or_else(|| host.clone(), |port| format!("{host}:{port}"));
+        let secure = url.scheme() == "https";
+        let tls = if secure { Some(Arc::new(trusting(ca_file.as_ref(), *insecure)?)) } else { None };
+        Ok(Self {
+            scheme: if secure { Scheme::HTTPS } else { Scheme::HTTP },
+            authority: text.parse().map_err(|_| UpstreamError::Host)?,
+            host,
+            port,
+            base: url.path().trim_end_matches('/').to_owned(),
+            tls,
+        })
+    }
+
+    /// One that is spoken to in plain.
+    pub(crate) fn plain(host: String, port: u16) -> Result<Self, UpstreamError> {
+        let text = if port == 80 { host.clone() } else { format!("{host}:{port}") };
+        let authority = text.parse().map_err(|_| UpstreamError::Host)?;
+        Ok(Self { scheme: Scheme::HTTP, host, authority, port, base: String::new(), tls: None })
+    }
+
+    /// Where `path` is there, which begins with a slash.
+    pub(crate) fn uri(&self, path: &str, query: Option<&str>) -> Result<Uri, Refusal> {
+        let query = query.map(|query| format!("?{query}")).unwrap_or_default();
+        let path: PathAndQuery =
+            format!("{}{path}{query}", self.base).parse().map_err(|_| Refusal::Encoding)?;
+        let whole =
+            Uri::builder().scheme(self.scheme.clone()).authority(self.authority.clone()).path_and_query(path);
+        whole.build().map_err(|_| Refusal::Encoding)
+    }
+}
+
+fn address(url: &Url) -> Option<(String, u16)> {
+    Some((url.host_str()?.to_owned(), url.port_or_known_default()?))
+}
+
+fn trusting(ca_file: Option<&PathBuf>, insecure: bool) -> Result<ClientConfig, UpstreamError> {
+    let builder = ClientConfig::builder();
+    if insecure {
+        return Ok(builder
+            .dangerous()
+            .with_custom_certificate_verifier(AnyCertificate::new())
+            .with_no_client_auth());
+    }
+    let Some(file) = ca_file else { return Ok(builder.with_platform_verifier()?.with_no_client_auth()) };
+    let failed = |source| UpstreamError::Authorities { file: file.clone(), source };
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_file_iter(file).map_err(failed)? {
+        roots.add(certificate.map_err(failed)?)?;
+    }
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+/// What was not answered.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    pub(crate) refusal: Refusal,
+    /// Nothing was sent.
+    pub(crate) unsent: bool,
+}
+
+type Http = Client<HttpsConnector<HttpConnector<Fixed>>, Lent>;
+
+/// A service at a set of addresses, and the version of HTTP that is spoken to it.
+type Place = (Scheme, Authority, Arc<[IpAddr]>, bool);
+
+/// Connections to services.
+pub(crate) struct Pool {
+    clients: Cache<Place, Http>,
+    connect_timeout: Duration,
+}
+
+impl Pool {
+    pub(crate) fn new(connect_timeout: Duration) -> Self {
+        Self { clients: Cache::builder().max_capacity(SETS).time_to_idle(2 * KEPT).build(), connect_timeout }
+    }
+
+    /// Sends it to one of the addresses, over a connection that is there or a new one; as HTTP/2 when its version is.
+    pub(crate) async fn send(
+        &self,
+        upstream: &Upstream,
+        addresses: Arc<[IpAddr]>,
+        request: Request<Lent>,
+    ) -> Result<Response<Incoming>, Failed> {
+        let http2 = request.version() == Version::HTTP_2;
+        let place = (upstream.scheme.clone(), upstream.authority.clone(), addresses.clone(), http2);
+        let client = self.clients.get_with(place, || self.client(upstream, addresses, http2));
+        client.request(request).await.map_err(|error| failed(&error))
+    }
+
+    fn client(&self, upstream: &Upstream, addresses: Arc<[IpAddr]>, http2: bool) -> Http {
+        let mut tcp = HttpConnector::new_with_resolver(Fixed { addresses, port: upstream.port, turn: 0 });
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(self.connect_timeout));
+        tcp.set_keepalive(Some(PROBE));
+        tcp.set_keepalive_interval(Some(PROBE));
+        tcp.set_keepalive_retries(Some(PROBES));
+        let tls = match &upstream.tls {
+            Some(tls) => tls.as_ref().clone(),
+            // Nothing is sent over it: its address is one of plain HTTP.
+            None => {
+                ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+            }
+        };
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let connector = match http2 {
+            true => tls.enable_http2().wrap_connector(tcp),
+            false => tls.enable_http1().wrap_connector(tcp),
+        };
+        Client::builder(TokioExecutor::new())
+            .pool_timer(TokioTimer::new())
+            .timer(TokioTimer::new())
+            .pool_idle_timeout(KEPT)
+            .pool_max_idle_per_host(KEPT_CONNECTIONS)
+            .http1_max_buf_size(HEAD.max(256 << 10))
+            .http2_only(http2)
+            .http2_initial_stream_window_size(WINDOW)
+            .http2_initial_connection_window_size(4 * WINDOW)
+            .http2_keep_alive_interval(PROBE)
+            .http2_max_header_list_size(u32::try_from(HEAD).unwrap_or(u32::MAX))
+            .build(connector)
+    }
+}
+
+fn failed(error: &Error) -> Failed {
+    if error.is_connect() {
+        let mut source = error.source();
+        let mut late = false;
+        while let Some(error) = source {
+            late |= error.downcast_ref::<io::Error>().is_some_and(|it| it.kind() == io::ErrorKind::TimedOut);
+            source = error.source();
+        }
+        let refusal = if late { Refusal::ConnectTimeout } else { Refusal::Unreachable };
+        return Failed { refusal, unsent: true };
+    }
+    let parse =
+        error.source().and_then(|it| it.downcast_ref::<hyper::Error>()).is_some_and(hyper::Error::is_parse);
+    Failed { refusal: if parse { Refusal::Protocol } else { Refusal::Broken }, unsent: false }
+}
+
+/// Gives the same addresses for every name, each connection another one first.
+#[derive(Debug, Clone)]
+struct Fixed {
+    addresses: Arc<[IpAddr]>,
+    port: u16,
+    turn: usize,
+}
+
+impl Service<Name> for Fixed {
+    type Response = std::vec::IntoIter<SocketAddr>;
+    type Error = io::Error;
+    type Future = std::future::Ready<Result<Self::Response, io::Error>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), io::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, _: Name) -> Self::Future {
+        self.turn = self.turn.wrapping_add(1);
+        let mut all: Vec<SocketAddr> =
+            self.addresses.iter().map(|address| SocketAddr::new(*address, self.port)).collect();
+        let turn = self.turn % all.len().max(1);
+        all.rotate_left(turn);
+        std::future::ready(Ok(all.into_iter()))
+    }
+}

@@ -78,6 +78,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-store", &["pipeline-core"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-router", &["pipeline-core"]),
+    ("stages-tunnel", &["pipeline-core", "stages-client"]),
 ];
 
 /// Workspace crates that may be used by another's tests alone.

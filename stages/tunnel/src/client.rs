@@ -1,0 +1,306 @@
+//! The client of a tunnel: beside the service that visitors want, it connects to a server and leads them there.
+//!
+//! takes: streams of a server - gives: connections to the service - fails: at once when the server refuses the token or name
+//! before any connection stood, and when a newer client took the tunnel over; everything else it tries again, after a while
+//! chosen at random up to a bound that doubles.
+
+use std::io;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use pipeline_core::{Given, Reason, Service, Shutdown, StageError};
+use stages_client::Token;
+use tokio::net::TcpStream;
+use tokio::sync::mpsc;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout};
+use url::Url;
+
+use crate::dial::{Dial, DialError};
+use crate::{Name, Times, native};
+
+/// The first pause after a lost connection is this long at most, the next twice that, and so on.
+const FIRST: Duration = Duration::from_millis(250);
+/// No pause is longer.
+const LONGEST: Duration = Duration::from_secs(20);
+
+/// What a client is built of.
+#[derive(Debug, Clone)]
+pub struct ClientConfig {
+    /// The server.
+    pub dial: Dial,
+    /// The tunnel.
+    pub name: Name,
+    /// Opens it.
+    pub token: Token,
+    /// The service, such as `http://localhost:3000`.
+    pub forward: Url,
+    /// Connections to keep.
+    pub connections: usize,
+    /// Tells this client from others of the tunnel; a newer life of it takes over.
+    pub id: String,
+    /// Which life this is, such as the milliseconds of its start.
+    pub generation: u64,
+    /// The addresses that may visit; empty: all.
+    pub allowed: String,
+    /// What is under way may finish for so long when it is told to stop.
+    pub grace: Duration,
+    /// How long things may take.
+    pub times: Times,
+}
+
+/// Why a client has no tunnel.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// The service's address is none.
+    #[error("the address to forward to begins with http:// and names a host, such as http://localhost:3000")]
+    Forward,
+    /// The server was not reached.
+    #[error(transparent)]
+    Dial(DialError),
+    /// The server refused the token or what was asked for.
+    #[error(transparent)]
+    Refused(DialError),
+    /// The token cannot be read.
+    #[error(transparent)]
+    Token(stages_client::TokenError),
+    /// Something does not fit into a header.
+    #[error("the id of the client or the addresses that may visit hold characters that no header may hold")]
+    Header,
+    /// The server closed the connection.
+    #[error("the server closed the connection")]
+    Closed,
+    /// The server is not heard any more.
+    #[error("the server was not heard any more")]
+    Silent,
+    /// Another client has the tunnel.
+    #[error("another client has this tunnel; a runtime has one client")]
+    Taken,
+    /// A newer life of this client has it.
+    #[error("a newer client with the same id has taken this tunnel over")]
+    Superseded,
+    /// The token does not open the tunnel any more.
+    #[error("the token does not open this tunnel any more")]
+    Revoked,
+}
+
+/// What happens to a connection.
+#[derive(Debug)]
+pub(crate) enum Event {
+    /// Visitors come.
+    Serving,
+    /// It is about to be closed: another is needed.
+    Leaving,
+    /// A newer life of this client has the tunnel.
+    Superseded,
+    /// It is over.
+    Ended(Result<(), ClientError>),
+}
+
+/// What all connections of a client share.
+#[derive(Debug)]
+pub(crate) struct Forwarding {
+    pub(crate) dial: Dial,
+    pub(crate) name: Name,
+    pub(crate) token: Token,
+    host: String,
+    port: u16,
+    pub(crate) id: String,
+    pub(crate) generation: u64,
+    pub(crate) allowed: String,
+    pub(crate) grace: Duration,
+    pub(crate) times: Times,
+    ready: Ready,
+}
+
+impl Forwarding {
+    /// Connects to the service.
+    pub(crate) async fn connect(&self) -> io::Result<TcpStream> {
+        let connecting = TcpStream::connect((self.host.as_str(), self.port));
+        let stream = timeout(self.times.handshake, connecting).await??;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+
+    /// The server asked through the tunnel whether the service can be reached.
+    pub(crate) fn probed(&self, is_reached: bool) {
+        let mut last = self.ready.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        *last = is_reached.then(Instant::now);
+    }
+}
+
+/// Whether visitors can reach the service through the tunnel; cloning shares.
+#[derive(Debug, Clone)]
+pub struct Ready {
+    serving: Arc<AtomicUsize>,
+    reached: Arc<Mutex<Option<Instant>>>,
+    lately: Duration,
+}
+
+impl Ready {
+    /// Whether a connection is served, and the server found the service through one lately.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        let last = *self.reached.lock().unwrap_or_else(PoisonError::into_inner);
+        self.serving.load(Ordering::Acquire) > 0 && last.is_some_and(|last| last.elapsed() < self.lately)
+    }
+}
+
+/// The client of a tunnel.
+#[derive(Debug)]
+pub struct Client {
+    to: Arc<Forwarding>,
+    connections: usize,
+}
+
+impl ClientConfig {
+    /// Checks what it was given.
+    ///
+    /// # Errors
+    /// [`ClientError::Forward`].
+    pub fn build(self) -> Result<Client, ClientError> {
+        let host = self.forward.host_str().filter(|_| self.forward.scheme() == "http");
+        let host = host.ok_or(ClientError::Forward)?.trim_matches(['[', ']']).to_owned();
+        let ready = Ready {
+            serving: Arc::default(),
+            reached: Arc::default(),
+            lately: self.times.ping * 2 + self.times.handshake,
+        };
+        let to = Forwarding {
+            dial: self.dial,
+            name: self.name,
+            token: self.token,
+            host,
+            port: self.forward.port_or_known_default().unwrap_or(80),
+            id: self.id,
+            generation: self.generation,
+            allowed: self.allowed,
+            grace: self.grace,
+            times: self.times,
+            ready,
+        };
+        Ok(Client { to: Arc::new(to), connections: self.connections.clamp(1, 4) })
+    }
+}
+
+impl Client {
+    /// To ask whether visitors can come.
+    #[must_use]
+    pub fn ready(&self) -> Ready {
+        self.to.ready.clone()
+    }
+
+    /// Keeps one connection up until told to stop.
+    async fn keep(to: Arc<Forwarding>, stop: Shutdown) -> Result<(), ClientError> {
+        let mut failures = 0_u32;
+        let mut was_serving = false;
+        // Those that are about to be closed go on beside the next.
+        let mut running = JoinSet::new();
+        while !stop.is_cancelled() {
+            let (events, mut told) = mpsc::channel(4);
+            running.spawn(connection(to.clone(), events, stop.clone()));
+            let mut is_superseded = false;
+            loop {
+                match told.recv().await {
+                    Some(Event::Serving) => {
+                        (failures, was_serving) = (0, true);
+                        tracing::info!(tunnel = %to.name, "the tunnel is open");
+                    }
+                    Some(Event::Superseded) => is_superseded = true,
+                    Some(Event::Ended(_)) if is_superseded => return Err(ClientError::Superseded),
+                    Some(Event::Leaving) => break,
+                    Some(Event::Ended(Ok(()))) | None => break,
+                    Some(Event::Ended(Err(error))) => {
+                        let is_final = match &error {
+                            ClientError::Superseded => true,
+                            ClientError::Refused(_) | ClientError::Header => !was_serving,
+                            _ => false,
+                        };
+                        if is_final {
+                            return Err(error);
+                        }
+                        failures += 1;
+                        let source = std::error::Error::source(&error).map(ToString::to_string);
+                        tracing::warn!(tunnel = %to.name, %error, source, failures, "the tunnel is not open; trying again");
+                        break;
+                    }
+                }
+            }
+            let most = FIRST.saturating_mul(1 << failures.min(10)).min(LONGEST);
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = tokio::time::sleep(most.mul_f64(fastrand::f64())) => {}
+            }
+            while running.try_join_next().is_some() {}
+        }
+        while running.join_next().await.is_some() {}
+        Ok(())
+    }
+}
+
+async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shutdown) {
+    let (tell, mut told) = mpsc::channel(4);
+    let ready = to.ready.clone();
+    let passing = async {
+        let mut counted = None;
+        while let Some(event) = told.recv().await {
+            if matches!(event, Event::Serving) && counted.is_none() {
+                counted = Some(Counted::new(ready.serving.clone()));
+            }
+            drop(events.send(event).await);
+        }
+    };
+    let running = native::client::run(to, tell, stop);
+    let (ended, ()) = tokio::join!(running, passing);
+    drop(events.send(Event::Ended(ended)).await);
+}
+
+/// A connection that is served.
+struct Counted(Arc<AtomicUsize>);
+
+impl Counted {
+    fn new(of: Arc<AtomicUsize>) -> Self {
+        of.fetch_add(1, Ordering::AcqRel);
+        Self(of)
+    }
+}
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+#[async_trait]
+impl Service for Client {
+    fn name(&self) -> &'static str {
+        "tunnel-client"
+    }
+
+    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+        if !self.to.dial.is_secure() {
+            tracing::warn!(
+                "the address of the tunnel server has no TLS: who listens on the way reads token and visitors"
+            );
+        }
+        let stop = given.stop.child_token();
+        let mut kept = JoinSet::new();
+        for _ in 0..self.connections {
+            kept.spawn(Self::keep(self.to.clone(), stop.clone()));
+        }
+        let mut ended = Ok(());
+        while let Some(done) = kept.join_next().await {
+            let done = match done {
+                Ok(done) => done.map_err(|error| StageError::reject(Reason::Refused, error)),
+                Err(error) => Err(StageError::retry(Reason::Io, error)),
+            };
+            if done.is_err() && ended.is_ok() {
+                ended = done;
+                stop.cancel();
+            }
+        }
+        ended
+    }
+}

@@ -1,0 +1,210 @@
+//! Which token opens which tunnel.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use pipeline_core::{ExposeSecret as _, SecretString};
+use sha2::{Digest as _, Sha256};
+use subtle::ConstantTimeEq as _;
+
+use crate::{Name, NameError};
+
+/// What is said of a token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// It opens the tunnel.
+    Opens,
+    /// It does not, or does not any more.
+    Refused,
+    /// Nobody could be asked: it opens nothing that was not open already.
+    Unknown,
+}
+
+/// Says which token opens which tunnel.
+#[async_trait]
+pub trait Credentials: Send + Sync + 'static {
+    /// Whether `token` opens the tunnel `name` now.
+    async fn check(&self, name: &Name, token: &SecretString) -> Verdict;
+}
+
+/// Digests of tokens: what a file says. The tokens themselves are not kept.
+type Digests = HashMap<Name, Vec<[u8; 32]>>;
+
+/// A file of tokens, read anew whenever somebody asks, so that what was taken out of it opens nothing any more.
+#[derive(Debug)]
+pub struct CredentialsFile {
+    path: PathBuf,
+}
+
+/// Bytes of a file at most: some ten thousand tunnels.
+const MOST: u64 = 4 << 20;
+
+/// Why a file of tokens is of no use.
+#[derive(Debug, thiserror::Error)]
+pub enum CredentialsError {
+    /// It cannot be read.
+    #[error("read the tokens of tunnels from {path}")]
+    Read {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// A line is not a name and a token.
+    #[error("line {0} is not the name of a tunnel and its token, such as `account-runtime sha256:...`")]
+    Line(usize),
+    /// A line begins with no name.
+    #[error("line {line}")]
+    Name {
+        /// Which line.
+        line: usize,
+        /// Why.
+        #[source]
+        source: NameError,
+    },
+    /// It is too large.
+    #[error("{path} is larger than {MOST} bytes")]
+    Large {
+        /// The file.
+        path: PathBuf,
+    },
+}
+
+impl CredentialsFile {
+    /// Reads it once, to say at the start what is wrong with it.
+    ///
+    /// # Errors
+    /// [`CredentialsError`].
+    pub async fn open(path: &Path) -> Result<Self, CredentialsError> {
+        let file = Self { path: path.to_owned() };
+        file.read().await?;
+        Ok(file)
+    }
+
+    async fn read(&self) -> Result<Digests, CredentialsError> {
+        let failed = |source| CredentialsError::Read { path: self.path.clone(), source };
+        if tokio::fs::metadata(&self.path).await.map_err(failed)?.len() > MOST {
+            return Err(CredentialsError::Large { path: self.path.clone() });
+        }
+        digests(&tokio::fs::read_to_string(&self.path).await.map_err(failed)?)
+    }
+}
+
+/// Reads lines of a name and a token, or of a name and `sha256:` with the digest of one.
+fn digests(text: &str) -> Result<Digests, CredentialsError> {
+    let mut all = Digests::new();
+    for (line, text) in text.lines().enumerate() {
+        let (line, text) = (line + 1, text.trim());
+        if text.is_empty() || text.starts_with('#') {
+            continue;
+        }
+        let (name, token) = text.split_once(char::is_whitespace).ok_or(CredentialsError::Line(line))?;
+        let name = Name::read(name).map_err(|source| CredentialsError::Name { line, source })?;
+        let token = token.trim();
+        let digest = match token.strip_prefix("sha256:") {
+            Some(hex) => unhex(hex).ok_or(CredentialsError::Line(line))?,
+            None if token.contains(char::is_whitespace) => return Err(CredentialsError::Line(line)),
+            None => Sha256::digest(token.as_bytes()).into(),
+        };
+        all.entry(name).or_default().push(digest);
+    }
+    Ok(all)
+}
+
+fn unhex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    if text.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(text.as_bytes().chunks_exact(2)) {
+        *byte = u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()?;
+    }
+    Some(bytes)
+}
+
+/// The digest of a token as a file of tokens has it.
+#[must_use]
+pub fn digest_of(token: &SecretString) -> String {
+    let mut text = "sha256:".to_owned();
+    for byte in Sha256::digest(token.expose_secret().as_bytes()) {
+        // Writing to a string cannot fail.
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+#[async_trait]
+impl Credentials for CredentialsFile {
+    async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
+        let all = match self.read().await {
+            Ok(all) => all,
+            Err(error) => {
+                tracing::warn!(error = %error, "the tokens of tunnels cannot be read: none is opened");
+                return Verdict::Unknown;
+            }
+        };
+        let given: [u8; 32] = Sha256::digest(token.expose_secret().as_bytes()).into();
+        let known = all.get(name).map(Vec::as_slice).unwrap_or_default();
+        // Every one is compared, whichever fits.
+        let fits = known.iter().fold(0, |fits, digest| fits | digest.ct_eq(&given).unwrap_u8());
+        if fits == 1 { Verdict::Opens } else { Verdict::Refused }
+    }
+}
+
+/// Lets anybody open any tunnel: for one machine that talks to itself.
+#[derive(Debug)]
+pub struct Anybody;
+
+#[async_trait]
+impl Credentials for Anybody {
+    async fn check(&self, _: &Name, _: &SecretString) -> Verdict {
+        Verdict::Opens
+    }
+}
+
+#[async_trait]
+impl<C: Credentials + ?Sized> Credentials for Arc<C> {
+    async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
+        (**self).check(name, token).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_token_opens_its_own_tunnel_until_its_line_is_gone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tokens");
+        let second = SecretString::from("second");
+        std::fs::write(&path, format!("# tunnels\na-one first\na-one {}\nb-two third\n", digest_of(&second)))
+            .unwrap();
+        let file = CredentialsFile::open(&path).await.unwrap();
+        let (one, two) = (Name::read("a-one").unwrap(), Name::read("b-two").unwrap());
+        assert_eq!(file.check(&one, &"first".into()).await, Verdict::Opens);
+        assert_eq!(file.check(&one, &second).await, Verdict::Opens, "while tokens are changed there are two");
+        assert_eq!(file.check(&two, &"first".into()).await, Verdict::Refused, "another account's token");
+        assert_eq!(file.check(&one, &"".into()).await, Verdict::Refused);
+        std::fs::write(&path, "b-two third\n").unwrap();
+        assert_eq!(file.check(&one, &"first".into()).await, Verdict::Refused, "a revoked token");
+        std::fs::remove_file(&path).unwrap();
+        assert_eq!(file.check(&two, &"third".into()).await, Verdict::Unknown);
+    }
+
+    #[test]
+    fn a_line_that_says_nothing_is_named_and_not_repeated() {
+        for text in ["\na-one", "\na-one sha256:canary", "\na-one canary canary"] {
+            assert_eq!(
+                digests(text).unwrap_err().to_string(),
+                "line 2 is not the name of a tunnel and its token, such as `account-runtime sha256:...`"
+            );
+        }
+        assert_eq!(digests("canary token").unwrap_err().to_string(), "line 1");
+    }
+}

@@ -1,0 +1,28 @@
+//! Tunnels: how the outside reaches a runtime that nothing is exposed of.
+//!
+//! takes: visitors' requests at a [`Server`], whose host names a tunnel - gives: them to the service that a [`Client`] beside
+//! the runtime forwards to, over a connection which the client opened - fails: with an answer to the visitor that says which
+//! side is missing. What both speak stands in [`native`].
+
+mod client;
+mod credentials;
+mod dial;
+mod metrics;
+mod mux;
+mod name;
+pub mod native;
+mod proxy;
+mod registry;
+mod relay;
+mod server;
+mod session;
+mod visitors;
+mod ws;
+
+pub use client::{Client, ClientConfig, ClientError, Ready};
+pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
+pub use dial::{Dial, DialError};
+pub use name::{Name, NameError};
+pub use server::{Server, ServerConfig, ServerError, Times, Tls};
+pub use visitors::{NetworkError, Networks, address_of};
+pub use ws::{Frames, Side, WebSocket, accept_of, new_key};

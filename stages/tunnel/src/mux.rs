@@ -1,0 +1,177 @@
+//! Many streams over one connection.
+//!
+//! takes: a connection - gives: streams, opened here or by the peer - fails: when the connection does. One task drives it and
+//! never waits for whoever reads a stream: what a slow reader leaves unread fills its own window, and nothing else.
+
+use std::future::poll_fn;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
+use tokio_util::compat::{Compat, FuturesAsyncReadCompatExt as _, TokioAsyncReadCompatExt as _};
+use tokio_util::sync::CancellationToken;
+use yamux::Mode;
+
+/// Streams that the peer opened and nobody took yet.
+const ACCEPTED: usize = 256;
+/// What a stream may have under way before it is known how fast it is: the protocol's.
+const WINDOW: usize = 256 << 10;
+/// What fast streams of one connection may have under way beside that, together.
+const FAST: usize = 64 << 20;
+/// Streams that ended and are not forgotten yet.
+const ENDING: usize = 64;
+/// A peer that takes no goodbye is left after this time.
+const GOODBYE: Duration = Duration::from_secs(2);
+
+/// To open streams of a connection; cloning shares. The connection is closed by [`Mux::close`] alone, or by the peer.
+#[derive(Debug, Clone)]
+pub(crate) struct Mux {
+    ask: mpsc::Sender<oneshot::Sender<yamux::Stream>>,
+    places: Arc<Semaphore>,
+    close: CancellationToken,
+    closed: CancellationToken,
+}
+
+/// Why there is no stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum OpenError {
+    #[error("as many streams are open as may be")]
+    Full,
+    #[error("the connection is closed")]
+    Closed,
+}
+
+impl Mux {
+    /// Drives `io` in a task of its own until it is closed. Streams that the peer opens come out of what is returned.
+    pub(crate) fn start<S>(io: S, mode: Mode, streams: usize) -> (Self, mpsc::Receiver<MuxStream>)
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let mut config = yamux::Config::default();
+        let most = streams + ENDING;
+        // Each setter looks at both values.
+        config.set_max_connection_receive_window(None);
+        config.set_max_num_streams(most);
+        config.set_max_connection_receive_window(Some(most * WINDOW + FAST));
+        let connection = yamux::Connection::new(io.compat(), config, mode);
+        let (ask, asked) = mpsc::channel(ACCEPTED);
+        let (accept, accepted) = mpsc::channel(ACCEPTED);
+        let (close, closed) = (CancellationToken::new(), CancellationToken::new());
+        let (told, done) = (close.clone(), closed.clone().drop_guard());
+        tokio::spawn(async move {
+            drive(connection, asked, accept, told).await;
+            drop(done);
+        });
+        (Self { ask, places: Arc::new(Semaphore::new(streams)), close, closed }, accepted)
+    }
+
+    /// A new stream. The peer hears of it with its first bytes.
+    pub(crate) async fn open(&self) -> Result<MuxStream, OpenError> {
+        let place = self.places.clone().try_acquire_owned().map_err(|_| OpenError::Full)?;
+        let (give, given) = oneshot::channel();
+        self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
+        let inner = given.await.map_err(|_| OpenError::Closed)?;
+        Ok(MuxStream { inner: inner.compat(), _place: Some(place) })
+    }
+
+    /// Closes the connection with a goodbye; what its streams carry is lost.
+    pub(crate) fn close(&self) {
+        self.close.cancel();
+    }
+
+    /// Waits until the connection is closed, by whomever.
+    pub(crate) async fn closed(&self) {
+        self.closed.cancelled().await;
+    }
+}
+
+/// What happens on a connection.
+enum Event {
+    Opened(yamux::Stream, oneshot::Sender<yamux::Stream>),
+    Accepted(yamux::Stream),
+    Closed,
+}
+
+async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
+    mut connection: yamux::Connection<Compat<S>>,
+    mut asked: mpsc::Receiver<oneshot::Sender<yamux::Stream>>,
+    accept: mpsc::Sender<MuxStream>,
+    close: CancellationToken,
+) {
+    let mut next: Option<oneshot::Sender<yamux::Stream>> = None;
+    loop {
+        let turn = poll_fn(|cx| {
+            match connection.poll_next_inbound(cx) {
+                Poll::Ready(Some(Ok(stream))) => return Poll::Ready(Event::Accepted(stream)),
+                Poll::Ready(_) => return Poll::Ready(Event::Closed),
+                Poll::Pending => {}
+            }
+            if next.is_none()
+                && let Poll::Ready(ask) = asked.poll_recv(cx)
+            {
+                next = ask;
+            }
+            let Some(give) = next.take() else { return Poll::Pending };
+            match connection.poll_new_outbound(cx) {
+                Poll::Ready(Ok(stream)) => Poll::Ready(Event::Opened(stream, give)),
+                Poll::Ready(Err(_)) => Poll::Ready(Event::Closed),
+                Poll::Pending => {
+                    next = Some(give);
+                    Poll::Pending
+                }
+            }
+        });
+        let event = tokio::select! {
+            biased;
+            () = close.cancelled() => break,
+            event = turn => event,
+        };
+        match event {
+            // Whoever asked may be gone: then the stream is dropped.
+            Event::Opened(stream, give) => drop(give.send(stream)),
+            // When nobody takes it, it is refused: the others are not kept waiting.
+            Event::Accepted(stream) => {
+                drop(accept.try_send(MuxStream { inner: stream.compat(), _place: None }));
+            }
+            Event::Closed => return,
+        }
+    }
+    let goodbye = poll_fn(|cx| connection.poll_close(cx));
+    drop(tokio::time::timeout(GOODBYE, goodbye).await);
+}
+
+/// One stream. Dropped before it was shut down, it is reset.
+#[derive(Debug)]
+pub(crate) struct MuxStream {
+    // Dropped before the place is given back.
+    inner: Compat<yamux::Stream>,
+    _place: Option<OwnedSemaphorePermit>,
+}
+
+impl AsyncRead for MuxStream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        out: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_read(cx, out)
+    }
+}
+
+impl AsyncWrite for MuxStream {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.inner).poll_write(cx, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.inner).poll_shutdown(cx)
+    }
+}

@@ -1,0 +1,137 @@
+//! The client's side of our own protocol.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use pipeline_core::Shutdown;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use tokio::time::{Instant, sleep_until, timeout};
+use yamux::Mode;
+
+use super::server::Closing;
+use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT};
+use crate::client::{ClientError, Event, Forwarding};
+use crate::dial::DialError;
+use crate::mux::{Mux, MuxStream};
+use crate::relay::relay;
+use crate::ws::{Frames, Side, WebSocket};
+
+/// Streams that the server may have open: more than a server is set to use.
+const STREAMS: usize = 2_048;
+
+fn headers(to: &Forwarding, token: HeaderValue) -> Result<HeaderMap, ClientError> {
+    let text = |text: &str| HeaderValue::from_str(text).map_err(|_| ClientError::Header);
+    let name = HeaderName::from_static;
+    let mut headers = HeaderMap::new();
+    headers.insert(header::AUTHORIZATION, token);
+    headers.insert(name(TUNNEL), text(to.name.as_str())?);
+    headers.insert(name(CLIENT), text(&to.id)?);
+    headers.insert(name(GENERATION), HeaderValue::from(to.generation));
+    if !to.allowed.is_empty() {
+        headers.insert(name(ALLOW), text(&to.allowed)?);
+    }
+    Ok(headers)
+}
+
+/// One connection, until it ends: `Ok` when it was closed as agreed.
+pub(crate) async fn run(
+    to: Arc<Forwarding>,
+    events: mpsc::Sender<Event>,
+    stop: Shutdown,
+) -> Result<(), ClientError> {
+    let times = to.times;
+    let token = to.token.header("Bearer ").await.map_err(ClientError::Token)?;
+    let io = to.dial.upgrade(PATH, headers(&to, token)?).await.map_err(|error| match error {
+        DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
+            ClientError::Refused(error)
+        }
+        error => ClientError::Dial(error),
+    })?;
+    let socket = WebSocket::new(io, Side::Client, Frames::Binary);
+    let (mux, mut accepted) = Mux::start(socket, Mode::Client, STREAMS);
+    let _closing = Closing(mux.clone());
+    let control = mux.open().await.map_err(|_| ClientError::Closed)?;
+    let (mut reading, mut writing) = tokio::io::split(control);
+    let mut note = Note::Hello;
+    let mut heard = Instant::now();
+    let mut ping = Instant::now() + times.ping;
+    let mut is_stopping = false;
+    let mut until = None;
+    loop {
+        let written = async {
+            writing.write_u8(note as u8).await?;
+            writing.flush().await
+        };
+        timeout(times.silence, written)
+            .await
+            .map_err(|_| ClientError::Silent)?
+            .map_err(|_| ClientError::Closed)?;
+        // The next note to write.
+        note = loop {
+            tokio::select! {
+                stream = accepted.recv() => {
+                    let Some(stream) = stream else { return closed(is_stopping) };
+                    tokio::spawn(serve(to.clone(), stream));
+                }
+                byte = reading.read_u8() => {
+                    let Ok(byte) = byte else { return closed(is_stopping) };
+                    heard = Instant::now();
+                    match Note::of(byte) {
+                        Some(Note::Serving) => drop(events.send(Event::Serving).await),
+                        Some(Note::Drain) => drop(events.send(Event::Leaving).await),
+                        Some(Note::Superseded) => {
+                            drop(events.send(Event::Superseded).await);
+                            // What is under way goes on; the server closes when it is done.
+                            is_stopping = true;
+                        }
+                        Some(Note::Taken) => return Err(ClientError::Taken),
+                        Some(Note::Revoked) => return Err(ClientError::Revoked),
+                        // A later version may say more.
+                        _ => {}
+                    }
+                }
+                () = sleep_until(ping) => {
+                    ping = Instant::now() + times.ping;
+                    break Note::Ping;
+                }
+                () = sleep_until(heard + times.silence) => return Err(ClientError::Silent),
+                () = stop.cancelled(), if until.is_none() => {
+                    is_stopping = true;
+                    until = Some(Instant::now() + to.grace);
+                    break Note::Drain;
+                }
+                () = sleep_until(until.unwrap_or(heard)), if until.is_some() => return Ok(()),
+                () = mux.closed() => return closed(is_stopping),
+            }
+        };
+    }
+}
+
+fn closed(is_agreed: bool) -> Result<(), ClientError> {
+    if is_agreed { Ok(()) } else { Err(ClientError::Closed) }
+}
+
+/// What the server opened a stream for.
+async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
+    match timeout(to.times.handshake, stream.read_u8()).await {
+        Ok(Ok(VISIT)) => match to.connect().await {
+            Ok(mut service) => {
+                if let Err(error) = relay(&mut stream, &mut service).await {
+                    tracing::debug!(%error, "a visitor's connection was cut off");
+                }
+            }
+            // The stream is reset, and the visitor told that the service is away.
+            Err(error) => tracing::warn!(%error, "the service cannot be reached"),
+        },
+        Ok(Ok(PROBE)) => {
+            let is_reached = to.connect().await.is_ok();
+            to.probed(is_reached);
+            let answer = if is_reached { REACHED } else { UNREACHED };
+            if stream.write_u8(answer).await.is_ok() {
+                drop(stream.shutdown().await);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,65 @@
+//! Our own protocol: a WebSocket of binary frames with yamux in it.
+//!
+//! The client upgrades at [`PATH`] with its token as `Authorization: Bearer`, and says in headers of which tunnel, which
+//! client it is ([`CLIENT`]), in which life ([`GENERATION`]), and who may visit ([`ALLOW`]). The first stream is the client's,
+//! and carries single bytes in both directions: [`Note`]. All others are the server's; their first byte says what for.
+
+pub(crate) mod client;
+pub(crate) mod server;
+
+/// Where a client upgrades.
+pub const PATH: &str = "/~tunnel/1";
+/// The header that names the tunnel.
+pub const TUNNEL: &str = "tunnel-name";
+/// The header that tells one client of a tunnel from another.
+pub const CLIENT: &str = "tunnel-client";
+/// The header that orders the lives of one client: the newest has the tunnel.
+pub const GENERATION: &str = "tunnel-generation";
+/// The header that says which addresses may visit; without, all.
+pub const ALLOW: &str = "tunnel-allow";
+
+/// The first byte of a stream of the server's: what follows is a visitor's.
+pub(crate) const VISIT: u8 = 1;
+/// The first byte of a stream of the server's: say with [`REACHED`] or [`UNREACHED`] whether the service can be reached.
+pub(crate) const PROBE: u8 = 2;
+/// The service can be reached.
+pub(crate) const REACHED: u8 = 1;
+/// It cannot.
+pub(crate) const UNREACHED: u8 = 0;
+
+/// What client and server tell each other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Note {
+    /// The client is there; the first of all.
+    Hello = 1,
+    /// Are you there?
+    Ping = 2,
+    /// I am.
+    Pong = 3,
+    /// The server leads visitors through from now on.
+    Serving = 4,
+    /// Whoever says so is about to end: nothing new here, please.
+    Drain = 5,
+    /// The server to an older life of the client: a newer one has the tunnel.
+    Superseded = 6,
+    /// The server to another client: the tunnel is taken.
+    Taken = 7,
+    /// The server: the token does not open the tunnel any more.
+    Revoked = 8,
+}
+
+impl Note {
+    pub(crate) fn of(byte: u8) -> Option<Self> {
+        const ALL: [Note; 8] = [
+            Note::Hello,
+            Note::Ping,
+            Note::Pong,
+            Note::Serving,
+            Note::Drain,
+            Note::Superseded,
+            Note::Taken,
+            Note::Revoked,
+        ];
+        ALL.into_iter().find(|note| *note as u8 == byte)
+    }
+}

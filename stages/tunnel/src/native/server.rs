@@ -1,0 +1,317 @@
+//! The server's side of our own protocol.
+
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use pipeline_core::SecretString;
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::mpsc;
+use yamux::Mode;
+
+use super::{ALLOW, CLIENT, GENERATION, Note, PROBE, REACHED, TUNNEL, VISIT};
+use crate::metrics::Refusal;
+use crate::mux::{Mux, OpenError};
+use crate::proxy::{empty, say};
+use crate::registry::Conflict;
+use crate::server::Shared;
+use crate::session::{Body, Io, Lead, LeadError, Owner, Session};
+use crate::visitors::Networks;
+use crate::ws::{Frames, Side, WebSocket, accept_of};
+use crate::{Name, Verdict};
+
+/// Streams of a connection beside those of visitors: notes and probes.
+const OWN_STREAMS: usize = 8;
+/// Bytes of what a client calls itself, at most.
+const CLIENT_BYTES: usize = 128;
+/// Until a newer life whose service is not there yet looks again whether it may take over.
+const LOOK_AGAIN: Duration = Duration::from_millis(500);
+
+/// Who asks for which tunnel.
+struct Hello {
+    name: Name,
+    owner: Owner,
+    token: SecretString,
+    allowed: Networks,
+}
+
+/// What an upgrade that says too little is answered.
+fn malformed(what: &'static str) -> (StatusCode, String) {
+    (StatusCode::BAD_REQUEST, what.to_owned())
+}
+
+fn hello(headers: &HeaderMap) -> Result<Hello, (StatusCode, String)> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    let is_websocket = text("upgrade").is_some_and(|kind| kind.eq_ignore_ascii_case("websocket"));
+    if !is_websocket || text("sec-websocket-version") != Some("13") {
+        return Err(malformed("a client of a tunnel upgrades to a WebSocket here"));
+    }
+    let name = text(TUNNEL).ok_or_else(|| malformed("the header tunnel-name is missing"))?;
+    let name = Name::read(name).map_err(|error| (StatusCode::BAD_REQUEST, error.to_string()))?;
+    let token = text("authorization").and_then(|value| value.strip_prefix("Bearer ")).unwrap_or_default();
+    let client = text(CLIENT).filter(|client| (1..=CLIENT_BYTES).contains(&client.len()));
+    let client = client.ok_or_else(|| malformed("the header tunnel-client is missing"))?.to_owned();
+    let generation = text(GENERATION).and_then(|number| number.parse().ok());
+    let generation = generation.ok_or_else(|| malformed("the header tunnel-generation is no number"))?;
+    let allowed = Networks::read(text(ALLOW).unwrap_or_default())
+        .map_err(|error| (StatusCode::BAD_REQUEST, format!("tunnel-allow: {error}")))?;
+    Ok(Hello { name, owner: Owner { client, generation }, token: token.into(), allowed })
+}
+
+/// Answers the upgrade of a client; who may not have the tunnel is told why.
+pub(crate) async fn upgrade(
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    mut request: Request<Incoming>,
+) -> Response<Body> {
+    let key =
+        request.headers().get(header::SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok()).map(accept_of);
+    let (hello, accept) = match (hello(request.headers()), key) {
+        (Ok(hello), Some(accept)) => (hello, accept),
+        (Err((status, why)), _) => {
+            shared.refuse(Refusal::Name, "", peer);
+            return say(status, format!("{why}\n"));
+        }
+        (_, None) => return say(StatusCode::BAD_REQUEST, "the header sec-websocket-key is missing\n"),
+    };
+    let name = hello.name.as_str();
+    match shared.credentials.check(&hello.name, &hello.token).await {
+        Verdict::Opens => {}
+        Verdict::Refused => {
+            shared.refuse(Refusal::Credential, name, peer);
+            return say(StatusCode::UNAUTHORIZED, format!("this token does not open {name}\n"));
+        }
+        Verdict::Unknown => {
+            shared.refuse(Refusal::Credential, name, peer);
+            return say(StatusCode::SERVICE_UNAVAILABLE, "the token cannot be checked now\n");
+        }
+    }
+    if let Err(conflict) = shared.registry.may(&hello.name, &hello.owner) {
+        refuse(&shared, conflict, name, peer);
+        return say(StatusCode::CONFLICT, format!("{conflict}\n"));
+    }
+    if shared.leaving.is_cancelled() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "this server is stopping\n");
+    }
+    let upgraded = hyper::upgrade::on(&mut request);
+    let task = shared.clone();
+    shared.tunnels.spawn(async move {
+        let name = hello.name.clone();
+        let Ok(io) = upgraded.await else { return };
+        match serve(&task, hello, TokioIo::new(io), peer).await {
+            Ok(()) => {
+                tracing::info!(tunnel = %name, peer = %peer.ip(), "a connection of a tunnel was closed");
+            }
+            Err(error) => {
+                tracing::warn!(tunnel = %name, peer = %peer.ip(), %error, "a connection of a tunnel broke");
+            }
+        }
+    });
+    let mut answer = Response::new(empty());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    answer
+}
+
+fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: SocketAddr) {
+    let why = match conflict {
+        Conflict::Taken | Conflict::Many => Refusal::Taken,
+        Conflict::Superseded => Refusal::Superseded,
+    };
+    shared.refuse(why, name, peer);
+}
+
+/// Leads visitors over streams that the server opens.
+struct Visits {
+    mux: Mux,
+    notes: mpsc::Sender<Note>,
+    within: Duration,
+}
+
+impl fmt::Debug for Visits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Visits")
+    }
+}
+
+#[async_trait]
+impl Lead for Visits {
+    async fn lead(&self, _: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+        let opening = async {
+            let mut stream = self.mux.open().await.map_err(|error| match error {
+                OpenError::Full => LeadError::Full,
+                OpenError::Closed => LeadError::Gone,
+            })?;
+            stream.write_all(&[VISIT]).await.map_err(|_| LeadError::Gone)?;
+            Ok(Box::new(stream) as Box<dyn Io>)
+        };
+        tokio::time::timeout(self.within, opening).await.unwrap_or(Err(LeadError::Late))
+    }
+
+    fn supersede(&self) {
+        // A client that takes no note learns it when it connects again.
+        let _ = self.notes.try_send(Note::Superseded);
+    }
+}
+
+/// Asks through the tunnel whether the service can be reached.
+async fn probe(mux: &Mux, within: Duration) -> io::Result<bool> {
+    let asking = async {
+        let mut stream = mux.open().await.map_err(io::Error::other)?;
+        stream.write_all(&[PROBE]).await?;
+        stream.flush().await?;
+        Ok(stream.read_u8().await? == REACHED)
+    };
+    tokio::time::timeout(within, asking).await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))?
+}
+
+/// One connection of a client, until it ends.
+async fn serve<S>(shared: &Arc<Shared>, hello: Hello, io: S, peer: SocketAddr) -> io::Result<()>
+where
+    S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+{
+    let times = shared.times;
+    let socket = WebSocket::new(io, Side::Server, Frames::Binary);
+    let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams + OWN_STREAMS);
+    // However this ends, the connection does.
+    let _closing = Closing(mux.clone());
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let control = tokio::time::timeout(times.handshake, accepted.recv()).await.map_err(late)?;
+    let mut control = control.ok_or(io::ErrorKind::UnexpectedEof)?;
+    let first = tokio::time::timeout(times.handshake, control.read_u8()).await.map_err(late)??;
+    if Note::of(first) != Some(Note::Hello) {
+        return Err(io::Error::new(io::ErrorKind::InvalidData, "the first note is no greeting"));
+    }
+    let (notes, mut told) = mpsc::channel(4);
+    let visits = Visits { mux: mux.clone(), notes, within: times.handshake };
+    let session =
+        Session::new(shared.registry.number(), hello.owner.clone(), Box::new(visits), hello.allowed.clone());
+    let session = Arc::new(session);
+    let (mut reading, mut writing) = tokio::io::split(control);
+    // Visitors are led through once the service was reached through this connection, or when there is no other anyway.
+    let join = async {
+        loop {
+            let is_reached = probe(&mux, times.handshake).await?;
+            if is_reached || shared.registry.is_free(&hello.name) {
+                return Ok::<_, io::Error>(());
+            }
+            tokio::time::sleep(LOOK_AGAIN).await;
+        }
+    };
+    let probing = async {
+        loop {
+            tokio::time::sleep(times.ping).await;
+            match probe(&mux, times.silence).await {
+                Ok(true) => {}
+                Ok(false) => {
+                    tracing::warn!(tunnel = %hello.name, "the service behind the tunnel cannot be reached");
+                }
+                Err(error) => return error,
+            }
+        }
+    };
+    let revoked = shared.revoked(&hello.name, &hello.token);
+    tokio::pin!(join, probing, revoked);
+    let (mut is_serving, mut is_leaving) = (false, false);
+    let mut overdue = None;
+    let mut heard = tokio::time::Instant::now();
+    let ended = loop {
+        let note = tokio::select! {
+            joined = &mut join, if !is_serving => {
+                if let Err(error) = joined { break Err(error) }
+                is_serving = true;
+                match shared.registry.add(&hello.name, session.clone()) {
+                    Ok(()) => {
+                        shared.metrics.tunnels.set(shared.registry.connected() as i64);
+                        tracing::info!(tunnel = %hello.name, peer = %peer.ip(), "a tunnel is served");
+                        Note::Serving
+                    }
+                    Err(conflict) => {
+                        refuse(shared, conflict, hello.name.as_str(), peer);
+                        session.drain();
+                        if conflict == Conflict::Superseded { Note::Superseded } else { Note::Taken }
+                    }
+                }
+            }
+            byte = reading.read_u8() => match byte.map(Note::of) {
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break Ok(()),
+                Err(error) => break Err(error),
+                Ok(note) => {
+                    heard = tokio::time::Instant::now();
+                    match note {
+                        Some(Note::Ping) => Note::Pong,
+                        Some(Note::Drain) => {
+                            is_serving = true;
+                            shared.registry.drain(&session);
+                            continue;
+                        }
+                        // A later version may say more.
+                        _ => continue,
+                    }
+                }
+            },
+            () = tokio::time::sleep_until(heard + times.silence) => {
+                break Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
+            }
+            Some(note) = told.recv() => {
+                overdue = Some(tokio::time::Instant::now() + times.drain);
+                note
+            }
+            error = &mut probing => break Err(error),
+            () = &mut revoked => {
+                shared.refuse(Refusal::Revoked, hello.name.as_str(), peer);
+                let _ = writing.write_u8(Note::Revoked as u8).await;
+                let _ = writing.flush().await;
+                break Ok(());
+            }
+            () = shared.leaving.cancelled(), if !is_leaving => {
+                is_leaving = true;
+                Note::Drain
+            }
+            () = shared.close.cancelled() => break Ok(()),
+            () = session.drained() => break Ok(()),
+            () = until(overdue) => break Ok(()),
+            () = mux.closed() => break Ok(()),
+        };
+        // A note is one byte of a window that a client which reads never fills.
+        let written = async {
+            writing.write_u8(note as u8).await?;
+            writing.flush().await
+        };
+        match tokio::time::timeout(times.handshake, written).await {
+            Ok(Ok(())) => {}
+            Ok(Err(error)) => break Err(error),
+            Err(_) => break Err(io::ErrorKind::TimedOut.into()),
+        }
+    };
+    shared.registry.remove(&hello.name, &session);
+    shared.metrics.tunnels.set(shared.registry.connected() as i64);
+    ended
+}
+
+async fn until(when: Option<tokio::time::Instant>) {
+    match when {
+        Some(when) => tokio::time::sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// Closes a connection when it is dropped.
+pub(crate) struct Closing(pub(crate) Mux);
+
+impl Drop for Closing {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}

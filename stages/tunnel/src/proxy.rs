@@ -1,0 +1,367 @@
+//! A visitor's request, led through a tunnel.
+//!
+//! takes: a request whose host names a tunnel - gives: the answer of the service behind it, streamed both ways, upgrades and
+//! trailers too - fails: 404 without a tunnel, 403 for whom it does not let in, 503 when it is full or away, 502 and 504 when
+//! the service is. Tried again is only what was not sent, or what asks for nothing but an answer.
+
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{self, HeaderName, HeaderValue};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Version};
+use http_body_util::{BodyExt as _, Empty, Full};
+use hyper::body::{Body as _, Frame, Incoming, SizeHint};
+use hyper::client::conn::http1::{self, SendRequest};
+use hyper_util::rt::TokioIo;
+
+use crate::metrics::{Metrics, Outcome, Refusal};
+use crate::registry::{Registry, Route};
+use crate::relay::relay;
+use crate::session::{Active, Body, LeadError};
+use crate::visitors::{Networks, address_of};
+use crate::{Name, Times};
+
+/// Connections of a tunnel that are tried for one request.
+const TRIES: usize = 3;
+/// Headers of one connection alone, beside what `Connection` names.
+const HOP: [HeaderName; 7] = [
+    header::CONNECTION,
+    header::PROXY_AUTHENTICATE,
+    header::PROXY_AUTHORIZATION,
+    header::TE,
+    header::TRANSFER_ENCODING,
+    header::UPGRADE,
+    HeaderName::from_static("keep-alive"),
+];
+
+/// What leads visitors through.
+#[derive(Debug)]
+pub(crate) struct Proxy {
+    pub(crate) domain: String,
+    pub(crate) trusted: Networks,
+    pub(crate) times: Times,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) metrics: Metrics,
+}
+
+/// Why a request did not get an answer.
+enum Failed {
+    /// It was not sent: another connection may be tried.
+    Unsent(Box<Request<Body>>),
+    /// It was not sent, as the client took it for the service and gave it up.
+    Away(Box<Request<Body>>),
+    /// As many are under way as may be.
+    Full,
+    /// It was sent, or part of it, and nothing came back.
+    Broken,
+    /// Nothing came back in time.
+    Late,
+}
+
+impl Proxy {
+    /// Answers one request of a visitor.
+    pub(crate) async fn answer(
+        &self,
+        peer: SocketAddr,
+        is_secure: bool,
+        request: Request<Incoming>,
+    ) -> Response<Body> {
+        let (outcome, answer) = self.lead(peer, is_secure, request).await;
+        self.metrics.ended(outcome);
+        answer
+    }
+
+    async fn lead(
+        &self,
+        peer: SocketAddr,
+        is_secure: bool,
+        mut request: Request<Incoming>,
+    ) -> (Outcome, Response<Body>) {
+        let none = || (Outcome::NoTunnel, say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
+        // Whatever the request's line says, one host decides.
+        let host = match request.uri().authority() {
+            Some(authority) => Some(authority.as_str()),
+            None => request.headers().get(header::HOST).and_then(|host| host.to_str().ok()),
+        };
+        let Some(name) = host.and_then(|host| Name::of_host(host, &self.domain)) else { return none() };
+        let mut tried = Vec::new();
+        let mut active = match self.wait(&name, &tried).await {
+            Route::Through(active) => active,
+            Route::Unknown => return none(),
+            Route::Expected => return away(),
+        };
+        let visitor = address_of(request.headers(), peer.ip(), &self.trusted);
+        if !active.session().allowed.is_empty() && !active.session().allowed.hold(visitor) {
+            self.metrics.refused(Refusal::Address);
+            tracing::info!(tunnel = %name, address = %visitor, "a visitor from an address that the tunnel does not let in");
+            return (Outcome::Refused, say(StatusCode::FORBIDDEN, "this address may not visit this host\n"));
+        }
+        let upgrade =
+            request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
+        let mut request = Box::new(prepared(request, peer, is_secure));
+        for attempt in 1..=TRIES {
+            tried.push(active.session().id);
+            match self.send(active, SocketAddr::new(visitor, peer.port()), request).await {
+                Ok((active, answer)) => return (Outcome::Answered, answered(active, answer, upgrade)),
+                Err(Failed::Unsent(back)) if attempt < TRIES => {
+                    request = back;
+                    active = match self.wait(&name, &tried).await {
+                        Route::Through(active) => active,
+                        _ => return away(),
+                    };
+                }
+                Err(Failed::Unsent(_)) => return away(),
+                // Another connection may lead to another client; none is waited for.
+                Err(Failed::Away(back)) => match self.registry.route(&name, &tried) {
+                    Route::Through(other) if attempt < TRIES => (request, active) = (back, other),
+                    _ => return unreachable(),
+                },
+                Err(Failed::Full) => {
+                    let mut answer =
+                        say(StatusCode::SERVICE_UNAVAILABLE, "as many requests are under way as may be\n");
+                    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
+                    return (Outcome::Full, answer);
+                }
+                Err(Failed::Broken) => return unreachable(),
+                Err(Failed::Late) => {
+                    return (
+                        Outcome::Late,
+                        say(
+                            StatusCode::GATEWAY_TIMEOUT,
+                            "the service behind the tunnel did not answer in time\n",
+                        ),
+                    );
+                }
+            }
+        }
+        away()
+    }
+
+    /// A connection of the tunnel; one that was there until shortly before is waited for.
+    async fn wait(&self, name: &Name, tried: &[u64]) -> Route {
+        let mut changes = self.registry.changes();
+        let until = tokio::time::Instant::now() + self.times.expected;
+        loop {
+            changes.borrow_and_update();
+            match self.registry.route(name, tried) {
+                Route::Expected => {}
+                found => return found,
+            }
+            if tokio::time::timeout_at(until, changes.changed()).await.is_err() {
+                return Route::Expected;
+            }
+        }
+    }
+
+    async fn send(
+        &self,
+        active: Active,
+        visitor: SocketAddr,
+        request: Box<Request<Body>>,
+    ) -> Result<(Active, Response<Incoming>), Failed> {
+        let (mut sender, is_used) = match active.session().idle() {
+            Some(sender) => (sender, true),
+            None => {
+                let io = match active.session().lead.lead(visitor).await {
+                    Ok(io) => io,
+                    Err(LeadError::Full) => return Err(Failed::Full),
+                    Err(LeadError::Gone | LeadError::Late) => return Err(Failed::Unsent(request)),
+                };
+                match connect(io).await {
+                    Ok(sender) => (sender, false),
+                    Err(_) => return Err(Failed::Unsent(request)),
+                }
+            }
+        };
+        let again = is_used.then(|| copy(&request)).flatten();
+        let sent = tokio::time::timeout(self.times.answer, sender.try_send_request(*request)).await;
+        match sent {
+            Ok(Ok(answer)) => {
+                if answer.status() != StatusCode::SWITCHING_PROTOCOLS {
+                    let session = active.session().clone();
+                    tokio::spawn(async move {
+                        // Ready when the answer was read to its end; an error when it never will be.
+                        if sender.ready().await.is_ok() {
+                            session.keep(sender);
+                        }
+                    });
+                }
+                Ok((active, answer))
+            }
+            Ok(Err(mut error)) => match (error.take_message(), again) {
+                (Some(request), _) if is_used => Err(Failed::Unsent(Box::new(request))),
+                (Some(request), _) => Err(Failed::Away(Box::new(request))),
+                // The service closed a connection that waited for a request, at the same moment.
+                (None, Some(request)) => {
+                    let fresh = active.session().lead.lead(visitor).await.map_err(|_| Failed::Broken)?;
+                    let mut sender = connect(fresh).await.map_err(|_| Failed::Broken)?;
+                    let sent = tokio::time::timeout(self.times.answer, sender.send_request(request)).await;
+                    let answer = sent.map_err(|_| Failed::Late)?.map_err(|_| Failed::Broken)?;
+                    Ok((active, answer))
+                }
+                (None, None) => Err(Failed::Broken),
+            },
+            Err(_) => Err(Failed::Late),
+        }
+    }
+}
+
+async fn connect(io: Box<dyn crate::session::Io>) -> Result<SendRequest<Body>, hyper::Error> {
+    let handshake = http1::Builder::new().preserve_header_case(true).handshake(TokioIo::new(io));
+    let (sender, connection) = handshake.await?;
+    tokio::spawn(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(%error, "a connection to the service behind a tunnel ended");
+        }
+    });
+    Ok(sender)
+}
+
+/// The same request once more, if it asks for nothing but an answer.
+fn copy(request: &Request<Body>) -> Option<Request<Body>> {
+    let is_safe = matches!(*request.method(), Method::GET | Method::HEAD | Method::OPTIONS);
+    if !is_safe || !request.body().is_end_stream() || request.headers().contains_key(header::UPGRADE) {
+        return None;
+    }
+    let mut again = Request::new(empty());
+    *again.method_mut() = request.method().clone();
+    *again.uri_mut() = request.uri().clone();
+    *again.headers_mut() = request.headers().clone();
+    Some(again)
+}
+
+fn unreachable() -> (Outcome, Response<Body>) {
+    (Outcome::Unreachable, say(StatusCode::BAD_GATEWAY, "the service behind the tunnel did not answer\n"))
+}
+
+fn away() -> (Outcome, Response<Body>) {
+    let mut answer = say(
+        StatusCode::SERVICE_UNAVAILABLE,
+        "the tunnel of this host is not connected; it was until shortly before\n",
+    );
+    answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
+    (Outcome::NoTunnel, answer)
+}
+
+/// An answer of the server itself.
+pub(crate) fn say(status: StatusCode, text: impl Into<Bytes>) -> Response<Body> {
+    let mut answer = Response::new(Full::new(text.into()).map_err(|never| match never {}).boxed_unsync());
+    *answer.status_mut() = status;
+    let kind = HeaderValue::from_static("text/plain; charset=utf-8");
+    answer.headers_mut().insert(header::CONTENT_TYPE, kind);
+    answer
+}
+
+pub(crate) fn empty() -> Body {
+    Empty::new().map_err(|never| match never {}).boxed_unsync()
+}
+
+/// Takes out what belongs to one connection alone, and keeps an upgrade and the wish for trailers.
+fn strip(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = headers
+        .get_all(header::CONNECTION)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .filter_map(|name| name.trim().parse().ok())
+        .collect();
+    let upgrade = named.contains(&header::UPGRADE).then(|| headers.get(header::UPGRADE).cloned()).flatten();
+    let trailers = headers.get(header::TE).is_some_and(|te| te.as_bytes().eq_ignore_ascii_case(b"trailers"));
+    for name in named.iter().filter(|name| **name != header::HOST).chain(HOP.iter()) {
+        headers.remove(name);
+    }
+    if let Some(upgrade) = upgrade {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
+        headers.insert(header::UPGRADE, upgrade);
+    } else if trailers {
+        headers.insert(header::TE, HeaderValue::from_static("trailers"));
+    }
+}
+
+fn prepared(request: Request<Incoming>, peer: SocketAddr, is_secure: bool) -> Request<Body> {
+    let (mut parts, body) = request.into_parts();
+    strip(&mut parts.headers);
+    let mut forwarded = String::new();
+    for value in parts.headers.get_all("x-forwarded-for") {
+        if let Ok(value) = value.to_str() {
+            forwarded.push_str(value);
+            forwarded.push_str(", ");
+        }
+    }
+    forwarded.push_str(&peer.ip().to_canonical().to_string());
+    let text = |value: &str| HeaderValue::from_str(value).ok();
+    if let Some(value) = text(&forwarded) {
+        parts.headers.insert("x-forwarded-for", value);
+    }
+    let proto = HeaderValue::from_static(if is_secure { "https" } else { "http" });
+    parts.headers.entry("x-forwarded-proto").or_insert(proto);
+    if let Some(authority) = parts.uri.authority().and_then(|authority| text(authority.as_str())) {
+        parts.headers.insert(header::HOST, authority);
+    }
+    if let Some(host) = parts.headers.get(header::HOST).cloned() {
+        parts.headers.entry("x-forwarded-host").or_insert(host);
+    }
+    let path = parts.uri.path_and_query().cloned();
+    parts.uri = path.map_or_else(|| http::Uri::from_static("/"), http::Uri::from);
+    parts.version = Version::HTTP_11;
+    Request::from_parts(parts, body.boxed_unsync())
+}
+
+/// The answer as the visitor gets it.
+fn answered(
+    active: Active,
+    mut answer: Response<Incoming>,
+    upgrade: Option<hyper::upgrade::OnUpgrade>,
+) -> Response<Body> {
+    if answer.status() == StatusCode::SWITCHING_PROTOCOLS {
+        let Some(visitor) = upgrade else {
+            return say(
+                StatusCode::BAD_GATEWAY,
+                "the service behind the tunnel upgraded what was not asked to be\n",
+            );
+        };
+        let service = hyper::upgrade::on(&mut answer);
+        tokio::spawn(async move {
+            let (Ok(visitor), Ok(service)) = tokio::join!(visitor, service) else { return };
+            drop(relay(&mut TokioIo::new(visitor), &mut TokioIo::new(service)).await);
+            drop(active);
+        });
+        strip(answer.headers_mut());
+        return answer.map(|_| empty());
+    }
+    strip(answer.headers_mut());
+    answer.map(|body| Counted { body, _active: active }.boxed_unsync())
+}
+
+/// The body of an answer, which is under way until it is dropped.
+struct Counted {
+    body: Incoming,
+    _active: Active,
+}
+
+impl hyper::body::Body for Counted {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+/// How long a visitor's head may take.
+pub(crate) const HEAD: Duration = Duration::from_secs(15);

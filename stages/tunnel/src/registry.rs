@@ -1,0 +1,163 @@
+//! Which connections serve which tunnel, on one server.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::watch;
+
+use crate::Name;
+use crate::session::{Active, Owner, Session};
+
+/// A tunnel whose last connection is gone is expected back for this long.
+const EXPECTED_FOR: Duration = Duration::from_secs(60);
+
+/// Why a connection does not get a tunnel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub(crate) enum Conflict {
+    /// Another client has it.
+    #[error("another client has this tunnel; a runtime has one client")]
+    Taken,
+    /// A newer life of the same client has it.
+    #[error("a newer client with the same id has taken this tunnel over")]
+    Superseded,
+    /// The client has as many connections as it may.
+    #[error("a tunnel has at most {CONNECTIONS} connections")]
+    Many,
+}
+
+/// Connections of one tunnel at most, beside those that drain.
+const CONNECTIONS: usize = 8;
+
+/// What is known of a tunnel that a visitor asks for.
+#[derive(Debug)]
+pub(crate) enum Route {
+    /// A connection to use.
+    Through(Active),
+    /// It was connected until shortly before.
+    Expected,
+    /// Nobody serves it.
+    Unknown,
+}
+
+#[derive(Debug)]
+struct Tunnel {
+    sessions: Vec<Arc<Session>>,
+    left: Instant,
+}
+
+/// Which connections serve which tunnel.
+#[derive(Debug)]
+pub(crate) struct Registry {
+    tunnels: Mutex<HashMap<Name, Tunnel>>,
+    changed: watch::Sender<()>,
+    next: AtomicU64,
+}
+
+impl Registry {
+    pub(crate) fn new() -> Self {
+        Self { tunnels: Mutex::default(), changed: watch::Sender::new(()), next: AtomicU64::new(1) }
+    }
+
+    fn tunnels(&self) -> MutexGuard<'_, HashMap<Name, Tunnel>> {
+        self.tunnels.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A number for the next connection.
+    pub(crate) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Whether `owner` may have the tunnel.
+    pub(crate) fn may(&self, name: &Name, owner: &Owner) -> Result<(), Conflict> {
+        may(self.tunnels().get(name), owner)
+    }
+
+    /// Adds a connection; those of older lives of the same client are drained, and told.
+    pub(crate) fn add(&self, name: &Name, session: Arc<Session>) -> Result<(), Conflict> {
+        let mut older = Vec::new();
+        {
+            let mut tunnels = self.tunnels();
+            tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
+            may(tunnels.get(name), &session.owner)?;
+            let tunnel = tunnels
+                .entry(name.clone())
+                .or_insert_with(|| Tunnel { sessions: Vec::new(), left: Instant::now() });
+            for before in &tunnel.sessions {
+                if before.owner.generation < session.owner.generation && !before.is_draining() {
+                    before.drain();
+                    older.push(before.clone());
+                }
+            }
+            tunnel.sessions.push(session);
+        }
+        for session in older {
+            session.lead.supersede();
+        }
+        self.changed.send_replace(());
+        Ok(())
+    }
+
+    /// Nothing new is led through a connection.
+    pub(crate) fn drain(&self, session: &Session) {
+        let _held = self.tunnels();
+        session.drain();
+    }
+
+    /// Takes a connection out.
+    pub(crate) fn remove(&self, name: &Name, session: &Session) {
+        if let Some(tunnel) = self.tunnels().get_mut(name) {
+            tunnel.sessions.retain(|other| other.id != session.id);
+            tunnel.left = Instant::now();
+            session.drain();
+        }
+        self.changed.send_replace(());
+    }
+
+    /// The connection of the tunnel that has least to do, but for those in `tried`.
+    pub(crate) fn route(&self, name: &Name, tried: &[u64]) -> Route {
+        let tunnels = self.tunnels();
+        let Some(tunnel) = tunnels.get(name) else { return Route::Unknown };
+        let usable =
+            tunnel.sessions.iter().filter(|session| !session.is_draining() && !tried.contains(&session.id));
+        match usable.min_by_key(|session| session.active()) {
+            Some(session) => Route::Through(session.begin()),
+            None if !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR => Route::Expected,
+            None => Route::Unknown,
+        }
+    }
+
+    /// Whether nobody else leads visitors of this tunnel through.
+    pub(crate) fn is_free(&self, name: &Name) -> bool {
+        self.tunnels()
+            .get(name)
+            .is_none_or(|tunnel| tunnel.sessions.iter().all(|session| session.is_draining()))
+    }
+
+    /// Tells when anything has changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
+    /// How many tunnels are connected.
+    pub(crate) fn connected(&self) -> usize {
+        self.tunnels().values().filter(|tunnel| !tunnel.sessions.is_empty()).count()
+    }
+}
+
+fn may(tunnel: Option<&Tunnel>, owner: &Owner) -> Result<(), Conflict> {
+    for session in tunnel.iter().flat_map(|tunnel| &tunnel.sessions) {
+        if session.owner.client != owner.client {
+            // Who drains on their own has given the tunnel up.
+            if !session.is_draining() {
+                return Err(Conflict::Taken);
+            }
+        } else if session.owner.generation > owner.generation {
+            return Err(Conflict::Superseded);
+        }
+    }
+    let same = |session: &&Arc<Session>| session.owner == *owner && !session.is_draining();
+    let count = tunnel.map_or(0, |tunnel| tunnel.sessions.iter().filter(same).count());
+    if count < CONNECTIONS { Ok(()) } else { Err(Conflict::Many) }
+}

@@ -1,0 +1,389 @@
+//! The server of tunnels: one port for visitors and for clients.
+//!
+//! takes: connections - gives: those of visitors to the tunnel that their host names, those of clients to the tunnel they open -
+//! fails: when the port cannot be had. Told to stop, it takes no more connections, tells clients to connect elsewhere, lets
+//! requests finish for a while, and closes tunnels last.
+
+use std::convert::Infallible;
+use std::io;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{Request, Response};
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use pipeline_core::{Given, Reason, Service, StageError};
+use rustls::ServerConfig as Rustls;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_rustls::TlsAcceptor;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::metrics::{Metrics, Refusal};
+use crate::native;
+use crate::proxy::{HEAD, Proxy};
+use crate::registry::Registry;
+use crate::session::{Body, Io};
+use crate::visitors::Networks;
+use crate::{Credentials, Name, Verdict};
+
+/// Bytes of the head of a request at most.
+const HEAD_BYTES: usize = 64 << 10;
+/// After this pause the next connection is taken when there was no room for one.
+const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// How long things may take.
+#[derive(Debug, Clone, Copy)]
+pub struct Times {
+    /// A client asks, and a server looks through the tunnel, this often.
+    pub ping: Duration,
+    /// A peer that is not heard for so long is gone.
+    pub silence: Duration,
+    /// To make a connection, to log in, and for the client to take a visitor.
+    pub handshake: Duration,
+    /// Until the head of an answer.
+    pub answer: Duration,
+    /// A visitor waits so long for a tunnel that was connected until shortly before.
+    pub expected: Duration,
+    /// The credential of a tunnel is checked again this often.
+    pub check: Duration,
+    /// A tunnel whose credential nobody could check for so long is closed.
+    pub unchecked: Duration,
+    /// What is under way may finish for so long, when a tunnel was taken over.
+    pub drain: Duration,
+}
+
+impl Default for Times {
+    fn default() -> Self {
+        let seconds = Duration::from_secs;
+        Self {
+            ping: seconds(20),
+            silence: seconds(28),
+            handshake: seconds(10),
+            answer: seconds(60),
+            expected: seconds(10),
+            check: seconds(20),
+            unchecked: seconds(55),
+            drain: seconds(600),
+        }
+    }
+}
+
+/// A certificate and its key, in PEM.
+#[derive(Debug, Clone)]
+pub struct Tls {
+    /// The file of the certificate and those above it.
+    pub certificate: PathBuf,
+    /// The file of its key.
+    pub key: PathBuf,
+}
+
+/// What a server is built of.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where it listens.
+    pub address: SocketAddr,
+    /// The tunnel `a-b` is visited at `a-b.<domain>`.
+    pub domain: String,
+    /// TLS of its own; without, an ingress in front of it has that.
+    pub tls: Option<Tls>,
+    /// Whose `X-Forwarded-For` is believed.
+    pub trusted: Networks,
+    /// Requests under way through one connection of a tunnel, at most.
+    pub streams: usize,
+    /// Connections at a time.
+    pub connections: usize,
+    /// Requests may finish for so long when it is told to stop.
+    pub grace: Duration,
+    /// How long things may take.
+    pub times: Times,
+}
+
+/// Why a server cannot be built.
+#[derive(Debug, thiserror::Error)]
+pub enum ServerError {
+    /// The port cannot be had.
+    #[error("listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// Why.
+        #[source]
+        source: io::Error,
+    },
+    /// The certificate or its key is of no use.
+    #[error("use the certificate {path}")]
+    Tls {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        #[source]
+        source: Box<dyn std::error::Error + Send + Sync>,
+    },
+    /// A metric is there already.
+    #[error("count what happens")]
+    Metrics(#[source] prometheus::Error),
+}
+
+/// What all connections of a server share.
+pub(crate) struct Shared {
+    pub(crate) proxy: Proxy,
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) metrics: Metrics,
+    pub(crate) credentials: Arc<dyn Credentials>,
+    pub(crate) times: Times,
+    pub(crate) streams: usize,
+    /// Told to stop: clients are to connect elsewhere.
+    pub(crate) leaving: CancellationToken,
+    /// Tunnels are to be closed.
+    pub(crate) close: CancellationToken,
+    /// Tunnels.
+    pub(crate) tunnels: TaskTracker,
+}
+
+impl Shared {
+    pub(crate) fn refuse(&self, why: Refusal, name: &str, peer: SocketAddr) {
+        self.metrics.refused(why);
+        tracing::warn!(tunnel = %name, peer = %peer.ip(), reason = why.as_str(), "a client of a tunnel was refused");
+    }
+
+    /// Ends when the credential of a tunnel does not open it any more.
+    pub(crate) async fn revoked(&self, name: &Name, token: &pipeline_core::SecretString) {
+        let mut known = tokio::time::Instant::now();
+        loop {
+            tokio::time::sleep(self.times.check).await;
+            match self.credentials.check(name, token).await {
+                Verdict::Opens => known = tokio::time::Instant::now(),
+                Verdict::Unknown if known.elapsed() < self.times.unchecked => {}
+                Verdict::Refused | Verdict::Unknown => return,
+            }
+        }
+    }
+}
+
+/// The server of tunnels.
+pub struct Server {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<TlsAcceptor>,
+    connections: usize,
+    grace: Duration,
+    shared: Arc<Shared>,
+}
+
+impl std::fmt::Debug for Server {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Server").field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+impl ServerConfig {
+    /// Takes the port.
+    ///
+    /// # Errors
+    /// [`ServerError`].
+    pub async fn build(
+        self,
+        credentials: Arc<dyn Credentials>,
+        registry: &prometheus::Registry,
+    ) -> Result<Server, ServerError> {
+        let tls = self.tls.as_ref().map(acceptor).transpose()?;
+        let listening = |source| ServerError::Listen { address: self.address, source };
+        let listener = TcpListener::bind(self.address).await.map_err(listening)?;
+        let address = listener.local_addr().map_err(listening)?;
+        let metrics = Metrics::new(registry).map_err(ServerError::Metrics)?;
+        let tunnels = Arc::new(Registry::new());
+        let proxy = Proxy {
+            domain: self.domain.to_ascii_lowercase(),
+            trusted: self.trusted,
+            times: self.times,
+            registry: tunnels.clone(),
+            metrics: metrics.clone(),
+        };
+        let shared = Shared {
+            proxy,
+            registry: tunnels,
+            metrics,
+            credentials,
+            times: self.times,
+            streams: self.streams,
+            leaving: CancellationToken::new(),
+            close: CancellationToken::new(),
+            tunnels: TaskTracker::new(),
+        };
+        Ok(Server {
+            listener,
+            address,
+            tls,
+            connections: self.connections,
+            grace: self.grace,
+            shared: Arc::new(shared),
+        })
+    }
+}
+
+fn acceptor(tls: &Tls) -> Result<TlsAcceptor, ServerError> {
+    stages_client::install_crypto();
+    let failed = |path: &PathBuf, source: Box<dyn std::error::Error + Send + Sync>| ServerError::Tls {
+        path: path.clone(),
+        source,
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(&tls.certificate)
+        .and_then(Iterator::collect)
+        .map_err(|error| failed(&tls.certificate, error.into()))?;
+    let key = PrivateKeyDer::from_pem_file(&tls.key).map_err(|error| failed(&tls.key, error.into()))?;
+    let mut config = Rustls::builder()
+        .with_no_client_auth()
+        .with_single_cert(chain, key)
+        .map_err(|error| failed(&tls.certificate, error.into()))?;
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+impl Server {
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+}
+
+#[async_trait]
+impl Service for Server {
+    fn name(&self) -> &'static str {
+        "tunnel-server"
+    }
+
+    async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+        let places = Arc::new(Semaphore::new(self.connections));
+        let visitors = TaskTracker::new();
+        loop {
+            let place = tokio::select! {
+                () = given.stop.cancelled() => break,
+                place = places.clone().acquire_owned() => place,
+            };
+            let accepted = tokio::select! {
+                () = given.stop.cancelled() => break,
+                accepted = self.listener.accept() => accepted,
+            };
+            let Ok(place) = place else { break };
+            match accepted {
+                Ok((stream, peer)) => {
+                    let (shared, tls) = (self.shared.clone(), self.tls.clone());
+                    visitors.spawn(connection(shared, tls, stream, peer, place));
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "a connection could not be taken");
+                    tokio::time::sleep(NO_ROOM).await;
+                }
+            }
+        }
+        drop(self.listener);
+        self.shared.leaving.cancel();
+        visitors.close();
+        if tokio::time::timeout(self.grace, visitors.wait()).await.is_err() {
+            tracing::warn!(left = visitors.len(), "requests that did not finish in time are cut off");
+        }
+        self.shared.close.cancel();
+        self.shared.tunnels.close();
+        tokio::time::timeout(Duration::from_secs(5), self.shared.tunnels.wait()).await.map_err(|_| {
+            StageError::retry(Reason::Timeout, io::Error::other("tunnels did not close in time"))
+        })
+    }
+}
+
+/// What one connection speaks.
+async fn connection(
+    shared: Arc<Shared>,
+    tls: Option<TlsAcceptor>,
+    stream: TcpStream,
+    peer: SocketAddr,
+    place: OwnedSemaphorePermit,
+) {
+    let mut first = [0];
+    let looked = tokio::time::timeout(shared.times.handshake, stream.peek(&mut first)).await;
+    let Ok(Ok(1)) = looked else { return };
+    // A small answer is not held back until there is more.
+    drop(stream.set_nodelay(true));
+    let io: Box<dyn Io> = match (first[0], tls) {
+        // The frp family over TCP: its own mark before TLS, or the first byte of its streams.
+        (0x17 | 0x00, _) => {
+            shared.metrics.refused(Refusal::Protocol);
+            tracing::warn!(
+                peer = %peer.ip(),
+                "a client of the frp family came over TCP; this server has its own protocol alone"
+            );
+            return;
+        }
+        (0x16, Some(tls)) => {
+            let accepted = tokio::time::timeout(shared.times.handshake, tls.accept(stream)).await;
+            let Ok(Ok(stream)) = accepted else { return };
+            return http(shared, Box::new(stream), peer, true, place).await;
+        }
+        (0x16, None) => {
+            tracing::debug!(peer = %peer.ip(), "somebody speaks TLS to a port that has none");
+            return;
+        }
+        (_, Some(_)) => {
+            tracing::debug!(peer = %peer.ip(), "somebody speaks no TLS to a port that has it");
+            return;
+        }
+        (_, None) => Box::new(stream),
+    };
+    http(shared, io, peer, false, place).await;
+}
+
+async fn http(
+    shared: Arc<Shared>,
+    io: Box<dyn Io>,
+    peer: SocketAddr,
+    is_secure: bool,
+    place: OwnedSemaphorePermit,
+) {
+    let leaving = shared.leaving.clone();
+    let service = service_fn(move |request| {
+        let shared = shared.clone();
+        async move { Ok::<_, Infallible>(answer(shared, peer, is_secure, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .preserve_header_case(true)
+        // A visitor that has said everything still gets the answer.
+        .half_close(true)
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD)
+        .max_buf_size(HEAD_BYTES)
+        .serve_connection(TokioIo::new(io), service)
+        .with_upgrades();
+    tokio::pin!(connection);
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = leaving.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection of a visitor ended");
+    }
+    drop(place);
+}
+
+async fn answer(
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+    is_secure: bool,
+    request: Request<Incoming>,
+) -> Response<Body> {
+    match request.uri().path() {
+        native::PATH => native::server::upgrade(shared, peer, request).await,
+        _ => shared.proxy.answer(peer, is_secure, request).await,
+    }
+}

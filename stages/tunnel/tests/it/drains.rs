@@ -1,0 +1,112 @@
+//! Clients and servers that come and go as they should: no request fails.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::service::Service;
+use crate::world::{World, eventually};
+
+/// Visits all the time until told to stop; gives how often, and what was answered but 200.
+async fn visit_always(world: Arc<World>, stop: Arc<AtomicBool>, count: Arc<AtomicU64>) -> Vec<String> {
+    let mut failed = Vec::new();
+    while !stop.load(Ordering::SeqCst) {
+        match world.visit("/always").send().await {
+            Ok(answer) => {
+                let status = answer.status();
+                match answer.text().await {
+                    Ok(_) if status == 200 => {
+                        count.fetch_add(1, Ordering::SeqCst);
+                    }
+                    text => failed.push(format!("{status} {text:?}")),
+                }
+            }
+            Err(error) => failed.push(error.to_string()),
+        }
+    }
+    failed
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_client_takes_over_and_no_request_fails() {
+    let (world, service) = (Arc::new(World::start().await), Service::default());
+    let at = service.start().await;
+    let mut client = world.client(at, |_| {});
+    client.is_ready().await;
+    let (stop, count) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+    let visiting: Vec<_> =
+        (0..4).map(|_| tokio::spawn(visit_always(world.clone(), stop.clone(), count.clone()))).collect();
+    for generation in 2..5 {
+        // One that takes long is under way meanwhile, and ends after all.
+        let mut slow = world.visit("/slow").send().await.unwrap();
+        assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
+        let newer = world.client(at, |config| config.generation = generation);
+        newer.is_ready().await;
+        let before = count.load(Ordering::SeqCst);
+        eventually("visits go on", async || count.load(Ordering::SeqCst) > before + 20).await;
+        service.go.notify_one();
+        assert_eq!(slow.chunk().await.unwrap().unwrap(), "second");
+        let older = std::mem::replace(&mut client, newer);
+        assert_eq!(older.error().await, "a newer client with the same id has taken this tunnel over");
+    }
+    stop.store(true, Ordering::SeqCst);
+    for visitor in visiting {
+        assert_eq!(visitor.await.unwrap(), Vec::<String>::new());
+    }
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_newer_client_whose_service_is_away_takes_nothing_over() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    // A port that nobody listens on.
+    let nowhere = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
+    let newer = world.client(nowhere, |config| config.generation = 2);
+    for _ in 0..20 {
+        assert_eq!(world.answer("/").await.0, 200);
+    }
+    assert!(!newer.ready.is_ready());
+    // When there is nobody else it is led through, and visitors are told what is away.
+    client.stopped().await;
+    eventually("the newer one is served", async || world.answer("/").await.0 == 502).await;
+    assert_eq!(world.answer("/").await.1, "the service behind the tunnel did not answer\n");
+    assert!(!newer.ready.is_ready(), "what visitors cannot reach is not ready");
+    newer.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_that_is_told_to_stop_ends_when_what_is_under_way_has_ended() {
+    let (world, service) = (
+        World::with(|config| config.times.expected = std::time::Duration::from_millis(50)).await,
+        Service::default(),
+    );
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut slow = world.visit("/slow").send().await.unwrap();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
+    client.stop.cancel();
+    eventually("nothing new is led through", async || world.visit("/").send().await.unwrap().status() == 503)
+        .await;
+    assert!(!client.ended.is_finished());
+    service.go.notify_one();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "second");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_that_is_told_to_stop_lets_requests_finish_and_clients_find_the_next() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut slow = world.visit("/slow").send().await.unwrap();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
+    world.stop();
+    eventually("no connection is taken", async || world.visit("/").send().await.is_err()).await;
+    service.go.notify_one();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "second");
+    assert!(slow.chunk().await.unwrap().is_none());
+    let world = world.restarted().await;
+    eventually("the next server leads through", async || world.answer("/").await.0 == 200).await;
+    client.stopped().await;
+}

@@ -1,0 +1,108 @@
+//! Connections that break, and networks that carry nothing any more without saying so.
+
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+
+use crate::service::Service;
+use crate::world::{World, eventually, run};
+
+/// What a network between client and server does.
+#[derive(Clone, Copy, Default)]
+struct Network {
+    /// It carries nothing, and does not say so.
+    is_silent: bool,
+    /// How often all connections were cut.
+    cuts: u64,
+}
+
+/// A network between a client and `to`.
+async fn network(to: SocketAddr) -> (SocketAddr, watch::Sender<Network>) {
+    let tell = watch::Sender::new(Network::default());
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    let network = tell.clone();
+    tokio::spawn(async move {
+        while let Ok((near, _)) = listener.accept().await {
+            tokio::spawn(carry(near, to, network.subscribe()));
+        }
+    });
+    (address, tell)
+}
+
+async fn carry(mut near: TcpStream, to: SocketAddr, mut state: watch::Receiver<Network>) {
+    let before = state.borrow().cuts;
+    let Ok(mut far) = TcpStream::connect(to).await else { return };
+    let mut other = state.clone();
+    let silent = async { other.wait_for(|now| now.is_silent).await.map(drop) };
+    tokio::select! {
+        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => return,
+        cut = async { state.wait_for(|now| now.cuts > before).await.map(drop) } => return cut.unwrap(),
+        silent = silent => silent.unwrap(),
+    }
+    // Both connections stay open, and nobody reads them.
+    state.wait_for(|now| now.cuts > before).await.map(drop).unwrap();
+}
+
+fn cut(state: &watch::Sender<Network>) {
+    state.send_modify(|now| *now = Network { is_silent: false, cuts: now.cuts + 1 });
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_network_that_carries_nothing_is_noticed_by_both_sides() {
+    let short = |times: &mut stages_tunnel::Times| {
+        (times.ping, times.silence) = (Duration::from_millis(300), Duration::from_secs(3));
+    };
+    let (world, service) = (World::with(|config| short(&mut config.times)).await, Service::default());
+    let (through, state) = network(world.address).await;
+    let mut config = world.client_config(service.start().await);
+    let url = format!("http://{through}").parse().unwrap();
+    config.dial = stages_tunnel::Dial::new(&url, None, Duration::from_secs(30)).unwrap();
+    short(&mut config.times);
+    let client = run(config.build().unwrap());
+    client.is_ready().await;
+    assert_eq!(world.answer("/").await.0, 200);
+    state.send_modify(|now| now.is_silent = true);
+    let tunnels = || {
+        let text = prometheus::TextEncoder::new().encode_to_string(&world.metrics.gather()).unwrap();
+        text.contains("tunnel_server_tunnels 1")
+    };
+    eventually("the server notices", async || !tunnels()).await;
+    eventually("the client notices", async || !client.ready.is_ready()).await;
+    cut(&state);
+    client.is_ready().await;
+    eventually("visitors are led through again", async || world.answer("/").await.0 == 200).await;
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_comes_while_the_client_connects_again_is_answered() {
+    let (world, service) = (World::start().await, Service::default());
+    let (through, state) = network(world.address).await;
+    let mut config = world.client_config(service.start().await);
+    let url = format!("http://{through}").parse().unwrap();
+    config.dial = stages_tunnel::Dial::new(&url, None, Duration::from_secs(30)).unwrap();
+    let client = run(config.build().unwrap());
+    client.is_ready().await;
+    for _ in 0..3 {
+        cut(&state);
+        assert_eq!(world.answer("/").await.0, 200);
+    }
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_that_closes_its_connections_is_asked_over_another() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    service.closing.store(true, Ordering::SeqCst);
+    for _ in 0..20 {
+        assert_eq!(world.answer("/closing").await, (200, "closing".to_owned()));
+        assert_eq!(world.answer("/").await.0, 200);
+    }
+    client.stopped().await;
+}

@@ -1,0 +1,9 @@
+//! Tunnels over real connections: visitors, a server, clients, and the services that they forward to.
+#![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
+
+mod attempts;
+mod drains;
+mod failures;
+mod service;
+mod visits;
+mod world;

@@ -1,0 +1,156 @@
+//! What visitors get through a tunnel.
+
+use std::sync::atomic::Ordering;
+
+use reqwest::Method;
+use tokio::io::AsyncWriteExt as _;
+
+use crate::service::Service;
+use crate::world::{DOMAIN, World, eventually, read_to, run};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn requests_and_answers_pass_whole_and_as_they_come() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    assert_eq!(world.answer("/some?q=1").await, (200, "GET /some 0".to_owned()));
+    let body: Vec<u8> = (0..3_000_000_u32).map(|n| (n % 251) as u8).collect();
+    let answer = world.request(Method::POST, "/echo").body(body.clone()).send().await.unwrap();
+    assert!(answer.bytes().await.unwrap() == body, "three megabytes there and back");
+    let answer = world.request(Method::POST, "/length").body(body).send().await.unwrap();
+    assert_eq!(answer.text().await.unwrap(), "3000000");
+    // The first piece is there while the second is not yet said.
+    let mut answer = world.visit("/slow").send().await.unwrap();
+    assert_eq!(answer.chunk().await.unwrap().unwrap(), "first ");
+    service.go.notify_one();
+    assert_eq!(answer.chunk().await.unwrap().unwrap(), "second");
+    let mut raw = world.raw("GET /trailers HTTP/1.1\r\nTE: trailers\r\nConnection: TE, close\r\n\r\n").await;
+    let text = read_to(&mut raw, "").await;
+    assert!(text.contains("x-sum: 42") || text.contains("X-Sum: 42"), "{text}");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgraded_connection_carries_both_directions_until_each_has_ended() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let mut raw = world.raw("GET /upgrade HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: echo\r\n\r\n").await;
+    let head = read_to(&mut raw, "\r\n\r\n").await;
+    assert!(head.starts_with("HTTP/1.1 101 "), "{head}");
+    raw.write_all(b"hello").await.unwrap();
+    assert_eq!(read_to(&mut raw, "hello").await, "hello");
+    // Nothing more is said, and the last word of the other side still comes.
+    raw.shutdown().await.unwrap();
+    assert_eq!(read_to(&mut raw, "").await, "end");
+    // A visitor who has said all they have to say before the answer gets it.
+    let mut raw = world.raw("GET /last HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    raw.shutdown().await.unwrap();
+    assert!(read_to(&mut raw, "").await.ends_with("GET /last 0"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_service_hears_who_visits_and_nothing_of_one_connection_alone() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    let request = world.visit("/headers").header("x-forwarded-for", "203.0.113.9").header("x-own", "1");
+    let request = request.header("connection", "x-own").header("proxy-authorization", "canary");
+    let text = request.send().await.unwrap().text().await.unwrap();
+    assert!(text.contains("x-forwarded-for: 203.0.113.9, 127.0.0.1\n"), "{text}");
+    assert!(text.contains(&format!("host: account1-runtime1.{DOMAIN}\n")), "{text}");
+    assert!(text.contains("x-forwarded-proto: http\n"), "{text}");
+    assert!(!text.contains("x-own") && !text.contains("canary"), "{text}");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    for host in
+        ["nobody.tunnels.example.com", "account2-runtime1.tunnels.example.com", "example.com", "127.0.0.1"]
+    {
+        let answer = reqwest::Client::new().get(format!("http://{}/", world.address)).header("host", host);
+        let answer = answer.send().await.unwrap();
+        assert_eq!(answer.status(), 404, "{host}");
+        assert_eq!(answer.text().await.unwrap(), "no tunnel is open for this host\n");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn visitors_from_elsewhere_are_refused_by_their_real_address() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |config| config.allowed = "203.0.113.0/24".to_owned());
+    client.is_ready().await;
+    for (seen, status) in [
+        ("203.0.113.9", 200),
+        ("198.51.100.1", 403),
+        ("203.0.113.9, 198.51.100.1", 403),
+        ("198.51.100.1, 203.0.113.9", 200),
+    ] {
+        let answer = world.visit("/").header("x-forwarded-for", seen).send().await.unwrap();
+        assert_eq!(answer.status(), status, "{seen}");
+        if status == 403 {
+            assert_eq!(answer.text().await.unwrap(), "this address may not visit this host\n");
+        }
+    }
+    assert_eq!(world.refused("address"), 2);
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_who_does_not_read_stops_their_own_stream_alone() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |config| config.connections = 1);
+    client.is_ready().await;
+    // The head is read and nothing after it.
+    let mut slow = world.raw("GET /endless HTTP/1.1\r\n\r\n").await;
+    read_to(&mut slow, "\r\n\r\n").await;
+    let mut before = 0;
+    eventually("the service stops writing", async || {
+        let now = service.taken.load(Ordering::SeqCst);
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+        std::mem::replace(&mut before, now) == now && now > 0
+    })
+    .await;
+    for _ in 0..50 {
+        assert_eq!(world.answer("/quick").await.0, 200, "others are answered over the same connection");
+    }
+    let taken = service.taken.load(Ordering::SeqCst);
+    // A window of 256 KiB, and what the system keeps for four connections on the way.
+    assert!(taken < 32 << 20, "{taken} bytes were taken from the service for nobody");
+    drop(slow);
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn with_tls_of_its_own_a_client_that_trusts_the_certificate_is_served() {
+    let folder = tempfile::tempdir().unwrap();
+    let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+    let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+    std::fs::write(&certificate, signed.cert.pem()).unwrap();
+    std::fs::write(&key, signed.signing_key.serialize_pem()).unwrap();
+    let tls = stages_tunnel::Tls { certificate: certificate.clone(), key };
+    let (world, service) = (World::with(|config| config.tls = Some(tls)).await, Service::default());
+    let mut config = world.client_config(service.start().await);
+    let url = format!("https://{}", world.address).parse().unwrap();
+    let within = std::time::Duration::from_secs(30);
+    config.dial = stages_tunnel::Dial::new(&url, Some(&certificate), within).unwrap();
+    let client = run(config.build().unwrap());
+    client.is_ready().await;
+    let trusted = reqwest::Certificate::from_pem(signed.cert.pem().as_bytes()).unwrap();
+    let visitor = reqwest::Client::builder().tls_certs_only([trusted]).no_proxy().build().unwrap();
+    let visit = visitor.get(format!("https://{}/headers", world.address));
+    let text = visit
+        .header("host", format!("account1-runtime1.{DOMAIN}"))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await
+        .unwrap();
+    assert!(text.contains("x-forwarded-proto: https\n"), "{text}");
+    client.stopped().await;
+}

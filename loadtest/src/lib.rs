@@ -9,4 +9,4 @@ pub mod replicas;
 // The tests of the workspace speak of these by one name.
 pub use loadtest_judge::{canary, oracle};
 pub use loadtest_sim as sim;
-pub use loadtest_sim::{nats, process, proxy, recordings, reporter};
+pub use loadtest_sim::{nats, port, process, proxy, recordings, reporter};

@@ -47,15 +47,26 @@ impl Connected<'_> {
         self.jetstream.clone()
     }
 
-    /// Asks the bus until it answers: it may go away again before all is there.
-    async fn answer<T, E>(&self, mut ask: impl AsyncFnMut() -> Result<T, E>) -> Result<T, E> {
+    /// Asks the bus until it does what is asked. It may go away again before all is there, and servers of a cluster that are
+    /// still looking for each other refuse what they do a moment later: each reason is said once.
+    async fn answer<T, E: std::error::Error + 'static>(
+        &self,
+        what: &'static str,
+        mut ask: impl AsyncFnMut() -> Result<T, E>,
+    ) -> T {
+        let mut said = String::new();
         loop {
             match ask().await {
-                Err(_) if !self.jetstream.answers(*self.settings.timeout).await => {
-                    tracing::debug!("the bus does not answer yet");
+                Ok(answer) => return answer,
+                Err(error) => {
+                    let reason = error.to_string();
+                    if reason != said {
+                        let error: &dyn std::error::Error = &error;
+                        tracing::warn!(what, error, "the bus does not do what is asked of it; trying on");
+                        said = reason;
+                    }
                     tokio::time::sleep(AGAIN).await;
                 }
-                answer => return answer,
             }
         }
     }
@@ -66,8 +77,8 @@ impl Connected<'_> {
             return Ok(None);
         }
         let bucket = self.jetstream.bucket(LEDGER);
-        let ensured = self.answer(async || bucket.ensure().await).await;
-        for difference in ensured.context("make the bucket of the ledger")?.differences {
+        let ensured = self.answer("make the bucket of the ledger", async || bucket.ensure().await).await;
+        for difference in ensured.differences {
             tracing::warn!(%difference, "the bucket of the ledger is not as it should be");
         }
         let options = LedgerOptions::new(build::acknowledged_by(config, server));
@@ -86,17 +97,16 @@ impl Connected<'_> {
         }
         let bucket = self.jetstream.bucket(LEDGER);
         let made = RedactionKey::generate().context("make a redaction key")?;
-        let put = self.answer(async || {
+        let put = self.answer("share the redaction key", async || {
             match bucket.put(KEY, made.as_bytes().to_vec().into(), Expect::Last(0)).await {
                 // Another replica was first, or this one whose answer was lost.
                 Err(PutError::Conflict) => Ok(()),
                 put => put.map(drop),
             }
         });
-        put.await.context("share the redaction key")?;
-        let found = self.answer(async || bucket.get(KEY).await).await;
-        let (key, _) =
-            found.context("read the redaction key")?.context("read the redaction key: it is gone")?;
+        put.await;
+        let found = self.answer("read the redaction key", async || bucket.get(KEY).await).await;
+        let (key, _) = found.context("read the redaction key: it is gone")?;
         Ok(Some(RedactionKey::from_bytes(&key)))
     }
 

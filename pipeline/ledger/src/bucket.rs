@@ -23,7 +23,8 @@
 //!
 //! # Groups
 //! The rows of a group are not written in one transaction. Of one object the journal goes first: were a record
-//! written and the process killed, what the record says was reported would be reported again.
+//! written and the process killed, what the record says was reported would be reported again. In a bucket with copies a shard
+//! is written one row after another, and shards beside each other.
 
 mod check;
 mod claim;
@@ -78,6 +79,8 @@ pub(super) struct BucketStore {
     options: LedgerOptions,
     sharding: Sharding,
     intents: IntentPages,
+    /// Held by whoever writes under a shard's claim, where the bucket has copies; by number of the shard.
+    turns: Vec<tokio::sync::Mutex<()>>,
     /// The task that writes intents.
     task: Mutex<Option<JoinHandle<()>>>,
 }
@@ -99,6 +102,7 @@ impl Ledger {
         let shared = Shared::new(String::new(), options.sink.clone(), state, Some(options.group_size));
         let shared = Arc::new(shared);
         let (group_time, retry) = (options.group_time, options.retry);
+        let turns = if bucket.is_copied() { sharding.shards().get() } else { 0 };
         let store = Arc::new(BucketStore {
             shared: shared.clone(),
             bucket,
@@ -106,6 +110,7 @@ impl Ledger {
             options,
             sharding,
             intents: IntentPages::default(),
+            turns: (0..turns).map(|_| tokio::sync::Mutex::default()).collect(),
             task: Mutex::default(),
         });
         let task = tokio::spawn(intents::write(store.clone()));
@@ -264,6 +269,15 @@ impl Store for BucketStore {
 }
 
 impl BucketStore {
+    /// The turn to write under a shard's claim: of a bucket with copies one write at a time, since its servers refuse
+    /// another that expects the same claim while one is under way. Without copies nobody waits.
+    async fn turn(&self, shard: u32) -> Option<tokio::sync::MutexGuard<'_, ()>> {
+        match self.turns.get(usize::try_from(shard).ok()?) {
+            Some(turn) => Some(turn.lock().await),
+            None => None,
+        }
+    }
+
     fn task(&self) -> std::sync::MutexGuard<'_, Option<JoinHandle<()>>> {
         self.task.lock().unwrap_or_else(PoisonError::into_inner)
     }

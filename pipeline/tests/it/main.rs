@@ -7,6 +7,7 @@ mod bad_input;
 mod bad_objects;
 mod batch;
 mod bus_away;
+mod bus_cluster;
 mod bus_commands;
 mod environment;
 mod gentle;

@@ -85,7 +85,7 @@ impl Config {
             access: match self.access {
                 Access::Anonymous => Credentials::None,
                 Access::Token(token) => Credentials::Token(token),
-                Access::Login(login) => Credentials::Sessions(Box::new(Sessions::new(login))),
+                Access::Login(login) => Credentials::Sessions(Arc::new(Sessions::new(login))),
             },
             gate: Gate::new(Limit::new(bounds), self.per_second.map(CallRate::new), meter.clone()),
             tries: self.tries.max(1),
@@ -135,7 +135,7 @@ pub struct ArgoCd {
 enum Credentials {
     None,
     Token(Token),
-    Sessions(Box<Sessions>),
+    Sessions(Arc<Sessions>),
 }
 
 /// What is said once an hour.
@@ -324,12 +324,18 @@ impl ArgoCd {
     }
 
     /// The session to call with, where an account logs in. It is had before a call waits for its turn: a login says
-    /// nothing of how many calls Argo CD works on.
+    /// nothing of how many calls Argo CD works on. A login goes to its end in a task of its own: cut off by the deadline of
+    /// one call, a password that is refused would count as a server that is away, and be tried again soon.
     async fn session(&self, deadline: Instant) -> Result<Option<Session>, HttpError> {
         let Credentials::Sessions(sessions) = &self.access else { return Ok(None) };
         let late = |_| Err(self.client.error("log in", Fault::Timeout(None)));
-        let session = timeout_at(deadline, sessions.get(&self.client, &*self.meter));
-        session.await.unwrap_or_else(late).map(Some)
+        if let Some(session) = sessions.ready() {
+            return Ok(Some(session));
+        }
+        let (sessions, client, meter) = (sessions.clone(), self.client.clone(), self.meter.clone());
+        let entered = tokio::spawn(async move { sessions.get(&client, &*meter).await });
+        let ended = timeout_at(deadline, entered).await.map_err(drop).and_then(|ended| ended.map_err(drop));
+        ended.unwrap_or_else(late).map(Some)
     }
 
     /// Gives up a session that was answered 401. Returns whether another one may be had.

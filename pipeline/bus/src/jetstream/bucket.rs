@@ -214,6 +214,13 @@ impl Bucket {
         self.inner.bus.inner.client.max_payload().saturating_sub(HEADERS)
     }
 
+    /// Whether it is kept by several servers. They refuse a write that expects something of a key while another write that
+    /// expects something of the same key is under way, with [`PutError::Conflict`]; one server takes both.
+    #[must_use]
+    pub fn is_copied(&self) -> bool {
+        self.inner.bus.inner.config.replicas > 1
+    }
+
     /// Begins what [`Bucket::put`] does; writes are made in the order in which `send` returned. Waits while 256 writes of
     /// this bucket are unanswered: whoever keeps as many [`Writing`]s and asks none of them waits for ever.
     ///

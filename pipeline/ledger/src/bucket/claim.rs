@@ -211,7 +211,8 @@ impl BucketStore {
     /// Removes keys, many at a time.
     async fn remove(&self, keys: &[String], expect: Expect<'_>) -> Result<(), PutError> {
         let removals: Vec<_> = keys.iter().map(|key| self.bucket.remove(key, expect)).collect();
-        stream::iter(removals).buffer_unordered(REMOVALS).try_for_each(|_| ready(Ok(()))).await
+        let at_once = if self.bucket.is_copied() { 1 } else { REMOVALS };
+        stream::iter(removals).buffer_unordered(at_once).try_for_each(|_| ready(Ok(()))).await
     }
 
     /// Takes the shard into memory.

@@ -250,6 +250,7 @@ impl BucketStore {
     async fn put_intents(&self, leaf: &Leaf) -> Result<(), PutError> {
         let (key, claim) = (self.names.intents(leaf.shard), self.names.claim(leaf.shard));
         let expect = Expect::Other { key: &claim, sequence: leaf.sequence };
+        let _turn = self.turn(leaf.shard).await;
         let writing = match &leaf.value {
             Some(value) => self.bucket.send(&key, stored::seal(&key, value).into(), expect).await?,
             None => self.bucket.send_remove(&key, expect).await?,

@@ -41,7 +41,14 @@ impl BucketStore {
         let mut rows: Vec<(u32, &Row)> = group.rows.iter().map(|row| (place(&row.0), row)).collect();
         // What moved together: the journal first.
         rows.sort_by_key(|(_, ((table, _), _))| *table);
-        let (mut failed, ()) = tokio::join!(self.put(&rows, held), self.put_recent(group));
+        let put = async {
+            if self.bucket.is_copied() {
+                self.put_in_turn(&rows, held).await
+            } else {
+                self.put(&rows, held).await
+            }
+        };
+        let (mut failed, ()) = tokio::join!(put, self.put_recent(group));
         for (shard, error) in &failed.shards {
             if let Some(held) = held.get(shard) {
                 self.failed(*shard, held.sequence, error).await;
@@ -68,6 +75,7 @@ impl BucketStore {
             Some(async move {
                 let (key, claim) = (self.names.recent(*shard), self.names.claim(*shard));
                 let expect = Expect::Other { key: &claim, sequence };
+                let _turn = self.turn(*shard).await;
                 if let Err(error) = self.bucket.put(&key, stored::seal(&key, bytes).into(), expect).await {
                     let error: &dyn std::error::Error = &error;
                     tracing::debug!(
@@ -132,6 +140,53 @@ impl BucketStore {
         }
         self.say_cut(rows, &cut);
         failed
+    }
+
+    /// Writes rows of the shards that are held, of each shard one after another.
+    async fn put_in_turn(&self, rows: &[(u32, &Row)], held: &HashMap<u32, Held>) -> Failed {
+        let mut by_shard: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
+        for (shard, row) in rows {
+            by_shard.entry(*shard).or_default().push(row);
+        }
+        let room = self.bucket.room();
+        let shards = by_shard.into_iter().filter_map(|(shard, rows)| {
+            let (claim, sequence) = (self.names.claim(shard), held.get(&shard)?.sequence);
+            Some(async move {
+                let (mut failed, mut cut) = (Failed::default(), HashSet::new());
+                for (slot, bytes) in rows {
+                    if failed.away {
+                        failed.slots.push(slot.clone());
+                        continue;
+                    }
+                    let key = self.names.row(shard, slot);
+                    let expect = Expect::Other { key: &claim, sequence };
+                    let _turn = self.turn(shard).await;
+                    let written = match bytes {
+                        Some(bytes) => {
+                            let (sealed, is_cut) = row::fitting(slot, bytes, room);
+                            if is_cut {
+                                cut.insert(&slot.1);
+                            }
+                            self.bucket.put(&key, sealed, expect).await
+                        }
+                        None => self.bucket.remove(&key, expect).await,
+                    };
+                    // What follows would wait for an answer that does not come either.
+                    failed.away = matches!(written, Err(PutError::Bus(BusError::Away | BusError::NoAnswer)));
+                    failed.judge(shard, slot, written);
+                }
+                (failed, cut)
+            })
+        });
+        let (mut all, mut cut) = (Failed::default(), HashSet::new());
+        for (failed, of_shard) in join_all(shards).await {
+            all.slots.extend(failed.slots);
+            all.shards.extend(failed.shards);
+            all.pauses |= failed.pauses;
+            cut.extend(of_shard);
+        }
+        self.say_cut(rows, &cut);
+        all
     }
 
     /// Remembers which records were written without their resources, and says it of each once.

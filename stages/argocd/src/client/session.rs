@@ -27,6 +27,8 @@ use crate::labels;
 const ACT: &str = "log in";
 /// After a login that failed for another reason than what was given.
 const AWAY: Backoff = Backoff { min: Duration::from_secs(1), max: Duration::from_secs(30) };
+/// After sessions that were given, and taken by nobody.
+const UNTAKEN: Backoff = Backoff { min: Duration::from_secs(120), max: Duration::from_secs(600) };
 /// A session that was given up sooner counts as one of several in a row.
 const YOUNG: Duration = Duration::from_secs(60);
 /// No session's token is longer.
@@ -39,13 +41,15 @@ pub struct Login {
     pub username: String,
     /// Its password; one in a file or a Secret is read again for each login.
     pub password: Token,
-    /// The waits after a password was refused, and after sessions that were given and never taken.
+    /// The waits after a password was refused.
     pub retry: Backoff,
 }
 
 impl Login {
-    /// Waits that keep one process from ever locking an account of Argo CD as it is shipped.
-    pub const RETRY: Backoff = Backoff { min: Duration::from_secs(120), max: Duration::from_secs(600) };
+    /// Waits that keep four processes together from ever locking an account of Argo CD as it is shipped, which counts
+    /// refusals that follow one another within five minutes and locks at the fifth: five tries of four processes hold two of
+    /// the same one, and what jitter leaves of its wait is longer than four times five minutes.
+    pub const RETRY: Backoff = Backoff { min: Duration::from_secs(2_500), max: Duration::from_secs(7_200) };
 }
 
 /// The one session of a process.
@@ -158,11 +162,16 @@ impl Sessions {
         }
         // Sessions that nobody takes, or several servers that do not take each other's: logging in again and again
         // would change nothing.
-        let backoff = if session.taken.load(Ordering::Relaxed) { AWAY } else { self.login.retry };
+        let backoff = if session.taken.load(Ordering::Relaxed) { AWAY } else { UNTAKEN };
         let until = now + backoff.wait(state.lost - 1, None, fastrand::u64(..));
         let status = Some(401);
         state.held_off = Some(HeldOff { until, reason: Reason::Unauthorized, status, refused: None });
         false
+    }
+
+    /// The session that there is, where nothing is to be done about it.
+    pub(super) fn ready(&self) -> Option<Session> {
+        self.current().filter(|session| !session.is_due(Instant::now()))
     }
 
     fn current(&self) -> Option<Session> {

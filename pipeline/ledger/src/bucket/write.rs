@@ -143,7 +143,7 @@ impl BucketStore {
     }
 
     /// Writes rows of the shards that are held, of each shard one after another.
-    async fn put_in_turn(&self, rows: &[(u32, &Row)], held: &HashMap<u32, Held>) -> Failed {
+    async fn put_in_turn(&self, rows: &[(u32, &Row)], held: &HashMap<u32, ClaimedShard>) -> Failed {
         let mut by_shard: BTreeMap<u32, Vec<&Row>> = BTreeMap::new();
         for (shard, row) in rows {
             by_shard.entry(*shard).or_default().push(row);

@@ -123,6 +123,7 @@ impl Served {
             version: Some(1),
             created_at: None,
             at: 1_795_261_728_688,
+            timed: true,
             deleted: false,
             listed: Vec::new(),
             sync: Some("OutOfSync".to_owned()),

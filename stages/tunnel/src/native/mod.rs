@@ -2,7 +2,7 @@
 //!
 //! The client upgrades at [`PATH`] with its token as `Authorization: Bearer`, and says in headers of which tunnel, which
 //! client it is ([`CLIENT`]), in which life ([`GENERATION`]), and who may visit ([`ALLOW`]). The first stream is the client's,
-//! and carries single bytes in both directions: [`Note`]. All others are the server's; their first byte says what for.
+//! and carries single bytes in both directions: `Note`. All others are the server's; their first byte says what for.
 
 pub(crate) mod client;
 pub(crate) mod server;

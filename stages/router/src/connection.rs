@@ -159,6 +159,7 @@ async fn idle(front: &Front, place: &Place, wire: &Wire) {
                 None => return,
             }
         };
-        sleep(taking.min(asking).min(front.head_timeout)).await;
+        // A request may end meanwhile, and with it the time that a shorter limit counts from.
+        sleep(taking.min(asking).min(front.head_timeout).min(front.keep_alive)).await;
     }
 }

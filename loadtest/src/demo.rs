@@ -1,11 +1,13 @@
 //! `loadtest demo`: the real binary against recorded traffic of a real cluster, before one's eyes.
 //!
-//! takes: recordings - gives: what is reported while it runs, a table by application at its end, and the whole stream of
-//! reports in a file
-//! calls: the binary, which it builds first; the simulators - fails: exit code 1 when an application was not
+//! takes: recordings - gives: what is reported while it runs, a table by application at its end, the whole stream of
+//! reports in a file, and the platform that keeps and shows them
+//! calls: the binary, which it builds first, as reporter and as platform; the simulators - fails: exit code 1 when an application was not
 //! reported, or the last report of anything is not what the recording ends with
 
+mod fleet;
 mod outcome;
+mod platform;
 mod story;
 
 use std::path::{Path, PathBuf};
@@ -22,7 +24,9 @@ use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Load, Setup, Simulation, process};
 use serde_json::json;
 
+use fleet::Fleet;
 pub use outcome::Outcome;
+use platform::Platform;
 use story::Story;
 
 const EXAMPLES: &str = "\
@@ -34,6 +38,8 @@ Those of Argo CD 3.2, slower, the stream of reports in a folder of yours:
 Leave everything up to look at (end with Ctrl-C):
   loadtest demo --keep-running";
 
+/// What the recorded runtime is called on the platform.
+const RUNTIME: &str = "recorded";
 /// Reports that are kept to look at their order; recordings make some hundreds.
 const KEPT: usize = 20_000;
 
@@ -50,7 +56,7 @@ pub struct Args {
     /// Write the stream of reports into this folder; without it, into a new one under the temporary directory
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
-    /// Leave the reporter and the simulators up at the end, until Ctrl-C
+    /// Leave all of it up at the end, until Ctrl-C, beside a second runtime whose 300 applications move
     #[arg(long)]
     pub keep_running: bool,
     /// No outage in the middle
@@ -92,7 +98,10 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
         say("building gitops-runtime");
     }
     let program = process::program(args.program.as_deref()).await?;
-    let reports = folder(args.out.as_deref())?.join("reports.ndjson");
+    let folder = folder(args.out.as_deref())?;
+    let reports = folder.join("reports.ndjson");
+    let platform = Platform::start(&program, &folder).await?;
+    let token = platform.token(RUNTIME).await?;
     let mut simulation = Simulation::start(Setup {
         load: Load::Recording(cases),
         argocd_latency: story::LATENCY,
@@ -102,6 +111,8 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
     })
     .await?;
     simulation.platform.write_to(&reports).await?;
+    // What is judged stands in between, and is what fails.
+    simulation.platform.pass_on(platform.url(), &token)?;
     let player = simulation.player.take().context("there is nothing to play")?;
     let mut more = json!({"reporter": {"lanes": {"retry": {"min": "250ms", "max": "2s"}}}});
     if let Some(events) = args.queue {
@@ -118,12 +129,12 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
         ("gitops-runtime", reporter.url().to_owned()),
         ("Kubernetes API", simulation.kube.url()),
         ("Argo CD", simulation.argocd.url()),
-        ("platform", simulation.platform.url()),
+        ("platform", platform.url().to_owned()),
     ] {
         say(&format!("  {name:<15} {url}"));
     }
 
-    let story = Story { simulation: &simulation, reporter: &reporter, expected: &expected, args };
+    let story = Story { simulation: &simulation, reporter: &reporter, expected: &expected, args, platform: (&platform, &token) };
     let outcome = tokio::select! {
         outcome = story.tell(player) => Some(outcome?),
         () = interrupt.wait() => None,
@@ -138,13 +149,21 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
         None => say(&format!("interrupted; reports so far: {}", reports.display())),
     }
     if args.keep_running && outcome.is_some() {
+        say("starting a second runtime");
+        let fleet = Fleet::start(&program, &platform).await?;
+        let link = platform.first_link();
         tokio::select! {
-            ended = stay(&simulation, &reporter) => ended?,
+            ended = stay(&simulation, &reporter, &link) => ended?,
+            ended = fleet.moves() => ended?,
             () = interrupt.wait() => {}
         }
+        fleet.stop().await?;
     }
     reporter.stop().await?;
     simulation.stop().await?;
+    let again = platform.again();
+    platform.stop().await?;
+    say(&format!("see what the platform kept: {again}"));
     Ok(outcome)
 }
 
@@ -168,8 +187,10 @@ fn folder(out: Option<&Path>) -> anyhow::Result<PathBuf> {
     }
 }
 
-async fn stay(simulation: &Simulation, reporter: &Reporter) -> anyhow::Result<()> {
-    say("\nStill running; end with Ctrl-C:");
+async fn stay(simulation: &Simulation, reporter: &Reporter, link: &str) -> anyhow::Result<()> {
+    say("\nStill running; end with Ctrl-C. Make an account and look, within 15 minutes:");
+    say(&format!("  {link}"));
+    say("and at the reporter:");
     for page in ["/healthz?full=true", "/status", "/metrics", "/app-distribution?shardings=jump:6"] {
         say(&format!("  {}{page}", reporter.url()));
     }

@@ -9,9 +9,12 @@
 //! `POST /2.0/api/events/batch`, gzipped `{"reports": [{"idempotencyKey", "traceparent", "fencingEpoch", "data"}]}`,
 //! answered by `{"results": [{"status", "retryAfter"}]}`. Rules of `report` meet each report in it, those of `batch` the whole
 //! request: for a platform that knows no batches, one that always answers 404.
+//!
+//! It may stand before another platform: what it takes it passes on first, and answers as that one did when that is a refusal.
 
 mod held;
 mod hold;
+mod onward;
 mod take;
 mod tally;
 mod wire;
@@ -88,6 +91,7 @@ struct Shared {
     doorman: RwLock<Option<Doorman>>,
     hold: hold::Door,
     stream: RwLock<Option<mpsc::Sender<String>>>,
+    onward: RwLock<Option<Arc<onward::Onward>>>,
     stop: CancellationToken,
 }
 
@@ -129,6 +133,7 @@ impl PlatformSim {
             doorman: RwLock::default(),
             hold: hold::Door::default(),
             stream: RwLock::default(),
+            onward: RwLock::default(),
             stop: CancellationToken::new(),
         });
         let router = Router::new()
@@ -215,6 +220,13 @@ impl PlatformSim {
     /// `Idempotency-Key`. It must not block.
     pub fn watch_door(&self, doorman: impl Fn(Moment, Option<&str>) + Send + Sync + 'static) {
         *self.shared.doorman.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(doorman));
+    }
+
+    /// Passes each report on to the platform at `url`, with that token, before it is taken.
+    pub fn pass_on(&self, url: &str, token: &str) -> anyhow::Result<()> {
+        let onward = Arc::new(onward::Onward::new(url, token)?);
+        *self.shared.onward.write().unwrap_or_else(PoisonError::into_inner) = Some(onward);
+        Ok(())
     }
 
     /// Wants this `Authorization` from now on.

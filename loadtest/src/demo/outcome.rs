@@ -28,6 +28,8 @@ pub struct Outcome {
     pub retried: u64,
     /// How long it took.
     pub took: Duration,
+    /// Applications that the platform shows, and those whose last report was not of their end.
+    pub shown: (BTreeSet<String>, BTreeSet<String>),
     rows: Vec<Vec<String>>,
     differences: Vec<String>,
 }
@@ -40,12 +42,13 @@ impl Outcome {
         differences: &[Difference],
         (parked, retried): (u64, f64),
         took: Duration,
+        shown: BTreeSet<String>,
     ) -> Self {
         let totals = platform.totals();
         let disorder = oracle::order(&platform.kept());
         let last = platform.last();
         let wanted: BTreeSet<&str> = expected.iter().map(|expected| &*expected.entity.app_name).collect();
-        let (mut rows, mut reported, mut lost) = (Vec::new(), 0, 0);
+        let (mut rows, mut reported, mut lost, mut there) = (Vec::new(), 0, 0, BTreeSet::new());
         for name in &wanted {
             let own = || last.iter().filter(|(entity, _)| entity.app_name == *name);
             let itself = own().find(|(entity, _)| entity.resource.is_none()).map(|(_, last)| last);
@@ -55,6 +58,9 @@ impl Outcome {
                 Some(facts) if facts.get("deleted") == Some(&Value::Bool(true)) => "deleted".to_owned(),
                 Some(facts) => facts.get(fact).and_then(Value::as_str).unwrap_or("-").to_owned(),
             };
+            if facts.as_ref().is_some_and(|facts| facts.get("deleted") != Some(&Value::Bool(true))) {
+                there.insert((*name).to_owned());
+            }
             let applications = itself.map_or(0, |last| last.reports);
             let all: u64 = own().map(|(_, last)| last.reports).sum();
             let missing: BTreeSet<_> =
@@ -81,6 +87,7 @@ impl Outcome {
             parked,
             retried,
             took,
+            shown: (shown, there),
             rows,
             differences: differences.iter().chain(&disorder).map(ToString::to_string).collect(),
         }
@@ -90,7 +97,7 @@ impl Outcome {
     #[must_use]
     pub fn is_good(&self) -> bool {
         let (reported, wanted) = self.applications;
-        reported == wanted && wanted > 0 && self.lost == 0 && self.out_of_order == 0 && self.parked == 0
+        reported == wanted && wanted > 0 && self.lost == 0 && self.out_of_order == 0 && self.parked == 0 && self.shown.0 == self.shown.1
     }
 
     /// The table, and what is not as it should be.
@@ -104,6 +111,10 @@ impl Outcome {
         }
         if self.differences.len() > LISTED {
             text.push_str(&format!("\nand {} more", self.differences.len() - LISTED));
+        }
+        for name in self.shown.0.symmetric_difference(&self.shown.1) {
+            let what = if self.shown.0.contains(name) { "shown, though it was deleted" } else { "not shown" };
+            text.push_str(&format!("\nplatform: {name} is {what}"));
         }
         let Self { retried, out_of_order, parked, took, .. } = self;
         text.push_str(&format!(
@@ -137,6 +148,7 @@ mod tests {
             parked: 0,
             retried: 1,
             took: Duration::from_secs(3),
+            shown: (BTreeSet::from(["web".to_owned()]), BTreeSet::from(["web".to_owned()])),
             rows: vec![vec!["web".to_owned()]],
             differences: Vec::new(),
         }
@@ -159,6 +171,7 @@ mod tests {
             Outcome { lost: 1, ..outcome() },
             Outcome { out_of_order: 1, ..outcome() },
             Outcome { parked: 1, ..outcome() },
+            Outcome { shown: (BTreeSet::new(), outcome().shown.1), ..outcome() },
         ] {
             assert!(!bad.is_good(), "{}", bad.line());
         }

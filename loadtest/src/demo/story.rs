@@ -11,6 +11,7 @@ use loadtest_sim::reporter::Reporter;
 use loadtest_sim::{Player, Simulation};
 use tokio::time::{Instant, sleep};
 
+use super::platform::Platform;
 use super::{Args, Outcome};
 
 /// How late Argo CD answers, and how late while it is in trouble.
@@ -33,6 +34,8 @@ pub(super) struct Story<'a> {
     pub(super) reporter: &'a Reporter,
     pub(super) expected: &'a [Expected],
     pub(super) args: &'a Args,
+    /// The platform that keeps it, and the token that it is reported with.
+    pub(super) platform: (&'a Platform, &'a str),
 }
 
 /// What is shown while it runs: on a terminal a line that is drawn again, elsewhere a line each second.
@@ -71,6 +74,8 @@ impl Story<'_> {
         show.bar.finish_and_clear();
         let metrics = self.reporter.metrics().await?;
         let parked = self.reporter.status().await?.total.parked;
+        let (kept, token) = self.platform;
+        let shown = kept.applications(token).await?;
         let platform = &self.simulation.platform;
         let retried = metrics.sum("gitops_runtime_reports_total", &[("result", "retried")]);
         Ok(Outcome::of(
@@ -80,6 +85,7 @@ impl Story<'_> {
             &differences,
             (parked, retried),
             show.began.elapsed(),
+            shown,
         ))
     }
 

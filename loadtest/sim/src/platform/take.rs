@@ -190,6 +190,12 @@ async fn take(shared: &Shared, headers: &HeaderMap, payload: &str, parsed: &Pars
     let met = shared.faults.meet("report", &parsed.entity.app_name);
     if met.as_ref().is_none_or(|rule| rule.effect) {
         let key = key(headers);
+        let onward = shared.onward.read().unwrap_or_else(PoisonError::into_inner).clone();
+        if let Some(onward) = onward
+            && let Err(status) = onward.pass(headers, payload).await
+        {
+            return Came::Met(Rule::always(Fault::Status { status, retry_after: None }));
+        }
         let (duplicate, number) = {
             let mut tally = shared.tally();
             if !tally.admit(parsed, epoch(headers)) {

@@ -17,8 +17,8 @@ const RUNTIME: &str = "simulated";
 const APPLICATIONS: u32 = 300;
 /// Between two changes.
 const MOVE: Duration = Duration::from_millis(700);
-/// What changes: mostly what one would rather see in sync, now and then a deployment.
-const MIX: Mix = Mix { drift: 10, commit: 10, deploy: 4, health: 6, reconcile: 20 };
+/// What changes: mostly deployments, and now and then something that needs somebody.
+const MIX: Mix = Mix { drift: 2, commit: 2, deploy: 20, health: 1, reconcile: 15 };
 
 /// Its simulators, and the reporter between them and the platform.
 pub(super) struct Fleet {

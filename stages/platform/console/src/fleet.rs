@@ -1,5 +1,7 @@
 //! What is known of all applications, as the console asks for it.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use jiff::Timestamp;
 use tokio::sync::watch;
@@ -48,7 +50,17 @@ pub enum Changes {
     Resync(u64),
 }
 
-/// The read side of the platform.
+/// What is known, each time as far as somebody sees it.
+#[async_trait]
+pub trait Fleets: Send + Sync + 'static {
+    /// As the user of that name sees it now: their role and their teams' rules are read anew each time.
+    async fn seen_by(&self, user: &str) -> Result<Arc<dyn Fleet>, Unavailable>;
+
+    /// Moves with every change that is kept.
+    fn sequence(&self) -> watch::Receiver<u64>;
+}
+
+/// The read side of the platform, as somebody sees it.
 #[async_trait]
 pub trait Fleet: Send + Sync + 'static {
     /// A page of the applications that a filter leaves.
@@ -87,9 +99,6 @@ pub trait Fleet: Send + Sync + 'static {
 
     /// Resources whose name, kind or application holds the text, of today and of the past.
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable>;
-
-    /// Moves with every change that is kept.
-    fn sequence(&self) -> watch::Receiver<u64>;
 
     /// What changed after a place in the sequence: `runtime/namespace/name` of applications, `runtime` of runtimes.
     async fn changes(&self, after: u64) -> Result<Changes, Unavailable>;

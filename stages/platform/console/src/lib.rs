@@ -1,6 +1,6 @@
 //! The console of the platform: what its people see of every application, in a browser.
 //!
-//! takes: a [`Fleet`] (what is known) and [`Accounts`] (who may see it) - gives: a router of pages, rendered here
+//! takes: [`Fleets`] (what is known, as somebody sees it) and [`Accounts`] (who may see it) - gives: a router of pages, rendered here
 //! calls: nobody - fails: a store that does not answer is a page that says so (503), never an empty list
 
 mod accounts;
@@ -19,7 +19,7 @@ mod view;
 pub use accounts::{Accounts, User};
 pub use console::{Console, Settings};
 pub use filter::{Changed, Filter, Grouping, Order, Term};
-pub use fleet::{Changes, Fleet, Side, Unavailable, Window};
+pub use fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
 pub use routes::{Who, table};
 pub use session::link::SignInLink;
 pub use stored::StoredFleet;

@@ -12,6 +12,9 @@ const LABELS: usize = 100;
 /// Bytes of a label's key or value.
 const LABEL: usize = 512;
 
+/// The annotation that says to which product an application belongs.
+const PRODUCT: &str = "codefresh.io/product";
+
 #[derive(Deserialize, Default)]
 #[serde(default)]
 struct Spec<'a> {
@@ -39,8 +42,8 @@ struct Source {
     chart: String,
 }
 
-/// Of an application's `spec` and labels; of an odd one nothing is known, which is no reason to refuse its report.
-pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>) -> Placement {
+/// Of an application's `spec`, labels and annotations; of an odd one nothing is known, which is no reason to refuse its report.
+pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>, annotations: &Fields<'_>) -> Placement {
     let Spec { project, destination, source, sources } = serde_json::from_str(spec.get()).unwrap_or_default();
     let first = || {
         let sources: Entries<'_> = serde_json::from_str(sources?.get()).ok()?;
@@ -55,6 +58,7 @@ pub(crate) fn of(spec: &RawValue, labels: &Fields<'_>) -> Placement {
         namespace: destination.namespace,
         repository: source.repository,
         path: if source.path.is_empty() { source.chart } else { source.path },
+        product: short(annotations.text(PRODUCT).unwrap_or_default(), LABEL),
         labels: own.take(LABELS).map(|(key, value)| (short(key, LABEL), short(value, LABEL))).collect(),
     }
 }

@@ -85,6 +85,8 @@ struct Metadata<'a> {
     deletion_timestamp: Option<&'a RawValue>,
     #[serde(borrow)]
     labels: Option<&'a RawValue>,
+    #[serde(borrow)]
+    annotations: Option<&'a RawValue>,
 }
 
 pub(crate) fn batch(text: &[u8]) -> Result<Vec<InBatch<'_>>, Refusal> {
@@ -207,7 +209,7 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             .map_or("[]", RawValue::get)
             .to_owned(),
         placement: match read.spec {
-            Some(spec) if is_application => placement::of(spec, &labels),
+            Some(spec) if is_application => placement::of(spec, &labels, &Fields::of(metadata.annotations)),
             _ => Placement::default(),
         },
         has_source: has_source || is_application,

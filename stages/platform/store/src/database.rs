@@ -48,6 +48,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0005_retention.sql"),
         include_str!("../migrations/postgres/0005_retention.sql"),
     ),
+    (
+        6,
+        "seen",
+        include_str!("../migrations/sqlite/0006_seen.sql"),
+        include_str!("../migrations/postgres/0006_seen.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

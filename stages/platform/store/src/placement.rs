@@ -13,6 +13,8 @@ pub struct Placement {
     pub repository: String,
     /// and the path or chart in it.
     pub path: String,
+    /// The product that it belongs to, where it says one.
+    pub product: String,
     /// Its labels, by name.
     pub labels: Vec<(String, String)>,
 }

@@ -138,15 +138,6 @@ pub struct View(Option<Vec<Vec<Wanted>>>);
 
 type Wanted = (AttributeName, Option<String>, Vec<String>);
 
-/// What a query calls the attributes of an application; one that it does not know is `None`, and matches nothing.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Columns {
-    pub(crate) runtime: &'static str,
-    pub(crate) namespace: &'static str,
-    pub(crate) cluster: Option<&'static str>,
-    pub(crate) product: Option<&'static str>,
-}
-
 impl Rule {
     /// Whether there is no more in it than may be kept, and nothing that can never hold.
     ///
@@ -245,6 +236,8 @@ impl Access {
 impl View {
     /// Everything.
     pub const ALL: Self = Self(None);
+    /// Nothing.
+    pub const NOTHING: Self = Self(Some(Vec::new()));
 
     /// What a runtime reported.
     #[must_use]
@@ -252,32 +245,71 @@ impl View {
         Self(Some(vec![vec![(AttributeName::Runtime, None, vec![name.to_owned()])]]))
     }
 
-    /// As a condition of a query, whose parameters it takes from behind those that are there.
-    pub(crate) fn condition(&self, columns: Columns, values: &mut Vec<Value>) -> String {
-        let Some(alternatives) = &self.0 else { return "1 = 1".to_owned() };
-        let column = |(name, ..): &Wanted| match name {
-            AttributeName::Runtime => Some(columns.runtime),
-            AttributeName::Namespace => Some(columns.namespace),
-            AttributeName::Cluster => columns.cluster,
-            AttributeName::ProductName => columns.product,
-            _ => None,
-        };
-        if alternatives.iter().any(Vec::is_empty) {
+    /// Whether it leaves nothing out.
+    pub(crate) fn is_all(&self) -> bool {
+        self.0.as_ref().is_none_or(|alternatives| alternatives.iter().any(Vec::is_empty))
+    }
+
+    /// As a condition on the tables `a` (applications) and `r` (their runtimes) of a query, whose parameters it takes from
+    /// behind those that are there.
+    pub(crate) fn condition(&self, values: &mut Vec<Value>) -> String {
+        let Some(alternatives) = self.0.as_ref().filter(|_| !self.is_all()) else {
             return "1 = 1".to_owned();
-        }
+        };
         let mut any = Vec::new();
-        for wanted in alternatives.iter().filter(|wanted| wanted.iter().all(|want| column(want).is_some())) {
-            let mut all = Vec::new();
-            for want in wanted {
-                let mut places = Vec::new();
-                for value in &want.2 {
-                    values.push(value.as_str().into());
-                    places.push(format!("${}", values.len()));
-                }
-                all.push(format!("{} IN ({})", column(want).unwrap_or_default(), places.join(", ")));
+        for wanted in alternatives {
+            let before = values.len();
+            let all: Option<Vec<String>> = wanted.iter().map(|want| want_condition(want, values)).collect();
+            match all {
+                Some(all) => any.push(format!("({})", all.join(" AND "))),
+                None => values.truncate(before),
             }
-            any.push(format!("({})", all.join(" AND ")));
         }
         if any.is_empty() { "1 = 0".to_owned() } else { format!("({})", any.join(" OR ")) }
     }
+
+    /// As a condition on the table `r` alone: runtimes that a rule names by nothing else, and those that have an
+    /// application which is seen.
+    pub(crate) fn condition_of_runtimes(&self, values: &mut Vec<Value>) -> String {
+        let Some(alternatives) = self.0.as_ref().filter(|_| !self.is_all()) else {
+            return "1 = 1".to_owned();
+        };
+        let whole = |wanted: &&Vec<Wanted>| wanted.iter().all(|(name, ..)| *name == AttributeName::Runtime);
+        let mut any: Vec<String> = Vec::new();
+        for wanted in alternatives.iter().filter(whole) {
+            any.extend(wanted.iter().filter_map(|want| want_condition(want, values)));
+        }
+        any.push(format!(
+            "EXISTS (SELECT 1 FROM applications a WHERE a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 AND {})",
+            self.condition(values)
+        ));
+        format!("({})", any.join(" OR "))
+    }
+}
+
+/// One of several values of an attribute, as a condition; `None`: no application is known by it.
+fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Option<String> {
+    let mut parameter = |value: &str| {
+        values.push(value.into());
+        format!("${}", values.len())
+    };
+    let column = match name {
+        AttributeName::Runtime => "r.name",
+        AttributeName::Namespace => "a.namespace",
+        AttributeName::Cluster => "a.cluster",
+        AttributeName::EnvironmentName => "a.environment",
+        AttributeName::ProductName => "a.product",
+        AttributeName::Label => {
+            let key = key.as_deref()?;
+            // Letter by letter on both databases, which their LIKE is not.
+            let has = |value: &String| {
+                let line = parameter(&format!("\n{key}={value}\n"));
+                format!("replace(a.labels, {line}, '') <> a.labels")
+            };
+            return Some(format!("({})", wanted.iter().map(has).collect::<Vec<_>>().join(" OR ")));
+        }
+        AttributeName::EnvironmentKind | AttributeName::GitSource => return None,
+    };
+    let places: Vec<String> = wanted.iter().map(|value| parameter(value)).collect();
+    Some(format!("{column} IN ({})", places.join(", ")))
 }

@@ -4,11 +4,8 @@ use crate::act::Value;
 use crate::connection::Row;
 use crate::error::StoreError;
 use crate::read::Application;
-use crate::rule::{Columns, View};
+use crate::rule::View;
 use crate::store::Store;
-
-const COLUMNS: Columns =
-    Columns { runtime: "r.name", namespace: "a.namespace", cluster: None, product: None };
 
 impl Store {
     /// Those that somebody sees, by runtime, namespace and name, from behind `after`; of one runtime, or of all.
@@ -54,7 +51,7 @@ impl Store {
         end: &'static str,
         mut values: Vec<Value>,
     ) -> Result<Vec<(String, Application)>, StoreError> {
-        let view = view.condition(COLUMNS, &mut values);
+        let view = view.condition(&mut values);
         let sql = format!(
             "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at \
              FROM runtimes r JOIN applications a ON a.runtime_id = r.id \

@@ -69,7 +69,7 @@ pub(crate) async fn home(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
 ) -> Answer {
-    let home = console.0.fleet.home().await.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    let home = session.fleet.home().await.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     Ok(page_of(&page::home::page(&home, console.now()), &session, &headers))
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn applications(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let filter = Filter::parse(&query.unwrap_or_default());
-    let listing = console.0.fleet.applications(&filter).await;
+    let listing = session.fleet.applications(&filter).await;
     let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     Ok(page_of(&page::applications::page(&filter, &listing, console.now()), &session, &headers))
 }
@@ -93,7 +93,7 @@ pub(crate) async fn application(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
-    let (fleet, now) = (&console.0.fleet, console.now());
+    let (fleet, now) = (&session.fleet, console.now());
     let id = ApplicationId { runtime, namespace, name };
     let asked = Asked::parse(id.clone(), &query.unwrap_or_default());
     let mut window = asked.window(now);
@@ -139,7 +139,7 @@ pub(crate) async fn preview(
     let begin = now.checked_sub(SignedDuration::from_hours(24)).unwrap_or(Timestamp::UNIX_EPOCH);
     let window = Window { begin, end: now, from: None, to: None };
     let id = ApplicationId { runtime, namespace, name };
-    let found = console.0.fleet.application(&id, window).await;
+    let found = session.fleet.application(&id, window).await;
     match found.map_err(|error| unavailable(&error, Some(&session), &headers))? {
         Some(application) => Ok(send(StatusCode::OK, &page::preview::fragment(&application, now))),
         None => {
@@ -155,7 +155,7 @@ pub(crate) async fn deployments(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let filter = Filter::parse(&query.unwrap_or_default());
-    let found = console.0.fleet.deployments(&filter).await;
+    let found = session.fleet.deployments(&filter).await;
     let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     Ok(page_of(&page::deployments::page(&filter, &found, console.now()), &session, &headers))
 }
@@ -167,7 +167,7 @@ pub(crate) async fn resources(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let text = value(&query.unwrap_or_default(), "q");
-    let found = console.0.fleet.resources(text.trim()).await;
+    let found = session.fleet.resources(text.trim()).await;
     let found = found.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     Ok(page_of(&page::resources::page(text.trim(), &found, console.now()), &session, &headers))
 }
@@ -177,7 +177,7 @@ pub(crate) async fn runtimes(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
 ) -> Answer {
-    let all = console.0.fleet.runtimes().await;
+    let all = session.fleet.runtimes().await;
     let all = all.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     Ok(page_of(&page::runtimes::page(&all, console.now()), &session, &headers))
 }
@@ -193,7 +193,7 @@ pub(crate) async fn add_runtime(
     body: Bytes,
 ) -> Answer {
     let name = value(&String::from_utf8_lossy(&body), "name");
-    let added = console.0.fleet.add_runtime(&name, &session.user).await;
+    let added = session.fleet.add_runtime(&name, &session.user).await;
     let page = match added.map_err(|error| unavailable(&error, Some(&session), &headers))? {
         Added::Token(token) => page::runtimes::added(&name, &token, &console.0.settings.external),
         Added::Refused(why) => page::runtimes::add(Some((&name, &why))),
@@ -203,7 +203,6 @@ pub(crate) async fn add_runtime(
 
 /// What the palette shows while somebody types: applications by the same filter as the list.
 pub(crate) async fn find(
-    State(console): State<Console>,
     Extension(session): Extension<Session>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
@@ -213,7 +212,7 @@ pub(crate) async fn find(
         page: 0,
         ..Filter::parse(&query.unwrap_or_default())
     };
-    let listing = console.0.fleet.applications(&filter).await;
+    let listing = session.fleet.applications(&filter).await;
     let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     let markup = html! {
         @for row in listing.rows.iter().take(8) {

@@ -31,7 +31,7 @@ pub(super) fn stream(
     session: Session,
     after: Option<u64>,
 ) -> Sse<impl Stream<Item = Result<Event, Infallible>>> {
-    let mut sequence = console.0.fleet.sequence();
+    let mut sequence = console.0.fleets.sequence();
     let now = *sequence.borrow_and_update();
     let place = Place {
         console,
@@ -65,17 +65,15 @@ async fn next(mut place: Place) -> Option<(Result<Event, Infallible>, Place)> {
                 Err(_) => {
                     place.beat = Instant::now() + BEAT;
                     // A session that has ended sees nothing more.
-                    let now = place.console.now();
-                    let Ok(Some(_)) = place.console.0.accounts.session(place.session.digest, now).await
-                    else {
-                        return None;
-                    };
+                    place.session = place.console.session(place.session.digest).await.ok()??;
                     return Some((Ok(Event::default().event("beat").data("")), place));
                 }
             }
             continue;
         }
-        match place.console.0.fleet.changes(place.after).await {
+        // Nor does one whose rules have changed see what they no longer grant.
+        place.session = place.console.session(place.session.digest).await.ok()??;
+        match place.session.fleet.changes(place.after).await {
             Ok(Changes::Some(upto, keys)) => {
                 place.after = upto;
                 if keys.is_empty() {

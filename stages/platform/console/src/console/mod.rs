@@ -16,7 +16,7 @@ use pipeline_core::Shutdown;
 use url::form_urlencoded;
 
 use crate::accounts::Accounts;
-use crate::fleet::{Fleet, Unavailable};
+use crate::fleet::{Fleet, Fleets, Unavailable};
 use crate::routes::{self, Who};
 use crate::session::link::{self, SignInLink};
 use crate::session::password::Passwords;
@@ -40,7 +40,7 @@ pub struct Settings {
 }
 
 struct Inner {
-    fleet: Arc<dyn Fleet>,
+    fleets: Arc<dyn Fleets>,
     accounts: Arc<dyn Accounts>,
     settings: Settings,
     passwords: Passwords,
@@ -57,19 +57,21 @@ pub struct Console(Arc<Inner>);
 pub(crate) struct Session {
     user: String,
     digest: [u8; 32],
+    /// What is known, as far as they see it: there is no other way to ask.
+    fleet: Arc<dyn Fleet>,
 }
 
 impl Console {
     /// Over what is known and who may see it; live streams end with `stop`.
     #[must_use]
     pub fn new(
-        fleet: Arc<dyn Fleet>,
+        fleets: Arc<dyn Fleets>,
         accounts: Arc<dyn Accounts>,
         settings: Settings,
         stop: Shutdown,
     ) -> Self {
         let (passwords, throttle) = (Passwords::new(), Throttle::default());
-        Self(Arc::new(Inner { fleet, accounts, settings, passwords, throttle, stop }))
+        Self(Arc::new(Inner { fleets, accounts, settings, passwords, throttle, stop }))
     }
 
     /// A fresh link that makes the first user; `None` where there is one already.
@@ -104,6 +106,13 @@ impl Console {
             .with_state(self)
     }
 
+    /// Whose session it is, with what they see now.
+    async fn session(&self, digest: [u8; 32]) -> Result<Option<Session>, Unavailable> {
+        let Some(user) = self.0.accounts.session(digest, self.now()).await? else { return Ok(None) };
+        let fleet = self.0.fleets.seen_by(&user).await?;
+        Ok(Some(Session { user, digest, fleet }))
+    }
+
     fn now(&self) -> Timestamp {
         (self.0.settings.clock)()
     }
@@ -121,9 +130,9 @@ async fn signed_in(State(console): State<Console>, mut request: Request, next: N
     let Some(digest) = cookie(request.headers(), "session").map(token::digest) else {
         return refused(&request);
     };
-    match console.0.accounts.session(digest, console.now()).await {
-        Ok(Some(user)) => {
-            request.extensions_mut().insert(Session { user, digest });
+    match console.session(digest).await {
+        Ok(Some(session)) => {
+            request.extensions_mut().insert(session);
             next.run(request).await
         }
         Ok(None) => refused(&request),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use serde::Deserialize;
-use stages_platform_store::{DriftOf, KnownApplication, ObjectAt, ResourceAt, StateOf, Store, StoreError};
+use stages_platform_store::{
+    DriftOf, KnownApplication, ObjectAt, ResourceAt, StateOf, Store, StoreError, View,
+};
 
 use super::rows;
 use crate::fleet::Window;
@@ -81,11 +83,12 @@ struct Synced {
 
 pub(super) async fn read(
     store: &Store,
+    view: &View,
     id: &ApplicationId,
     window: Window,
     now: Timestamp,
 ) -> Result<Option<Application>, StoreError> {
-    let Some(known) = store.known(&rows::name(id)).await? else { return Ok(None) };
+    let Some(known) = store.known(view, &rows::name(id)).await? else { return Ok(None) };
     let number = known.id;
     let millis = |at: Timestamp| at.as_millisecond();
     let between = (millis(window.begin), millis(window.end));

@@ -1,7 +1,7 @@
 //! What needs somebody, each with its reason in a sentence.
 
 use jiff::{SignedDuration, Timestamp};
-use stages_platform_store::{FleetNeed, Store, StoreError};
+use stages_platform_store::{FleetNeed, Store, StoreError, View};
 
 use super::rows;
 use crate::time::lasting;
@@ -12,9 +12,10 @@ use crate::view::home::{Day, Home, Need, Subject};
 const NEEDS: u32 = 30;
 const DAYS: u32 = 28;
 
-pub(super) async fn read(store: &Store, now: Timestamp) -> Result<Home, StoreError> {
-    let runtimes: Vec<_> = store.runtimes().await?.into_iter().map(|one| rows::runtime(one, now)).collect();
-    let (found, all) = store.needs(NEEDS).await?;
+pub(super) async fn read(store: &Store, view: &View, now: Timestamp) -> Result<Home, StoreError> {
+    let runtimes: Vec<_> =
+        store.runtimes(view).await?.into_iter().map(|one| rows::runtime(one, now)).collect();
+    let (found, all) = store.needs(view, NEEDS).await?;
     let silent: Vec<Need> = runtimes
         .iter()
         .filter(|one| one.silent)
@@ -30,7 +31,7 @@ pub(super) async fn read(store: &Store, now: Timestamp) -> Result<Home, StoreErr
     let needs = silent.into_iter().chain(found.into_iter().map(|one| need(one, now))).collect();
     let first =
         now.checked_sub(SignedDuration::from_hours(24 * i64::from(DAYS))).unwrap_or(Timestamp::UNIX_EPOCH);
-    let days = store.deployments_by_day(first.as_millisecond(), DAYS).await?;
+    let days = store.deployments_by_day(view, first.as_millisecond(), DAYS).await?;
     let applications = runtimes.iter().map(|one| one.applications).sum();
     let days = (0_i64..).zip(days).map(|(index, day)| Day {
         from: first.checked_add(SignedDuration::from_hours(24 * index)).unwrap_or(first),

@@ -5,16 +5,17 @@ mod home;
 mod rows;
 mod selection;
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Shutdown};
-use stages_platform_store::{By, ChangedNames, Store, StoreError};
+use stages_platform_store::{By, ChangedNames, Store, StoreError, View};
 use tokio::sync::watch;
 
 use crate::filter::Filter;
-use crate::fleet::{Changes, Fleet, Side, Unavailable, Window};
+use crate::fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
 use crate::view::application::{Application, ApplicationId};
 use crate::view::deployment::Deployment;
 use crate::view::home::Home;
@@ -32,6 +33,13 @@ const ROWS: u32 = 200;
 pub struct StoredFleet {
     store: Store,
     sequence: watch::Sender<u64>,
+    clock: fn() -> Timestamp,
+}
+
+/// As somebody sees it.
+struct SeenFleet {
+    store: Store,
+    view: View,
     clock: fn() -> Timestamp,
 }
 
@@ -64,22 +72,38 @@ impl StoredFleet {
             }
         }
     }
+}
 
+#[async_trait]
+impl Fleets for StoredFleet {
+    async fn seen_by(&self, user: &str) -> Result<Arc<dyn Fleet>, Unavailable> {
+        let access = self.store.access(user).await.map_err(unavailable)?;
+        // Whoever was taken away just now sees nothing.
+        let view = access.map_or(View::NOTHING, |access| access.view());
+        Ok(Arc::new(SeenFleet { store: self.store.clone(), view, clock: self.clock }))
+    }
+
+    fn sequence(&self) -> watch::Receiver<u64> {
+        self.sequence.subscribe()
+    }
+}
+
+impl SeenFleet {
     fn now(&self) -> Timestamp {
         (self.clock)()
     }
 }
 
 #[async_trait]
-impl Fleet for StoredFleet {
+impl Fleet for SeenFleet {
     async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable> {
         let selection = selection::of(filter, self.now());
         let limit = u32::try_from(Filter::PAGE).unwrap_or(u32::MAX);
         let skip = filter.page.saturating_mul(Filter::PAGE);
-        let mut page = self.store.list(&selection, skip, limit).await.map_err(unavailable)?;
+        let mut page = self.store.list(&self.view, &selection, skip, limit).await.map_err(unavailable)?;
         if page.rows.is_empty() && skip > 0 {
             // What stood on that page has left the filter meanwhile.
-            page = self.store.list(&selection, 0, limit).await.map_err(unavailable)?;
+            page = self.store.list(&self.view, &selection, 0, limit).await.map_err(unavailable)?;
         }
         Ok(Listing {
             groups: page.groups.into_iter().map(|(name, count)| Group { name, count }).collect(),
@@ -92,7 +116,8 @@ impl Fleet for StoredFleet {
 
     async fn neighbours(&self, filter: &Filter, id: &ApplicationId) -> Result<Neighbours, Unavailable> {
         let selection = selection::of(filter, self.now());
-        let position = self.store.position(&selection, &rows::name(id)).await.map_err(unavailable)?;
+        let position =
+            self.store.position(&self.view, &selection, &rows::name(id)).await.map_err(unavailable)?;
         Ok(Neighbours {
             position: position.position,
             matching: position.matching,
@@ -106,7 +131,7 @@ impl Fleet for StoredFleet {
         id: &ApplicationId,
         window: Window,
     ) -> Result<Option<Application>, Unavailable> {
-        application::read(&self.store, id, window, self.now()).await.map_err(unavailable)
+        application::read(&self.store, &self.view, id, window, self.now()).await.map_err(unavailable)
     }
 
     async fn manifest(
@@ -116,7 +141,7 @@ impl Fleet for StoredFleet {
         side: Side,
         at: Timestamp,
     ) -> Result<Option<String>, Unavailable> {
-        let Some(known) = self.store.known(&rows::name(id)).await.map_err(unavailable)? else {
+        let Some(known) = self.store.known(&self.view, &rows::name(id)).await.map_err(unavailable)? else {
             return Ok(None);
         };
         let ResourceKey { group, kind, namespace, name } = resource;
@@ -129,11 +154,11 @@ impl Fleet for StoredFleet {
     }
 
     async fn home(&self) -> Result<Home, Unavailable> {
-        home::read(&self.store, self.now()).await.map_err(unavailable)
+        home::read(&self.store, &self.view, self.now()).await.map_err(unavailable)
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {
-        let all = self.store.runtimes().await.map_err(unavailable)?;
+        let all = self.store.runtimes(&self.view).await.map_err(unavailable)?;
         Ok(all.into_iter().map(|one| rows::runtime(one, self.now())).collect())
     }
 
@@ -156,22 +181,18 @@ impl Fleet for StoredFleet {
 
     async fn deployments(&self, filter: &Filter) -> Result<Vec<Deployment>, Unavailable> {
         let selection = selection::of(filter, self.now());
-        let found = self.store.deployments_of(&selection, ROWS).await.map_err(unavailable)?;
+        let found = self.store.deployments_of(&self.view, &selection, ROWS).await.map_err(unavailable)?;
         Ok(found.into_iter().map(rows::deployment).collect())
     }
 
     async fn resources(&self, text: &str) -> Result<Vec<ResourceRow>, Unavailable> {
-        let found = self.store.find_resources(text, ROWS).await.map_err(unavailable)?;
+        let found = self.store.find_resources(&self.view, text, ROWS).await.map_err(unavailable)?;
         Ok(found.into_iter().map(rows::resource).collect())
-    }
-
-    fn sequence(&self) -> watch::Receiver<u64> {
-        self.sequence.subscribe()
     }
 
     async fn changes(&self, after: u64) -> Result<Changes, Unavailable> {
         let after = i64::try_from(after).unwrap_or(i64::MAX);
-        let changed = self.store.changed(after).await.map_err(unavailable)?;
+        let changed = self.store.changed(&self.view, after).await.map_err(unavailable)?;
         let upto = sequence(changed.upto);
         Ok(match changed.names {
             ChangedNames::TooMany => Changes::Resync(upto),

@@ -1,15 +1,15 @@
 //! A fleet and accounts that are made up and kept in memory: what pages are looked at and tested with.
 
 use std::collections::HashMap;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Accounts, Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment,
-    Drift, Filter, Fleet, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need, Neighbours,
-    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject, SyncStatus, Term,
-    Transition, Unavailable, User, Window,
+    Drift, Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need,
+    Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject,
+    SyncStatus, Term, Transition, Unavailable, User, Window,
 };
 use tokio::sync::watch;
 
@@ -244,6 +244,20 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
     }
 }
 
+/// Everybody sees all of it.
+pub(crate) struct ForEverybody(pub(crate) Arc<Sample>);
+
+#[async_trait]
+impl Fleets for ForEverybody {
+    async fn seen_by(&self, _: &str) -> Result<Arc<dyn Fleet>, Unavailable> {
+        Ok(self.0.clone())
+    }
+
+    fn sequence(&self) -> watch::Receiver<u64> {
+        self.0.sequence.subscribe()
+    }
+}
+
 #[async_trait]
 impl Fleet for Sample {
     async fn applications(&self, filter: &Filter) -> Result<Listing, Unavailable> {
@@ -450,10 +464,6 @@ impl Fleet for Sample {
             self.resources(row, window).into_iter().map(of).collect::<Vec<_>>()
         };
         Ok(rows.iter().flat_map(of).filter(|one| one.resource.key.name.contains(text)).take(200).collect())
-    }
-
-    fn sequence(&self) -> watch::Receiver<u64> {
-        self.sequence.subscribe()
     }
 
     async fn changes(&self, after: u64) -> Result<Changes, Unavailable> {

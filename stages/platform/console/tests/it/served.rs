@@ -8,7 +8,7 @@ use stages_platform_console::{Console, Settings};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::sample::{People, Sample};
+use crate::sample::{ForEverybody, People, Sample};
 
 pub(crate) struct Served {
     pub(crate) url: String,
@@ -27,7 +27,12 @@ impl Served {
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (fleet, stop) = (Arc::new(fleet), CancellationToken::new());
         let settings = Settings { external: url.clone(), clock };
-        let console = Console::new(fleet.clone(), Arc::new(People::default()), settings, stop.clone());
+        let console = Console::new(
+            Arc::new(ForEverybody(fleet.clone())),
+            Arc::new(People::default()),
+            settings,
+            stop.clone(),
+        );
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());
         tokio::spawn(async move { served.await.unwrap() });

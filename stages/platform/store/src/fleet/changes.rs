@@ -1,8 +1,9 @@
 //! What changed since a place in the sequence of transitions, which is kept: a browser that was away goes on where it was.
 
-use crate::connection::Arg;
 use crate::error::StoreError;
 use crate::fleet::listing::ApplicationName;
+use crate::fleet::selection::Query;
+use crate::rule::View;
 use crate::store::Store;
 
 /// Transitions that are looked through at most; whoever is further behind reads all anew.
@@ -38,11 +39,11 @@ impl Store {
         row.map_or(Ok(0), |row| row.int(0))
     }
 
-    /// What changed behind a place.
+    /// What changed behind a place, of what somebody sees.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn changed(&self, after: i64) -> Result<Changed, StoreError> {
+    pub async fn changed(&self, view: &View, after: i64) -> Result<Changed, StoreError> {
         let mut connection = self.read().await?;
         let sql = "SELECT COALESCE(max(id), 0), COALESCE(min(id), 0) FROM transitions";
         let (upto, oldest) = match connection.row(sql, &[]).await? {
@@ -53,12 +54,16 @@ impl Store {
         if lost {
             return Ok(Changed { upto, names: ChangedNames::TooMany });
         }
-        let sql = "SELECT DISTINCT r.name, a.namespace, a.name FROM transitions t JOIN entities e ON e.id = t.entity_id \
+        let mut query = Query::default();
+        let [after, upto_there, most] = [after, upto, NAMES + 1].map(|number| query.int(number));
+        let seen = query.seen(view);
+        query.sql = format!(
+            "SELECT DISTINCT r.name, a.namespace, a.name FROM transitions t JOIN entities e ON e.id = t.entity_id \
                    JOIN applications a ON a.id = e.application_id JOIN runtimes r ON r.id = a.runtime_id \
-                   WHERE t.id > $1 AND t.id <= $2 LIMIT $3";
-        let arguments = [Arg::Int(after), Arg::Int(upto), Arg::Int(NAMES + 1)];
+                   WHERE t.id > {after} AND t.id <= {upto_there} AND {seen} LIMIT {most}"
+        );
         let mut names = Vec::new();
-        for row in connection.rows(sql, &arguments).await? {
+        for row in query.rows(&mut connection).await? {
             names.push(ApplicationName {
                 runtime: row.text(0)?,
                 namespace: row.text(1)?,

@@ -1,9 +1,11 @@
 //! What needs somebody now, how runtimes are, and deployments by day.
 
-use crate::connection::{Arg, Row};
+use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::listing::{COLUMNS, ListedApplication, count, listed};
+use crate::fleet::selection::Query;
 use crate::report::Millis;
+use crate::rule::View;
 use crate::store::Store;
 
 /// Milliseconds of a day.
@@ -53,21 +55,23 @@ pub struct DayOfDeployments {
 }
 
 impl Store {
-    /// Applications that need somebody, the most urgent first, and how many they are in all.
+    /// Applications that somebody sees and that need them, the most urgent first, and how many they are in all.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn needs(&self, limit: u32) -> Result<(Vec<FleetNeed>, u64), StoreError> {
-        let sql = format!(
+    pub async fn needs(&self, view: &View, limit: u32) -> Result<(Vec<FleetNeed>, u64), StoreError> {
+        let mut query = Query::default();
+        let (limit, seen) = (query.int(limit.into()), query.seen(view));
+        query.sql = format!(
             "SELECT {COLUMNS}, a.health_message, a.health_since, a.sync_since, a.phase, a.phase_at, a.phase_message, \
              count(*) OVER () FROM applications a JOIN runtimes r ON r.id = a.runtime_id \
-             WHERE a.name <> '' AND a.deleted = 0 \
+             WHERE a.name <> '' AND a.deleted = 0 AND {seen} \
              AND (a.health IN ('Degraded', 'Missing') OR a.phase IN ('Failed', 'Error') OR a.sync = 'OutOfSync') \
              ORDER BY CASE WHEN a.health = 'Degraded' THEN 0 WHEN a.phase IN ('Failed', 'Error') THEN 1 \
              WHEN a.health = 'Missing' THEN 2 ELSE 3 END, \
-             CASE WHEN a.health IN ('Degraded', 'Missing') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT $1"
+             CASE WHEN a.health IN ('Degraded', 'Missing') THEN a.health_since ELSE a.sync_since END DESC, a.id LIMIT {limit}"
         );
-        let rows = self.read().await?.rows_of(sql, &[Arg::Int(limit.into())]).await?;
+        let rows = query.rows(&mut self.read().await?).await?;
         let all = rows.first().map_or(Ok(0), |row| row.int(18))?;
         let one = |row: &Row| {
             Ok(FleetNeed {
@@ -83,14 +87,18 @@ impl Store {
         Ok((rows.iter().map(one).collect::<Result<_, StoreError>>()?, count(all)))
     }
 
-    /// Every runtime, by name.
+    /// Every runtime of which somebody sees anything, by name, with the applications that they see.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn runtimes(&self) -> Result<Vec<FleetRuntime>, StoreError> {
-        let sql = "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy') \
+    pub async fn runtimes(&self, view: &View) -> Result<Vec<FleetRuntime>, StoreError> {
+        let mut query = Query::default();
+        let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
+        query.sql = format!(
+            "SELECT r.name, r.seen_at, r.lag, count(a.id), count(a.id) FILTER (WHERE a.health = 'Healthy') \
                    FROM runtimes r LEFT JOIN applications a ON a.runtime_id = r.id AND a.name <> '' AND a.deleted = 0 \
-                   GROUP BY r.id, r.name, r.seen_at, r.lag ORDER BY r.name";
+             AND {seen} WHERE {runtimes} GROUP BY r.id, r.name, r.seen_at, r.lag ORDER BY r.name"
+        );
         let one = |row: Row| {
             Ok(FleetRuntime {
                 name: row.text(0)?,
@@ -100,25 +108,38 @@ impl Store {
                 healthy: count(row.int(4)?),
             })
         };
-        self.read().await?.rows(sql, &[]).await?.into_iter().map(one).collect()
+        query.rows(&mut self.read().await?).await?.into_iter().map(one).collect()
     }
 
-    /// Deployments that ended, for each of so many days from `begin` on.
+    /// Deployments that ended of applications that somebody sees, for each of so many days from `begin` on.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn deployments_by_day(
         &self,
+        view: &View,
         begin: Millis,
         days: u32,
     ) -> Result<Vec<DayOfDeployments>, StoreError> {
-        let sql = "SELECT (started_at - $1) / 86400000, count(*) FILTER (WHERE phase = 'Succeeded'), \
+        let end = begin.saturating_add(i64::from(days) * DAY);
+        let mut query = Query::default();
+        let (begin, end) = (query.int(begin), query.int(end));
+        // Whoever sees everything needs no look at each application.
+        let of = match view.is_all() {
+            true => "1 = 1".to_owned(),
+            false => format!(
+                "application_id IN (SELECT a.id FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE {})",
+                query.seen(view)
+            ),
+        };
+        query.sql = format!(
+            "SELECT (started_at - {begin}) / 86400000, count(*) FILTER (WHERE phase = 'Succeeded'), \
                    count(*) FILTER (WHERE phase IN ('Failed', 'Error')) FROM deployments \
-                   WHERE started_at >= $1 AND started_at < $2 GROUP BY 1";
+             WHERE started_at >= {begin} AND started_at < {end} AND {of} GROUP BY 1"
+        );
         let mut all =
             vec![DayOfDeployments { succeeded: 0, failed: 0 }; usize::try_from(days).unwrap_or_default()];
-        let end = begin.saturating_add(i64::from(days) * DAY);
-        for row in self.read().await?.rows(sql, &[Arg::Int(begin), Arg::Int(end)]).await? {
+        for row in query.rows(&mut self.read().await?).await? {
             if let Some(day) = usize::try_from(row.int(0)?).ok().and_then(|day| all.get_mut(day)) {
                 *day = DayOfDeployments { succeeded: count(row.int(1)?), failed: count(row.int(2)?) };
             }

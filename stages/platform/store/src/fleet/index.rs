@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::connection::{Arg, Connection};
 use crate::error::StoreError;
-use crate::placement::version;
+use crate::placement::{Placement, version};
 use crate::report::{Delivery, Millis, Report};
 
 /// The most of a message that lists and searches hold.
@@ -46,6 +46,7 @@ pub(crate) async fn application(
                health = $14, health_message = $17, \
                sync_since = CASE WHEN sync = $15 AND deleted = 0 AND sync_since > 0 THEN sync_since ELSE $16 END, \
                sync = $15, phase = $18, phase_at = $19, phase_message = $20, \
+               product = $22, labels = $23, \
                deployed_at = COALESCE($21, deployed_at), reported_at = $16, deleted = 0 WHERE id = $1";
     let arguments = [
         Arg::Int(application),
@@ -69,8 +70,16 @@ pub(crate) async fn application(
         Arg::Int(phase_at),
         Arg::Text(begin(operation.map_or("", |one| &one.message), MESSAGE)),
         Arg::IntOrNull(deployed),
+        Arg::Text(&placement.product),
+        Arg::Text(&labels(placement)),
     ];
     connection.execute(sql, &arguments).await.map(drop)
+}
+
+/// Each on a line of its own, letter by letter: rules ask for them.
+fn labels(placement: &Placement) -> String {
+    let lines = placement.labels.iter().map(|(key, value)| format!("{key}={value}").replace('\n', " "));
+    format!("\n{}\n", lines.collect::<Vec<_>>().join("\n\n"))
 }
 
 /// Lines in lower case, so that a label is a line of its own and no text can pass for one.

@@ -4,7 +4,9 @@ use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::fleet::listing::{ApplicationName, COLUMNS, ListedApplication, listed};
 use crate::fleet::search::{DEPLOYMENT, FleetDeployment, deployment};
+use crate::fleet::selection::Query;
 use crate::report::Millis;
+use crate::rule::View;
 use crate::store::Store;
 
 /// States and deployments of one life that are read at most, the newest.
@@ -66,18 +68,26 @@ pub struct DriftOf {
 }
 
 impl Store {
-    /// An application by its names, also one that is gone.
+    /// An application that somebody sees, by its names, also one that is gone: what else is told of it is asked by its number.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn known(&self, name: &ApplicationName) -> Result<Option<KnownApplication>, StoreError> {
-        let sql = format!(
+    pub async fn known(
+        &self,
+        view: &View,
+        name: &ApplicationName,
+    ) -> Result<Option<KnownApplication>, StoreError> {
+        let mut query = Query::default();
+        let [runtime, namespace, own] =
+            [&name.runtime, &name.namespace, &name.name].map(|text| query.text(text));
+        let seen = query.seen(view);
+        query.sql = format!(
             "SELECT {COLUMNS}, a.id, a.health_message, a.health_since, a.phase, a.phase_message, a.cluster, a.destination, \
              a.repository, a.path, a.reported_at, a.deleted, r.seen_at FROM applications a \
-             JOIN runtimes r ON r.id = a.runtime_id WHERE r.name = $1 AND a.namespace = $2 AND a.name = $3 AND a.name <> ''"
+             JOIN runtimes r ON r.id = a.runtime_id WHERE r.name = {runtime} AND a.namespace = {namespace} AND a.name = {own} \
+             AND a.name <> '' AND {seen}"
         );
-        let arguments = [&name.runtime, &name.namespace, &name.name].map(|text| Arg::Text(text));
-        let rows = self.read().await?.rows_of(sql, &arguments).await?;
+        let rows = query.rows(&mut self.read().await?).await?;
         let Some(row) = rows.first() else { return Ok(None) };
         Ok(Some(KnownApplication {
             listed: listed(row)?,

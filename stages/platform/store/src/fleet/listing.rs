@@ -4,6 +4,7 @@ use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::selection::{Query, Selection};
 use crate::report::Millis;
+use crate::rule::View;
 use crate::store::Store;
 
 /// Which application, across all runtimes.
@@ -98,13 +99,19 @@ pub(super) fn count(number: i64) -> u64 {
 }
 
 impl Store {
-    /// The rows of a selection from behind `skip`, at most `limit`.
+    /// The rows that somebody sees of a selection, from behind `skip`, at most `limit`.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn list(&self, selection: &Selection, skip: u64, limit: u32) -> Result<Page, StoreError> {
+    pub async fn list(
+        &self,
+        view: &View,
+        selection: &Selection,
+        skip: u64,
+        limit: u32,
+    ) -> Result<Page, StoreError> {
         let mut connection = self.read().await?;
-        let mut query = Query::placed(selection);
+        let mut query = Query::placed(view, selection);
         let skip = query.int(i64::try_from(skip).unwrap_or(i64::MAX));
         let limit = query.int(limit.into());
         query.sql.push_str(&format!(
@@ -121,24 +128,29 @@ impl Store {
             page.matching = count(row.int(14)?);
             page.rows.push(ListedApplication { group, ..listed(&row)? });
         }
-        let sql = "SELECT (SELECT count(*) FROM applications WHERE name <> '' AND deleted = 0), \
-                   (SELECT count(*) FROM runtimes)";
-        if let Some(row) = connection.row(sql, &[]).await? {
+        let mut query = Query::default();
+        let (seen, runtimes) = (query.seen(view), query.seen_runtimes(view));
+        query.sql = format!(
+            "SELECT (SELECT count(*) FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' \
+             AND a.deleted = 0 AND {seen}), (SELECT count(*) FROM runtimes r WHERE {runtimes})"
+        );
+        if let Some(row) = query.rows(&mut connection).await?.first() {
             (page.total, page.runtimes) = (count(row.int(0)?), count(row.int(1)?));
         }
         Ok(page)
     }
 
-    /// Where an application stands in a selection.
+    /// Where an application stands in what somebody sees of a selection.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn position(
         &self,
+        view: &View,
         selection: &Selection,
         name: &ApplicationName,
     ) -> Result<Position, StoreError> {
-        let mut query = Query::placed(selection);
+        let mut query = Query::placed(view, selection);
         let [runtime, namespace, own] =
             [&name.runtime, &name.namespace, &name.name].map(|text| query.text(text));
         query.sql.push_str(&format!(

@@ -1,10 +1,11 @@
 //! Across the fleet: deployments of a selection, and resources by name, today's and past ones.
 
-use crate::connection::{Arg, Row};
+use crate::connection::Row;
 use crate::error::StoreError;
 use crate::fleet::listing::ApplicationName;
 use crate::fleet::selection::{Query, Selection, literal};
 use crate::report::{Millis, ResourceName};
+use crate::rule::View;
 use crate::store::Store;
 
 /// A deployment of any application.
@@ -76,16 +77,17 @@ pub(super) fn deployment(row: &Row) -> Result<FleetDeployment, StoreError> {
 }
 
 impl Store {
-    /// The deployments of the applications of a selection, the newest first.
+    /// The deployments of the applications that somebody sees of a selection, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn deployments_of(
         &self,
+        view: &View,
         selection: &Selection,
         limit: u32,
     ) -> Result<Vec<FleetDeployment>, StoreError> {
-        let mut query = Query::placed(selection);
+        let mut query = Query::placed(view, selection);
         let limit = query.int(limit.into());
         query.sql.push_str(&format!(
             "{DEPLOYMENT} WHERE d.application_id IN (SELECT id FROM matching) \
@@ -94,19 +96,28 @@ impl Store {
         query.rows(&mut self.read().await?).await?.iter().map(deployment).collect()
     }
 
-    /// Resources whose name, kind or application holds the text: those that are there first, the newest first.
+    /// Resources that somebody sees and whose name, kind or application holds the text: those that are there first, the newest first.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
-    pub async fn find_resources(&self, text: &str, limit: u32) -> Result<Vec<FoundResource>, StoreError> {
-        let sql = "SELECT r.name, a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, t.at, t.health, \
+    pub async fn find_resources(
+        &self,
+        view: &View,
+        text: &str,
+        limit: u32,
+    ) -> Result<Vec<FoundResource>, StoreError> {
+        let mut query = Query::default();
+        let pattern = query.text(format!("%{}%", literal(text)));
+        let (limit, seen) = (query.int(limit.into()), query.seen(view));
+        query.sql = format!(
+            "SELECT r.name, a.namespace, a.name, e.api_version, e.kind, e.namespace, e.name, t.at, t.health, \
                    t.health_message, t.sync, CASE WHEN a.deleted = 1 THEN a.deleted ELSE t.deleted END AS gone \
                    FROM entities e JOIN applications a ON a.id = e.application_id JOIN runtimes r ON r.id = a.runtime_id \
-                   JOIN transitions t ON t.id = e.current WHERE e.kind <> '' AND a.name <> '' \
-                   AND (lower(e.name) LIKE $1 ESCAPE '!' OR lower(e.kind) LIKE $1 ESCAPE '!' OR lower(a.name) LIKE $1 ESCAPE '!') \
-                   ORDER BY gone, t.at DESC, e.id LIMIT $2";
-        let pattern = format!("%{}%", literal(text));
-        let rows = self.read().await?.rows(sql, &[Arg::Text(&pattern), Arg::Int(limit.into())]).await?;
+                   JOIN transitions t ON t.id = e.current WHERE e.kind <> '' AND a.name <> '' AND {seen} \
+                   AND (lower(e.name) LIKE {pattern} ESCAPE '!' OR lower(e.kind) LIKE {pattern} ESCAPE '!' OR lower(a.name) LIKE {pattern} ESCAPE '!') \
+                   ORDER BY gone, t.at DESC, e.id LIMIT {limit}"
+        );
+        let rows = query.rows(&mut self.read().await?).await?;
         let one = |row: Row| {
             Ok(FoundResource {
                 application: ApplicationName {

@@ -1,9 +1,11 @@
 //! Which applications a list is about, and the statement of it: built of constants and numbered parameters, with nothing
 //! that anybody typed in its text.
 
+use crate::act::Value;
 use crate::connection::{Arg, Connection, Row};
 use crate::error::StoreError;
 use crate::report::Millis;
+use crate::rule::View;
 
 /// What may be one of several values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -78,12 +80,8 @@ pub struct Selection {
     pub sort_by: SortBy,
 }
 
-enum Value {
-    Int(i64),
-    Text(String),
-}
-
 /// A statement with its parameters.
+#[derive(Default)]
 pub(super) struct Query {
     pub(super) sql: String,
     values: Vec<Value>,
@@ -95,10 +93,11 @@ const ATTENTION: &str = "CASE a.health WHEN 'Degraded' THEN 0 WHEN 'Missing' THE
                          CASE a.sync WHEN 'OutOfSync' THEN 0 WHEN 'Synced' THEN 2 ELSE 1 END";
 
 impl Query {
-    /// Begins with every application that a selection leaves, as the table `placed`: with its group, its position, and
-    /// who stands before and after it.
-    pub(super) fn placed(selection: &Selection) -> Self {
-        let mut query = Self { sql: String::new(), values: Vec::new() };
+    /// Begins with every application that somebody sees and a selection leaves, as the table `placed`: with its group, its
+    /// position, and who stands before and after it.
+    pub(super) fn placed(view: &View, selection: &Selection) -> Self {
+        let mut query = Self::default();
+        let seen = query.seen(view);
         let group = match selection.group_by {
             GroupBy::Environment => "a.environment",
             GroupBy::Runtime => "r.name",
@@ -114,7 +113,7 @@ impl Query {
         query.sql = format!(
             "WITH matching AS (SELECT a.id, a.name, a.namespace, r.name AS runtime, {group} AS in_group, \
              {ATTENTION} AS attention, COALESCE(a.deployed_at, 0) AS deployed \
-             FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' AND a.deleted = 0"
+             FROM applications a JOIN runtimes r ON r.id = a.runtime_id WHERE a.name <> '' AND a.deleted = 0 AND {seen}"
         );
         for condition in &selection.conditions {
             let condition = query.condition(condition);
@@ -140,6 +139,16 @@ impl Query {
     pub(super) fn text(&mut self, value: impl Into<String>) -> String {
         self.values.push(Value::Text(value.into()));
         format!("${}", self.values.len())
+    }
+
+    /// What somebody sees, of the tables `a` and `r`.
+    pub(super) fn seen(&mut self, view: &View) -> String {
+        view.condition(&mut self.values)
+    }
+
+    /// The runtimes of which somebody sees anything, of the table `r`.
+    pub(super) fn seen_runtimes(&mut self, view: &View) -> String {
+        view.condition_of_runtimes(&mut self.values)
     }
 
     fn like(&mut self, before: &str, text: &str, after: &str) -> String {
@@ -179,14 +188,7 @@ impl Query {
     }
 
     pub(super) async fn rows(self, connection: &mut Connection) -> Result<Vec<Row>, StoreError> {
-        let arguments: Vec<Arg<'_>> = self
-            .values
-            .iter()
-            .map(|value| match value {
-                Value::Int(value) => Arg::Int(*value),
-                Value::Text(value) => Arg::Text(value),
-            })
-            .collect();
+        let arguments: Vec<Arg<'_>> = self.values.iter().map(Value::arg).collect();
         connection.rows_of(self.sql, &arguments).await
     }
 }

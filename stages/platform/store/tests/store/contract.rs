@@ -39,6 +39,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
     fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
     fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;
+    fleet::a_narrow_user_sees_exactly_theirs_everywhere(open(&place().await).await).await;
     fleet::what_changed_is_told_from_a_place_on_or_is_too_much(open(&place().await).await).await;
 }
 

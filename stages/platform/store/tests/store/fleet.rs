@@ -1,8 +1,9 @@
 //! What is read across the fleet: lists and who stands beside whom in them, moments, searches, what needs somebody.
 
+use serde_json::json;
 use stages_platform_store::{
-    ApplicationName, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement, Report, Selection,
-    SortBy, Text,
+    Account, ApplicationName, By, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement,
+    Report, Role, Rule, Selection, SortBy, Text, View, create_token,
 };
 
 use crate::support::{Opened, operation, report, resource};
@@ -36,7 +37,7 @@ fn name(name: &str) -> ApplicationName {
 
 /// Names in the order of a selection.
 async fn names(opened: &Opened, selection: &Selection) -> Vec<String> {
-    let page = opened.store.list(selection, 0, 100).await.unwrap();
+    let page = opened.store.list(&View::ALL, selection, 0, 100).await.unwrap();
     assert_eq!(page.matching, page.rows.len() as u64);
     page.rows.into_iter().map(|row| row.name.name).collect()
 }
@@ -62,7 +63,7 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
 
     let plain = Selection::default();
     assert_eq!(names(&opened, &plain).await, ["d", "c", "e", "a", "b"]);
-    let page = opened.store.list(&plain, 1, 3).await.unwrap();
+    let page = opened.store.list(&View::ALL, &plain, 1, 3).await.unwrap();
     assert_eq!((page.matching, page.total, page.runtimes), (5, 5, 1));
     let groups = [("staging", 2), ("testing", 1), ("production", 2)];
     assert_eq!(page.groups, groups.map(|(name, count)| (name.to_owned(), count)));
@@ -82,7 +83,7 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
         assert_eq!(names(&opened, &selection).await, expected, "{group_by:?} {sort_by:?}");
         // Whoever stands beside an application is who does so in the list.
         for (index, own) in expected.iter().enumerate() {
-            let position = opened.store.position(&selection, &name(own)).await.unwrap();
+            let position = opened.store.position(&View::ALL, &selection, &name(own)).await.unwrap();
             let beside =
                 |index: Option<usize>| index.and_then(|index| expected.get(index)).map(|own| name(own));
             assert_eq!(position.position, Some(index as u64 + 1));
@@ -92,7 +93,7 @@ pub(crate) async fn a_list_is_grouped_and_ordered_and_its_neighbours_are_those_o
             );
         }
     }
-    let outside = opened.store.position(&plain, &name("gone")).await.unwrap();
+    let outside = opened.store.position(&View::ALL, &plain, &name("gone")).await.unwrap();
     assert_eq!((outside.position, outside.matching, outside.previous), (None, 5, None));
     opened.close().await;
 }
@@ -175,10 +176,10 @@ pub(crate) async fn a_moment_is_shown_as_it_was(opened: Opened) {
     opened.keep(pod).await;
 
     let store = &opened.store;
-    let known = store.known(&name("shop")).await.unwrap().expect("it is known");
+    let known = store.known(&View::ALL, &name("shop")).await.unwrap().expect("it is known");
     assert!((known.health_since, known.reported_at, known.deleted) == (30, 30, false), "{known:?}");
     assert!(known.runtime_seen_at.is_some());
-    assert_eq!(store.known(&name("none")).await.unwrap(), None);
+    assert_eq!(store.known(&View::ALL, &name("none")).await.unwrap(), None);
 
     let states = store.states(known.id, (15, 30)).await.unwrap();
     let states: Vec<_> = states.iter().map(|one| (one.at, one.health.as_deref().unwrap())).collect();
@@ -236,15 +237,18 @@ pub(crate) async fn resources_and_deployments_are_found_across_the_fleet(opened:
         ("SHOP", vec![("web", false), ("old-web_1", true)]),
         ("%", vec![]),
     ] {
-        let found = store.find_resources(text, 10).await.unwrap();
+        let found = store.find_resources(&View::ALL, text, 10).await.unwrap();
         let found: Vec<_> = found.iter().map(|one| (&*one.name.name, one.gone)).collect();
         assert_eq!(found, expected, "{text}");
     }
-    assert_eq!(store.find_resources("web", 1).await.unwrap().len(), 1);
-    let all = store.deployments_of(&Selection::default(), 10).await.unwrap();
+    assert_eq!(store.find_resources(&View::ALL, "web", 1).await.unwrap().len(), 1);
+    let all = store.deployments_of(&View::ALL, &Selection::default(), 10).await.unwrap();
     assert_eq!(all.iter().map(|one| &*one.application.name).collect::<Vec<_>>(), ["mail", "shop"]);
     let conditions = vec![Condition::Text("shop".to_owned()), Condition::Commit("1".to_owned())];
-    let some = store.deployments_of(&Selection { conditions, ..Selection::default() }, 10).await.unwrap();
+    let some = store
+        .deployments_of(&View::ALL, &Selection { conditions, ..Selection::default() }, 10)
+        .await
+        .unwrap();
     assert_eq!(some.iter().map(|one| &*one.author).collect::<Vec<_>>(), ["Ada Byron <ada@example.com>"]);
     opened.close().await;
 }
@@ -266,18 +270,18 @@ pub(crate) async fn what_needs_somebody_is_told_with_its_reason_and_its_time(ope
         report.object = Some(Text::new(format!("{{\"again\":{at}}}")));
         opened.keep(report).await;
     }
-    let (needs, all) = opened.store.needs(2).await.unwrap();
+    let (needs, all) = opened.store.needs(&View::ALL, 2).await.unwrap();
     let told: Vec<_> = needs.iter().map(|one| (&*one.application.name.name, one.health_since)).collect();
     assert_eq!((told, all), (vec![("broken", 4), ("failed", 3)], 3));
     assert_eq!(
         (&*needs[1].phase, needs[1].phase_at, &*needs[1].phase_message),
         ("Failed", 3 * HOUR, "hook ended with 1")
     );
-    let runtimes = opened.store.runtimes().await.unwrap();
+    let runtimes = opened.store.runtimes(&View::ALL).await.unwrap();
     assert_eq!((runtimes.len(), &*runtimes[0].name), (1, "prod"));
     assert_eq!((runtimes[0].applications, runtimes[0].healthy), (4, 3));
     assert!(runtimes[0].seen_at.is_some() && runtimes[0].lag.is_some());
-    let days = opened.store.deployments_by_day(2 * HOUR - 24 * HOUR, 2).await.unwrap();
+    let days = opened.store.deployments_by_day(&View::ALL, 2 * HOUR - 24 * HOUR, 2).await.unwrap();
     let days: Vec<_> = days.iter().map(|day| (day.succeeded, day.failed)).collect();
     assert_eq!(days, [(1, 0), (2, 1)]);
     opened.close().await;
@@ -289,16 +293,154 @@ pub(crate) async fn what_changed_is_told_from_a_place_on_or_is_too_much(opened: 
     opened.keep(application("shop", "production", "Healthy", "Synced", 1)).await;
     let first = store.sequence().await.unwrap();
     let these = |names: &[&str]| ChangedNames::These(names.iter().map(|own| name(own)).collect());
-    assert_eq!(store.changed(0).await.unwrap(), Changed { upto: first, names: these(&["shop"]) });
-    assert_eq!(store.changed(first).await.unwrap(), Changed { upto: first, names: these(&[]) });
+    assert_eq!(store.changed(&View::ALL, 0).await.unwrap(), Changed { upto: first, names: these(&["shop"]) });
+    assert_eq!(store.changed(&View::ALL, first).await.unwrap(), Changed { upto: first, names: these(&[]) });
     // A place that there is not yet, as after a restored backup.
-    assert_eq!(store.changed(first + 1).await.unwrap().names, ChangedNames::TooMany);
+    assert_eq!(store.changed(&View::ALL, first + 1).await.unwrap().names, ChangedNames::TooMany);
     opened.keep(resource("web", 2, 2)).await;
     opened.keep(resource("web", 3, 3)).await;
-    assert_eq!(store.changed(first).await.unwrap().names, these(&["shop"]));
+    assert_eq!(store.changed(&View::ALL, first).await.unwrap().names, these(&["shop"]));
     for number in 0..201 {
         opened.keep(application(&format!("many{number}"), "production", "Healthy", "Synced", 5)).await;
     }
-    assert_eq!(store.changed(first).await.unwrap().names, ChangedNames::TooMany);
+    assert_eq!(store.changed(&View::ALL, first).await.unwrap().names, ChangedNames::TooMany);
     opened.close().await;
+}
+
+/// What somebody in the team `shop` sees, by a rule of these attributes.
+async fn view(opened: &Opened, attributes: serde_json::Value) -> View {
+    let by = By { who: "ada".to_owned(), how: "session" };
+    let store = &opened.store;
+    for rule in store.rules().await.unwrap() {
+        assert!(store.remove_rule(&by, rule.id, 1).await.unwrap());
+    }
+    let rule = serde_json::json!({"entityType": "gitopsApplications", "teams": ["shop"], "actions": ["VIEW"],
+        "attributes": attributes});
+    let rule: Rule = serde_json::from_value(rule).unwrap();
+    assert!(store.add_rule(&by, &rule, 1).await.unwrap());
+    store.access("lin").await.unwrap().expect("lin is there").view()
+}
+
+pub(crate) async fn a_narrow_user_sees_exactly_theirs_everywhere(opened: Opened) {
+    let token = create_token(&opened.place, "other").await.unwrap();
+    let other = opened.store.runtime(&token).await.unwrap().unwrap().id;
+    let by = By { who: "ada".to_owned(), how: "session" };
+    let lin = Account { name: "lin".to_owned(), password: "x".to_owned(), role: Role::Member };
+    assert!(opened.store.add_person(&by, &lin, 1).await.unwrap());
+    assert!(opened.store.set_teams(&by, "lin", &["shop".to_owned()], 1).await.unwrap());
+    // `web` of prod, its likes in other namespaces, clusters, teams and products, and one of another runtime.
+    let mut all = Vec::new();
+    for (at, own) in (1..).zip(["web", "spaced", "clustered", "labelled", "product", "elsewhere"]) {
+        let mut report = application(own, "production", "Degraded", "OutOfSync", at);
+        report.operation = operation(at, Some(at), "Failed");
+        report.placement.cluster = "east".to_owned();
+        report.placement.product = "shop".to_owned();
+        all.push(report);
+    }
+    all[1].entity.app_namespace = "spaced".to_owned();
+    all[2].placement.cluster = "west".to_owned();
+    all[3].placement.labels =
+        vec![("team".to_owned(), "web".to_owned()), ("env".to_owned(), "Web".to_owned())];
+    all[4].placement.product = "mail".to_owned();
+    let last = all.pop().unwrap();
+    let part = |of: &Report, at| {
+        let mut part = resource(&format!("uid-of-{}", of.entity.app_name), at, at);
+        part.entity.app_name.clone_from(&of.entity.app_name);
+        part.entity.app_namespace.clone_from(&of.entity.app_namespace);
+        part
+    };
+    for (at, report) in (10..).zip(&all) {
+        opened.keep(report.clone()).await;
+        opened.keep(part(report, at)).await;
+    }
+    opened.deliver_of(other, last.clone()).await;
+    opened.deliver_of(other, part(&last, 20)).await;
+
+    let cases = [
+        (json!([{"name": "RUNTIME", "value": "other"}]), vec!["elsewhere"], vec!["other"]),
+        (json!([{"name": "NAMESPACE", "value": "spaced"}]), vec!["spaced"], vec!["prod"]),
+        (json!([{"name": "CLUSTER", "value": "west"}]), vec!["clustered"], vec!["prod"]),
+        (json!([{"name": "PRODUCT_NAME", "value": "mail"}]), vec!["product"], vec!["prod"]),
+        (json!([{"name": "ENVIRONMENT_NAME", "value": "Web"}]), vec!["labelled"], vec!["prod"]),
+        // Letter by letter, key and value together, and nothing that only begins so.
+        (json!([{"name": "LABEL", "key": "team", "value": "web"}]), vec!["labelled"], vec!["prod"]),
+        (json!([{"name": "LABEL", "key": "team", "value": "we"}]), vec![], vec![]),
+        (json!([{"name": "LABEL", "key": "tea_", "value": "web"}]), vec![], vec![]),
+        (json!([{"name": "LABEL", "key": "eam", "value": "web"}]), vec![], vec![]),
+        (
+            json!([{"name": "CLUSTER", "value": "west"}, {"name": "CLUSTER", "value": "east"},
+                {"name": "NAMESPACE", "value": "spaced"}]),
+            vec!["spaced"],
+            vec!["prod"],
+        ),
+        (
+            json!([{"name": "CLUSTER", "value": "west"}, {"name": "NAMESPACE", "value": "spaced"}]),
+            vec![],
+            vec![],
+        ),
+        (json!([{"name": "GIT_SOURCE", "value": "shop"}]), vec![], vec![]),
+        (json!([{"name": "NAMESPACE", "value": "' OR 1=1 --"}]), vec![], vec![]),
+        (
+            json!([]),
+            vec!["clustered", "elsewhere", "labelled", "product", "spaced", "web"],
+            vec!["other", "prod"],
+        ),
+    ];
+    for (attributes, expected, runtimes) in cases {
+        let view = view(&opened, attributes.clone()).await;
+        sees(&opened, &view, &expected, &runtimes, &attributes.to_string()).await;
+    }
+    sees(&opened, &View::NOTHING, &[], &[], "whoever is in no team").await;
+    // A runtime that a rule names is seen before it has any application, and none beside it.
+    let quiet = opened.store.register(&by, "quiet", "{}", false, 1).await.unwrap();
+    assert!(quiet.is_some());
+    let view = view(&opened, json!([{"name": "RUNTIME", "value": "quiet"}])).await;
+    sees(&opened, &view, &[], &["quiet"], "a runtime without applications").await;
+    opened.close().await;
+}
+
+/// Every list, search, page, stream and count holds these applications alone.
+async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str], what: &str) {
+    let store = &opened.store;
+    let by_name = Selection { group_by: GroupBy::Nothing, sort_by: SortBy::Name, ..Selection::default() };
+    let page = store.list(view, &by_name, 0, 100).await.unwrap();
+    let listed: Vec<_> = page.rows.iter().map(|row| row.name.clone()).collect();
+    assert_eq!(listed.iter().map(|own| &*own.name).collect::<Vec<_>>(), expected, "{what}");
+    let many = expected.len() as u64;
+    assert_eq!((page.matching, page.total, page.runtimes), (many, many, runtimes.len() as u64), "{what}");
+    assert_eq!(page.groups.iter().map(|(_, count)| count).sum::<u64>(), many, "{what}");
+
+    let names = |found: Vec<ApplicationName>| {
+        let mut found: Vec<String> = found.into_iter().map(|own| own.name).collect();
+        found.sort();
+        assert_eq!(found, expected, "{what}");
+    };
+    let (needs, count) = store.needs(view, 100).await.unwrap();
+    names(needs.into_iter().map(|one| one.application.name).collect());
+    assert_eq!(count, many, "{what}");
+    let deployments = store.deployments_of(view, &Selection::default(), 100).await.unwrap();
+    names(deployments.into_iter().map(|one| one.application).collect());
+    let found = store.find_resources(view, "web", 100).await.unwrap();
+    names(found.into_iter().map(|one| one.application).collect());
+    let ChangedNames::These(changed) = store.changed(view, 0).await.unwrap().names else { panic!("{what}") };
+    names(changed);
+    let days = store.deployments_by_day(view, 0, 1).await.unwrap();
+    assert_eq!((days[0].succeeded, days[0].failed), (0, many), "{what}");
+    let told = store.runtimes(view).await.unwrap();
+    assert_eq!(told.iter().map(|one| &*one.name).collect::<Vec<_>>(), runtimes, "{what}");
+    assert_eq!(told.iter().map(|one| one.applications).sum::<u64>(), many, "{what}");
+    let visible = store.visible(view, None, ("", "", ""), 100).await.unwrap();
+    assert_eq!(visible.len(), expected.len(), "{what}");
+
+    // Each by its own page, and between its neighbours; what is not theirs is as if it were not there.
+    let all = store.list(&View::ALL, &by_name, 0, 100).await.unwrap();
+    for row in &all.rows {
+        let place = listed.iter().position(|own| *own == row.name);
+        assert_eq!(store.known(view, &row.name).await.unwrap().is_some(), place.is_some(), "{what}");
+        let beside = store.position(view, &by_name, &row.name).await.unwrap();
+        let at = |index: Option<usize>| index.and_then(|index| listed.get(index)).cloned();
+        assert_eq!((beside.position, beside.matching), (place.map(|place| place as u64 + 1), many), "{what}");
+        assert_eq!(beside.next, at(place.map(|place| place + 1)), "{what}");
+        assert_eq!(beside.previous, at(place.and_then(|place| place.checked_sub(1))), "{what}");
+    }
 }

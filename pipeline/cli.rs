@@ -1,8 +1,10 @@
 //! The command line.
 
+pub(crate) mod access;
 mod arguments;
 pub(crate) mod ask;
 pub(crate) mod bus;
+
 pub(crate) mod check;
 pub(crate) mod crds;
 pub(crate) mod git;
@@ -24,7 +26,8 @@ pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCom
 pub(crate) use self::arguments::router::OnRouter;
 pub(crate) use self::arguments::secrets::SecretsCommand;
 pub(crate) use self::arguments::values::{
-    Adopt, Check, CrdsCommand, Hook, Shape, Tier, Validate, ValuesCommand,
+    AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
+    ValuesCommand,
 };
 use crate::config::{Given, Variables, set};
 
@@ -144,7 +147,7 @@ pub(crate) enum Command {
     /// Hand definitions in the cluster over to a release of the chart.
     #[command(subcommand)]
     Crds(CrdsCommand),
-    /// Ask whether a reporter is ready.
+    /// Ask whether a reporter is ready, or which hop on the way to a runtime fails.
     Check(Check),
 }
 

@@ -9,7 +9,9 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use tokio::time::{Instant, sleep};
 
-use super::Check;
+use url::Url;
+
+use super::{Check, CheckCommand};
 
 /// The time one request may take.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -20,20 +22,24 @@ const SHOWN: usize = 2_000;
 
 /// Asks until it is ready or the time is over.
 pub(crate) fn run(check: &Check) -> anyhow::Result<ExitCode> {
+    if let Some(CheckCommand::Access(given)) = &check.command {
+        return super::access::run(given);
+    }
+    let url = check.url.as_ref().context("an address is missing")?;
     stages_client::install_crypto();
     let runtime =
         tokio::runtime::Builder::new_current_thread().enable_all().build().context("start the runtime")?;
-    runtime.block_on(ask(check))
+    runtime.block_on(ask(check, url))
 }
 
-async fn ask(check: &Check) -> anyhow::Result<ExitCode> {
+async fn ask(check: &Check, base: &Url) -> anyhow::Result<ExitCode> {
     let client = reqwest::Client::builder()
         .no_proxy()
         .timeout(ANSWER)
         .redirect(reqwest::redirect::Policy::none())
         .build()
         .context("make an HTTP client")?;
-    let url = check.url.join("/readyz").context("the address")?;
+    let url = base.join("/readyz").context("the address")?;
     let until = Instant::now() + check.within;
     loop {
         let said = match client.get(url.clone()).send().await {
@@ -51,7 +57,7 @@ async fn ask(check: &Check) -> anyhow::Result<ExitCode> {
             Err(_) => "does not answer".to_owned(),
         };
         if Instant::now() >= until {
-            bail!("{} {said}", check.url);
+            bail!("{base} {said}");
         }
         sleep(AGAIN).await;
     }

@@ -16,8 +16,9 @@ use std::process::ExitCode;
 use anyhow::{Context as _, bail};
 use pipeline_doctor::{Around, Cluster, File, Format, Network, Report, Tiers, Unreadable};
 
+pub(super) use self::certificates::{Shown, described};
 pub(super) use self::cluster::Asked;
-use self::network::Peers;
+pub(super) use self::network::{Peers, client, unreached};
 use super::{Hook, Shape, Tier, Validate, ValuesCommand};
 use crate::config;
 

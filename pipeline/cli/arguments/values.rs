@@ -25,6 +25,25 @@ Examples:
     gitops-runtime values convert codefresh-values.yaml > values.yaml
     gitops-runtime validate -f values.yaml";
 
+const CHECK: &str = "\
+Examples:
+  Whether a reporter is ready, waiting a minute for it:
+    gitops-runtime check http://gitops-runtime-reporter:8088 --within 1m
+  Which hop on the way to a runtime fails, and what to do:
+    gitops-runtime check access --namespace runtime";
+
+const ACCESS: &str = "\
+Examples:
+  All of the way, from inside out and from outside in:
+    gitops-runtime check access --namespace runtime
+  From here, as a visitor alone:
+    gitops-runtime check access --url https://runtime.example.com
+  For a program, with a certificate of an authority of one's own:
+    gitops-runtime check access --namespace runtime --ca-file ca.crt --format json
+
+Exit codes: 0 no hop fails, 1 one does, 2 usage. In the cluster it reads the Service, endpointslices, services/proxy,
+Ingresses, HTTPRoutes, VirtualServices, Deployments, and Secrets of certificates; what it may not read it says.";
+
 const ADOPT: &str = "\
 Examples:
   See which definitions a release would take over:
@@ -153,12 +172,80 @@ pub(crate) enum ValuesCommand {
     },
 }
 
-/// Which reporter is asked.
+/// What is asked.
 #[derive(Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true, after_help = CHECK)]
 pub(crate) struct Check {
+    #[command(subcommand)]
+    pub(crate) command: Option<CheckCommand>,
     /// Where it serves health, such as http://gitops-runtime-reporter:8088
-    pub(crate) url: Url,
+    #[arg(required = true)]
+    pub(crate) url: Option<Url>,
     /// How long it may take to become ready
     #[arg(long, value_name = "DURATION", default_value = "0s", value_parser = crate::config::duration)]
     pub(crate) within: Duration,
+}
+
+/// What else is asked.
+#[derive(Subcommand)]
+pub(crate) enum CheckCommand {
+    Access(Box<CheckAccess>),
+}
+
+/// Say which hop between a visitor and a runtime fails, from inside out and from outside in, and what to do.
+#[derive(Args)]
+#[command(after_help = ACCESS)]
+pub(crate) struct CheckAccess {
+    /// The namespace that the runtime is installed in
+    #[arg(short, long, value_name = "NAME", value_parser = label)]
+    pub(crate) namespace: Option<String>,
+    /// Its address; without one it is the one that the cluster knows
+    #[arg(long, value_name = "URL", value_parser = address)]
+    pub(crate) url: Option<Url>,
+    /// The Service of its router
+    #[arg(long, value_name = "NAME", default_value = "internal-router", value_parser = label)]
+    pub(crate) service: String,
+    /// The kubeconfig of the cluster; without one it is the current one, or none
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) context: Option<String>,
+    /// A PEM file with authorities that are trusted beside the system's
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Accept any certificate
+    #[arg(long)]
+    pub(crate) insecure: bool,
+    /// Do not look there; may be repeated
+    #[arg(long, value_enum, value_name = "TIER")]
+    pub(crate) skip: Vec<Tier>,
+    /// How it is shown
+    #[arg(long, value_enum, default_value = "table")]
+    pub(crate) format: AccessShape,
+}
+
+/// How hops are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AccessShape {
+    /// For people
+    Table,
+    /// For programs
+    Json,
+}
+
+fn label(text: &str) -> Result<String, String> {
+    match crate::cli::is_label(text) {
+        true => Ok(text.to_owned()),
+        false => Err("it is no name in Kubernetes: lower-case letters, digits and -".to_owned()),
+    }
+}
+
+fn address(text: &str) -> Result<Url, String> {
+    match Url::parse(text) {
+        Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none() => {
+            Ok(url)
+        }
+        _ => Err("it is no address, such as https://runtime.example.com".to_owned()),
+    }
 }

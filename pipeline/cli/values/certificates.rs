@@ -11,19 +11,19 @@ use x509_cert::der::Decode as _;
 
 /// What was shown, and why it did not verify.
 #[derive(Debug, Default)]
-pub(super) struct Chain {
+pub(in crate::cli) struct Chain {
     shown: Vec<CertificateDer<'static>>,
     /// Why, where it does not verify.
-    pub(super) why: Option<Error>,
+    pub(in crate::cli) why: Option<Error>,
 }
 
 /// A chain that a verifier fills in while somebody else waits for it.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Shown(pub(super) Arc<Mutex<Chain>>);
+pub(in crate::cli) struct Shown(pub(in crate::cli) Arc<Mutex<Chain>>);
 
 impl Chain {
     /// Each certificate, the peer's own first; one that cannot be read is left out.
-    pub(super) fn certificates(&self) -> Vec<Certificate> {
+    pub(in crate::cli) fn certificates(&self) -> Vec<Certificate> {
         let read = |der: &CertificateDer<'_>| {
             let read = x509_cert::Certificate::from_der(der).ok()?.tbs_certificate;
             let ends = i64::try_from(read.validity.not_after.to_unix_duration().as_secs()).ok()?;
@@ -40,14 +40,18 @@ impl Chain {
 
 /// Verifies as another does, and remembers what was shown.
 #[derive(Debug)]
-pub(super) struct Watched {
+pub(in crate::cli) struct Watched {
     inner: rustls_platform_verifier::Verifier,
     insecure: bool,
     shown: Shown,
 }
 
 impl Watched {
-    pub(super) fn new(inner: rustls_platform_verifier::Verifier, insecure: bool, shown: &Shown) -> Self {
+    pub(in crate::cli) fn new(
+        inner: rustls_platform_verifier::Verifier,
+        insecure: bool,
+        shown: &Shown,
+    ) -> Self {
         Self { inner, insecure, shown: shown.clone() }
     }
 }
@@ -95,7 +99,7 @@ impl ServerCertVerifier for Watched {
 }
 
 /// Which certificate of a chain does not verify, and how.
-pub(super) fn described(chain: &Chain) -> String {
+pub(in crate::cli) fn described(chain: &Chain) -> String {
     let all = chain.read();
     let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     let Some(own) = all.first() else { return "its certificate cannot be read".to_owned() };

@@ -32,12 +32,12 @@ const LARGEST: usize = 1 << 20;
 const DIRECT: &str = "localhost,127.0.0.1,::1,.svc,.svc.cluster.local";
 
 /// The network.
-pub(super) struct Peers {
+pub(in crate::cli) struct Peers {
     runtime: Runtime,
 }
 
 impl Peers {
-    pub(super) fn new() -> anyhow::Result<Self> {
+    pub(in crate::cli) fn new() -> anyhow::Result<Self> {
         stages_client::install_crypto();
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
@@ -85,7 +85,7 @@ fn other(why: &str) -> Unreached {
     Unreached::Other(why.to_owned())
 }
 
-fn client(request: &Request<'_>, shown: &Shown) -> Result<reqwest::Client, Unreached> {
+pub(in crate::cli) fn client(request: &Request<'_>, shown: &Shown) -> Result<reqwest::Client, Unreached> {
     let Way { authorities, insecure, proxies } = request.way;
     let roots: Vec<CertificateDer<'static>> = match authorities {
         Some(pem) => CertificateDer::pem_slice_iter(pem.as_bytes())
@@ -165,7 +165,7 @@ async fn send(client: &reqwest::Client, request: &Request<'_>) -> Result<PeerRes
 }
 
 /// Why a request got no answer. The error's own text may hold the address with all that stands in it.
-fn unreached(error: &reqwest::Error) -> Unreached {
+pub(in crate::cli) fn unreached(error: &reqwest::Error) -> Unreached {
     if error.is_timeout() {
         return Unreached::Silent;
     }

@@ -5,6 +5,7 @@
 //! calls: nothing by itself: a cluster is asked through [`Cluster`], peers through [`Network`], and what nobody could tell is said to be not
 //! measured - fails: never; what cannot be read is a finding
 
+mod access;
 mod chart;
 mod convert;
 mod finding;
@@ -12,6 +13,7 @@ mod report;
 mod rules;
 mod tree;
 
+pub use self::access::{Access, Hop, Side, Upgraded, Verdict, Visitor, Wanted, access};
 pub use self::chart::{Chart, Value as ChartValue};
 pub use self::convert::{Converted, Note, convert};
 pub use self::finding::{Finding, MASKED, Severity, Unmeasured, nearest};

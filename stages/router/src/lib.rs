@@ -15,6 +15,7 @@ mod lent;
 mod metrics;
 mod names;
 mod path;
+mod probe;
 mod proxy;
 mod pulse;
 mod refusal;

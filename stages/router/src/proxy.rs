@@ -9,6 +9,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{
@@ -22,7 +23,7 @@ use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::upgrade::OnUpgrade;
 use ipnet::IpNet;
 use pipeline_core::Shutdown;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 use crate::access;
@@ -34,6 +35,7 @@ use crate::lent::{Lender, Lent};
 use crate::metrics::RouterMetrics;
 use crate::names::Names;
 use crate::path;
+use crate::probe::{self, Events, Probe};
 use crate::pulse::Turn;
 use crate::refusal::Refusal;
 use crate::route::{Route, Way, route, way};
@@ -66,6 +68,9 @@ pub(crate) struct Proxy {
     pub(crate) pool: Pool,
     pub(crate) metrics: RouterMetrics,
     pub(crate) log: bool,
+    /// For [`Probe`]s.
+    pub(crate) probes: Arc<Semaphore>,
+    pub(crate) connect_timeout: Duration,
     /// It is to take no more requests soon.
     pub(crate) draining: Shutdown,
     /// What has outlived its grace ends.
@@ -79,12 +84,17 @@ enum Outcome {
     Own(StatusCode, &'static str),
     Answer(Response<Incoming>),
     Upgrade(Response<Incoming>, OnUpgrade),
+    /// What is behind, as JSON.
+    Hop(String),
+    Events(OwnedSemaphorePermit),
+    Echo(Response<()>, OnUpgrade, OwnedSemaphorePermit),
 }
 
 /// The body of an answer.
 pub(crate) enum Answer {
     Own(Full<Bytes>, #[expect(dead_code, reason = "it ends when the answer does")] Exchange),
     Streamed(Streamed),
+    Events(Box<Events>),
     /// HTTP is over on this connection.
     Ended,
 }
@@ -123,6 +133,20 @@ impl Proxy {
                 (Response::from_parts(head, ()), Ok(body))
             }
             Ok(Outcome::Upgrade(response, leaving)) => return self.upgrade(response, leaving, exchange),
+            Ok(Outcome::Hop(text)) => {
+                let mut response = own(StatusCode::OK);
+                response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+                (response, Err(text))
+            }
+            Ok(Outcome::Events(place)) => {
+                exchange.answered(StatusCode::OK.as_u16());
+                return probe::events().map(|()| Answer::Events(Box::new(Events::new(exchange, place))));
+            }
+            Ok(Outcome::Echo(response, leaving, place)) => {
+                exchange.answered(response.status().as_u16());
+                self.upgraded.spawn(probe::echo(leaving, exchange, place, self.cut.clone()));
+                return response.map(|()| Answer::Ended);
+            }
             Ok(Outcome::Own(status, text)) => (own(status), Err(text.to_owned())),
             Err(refusal) => {
                 self.metrics.refused(route, refusal);
@@ -188,6 +212,10 @@ impl Proxy {
                 return Ok(Outcome::Own(StatusCode::SERVICE_UNAVAILABLE, "stopping\n"));
             }
             Way::Ready => return Ok(Outcome::Own(StatusCode::OK, "ok")),
+            Way::Probe(asked) => {
+                let wants = head::upgrade(&head, !body.is_end_stream())?;
+                return self.probe(asked, &head, wants.and(leaving)).await;
+            }
             found => found,
         };
         let behind = self.behind(exchange.route).ok_or(Refusal::Nowhere)?;
@@ -239,6 +267,34 @@ impl Proxy {
                 Ok(Outcome::Upgrade(response, leaving))
             }
             _ => Err(Refusal::Protocol),
+        }
+    }
+
+    async fn probe(
+        &self,
+        asked: Probe,
+        head: &Parts,
+        leaving: Option<OnUpgrade>,
+    ) -> Result<Outcome, Refusal> {
+        let place = self.probes.clone().try_acquire_owned().map_err(|_| Refusal::Busy)?;
+        match asked {
+            Probe::Hop => {
+                let state =
+                    async |behind: &Option<Behind>| match behind.as_ref().and_then(|it| it.upstream.as_ref())
+                    {
+                        Some(upstream) => probe::connects(&self.names, upstream, self.connect_timeout).await,
+                        None => "not served",
+                    };
+                let (app_proxy, workflows) = tokio::join!(state(&self.app_proxy), state(&self.workflows));
+                Ok(Outcome::Hop(format!(
+                    "{{\"router\":\"gitops-runtime\",\"appProxy\":\"{app_proxy}\",\"workflows\":\"{workflows}\"}}\n"
+                )))
+            }
+            Probe::Events => Ok(Outcome::Events(place)),
+            Probe::Socket => {
+                let leaving = leaving.ok_or(Refusal::Upgrade)?;
+                Ok(Outcome::Echo(probe::switched(head)?, leaving, place))
+            }
         }
     }
 
@@ -357,6 +413,7 @@ impl Body for Answer {
         match self.get_mut() {
             Self::Own(body, _) => Pin::new(body).poll_frame(context).map_err(|never| match never {}),
             Self::Streamed(body) => Pin::new(body).poll_frame(context),
+            Self::Events(events) => events.poll(context).map(|frame| frame.map(Ok)),
             Self::Ended => Poll::Ready(None),
         }
     }
@@ -365,6 +422,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.is_end_stream(),
             Self::Streamed(body) => body.is_end_stream(),
+            Self::Events(_) => false,
             Self::Ended => true,
         }
     }
@@ -373,6 +431,7 @@ impl Body for Answer {
         match self {
             Self::Own(body, _) => body.size_hint(),
             Self::Streamed(body) => body.size_hint(),
+            Self::Events(_) => SizeHint::default(),
             Self::Ended => SizeHint::with_exact(0),
         }
     }

@@ -1,10 +1,13 @@
 //! Which service a path is for.
 
 use crate::config::Allowed;
+use crate::probe::Probe;
 use crate::refusal::Refusal;
 
 /// Labels of a DNS name are at most this long.
 const LABEL: usize = 63;
+/// Where the router speaks of the way to it.
+const ACCESS: &str = "/webhooks/_access/";
 /// What follows the name of an event source in that of its service.
 const SERVICE: &str = "-eventsource-svc";
 
@@ -38,6 +41,8 @@ pub(crate) enum Way<'a> {
     Alive,
     /// `/readyz`.
     Ready,
+    /// Below `/webhooks/_access`.
+    Probe(Probe),
     /// The App Proxy, which sees the whole path.
     AppProxy,
     /// Argo Workflows, which sees this path below its own.
@@ -48,6 +53,9 @@ pub(crate) enum Way<'a> {
 
 /// The part of a path that the router is about; prefixes end with a segment.
 pub(crate) fn route(path: &str) -> Route {
+    if path.starts_with(ACCESS) {
+        return Route::Itself;
+    }
     match path.split('/').nth(1) {
         Some("app-proxy") => Route::AppProxy,
         Some("workflows") => Route::Workflows,
@@ -70,7 +78,10 @@ pub(crate) fn way<'a>(path: &'a str, allowed: &[Allowed]) -> Result<Way<'a>, Ref
             Ok(Way::Workflows(rest.trim_start_matches('/')))
         }
         Route::Webhooks => webhook(path, allowed),
-        Route::Itself => Err(Refusal::Nowhere),
+        Route::Itself => {
+            let probe = path.strip_prefix(ACCESS).and_then(Probe::of);
+            probe.map(Way::Probe).ok_or(Refusal::Nowhere)
+        }
     }
 }
 
@@ -117,6 +128,18 @@ mod tests {
         }
         assert_eq!(way("/healthz", &[]), Ok(Way::Alive));
         assert_eq!(way("/readyz", &[]), Ok(Way::Ready));
+    }
+
+    #[test]
+    fn what_is_asked_of_the_way_in_takes_the_place_of_no_webhook() {
+        let all = [Allowed { namespace: None, name: None }];
+        assert_eq!(way("/webhooks/_access/hop", &[]), Ok(Way::Probe(Probe::Hop)));
+        assert_eq!(way("/webhooks/_access/events", &[]), Ok(Way::Probe(Probe::Events)));
+        assert_eq!(way("/webhooks/_access/socket", &[]), Ok(Way::Probe(Probe::Socket)));
+        for path in ["/webhooks/_access/", "/webhooks/_access/hop/x", "/webhooks/_access/x"] {
+            assert_eq!(way(path, &all), Err(Refusal::Nowhere), "{path}");
+        }
+        assert_eq!(way("/webhooks/_access", &all), Err(Refusal::WebhookName));
     }
 
     #[test]

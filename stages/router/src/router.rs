@@ -22,6 +22,7 @@ use crate::connection::{Front, converse};
 use crate::forwarded::Arrival;
 use crate::metrics::RouterMetrics;
 use crate::names::{Names, NamesError};
+use crate::probe;
 use crate::proxy::{Behind, Proxy};
 use crate::tls::{Certificate, CertificateError};
 use crate::upstream::{Pool, Upstream, UpstreamError};
@@ -112,6 +113,8 @@ impl RouterConfig {
             pool: Pool::new(self.connect_timeout),
             metrics: RouterMetrics::new(registry)?,
             log: self.access_log,
+            probes: Arc::new(Semaphore::new(probe::PLACES)),
+            connect_timeout: self.connect_timeout,
             draining: Shutdown::new(),
             cut: Shutdown::new(),
             upgraded: TaskTracker::new(),

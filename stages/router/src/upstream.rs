@@ -72,7 +72,7 @@ pub(crate) struct Upstream {
     scheme: Scheme,
     pub(crate) host: String,
     authority: Authority,
-    port: u16,
+    pub(crate) port: u16,
     /// What its paths begin with.
     base: String,
     tls: Option<Arc<ClientConfig>>,

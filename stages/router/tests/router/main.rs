@@ -6,6 +6,7 @@ mod attacks;
 mod dns;
 mod limits;
 mod names;
+mod probe;
 mod routes;
 mod streams;
 mod support;

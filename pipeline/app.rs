@@ -8,12 +8,15 @@ pub(crate) mod bus;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;
+mod pages;
 mod platform;
 mod rbac;
 mod reporter;
 mod router;
 mod secrets;
 mod traces;
+mod tunnel_client;
+mod tunnel_server;
 
 use std::future::Future;
 use std::time::Duration;
@@ -28,6 +31,8 @@ use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
 pub(crate) use self::router::command as router;
 pub(crate) use self::secrets::run as secrets;
+pub(crate) use self::tunnel_client::command as tunnel_client;
+pub(crate) use self::tunnel_server::command as tunnel_server;
 use crate::config::{Config, Loaded};
 
 /// Small pieces of many sizes come and go on every thread: with the system's allocator a third of the changes a second

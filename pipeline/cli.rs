@@ -25,6 +25,7 @@ pub(crate) use self::arguments::git::{
 pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
 pub(crate) use self::arguments::router::OnRouter;
 pub(crate) use self::arguments::secrets::SecretsCommand;
+pub(crate) use self::arguments::tunnel::{OnTunnelClient, OnTunnelServer};
 pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
     ValuesCommand,
@@ -59,6 +60,9 @@ Examples:
     gitops-runtime git changed --base origin/main -f apps.yaml
   Take requests from outside, and pass each to the service that it is for:
     gitops-runtime router --app-proxy-url http://127.0.0.1:3017
+  Show what listens on this machine to others, through a server that they reach:
+    gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
+      --forward http://localhost:3000
   See what is wrong with values of the chart before they are installed:
     gitops-runtime validate -f values.yaml";
 
@@ -120,6 +124,8 @@ pub(crate) enum Command {
     Reporter(Box<Settings>),
     Platform(Box<OnPlatform>),
     Router(Box<OnRouter>),
+    TunnelServer(Box<OnTunnelServer>),
+    TunnelClient(Box<OnTunnelClient>),
     #[command(flatten)]
     Ask(Ask),
     #[command(flatten)]

@@ -21,6 +21,7 @@ mod router;
 mod sharding;
 mod state;
 mod traces;
+mod tunnel;
 mod units;
 
 use std::path::PathBuf;
@@ -92,6 +93,8 @@ pub(crate) struct Config {
     pub(crate) platform: Platform,
     pub(crate) platform_server: PlatformServer,
     pub(crate) router: router::Router,
+    pub(crate) tunnel_server: tunnel::Server,
+    pub(crate) tunnel_client: tunnel::Client,
     /// `None`: it is in memory, and there is one process or each has its own shard.
     #[schemars(with = "Bus")]
     pub(crate) bus: Option<Bus>,
@@ -214,6 +217,8 @@ impl Config {
         self.platform.check(self.reporter.sink.kind == SinkKind::Platform, problems);
         self.platform_server.check(problems);
         self.router.check(problems);
+        self.tunnel_server.check(problems);
+        self.tunnel_client.check(problems);
         self.admin.check(problems);
         self.reporter.check(problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();

@@ -27,6 +27,8 @@ fn main() -> ExitCode {
             Err(error) => return fail(format!("{error:#}")),
         },
         cli::Command::Router(given) => app::router(&given, &variables),
+        cli::Command::TunnelServer(given) => app::tunnel_server(&given, &variables),
+        cli::Command::TunnelClient(given) => app::tunnel_client(&given, &variables),
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
         cli::Command::Schema => app::schema().map(|()| ExitCode::SUCCESS),
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {

@@ -3,13 +3,10 @@
 use std::process::ExitCode;
 
 use anyhow::Context as _;
-use axum::Router;
-use axum::http::{StatusCode, header};
-use axum::routing::get;
 use pipeline_core::{Given, Service as _, Shutdown};
-use pipeline_http::serve::ServeConfig;
-use prometheus::{Registry, TextEncoder};
+use prometheus::Registry;
 
+use super::pages::Pages;
 use crate::cli::OnRouter;
 use crate::config::{Config, Variables};
 
@@ -33,37 +30,11 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let settings = config.router.config(config.namespace.as_deref(), &origin, *config.shutdown.grace);
     let router = settings.build(&registry).await?;
     let address = router.address();
-    let pages = match *config.serve.address {
-        Some(address) => {
-            let serve = ServeConfig::new(address.to_string(), "serve.address");
-            Some(serve.build_bare(pages(registry, stop.clone())).await?)
-        }
-        None => None,
-    };
-    tracing::info!(%address, "taking requests");
+    let leaving = stop.clone();
+    let judge = move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) };
     // Probes and metrics are answered as long as requests are.
-    let ended = Shutdown::new();
-    let served = pages.map(|pages| tokio::spawn(Box::new(pages).serve(Given::alone(ended.clone()))));
-    Box::new(router).serve(Given::alone(stop)).await.context("take requests")?;
-    ended.cancel();
-    if let Some(served) = served {
-        served.await.context("serve")?.context("serve")?;
-    }
-    Ok(())
-}
-
-/// What a process says of itself.
-fn pages(registry: Registry, stop: Shutdown) -> Router {
-    let ready = async move || match stop.is_cancelled() {
-        true => (StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
-        false => (StatusCode::OK, "ready\n"),
-    };
-    let metrics = async move || {
-        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
-        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
-    };
-    Router::new()
-        .route("/healthz", get(async || "ok\n"))
-        .route("/readyz", get(ready))
-        .route("/metrics", get(metrics))
+    let pages = Pages::start(config, registry, judge).await?;
+    tracing::info!(%address, "taking requests");
+    let served = Box::new(router).serve(Given::alone(stop)).await.context("take requests");
+    pages.stop().await.and(served)
 }

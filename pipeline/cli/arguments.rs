@@ -6,4 +6,5 @@ pub(super) mod git;
 pub(super) mod platform;
 pub(super) mod router;
 pub(super) mod secrets;
+pub(super) mod tunnel;
 pub(super) mod values;

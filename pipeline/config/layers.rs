@@ -19,7 +19,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 const SET: &str = "--set";
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 8] = [
+const ALTERNATIVES: [&[&str]; 9] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &[
@@ -36,6 +36,7 @@ const ALTERNATIVES: [&[&str]; 8] = [
         "platformServer.store.postgresUrl",
         "platformServer.store.postgresUrlFile",
     ],
+    &["tunnelClient.token", "tunnelClient.tokenFile"],
     &["admin.token", "admin.tokenFile"],
     &["traces.otlp.token", "traces.otlp.tokenFile"],
     &[

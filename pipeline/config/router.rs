@@ -10,7 +10,7 @@ use stages_router::{Allowed, CertificateFiles, Limits, NamesConfig, Proxied, Rou
 use url::Url;
 
 use super::problem::Problems;
-use super::units::{As, Size, Unit};
+use super::units::{As, Network, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -162,20 +162,6 @@ impl Router {
             workflows: proxied(&flows.url, &flows.ca_file, flows.insecure, &flows.limits),
             webhooks: Webhooks { allowed, port: events.port, limits: events.limits.limits() },
         }
-    }
-}
-
-/// An address, or a network.
-#[derive(Debug)]
-struct Network(ipnet::IpNet);
-
-impl Unit for Network {
-    const FORMAT: &'static str = "network";
-
-    fn read(text: &str) -> Result<Self, String> {
-        let address = || text.parse::<IpAddr>().ok().map(ipnet::IpNet::from);
-        let network = text.parse().ok().or_else(address);
-        network.map(Self).ok_or_else(|| format!("'{text}' is not an address or a network such as 10.0.0.0/8"))
     }
 }
 

@@ -3,7 +3,7 @@
 //! takes: text - gives: the typed value, or what the text should have been. A message never repeats a secret
 //! or an address, which may hold one.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -173,6 +173,20 @@ impl Unit for Option<Url> {
             return Err("must end with its path: no ? and no #".to_owned());
         }
         Ok(Some(url))
+    }
+}
+
+/// An address, or a network.
+#[derive(Debug)]
+pub(crate) struct Network(pub(crate) ipnet::IpNet);
+
+impl Unit for Network {
+    const FORMAT: &'static str = "network";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let address = || text.parse::<IpAddr>().ok().map(ipnet::IpNet::from);
+        let network = text.parse().ok().or_else(address);
+        network.map(Self).ok_or_else(|| format!("'{text}' is not an address or a network such as 10.0.0.0/8"))
     }
 }
 

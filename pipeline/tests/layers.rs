@@ -28,6 +28,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-store",
             "stages-report",
             "stages-router",
+            "stages-tunnel",
         ],
     ),
     (

@@ -25,5 +25,6 @@ mod shutdown;
 mod told;
 mod top;
 mod traces;
+mod tunnel;
 mod verify;
 mod wire;

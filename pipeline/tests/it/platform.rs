@@ -21,7 +21,7 @@ use crate::told;
 use crate::verify::{findings, verified};
 
 /// A platform with a state directory of its own and one address over its lives.
-struct Platform {
+pub(crate) struct Platform {
     folder: TempDir,
     port: u16,
     /// The port of its figures.
@@ -31,7 +31,7 @@ struct Platform {
 }
 
 impl Platform {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let mut platform = Self {
             folder: TempDir::new().unwrap(),
             port: port::free().unwrap(),
@@ -45,7 +45,7 @@ impl Platform {
         platform
     }
 
-    fn token_file(&self) -> PathBuf {
+    pub(crate) fn token_file(&self) -> PathBuf {
         self.folder.path().join("token")
     }
 
@@ -53,7 +53,7 @@ impl Platform {
         self.folder.path().join("state").display().to_string()
     }
 
-    fn url(&self) -> String {
+    pub(crate) fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
@@ -86,7 +86,7 @@ impl Platform {
     }
 
     /// Runs a command about its store; what it prints, or why it failed.
-    async fn command(&self, arguments: &[&str]) -> Result<String, String> {
+    pub(crate) async fn command(&self, arguments: &[&str]) -> Result<String, String> {
         let state = self.state();
         let mut command = tokio::process::Command::new(PROGRAM);
         command.arg("platform").args(arguments).args(["--state", &state]).env_clear().stdin(Stdio::null());

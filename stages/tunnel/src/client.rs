@@ -1,7 +1,7 @@
 //! The client of a tunnel: beside the service that visitors want, it connects to a server and leads them there.
 //!
 //! takes: streams of a server - gives: connections to the service - fails: at once when the server refuses the token or name
-//! before any connection stood, and when a newer client took the tunnel over; everything else it tries again, after a while
+//! before any connection stood, and (but in standby) when a newer client took the tunnel over; everything else it tries again, after a while
 //! chosen at random up to a bound that doubles.
 
 use std::io;
@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use pipeline_core::{Given, Reason, Service, Shutdown, StageError};
+use prometheus::IntGauge;
 use stages_client::Token;
 use tokio::net::TcpStream;
 use tokio::sync::mpsc;
@@ -19,12 +20,16 @@ use tokio::time::{Instant, timeout};
 use url::Url;
 
 use crate::dial::{Dial, DialError};
+use crate::metrics::ClientMetrics;
 use crate::{Name, Times, native};
 
 /// The first pause after a lost connection is this long at most, the next twice that, and so on.
 const FIRST: Duration = Duration::from_millis(250);
 /// No pause is longer.
 const LONGEST: Duration = Duration::from_secs(20);
+
+/// So many failures make the pause the longest; whoever waits beside a newer life of it counts as many.
+const STANDBY: u32 = 10;
 
 /// What a client is built of.
 #[derive(Debug, Clone)]
@@ -47,6 +52,8 @@ pub struct ClientConfig {
     pub allowed: String,
     /// What is under way may finish for so long when it is told to stop.
     pub grace: Duration,
+    /// Waits beside a newer life of it that took the tunnel over, and has it again when that is gone; else it ends.
+    pub standby: bool,
     /// How long things may take.
     pub times: Times,
 }
@@ -66,6 +73,9 @@ pub enum ClientError {
     /// The token cannot be read.
     #[error(transparent)]
     Token(stages_client::TokenError),
+    /// A metric is there already.
+    #[error("count what happens")]
+    Metrics(#[source] prometheus::Error),
     /// Something does not fit into a header.
     #[error("the id of the client or the addresses that may visit hold characters that no header may hold")]
     Header,
@@ -111,7 +121,9 @@ pub(crate) struct Forwarding {
     pub(crate) generation: u64,
     pub(crate) allowed: String,
     pub(crate) grace: Duration,
+    standby: bool,
     pub(crate) times: Times,
+    pub(crate) metrics: ClientMetrics,
     ready: Ready,
 }
 
@@ -159,8 +171,8 @@ impl ClientConfig {
     /// Checks what it was given.
     ///
     /// # Errors
-    /// [`ClientError::Forward`].
-    pub fn build(self) -> Result<Client, ClientError> {
+    /// [`ClientError::Forward`] and [`ClientError::Metrics`].
+    pub fn build(self, registry: &prometheus::Registry) -> Result<Client, ClientError> {
         let host = self.forward.host_str().filter(|_| self.forward.scheme() == "http");
         let host = host.ok_or(ClientError::Forward)?.trim_matches(['[', ']']).to_owned();
         let ready = Ready {
@@ -178,7 +190,9 @@ impl ClientConfig {
             generation: self.generation,
             allowed: self.allowed,
             grace: self.grace,
+            standby: self.standby,
             times: self.times,
+            metrics: ClientMetrics::new(registry).map_err(ClientError::Metrics)?,
             ready,
         };
         Ok(Client { to: Arc::new(to), connections: self.connections.clamp(1, 4) })
@@ -209,26 +223,37 @@ impl Client {
                         tracing::info!(tunnel = %to.name, "the tunnel is open");
                     }
                     Some(Event::Superseded) => is_superseded = true,
-                    Some(Event::Ended(_)) if is_superseded => return Err(ClientError::Superseded),
+                    Some(Event::Ended(ended))
+                        if is_superseded || matches!(ended, Err(ClientError::Superseded)) =>
+                    {
+                        if !to.standby {
+                            return Err(ClientError::Superseded);
+                        }
+                        if failures != STANDBY {
+                            tracing::info!(tunnel = %to.name, "a newer client has taken this tunnel over; waiting beside it");
+                        }
+                        failures = STANDBY;
+                        break;
+                    }
                     Some(Event::Leaving) => break,
                     Some(Event::Ended(Ok(()))) | None => break,
                     Some(Event::Ended(Err(error))) => {
                         let is_final = match &error {
-                            ClientError::Superseded => true,
                             ClientError::Refused(_) | ClientError::Header => !was_serving,
                             _ => false,
                         };
                         if is_final {
                             return Err(error);
                         }
-                        failures += 1;
+                        failures = (failures + 1).min(STANDBY - 1);
+                        to.metrics.failures.inc();
                         let source = std::error::Error::source(&error).map(ToString::to_string);
                         tracing::warn!(tunnel = %to.name, %error, source, failures, "the tunnel is not open; trying again");
                         break;
                     }
                 }
             }
-            let most = FIRST.saturating_mul(1 << failures.min(10)).min(LONGEST);
+            let most = FIRST.saturating_mul(1 << failures.min(STANDBY)).min(LONGEST);
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = tokio::time::sleep(most.mul_f64(fastrand::f64())) => {}
@@ -242,12 +267,12 @@ impl Client {
 
 async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shutdown) {
     let (tell, mut told) = mpsc::channel(4);
-    let ready = to.ready.clone();
+    let (ready, gauge) = (to.ready.clone(), to.metrics.connections.clone());
     let passing = async {
         let mut counted = None;
         while let Some(event) = told.recv().await {
             if matches!(event, Event::Serving) && counted.is_none() {
-                counted = Some(Counted::new(ready.serving.clone()));
+                counted = Some(Counted::new(ready.serving.clone(), gauge.clone()));
             }
             drop(events.send(event).await);
         }
@@ -258,18 +283,20 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
 }
 
 /// A connection that is served.
-struct Counted(Arc<AtomicUsize>);
+struct Counted(Arc<AtomicUsize>, IntGauge);
 
 impl Counted {
-    fn new(of: Arc<AtomicUsize>) -> Self {
+    fn new(of: Arc<AtomicUsize>, gauge: IntGauge) -> Self {
         of.fetch_add(1, Ordering::AcqRel);
-        Self(of)
+        gauge.inc();
+        Self(of, gauge)
     }
 }
 
 impl Drop for Counted {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::AcqRel);
+        self.1.dec();
     }
 }
 

@@ -2,15 +2,18 @@
 //!
 //! takes: visitors' requests at a [`Server`], whose host names a tunnel - gives: them to the service that a [`Client`] beside
 //! the runtime forwards to, over a connection which the client opened - fails: with an answer to the visitor that says which
-//! side is missing. What both speak stands in [`native`].
+//! side is missing. What both speak stands in [`native`]; a server
+//! takes clients of the frp 0.44 family as well, whose protocol is weaker.
 
 mod client;
 mod credentials;
 mod dial;
+mod frp;
 mod metrics;
 mod mux;
 mod name;
 pub mod native;
+mod platform;
 mod proxy;
 mod registry;
 mod relay;
@@ -23,6 +26,7 @@ pub use client::{Client, ClientConfig, ClientError, Ready};
 pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
 pub use dial::{Dial, DialError};
 pub use name::{Name, NameError};
+pub use platform::{PlatformCredentials, PlatformError};
 pub use server::{Server, ServerConfig, ServerError, Times, Tls};
 pub use visitors::{NetworkError, Networks, address_of};
 pub use ws::{Frames, Side, WebSocket, accept_of, new_key};

@@ -1,6 +1,6 @@
-//! What a server counts.
+//! What a server counts, and what a client does.
 
-use prometheus::{IntCounterVec, IntGauge, Opts, Registry};
+use prometheus::{IntCounter, IntCounterVec, IntGauge, Opts, Registry};
 
 /// Why somebody was refused, for the metric and the log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -75,13 +75,20 @@ pub(crate) struct Metrics {
 
 impl Metrics {
     pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
-        let tunnels = IntGauge::new("tunnel_server_tunnels", "Tunnels that are connected here")?;
+        let tunnels =
+            IntGauge::new("gitops_runtime_tunnel_server_tunnels", "Tunnels that are connected here")?;
         let requests = IntCounterVec::new(
-            Opts::new("tunnel_server_requests_total", "Requests of visitors by how they ended"),
+            Opts::new(
+                "gitops_runtime_tunnel_server_requests_total",
+                "Requests of visitors by how they ended",
+            ),
             &["outcome"],
         )?;
         let refused = IntCounterVec::new(
-            Opts::new("tunnel_server_refused_total", "Clients and visitors that were refused, by why"),
+            Opts::new(
+                "gitops_runtime_tunnel_server_refused_total",
+                "Clients and visitors that were refused, by why",
+            ),
             &["reason"],
         )?;
         for outcome in Outcome::ALL {
@@ -102,5 +109,62 @@ impl Metrics {
 
     pub(crate) fn refused(&self, why: Refusal) {
         self.refused.with_label_values(&[why.as_str()]).inc();
+    }
+}
+
+/// How a visitor who came through fared at the client.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Visit {
+    Led,
+    Unreachable,
+}
+
+impl Visit {
+    const ALL: [Self; 2] = [Self::Led, Self::Unreachable];
+
+    const fn as_str(self) -> &'static str {
+        match self {
+            Self::Led => "led",
+            Self::Unreachable => "unreachable",
+        }
+    }
+}
+
+/// What a client counts. All series are there from the start.
+#[derive(Debug, Clone)]
+pub(crate) struct ClientMetrics {
+    pub(crate) connections: IntGauge,
+    pub(crate) failures: IntCounter,
+    visits: IntCounterVec,
+}
+
+impl ClientMetrics {
+    pub(crate) fn new(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let connections = IntGauge::new(
+            "gitops_runtime_tunnel_client_connections",
+            "Connections to the server that visitors are led through",
+        )?;
+        let failures = IntCounter::new(
+            "gitops_runtime_tunnel_client_failures_total",
+            "Connections to the server that broke, or could not be made",
+        )?;
+        let visits = IntCounterVec::new(
+            Opts::new(
+                "gitops_runtime_tunnel_client_visits_total",
+                "Connections of visitors by whether the service was reached",
+            ),
+            &["outcome"],
+        )?;
+        for outcome in Visit::ALL {
+            visits.with_label_values(&[outcome.as_str()]);
+        }
+        registry.register(Box::new(connections.clone()))?;
+        registry.register(Box::new(failures.clone()))?;
+        registry.register(Box::new(visits.clone()))?;
+        Ok(Self { connections, failures, visits })
+    }
+
+    pub(crate) fn visited(&self, outcome: Visit) {
+        self.visits.with_label_values(&[outcome.as_str()]).inc();
     }
 }

@@ -75,7 +75,7 @@ impl Mux {
         let (give, given) = oneshot::channel();
         self.ask.send(give).await.map_err(|_| OpenError::Closed)?;
         let inner = given.await.map_err(|_| OpenError::Closed)?;
-        Ok(MuxStream { inner: inner.compat(), _place: Some(place) })
+        Ok(MuxStream { inner: inner.compat(), place: Some(place) })
     }
 
     /// Closes the connection with a goodbye; what its streams carry is lost.
@@ -135,7 +135,7 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
             Event::Opened(stream, give) => drop(give.send(stream)),
             // When nobody takes it, it is refused: the others are not kept waiting.
             Event::Accepted(stream) => {
-                drop(accept.try_send(MuxStream { inner: stream.compat(), _place: None }));
+                drop(accept.try_send(MuxStream { inner: stream.compat(), place: None }));
             }
             Event::Closed => return,
         }
@@ -149,7 +149,14 @@ async fn drive<S: AsyncRead + AsyncWrite + Send + Unpin>(
 pub(crate) struct MuxStream {
     // Dropped before the place is given back.
     inner: Compat<yamux::Stream>,
-    _place: Option<OwnedSemaphorePermit>,
+    place: Option<OwnedSemaphorePermit>,
+}
+
+impl MuxStream {
+    /// Gives the place back when the stream ends.
+    pub(crate) fn hold(&mut self, place: OwnedSemaphorePermit) {
+        self.place = Some(place);
+    }
 }
 
 impl AsyncRead for MuxStream {

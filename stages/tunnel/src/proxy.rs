@@ -38,6 +38,9 @@ const HOP: [HeaderName; 7] = [
     HeaderName::from_static("keep-alive"),
 ];
 
+/// Headers that say who asked.
+const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
+
 /// What leads visitors through.
 #[derive(Debug)]
 pub(crate) struct Proxy {
@@ -102,7 +105,8 @@ impl Proxy {
         }
         let upgrade =
             request.headers().contains_key(header::UPGRADE).then(|| hyper::upgrade::on(&mut request));
-        let mut request = Box::new(prepared(request, peer, is_secure));
+        let is_trusted = self.trusted.hold(peer.ip());
+        let mut request = Box::new(prepared(request, peer, is_secure, is_trusted));
         for attempt in 1..=TRIES {
             tried.push(active.session().id);
             match self.send(active, SocketAddr::new(visitor, peer.port()), request).await {
@@ -282,9 +286,20 @@ fn strip(headers: &mut HeaderMap) {
     }
 }
 
-fn prepared(request: Request<Incoming>, peer: SocketAddr, is_secure: bool) -> Request<Body> {
+/// The request as the service gets it. What somebody who is not trusted says of who asked is taken away.
+fn prepared(
+    request: Request<Incoming>,
+    peer: SocketAddr,
+    is_secure: bool,
+    is_trusted: bool,
+) -> Request<Body> {
     let (mut parts, body) = request.into_parts();
     strip(&mut parts.headers);
+    if !is_trusted {
+        for name in FORWARDED {
+            parts.headers.remove(name);
+        }
+    }
     let mut forwarded = String::new();
     for value in parts.headers.get_all("x-forwarded-for") {
         if let Ok(value) = value.to_str() {

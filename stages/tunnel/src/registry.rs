@@ -53,11 +53,19 @@ pub(crate) struct Registry {
     tunnels: Mutex<HashMap<Name, Tunnel>>,
     changed: watch::Sender<()>,
     next: AtomicU64,
+    /// Until then any tunnel may have been connected to the server that was here before.
+    young: Instant,
 }
 
 impl Registry {
-    pub(crate) fn new() -> Self {
-        Self { tunnels: Mutex::default(), changed: watch::Sender::new(()), next: AtomicU64::new(1) }
+    /// Clients are expected to find this server within `young`.
+    pub(crate) fn new(young: Duration) -> Self {
+        Self {
+            tunnels: Mutex::default(),
+            changed: watch::Sender::new(()),
+            next: AtomicU64::new(1),
+            young: Instant::now() + young,
+        }
     }
 
     fn tunnels(&self) -> MutexGuard<'_, HashMap<Name, Tunnel>> {
@@ -76,7 +84,6 @@ impl Registry {
 
     /// Adds a connection; those of older lives of the same client are drained, and told.
     pub(crate) fn add(&self, name: &Name, session: Arc<Session>) -> Result<(), Conflict> {
-        let mut older = Vec::new();
         {
             let mut tunnels = self.tunnels();
             tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
@@ -86,14 +93,12 @@ impl Registry {
                 .or_insert_with(|| Tunnel { sessions: Vec::new(), left: Instant::now() });
             for before in &tunnel.sessions {
                 if before.owner.generation < session.owner.generation && !before.is_draining() {
+                    // The note waits in the connection before that may find itself drained, and close.
+                    before.lead.supersede();
                     before.drain();
-                    older.push(before.clone());
                 }
             }
             tunnel.sessions.push(session);
-        }
-        for session in older {
-            session.lead.supersede();
         }
         self.changed.send_replace(());
         Ok(())
@@ -118,7 +123,9 @@ impl Registry {
     /// The connection of the tunnel that has least to do, but for those in `tried`.
     pub(crate) fn route(&self, name: &Name, tried: &[u64]) -> Route {
         let tunnels = self.tunnels();
-        let Some(tunnel) = tunnels.get(name) else { return Route::Unknown };
+        let Some(tunnel) = tunnels.get(name) else {
+            return if Instant::now() < self.young { Route::Expected } else { Route::Unknown };
+        };
         let usable =
             tunnel.sessions.iter().filter(|session| !session.is_draining() && !tried.contains(&session.id));
         match usable.min_by_key(|session| session.active()) {

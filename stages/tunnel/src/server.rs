@@ -28,17 +28,20 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::metrics::{Metrics, Refusal};
-use crate::native;
 use crate::proxy::{HEAD, Proxy};
 use crate::registry::Registry;
 use crate::session::{Body, Io};
 use crate::visitors::Networks;
 use crate::{Credentials, Name, Verdict};
+use crate::{frp, native};
 
 /// Bytes of the head of a request at most.
 const HEAD_BYTES: usize = 64 << 10;
 /// After this pause the next connection is taken when there was no room for one.
 const NO_ROOM: Duration = Duration::from_millis(50);
+
+/// Clients of the frp family that log in at a time.
+const LOGINS: usize = 256;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -53,6 +56,8 @@ pub struct Times {
     pub answer: Duration,
     /// A visitor waits so long for a tunnel that was connected until shortly before.
     pub expected: Duration,
+    /// A visitor of a server that began shorter ago waits for a tunnel that was never connected to it, too.
+    pub young: Duration,
     /// The credential of a tunnel is checked again this often.
     pub check: Duration,
     /// A tunnel whose credential nobody could check for so long is closed.
@@ -70,6 +75,7 @@ impl Default for Times {
             handshake: seconds(10),
             answer: seconds(60),
             expected: seconds(10),
+            young: seconds(10),
             check: seconds(20),
             unchecked: seconds(55),
             drain: seconds(600),
@@ -141,6 +147,10 @@ pub(crate) struct Shared {
     pub(crate) credentials: Arc<dyn Credentials>,
     pub(crate) times: Times,
     pub(crate) streams: usize,
+    /// Where it listens.
+    pub(crate) port: u16,
+    /// Clients of the frp family that have not said yet who they are.
+    pub(crate) logins: Arc<Semaphore>,
     /// Told to stop: clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,
     /// Tunnels are to be closed.
@@ -200,7 +210,7 @@ impl ServerConfig {
         let listener = TcpListener::bind(self.address).await.map_err(listening)?;
         let address = listener.local_addr().map_err(listening)?;
         let metrics = Metrics::new(registry).map_err(ServerError::Metrics)?;
-        let tunnels = Arc::new(Registry::new());
+        let tunnels = Arc::new(Registry::new(self.times.young));
         let proxy = Proxy {
             domain: self.domain.to_ascii_lowercase(),
             trusted: self.trusted,
@@ -215,6 +225,8 @@ impl ServerConfig {
             credentials,
             times: self.times,
             streams: self.streams,
+            port: address.port(),
+            logins: Arc::new(Semaphore::new(LOGINS)),
             leaving: CancellationToken::new(),
             close: CancellationToken::new(),
             tunnels: TaskTracker::new(),
@@ -319,7 +331,7 @@ async fn connection(
             shared.metrics.refused(Refusal::Protocol);
             tracing::warn!(
                 peer = %peer.ip(),
-                "a client of the frp family came over TCP; this server has its own protocol alone"
+                "a client of the frp family came over TCP: let it use its protocol websocket, or wss"
             );
             return;
         }
@@ -384,6 +396,7 @@ async fn answer(
 ) -> Response<Body> {
     match request.uri().path() {
         native::PATH => native::server::upgrade(shared, peer, request).await,
+        frp::PATH => frp::server::upgrade(&shared, peer, request),
         _ => shared.proxy.answer(peer, is_secure, request).await,
     }
 }

@@ -47,7 +47,7 @@ pub(crate) trait Lead: Send + Sync + fmt::Debug {
     /// A stream that whatever is written to it reaches the service.
     async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError>;
 
-    /// Tells the client that a newer one has taken the tunnel over.
+    /// Tells the client that a newer one has taken the tunnel over. Waits for nothing: it is called with the registry locked.
     fn supersede(&self);
 }
 

@@ -49,6 +49,12 @@ impl Networks {
     }
 }
 
+impl FromIterator<IpNet> for Networks {
+    fn from_iter<I: IntoIterator<Item = IpNet>>(networks: I) -> Self {
+        Self(networks.into_iter().collect())
+    }
+}
+
 /// The address of a visitor: the last one that `X-Forwarded-For` gained from somebody who is not trusted, if `peer` is
 /// trusted; else the peer's. Whoever stands in front of a trusted proxy can add what they like further left.
 #[must_use]

@@ -13,6 +13,7 @@ use super::server::Closing;
 use super::{ALLOW, CLIENT, GENERATION, Note, PATH, PROBE, REACHED, TUNNEL, UNREACHED, VISIT};
 use crate::client::{ClientError, Event, Forwarding};
 use crate::dial::DialError;
+use crate::metrics::Visit;
 use crate::mux::{Mux, MuxStream};
 use crate::relay::relay;
 use crate::ws::{Frames, Side, WebSocket};
@@ -46,6 +47,7 @@ pub(crate) async fn run(
         DialError::Refused { status: StatusCode::UNAUTHORIZED | StatusCode::BAD_REQUEST, .. } => {
             ClientError::Refused(error)
         }
+        DialError::Refused { status: StatusCode::GONE, .. } => ClientError::Superseded,
         error => ClientError::Dial(error),
     })?;
     let socket = WebSocket::new(io, Side::Client, Frames::Binary);
@@ -117,12 +119,16 @@ async fn serve(to: Arc<Forwarding>, mut stream: MuxStream) {
     match timeout(to.times.handshake, stream.read_u8()).await {
         Ok(Ok(VISIT)) => match to.connect().await {
             Ok(mut service) => {
+                to.metrics.visited(Visit::Led);
                 if let Err(error) = relay(&mut stream, &mut service).await {
                     tracing::debug!(%error, "a visitor's connection was cut off");
                 }
             }
             // The stream is reset, and the visitor told that the service is away.
-            Err(error) => tracing::warn!(%error, "the service cannot be reached"),
+            Err(error) => {
+                to.metrics.visited(Visit::Unreachable);
+                tracing::warn!(%error, "the service cannot be reached");
+            }
         },
         Ok(Ok(PROBE)) => {
             let is_reached = to.connect().await.is_ok();

@@ -94,7 +94,11 @@ pub(crate) async fn upgrade(
     }
     if let Err(conflict) = shared.registry.may(&hello.name, &hello.owner) {
         refuse(&shared, conflict, name, peer);
-        return say(StatusCode::CONFLICT, format!("{conflict}\n"));
+        let status = match conflict {
+            Conflict::Superseded => StatusCode::GONE,
+            Conflict::Taken | Conflict::Many => StatusCode::CONFLICT,
+        };
+        return say(status, format!("{conflict}\n"));
     }
     if shared.leaving.is_cancelled() {
         return say(StatusCode::SERVICE_UNAVAILABLE, "this server is stopping\n");
@@ -124,7 +128,7 @@ pub(crate) async fn upgrade(
     answer
 }
 
-fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: SocketAddr) {
+pub(crate) fn refuse(shared: &Shared, conflict: Conflict, name: &str, peer: SocketAddr) {
     let why = match conflict {
         Conflict::Taken | Conflict::Many => Refusal::Taken,
         Conflict::Superseded => Refusal::Superseded,
@@ -280,7 +284,13 @@ where
                 Note::Drain
             }
             () = shared.close.cancelled() => break Ok(()),
-            () = session.drained() => break Ok(()),
+            () = session.drained() => match told.try_recv() {
+                Ok(note) => {
+                    overdue = Some(tokio::time::Instant::now());
+                    note
+                }
+                Err(_) => break Ok(()),
+            },
             () = until(overdue) => break Ok(()),
             () = mux.closed() => break Ok(()),
         };

@@ -56,6 +56,23 @@ async fn a_newer_client_takes_over_and_no_request_fails() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_client_in_standby_waits_beside_the_newer_one() {
+    let (world, service) = (World::start().await, Service::default());
+    let at = service.start().await;
+    let older = world.client(at, |config| config.standby = true);
+    older.is_ready().await;
+    let newer = world.client(at, |config| config.generation = 2);
+    newer.is_ready().await;
+    eventually("the older one is not ready", async || !older.ready.is_ready()).await;
+    assert_eq!(world.answer("/").await.0, 200);
+    assert!(!older.ended.is_finished());
+    newer.stopped().await;
+    older.is_ready().await;
+    assert_eq!(world.answer("/").await.0, 200);
+    older.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_newer_client_whose_service_is_away_takes_nothing_over() {
     let (world, service) = (World::start().await, Service::default());
     let client = world.client(service.start().await, |_| {});

@@ -8,7 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 
 use crate::service::Service;
-use crate::world::{World, eventually, run};
+use crate::world::{World, eventually, read_to, run};
 
 /// What a network between client and server does.
 #[derive(Clone, Copy, Default)]
@@ -62,7 +62,7 @@ async fn a_network_that_carries_nothing_is_noticed_by_both_sides() {
     let url = format!("http://{through}").parse().unwrap();
     config.dial = stages_tunnel::Dial::new(&url, None, Duration::from_secs(30)).unwrap();
     short(&mut config.times);
-    let client = run(config.build().unwrap());
+    let client = run(config.build(&prometheus::Registry::new()).unwrap());
     client.is_ready().await;
     assert_eq!(world.answer("/").await.0, 200);
     state.send_modify(|now| now.is_silent = true);
@@ -85,12 +85,27 @@ async fn a_visitor_who_comes_while_the_client_connects_again_is_answered() {
     let mut config = world.client_config(service.start().await);
     let url = format!("http://{through}").parse().unwrap();
     config.dial = stages_tunnel::Dial::new(&url, None, Duration::from_secs(30)).unwrap();
-    let client = run(config.build().unwrap());
+    let client = run(config.build(&prometheus::Registry::new()).unwrap());
     client.is_ready().await;
     for _ in 0..3 {
         cut(&state);
         assert_eq!(world.answer("/").await.0, 200);
     }
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_visitor_who_comes_to_a_new_server_before_the_client_is_answered() {
+    let service = Service::default();
+    let world = World::with(|config| {
+        config.times.young = Duration::from_secs(120);
+        config.times.expected = Duration::from_secs(120);
+    });
+    let world = world.await;
+    let mut visitor = world.raw("GET /early HTTP/1.1\r\nConnection: close\r\n\r\n").await;
+    let client = world.client(service.start().await, |_| {});
+    let answer = read_to(&mut visitor, "").await;
+    assert!(answer.starts_with("HTTP/1.1 200 ") && answer.ends_with("GET /early 0"), "{answer}");
     client.stopped().await;
 }
 

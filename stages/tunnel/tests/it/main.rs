@@ -4,6 +4,7 @@
 mod attempts;
 mod drains;
 mod failures;
+mod recorded;
 mod service;
 mod visits;
 mod world;

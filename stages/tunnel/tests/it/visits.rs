@@ -126,6 +126,20 @@ async fn a_reader_who_does_not_read_stops_their_own_stream_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
+    let world = World::with(|config| config.trusted = stages_tunnel::Networks::default()).await;
+    let client = world.client(Service::default().start().await, |_| {});
+    client.is_ready().await;
+    let mut request = world.visit("/headers");
+    for name in ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"] {
+        request = request.header(name, "canary");
+    }
+    let text = request.send().await.unwrap().text().await.unwrap();
+    assert!(!text.contains("canary") && text.contains("x-forwarded-for: 127.0.0.1\n"), "{text}");
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn with_tls_of_its_own_a_client_that_trusts_the_certificate_is_served() {
     let folder = tempfile::tempdir().unwrap();
     let signed = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
@@ -138,7 +152,7 @@ async fn with_tls_of_its_own_a_client_that_trusts_the_certificate_is_served() {
     let url = format!("https://{}", world.address).parse().unwrap();
     let within = std::time::Duration::from_secs(30);
     config.dial = stages_tunnel::Dial::new(&url, Some(&certificate), within).unwrap();
-    let client = run(config.build().unwrap());
+    let client = run(config.build(&prometheus::Registry::new()).unwrap());
     client.is_ready().await;
     let trusted = reqwest::Certificate::from_pem(signed.cert.pem().as_bytes()).unwrap();
     let visitor = reqwest::Client::builder().tls_certs_only([trusted]).no_proxy().build().unwrap();

@@ -65,6 +65,7 @@ pub(crate) fn times() -> Times {
     Times {
         ping: Duration::from_millis(300),
         silence: Duration::from_secs(60),
+        young: Duration::ZERO,
         check: Duration::from_millis(100),
         ..Times::default()
     }
@@ -141,6 +142,7 @@ impl World {
             generation: 1,
             allowed: String::new(),
             grace: Duration::from_secs(60),
+            standby: false,
             times: times(),
         }
     }
@@ -148,12 +150,12 @@ impl World {
     pub(crate) fn client(&self, service: SocketAddr, change: impl FnOnce(&mut ClientConfig)) -> Running {
         let mut config = self.client_config(service);
         change(&mut config);
-        run(config.build().unwrap())
+        run(config.build(&prometheus::Registry::new()).unwrap())
     }
 
     /// How often something of this reason was refused.
     pub(crate) fn refused(&self, reason: &str) -> u64 {
-        let line = format!("tunnel_server_refused_total{{reason=\"{reason}\"}} ");
+        let line = format!("gitops_runtime_tunnel_server_refused_total{{reason=\"{reason}\"}} ");
         let text = prometheus::TextEncoder::new().encode_to_string(&self.metrics.gather()).unwrap();
         text.lines().find_map(|text| text.strip_prefix(&line)).expect("the series").parse().unwrap()
     }

@@ -1,0 +1,90 @@
+//! The role `tunnel-server`: where clients of tunnels connect, and visitors come for what is behind them.
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use pipeline_core::{Given, Service as _, Shutdown};
+use prometheus::Registry;
+use stages_tunnel::{Anybody, Credentials, CredentialsFile, PlatformCredentials};
+
+use super::pages::Pages;
+use crate::cli::OnTunnelServer;
+use crate::config::{Config, Variables};
+
+/// Runs it until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Whatever kept it from starting, with what to do next.
+pub(crate) fn command(given: &OnTunnelServer, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let config =
+        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    stages_client::install_crypto();
+    super::log::start(&config);
+    super::run(async |stop| run(&config, given.single, stop).await)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result<()> {
+    let settings = config.tunnel_server.config(*config.shutdown.grace).context(
+        "tunnelServer.domain is not set: set it (--domain) to what hosts of tunnels end in, or try it on this machine \
+         with --single",
+    )?;
+    let domain = settings.domain.clone();
+    let scheme = if settings.tls.is_some() { "https" } else { "http" };
+    let registry = Registry::new();
+    let server = settings.build(credentials(config, is_single).await?, &registry).await?;
+    let address = server.address();
+    let leaving = stop.clone();
+    let pages =
+        Pages::start(config, registry, move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) });
+    let pages = pages.await?;
+    tracing::info!(%address, "taking clients of tunnels and their visitors");
+    if is_single {
+        tracing::info!(
+            "tunnels are visited at {scheme}://NAME.{domain}:{port}; open one with `gitops-runtime tunnel-client --to \
+             {scheme}://localhost:{port} --forward http://localhost:3000`",
+            port = address.port()
+        );
+    }
+    // Told to stop it is not ready, and goes on until others were told so.
+    let (draining, delay) = (Shutdown::new(), *config.tunnel_server.drain_delay);
+    let drained = draining.clone();
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        tokio::time::sleep(delay).await;
+        drained.cancel();
+    });
+    let served = Box::new(server).serve(Given::alone(draining)).await.context("lead visitors through");
+    pages.stop().await.and(served)
+}
+
+/// What says who may open a tunnel.
+async fn credentials(config: &Config, is_single: bool) -> anyhow::Result<Arc<dyn Credentials>> {
+    let settings = &config.tunnel_server;
+    if let Some(path) = &*settings.tokens_file {
+        return Ok(Arc::new(CredentialsFile::open(path).await?));
+    }
+    if settings.ask_platform {
+        let platform = &config.platform;
+        let url = platform.url.as_ref().context("platform.url is not set")?;
+        let trust = stages_client::Config {
+            ca_file: platform.ca_file.clone(),
+            insecure_skip_verify: platform.insecure,
+            ..stages_client::Config::new(*platform.timeout, 0)
+        };
+        return Ok(Arc::new(PlatformCredentials::new(url.as_str(), trust).await?));
+    }
+    let is_own = settings.listen.is_some_and(|address| address.ip().is_loopback());
+    match is_single {
+        true if is_own => Ok(Arc::new(Anybody)),
+        true => anyhow::bail!(
+            "whoever reaches this server could open any tunnel: name a file of tokens with --tokens-file, or listen on \
+             127.0.0.1 alone"
+        ),
+        false => anyhow::bail!(
+            "nothing says who may open a tunnel: set tunnelServer.tokensFile (--tokens-file) to a file with a name and a \
+             token in each line, or ask a platform (--platform-url)"
+        ),
+    }
+}

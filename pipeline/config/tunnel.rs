@@ -1,0 +1,227 @@
+//! The settings of the roles `tunnel-server` and `tunnel-client`. What each means, and its default, stands in
+//! `config/default.yaml`, and there alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stages_tunnel::{Name, Networks, ServerConfig, Times};
+use url::Url;
+
+use super::Token;
+use super::problem::Problems;
+use super::units::{As, Network, Unit};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Server {
+    pub(crate) listen: As<Option<SocketAddr>>,
+    domain: As<Option<Domain>>,
+    tls: Tls,
+    pub(crate) tokens_file: As<Option<PathBuf>>,
+    pub(crate) ask_platform: bool,
+    trusted_proxies: Vec<As<Network>>,
+    #[schemars(range(min = 1, max = 1_000_000))]
+    connections: usize,
+    #[schemars(range(min = 1, max = 2_000))]
+    requests: usize,
+    answer_timeout: As<Duration>,
+    check_interval: As<Duration>,
+    pub(crate) drain_delay: As<Duration>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Tls {
+    certificate_file: As<Option<PathBuf>>,
+    key_file: As<Option<PathBuf>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Client {
+    pub(crate) to: As<Option<Url>>,
+    pub(crate) name: As<Option<Name>>,
+    pub(crate) forward: As<Option<Url>>,
+    token: As<Option<SecretString>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    allow: Vec<As<Network>>,
+    #[schemars(range(min = 1, max = 4))]
+    pub(crate) connections: usize,
+    pub(crate) id: As<Option<Id>>,
+}
+
+impl Server {
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.positive("tunnelServer.answerTimeout", *self.answer_timeout);
+        problems.positive("tunnelServer.checkInterval", *self.check_interval);
+        if *self.check_interval > Times::default().unchecked {
+            problems.add(
+                "tunnelServer.checkInterval",
+                "must be at most 55s: what is revoked ends within a minute",
+            );
+        }
+        problems.exclusive(
+            self.ask_platform && self.tokens_file.is_some(),
+            "tunnelServer.askPlatform",
+            "tunnelServer.tokensFile",
+        );
+        let Tls { certificate_file, key_file } = &self.tls;
+        if certificate_file.is_some() != key_file.is_some() {
+            problems.add("tunnelServer.tls", "needs both certificateFile and keyFile, or neither of them");
+        }
+        if self.listen.is_none() {
+            problems.add("tunnelServer.listen", "must be an address to listen on such as 0.0.0.0:8080");
+        }
+    }
+
+    /// What the server is built from; `None` without a domain.
+    pub(crate) fn config(&self, grace: Duration) -> Option<ServerConfig> {
+        let tls = match (&*self.tls.certificate_file, &*self.tls.key_file) {
+            (Some(certificate), Some(key)) => {
+                Some(stages_tunnel::Tls { certificate: certificate.clone(), key: key.clone() })
+            }
+            _ => None,
+        };
+        Some(ServerConfig {
+            address: self.listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 8080))),
+            domain: self.domain.as_ref()?.0.clone(),
+            tls,
+            trusted: self.trusted_proxies.iter().map(|network| network.0).collect::<Networks>(),
+            streams: self.requests,
+            connections: self.connections,
+            grace,
+            times: Times { answer: *self.answer_timeout, check: *self.check_interval, ..Times::default() },
+        })
+    }
+}
+
+impl Client {
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.token("tunnelClient", &self.token, &self.token_file);
+    }
+
+    /// What opens the tunnel.
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&self.token, &self.token_file)
+    }
+
+    /// Who may visit, as the server is told.
+    pub(crate) fn allowed(&self) -> String {
+        let networks: Vec<String> = self.allow.iter().map(|network| network.0.to_string()).collect();
+        networks.join(",")
+    }
+}
+
+/// What hosts of tunnels end in.
+#[derive(Debug)]
+struct Domain(String);
+
+impl Unit for Option<Domain> {
+    const FORMAT: &'static str = "domain";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let domain = text.to_ascii_lowercase();
+        if domain.is_empty() {
+            return Ok(None);
+        }
+        if !domain.split('.').all(crate::cli::is_label) {
+            return Err(format!("'{text}' is not a domain such as tunnels.example.com"));
+        }
+        Ok(Some(Domain(domain)))
+    }
+}
+
+impl Unit for Option<Name> {
+    const FORMAT: &'static str = "tunnel-name";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        Name::read(text).map(Some).map_err(|error| error.to_string())
+    }
+}
+
+/// What a client calls itself.
+#[derive(Debug)]
+pub(crate) struct Id(pub(crate) String);
+
+impl Unit for Option<Id> {
+    const FORMAT: &'static str = "client-id";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.len() > 128 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err("must have at most 128 characters, none of them a space".to_owned());
+        }
+        Ok((!text.is_empty()).then(|| Id(text.to_owned())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::{host, resolve, wrong};
+
+    #[test]
+    fn a_server_without_a_domain_is_none() {
+        let built = |flags: &[(&str, &str)]| {
+            let config = resolve(flags, &host()).unwrap();
+            config.tunnel_server.config(*config.shutdown.grace)
+        };
+        assert!(built(&[]).is_none());
+        let built = built(&[("tunnelServer.domain", "Tunnels.example.com")]).unwrap();
+        assert_eq!(
+            (built.domain.as_str(), built.address.to_string().as_str()),
+            ("tunnels.example.com", "0.0.0.0:8080")
+        );
+    }
+
+    #[test]
+    fn what_tunnels_cannot_work_with_is_refused() {
+        for (flag, text, message) in [
+            (
+                "tunnelServer.domain",
+                "*.example.com",
+                "tunnelServer.domain: '*.example.com' is not a domain such as tunnels.example.com",
+            ),
+            (
+                "tunnelServer.tls.keyFile",
+                "/key",
+                "tunnelServer.tls: needs both certificateFile and keyFile, or neither of them",
+            ),
+            (
+                "tunnelServer.listen",
+                "",
+                "tunnelServer.listen: must be an address to listen on such as 0.0.0.0:8080",
+            ),
+            (
+                "tunnelServer.checkInterval",
+                "1m",
+                "tunnelServer.checkInterval: must be at most 55s: what is revoked ends within a minute",
+            ),
+            (
+                "tunnelClient.name",
+                "a-b-c",
+                "tunnelClient.name: the name of a tunnel is <account>-<runtime> with one dash in it; a runtime with a \
+                 dash in its name is reached by its id",
+            ),
+            (
+                "tunnelClient.allow",
+                "10.0.0.0/40",
+                "tunnelClient.allow: '10.0.0.0/40' is not an address or a network such as 10.0.0.0/8",
+            ),
+            (
+                "tunnelClient.id",
+                "a b",
+                "tunnelClient.id: must have at most 128 characters, none of them a space",
+            ),
+        ] {
+            let said = wrong(&[(flag, text)]);
+            assert_eq!(said.trim_end_matches(" (from --set)"), message);
+        }
+    }
+}

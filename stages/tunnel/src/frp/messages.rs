@@ -1,0 +1,183 @@
+//! What client and server say to each other.
+
+use std::io;
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
+
+/// Bytes of a message's JSON at most.
+const LENGTH: usize = 10_240;
+
+/// What a message is, by its first byte.
+pub(crate) mod kind {
+    pub(crate) const LOGIN: u8 = b'o';
+    pub(crate) const LOGIN_ANSWER: u8 = b'1';
+    pub(crate) const NEW_PROXY: u8 = b'p';
+    pub(crate) const NEW_PROXY_ANSWER: u8 = b'2';
+    pub(crate) const CLOSE_PROXY: u8 = b'c';
+    pub(crate) const WANT_WORK: u8 = b'r';
+    pub(crate) const NEW_WORK: u8 = b'w';
+    pub(crate) const START_WORK: u8 = b's';
+    pub(crate) const PING: u8 = b'h';
+    pub(crate) const PONG: u8 = b'4';
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct Login {
+    pub(crate) version: String,
+    pub(crate) privilege_key: String,
+    pub(crate) timestamp: i64,
+    pub(crate) run_id: String,
+    pub(crate) pool_count: i64,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct LoginAnswer<'a> {
+    pub(crate) version: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) run_id: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) error: &'a str,
+}
+
+/// A list, or a text with commas.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+pub(crate) enum Addresses {
+    Text(String),
+    List(Vec<String>),
+}
+
+impl Addresses {
+    pub(crate) fn text(&self) -> String {
+        match self {
+            Self::Text(text) => text.clone(),
+            Self::List(list) => list.join(","),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NewProxy {
+    pub(crate) proxy_name: String,
+    pub(crate) proxy_type: String,
+    pub(crate) use_encryption: bool,
+    pub(crate) use_compression: bool,
+    pub(crate) metas: std::collections::BTreeMap<String, String>,
+    pub(crate) subdomain: String,
+    pub(crate) custom_domains: Vec<String>,
+    pub(crate) locations: Vec<String>,
+    pub(crate) group: String,
+    pub(crate) http_user: String,
+    pub(crate) http_pwd: String,
+    pub(crate) host_header_rewrite: String,
+    pub(crate) headers: std::collections::BTreeMap<String, String>,
+    pub(crate) route_by_http_user: String,
+    pub(crate) ips_allow_list: Option<Addresses>,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct NewProxyAnswer<'a> {
+    pub(crate) proxy_name: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) remote_addr: &'a str,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) error: &'a str,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct CloseProxy {
+    pub(crate) proxy_name: String,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(crate) struct NewWork {
+    pub(crate) run_id: String,
+}
+
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct StartWork<'a> {
+    pub(crate) proxy_name: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) src_addr: String,
+    pub(crate) src_port: u16,
+    #[serde(skip_serializing_if = "str::is_empty")]
+    pub(crate) error: &'a str,
+}
+
+/// Nothing beside the kind.
+#[derive(Debug, Default, Serialize)]
+pub(crate) struct Bare {}
+
+fn wrong(what: &'static str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidData, what)
+}
+
+/// One message as it came. To be given up once it is not read to its end.
+pub(crate) struct Message {
+    pub(crate) kind: u8,
+    json: Vec<u8>,
+}
+
+impl Message {
+    /// Waits for the next.
+    pub(crate) async fn read(from: &mut (impl AsyncRead + Unpin)) -> io::Result<Self> {
+        let kind = from.read_u8().await?;
+        let length = usize::try_from(from.read_i64().await?).ok().filter(|length| *length <= LENGTH);
+        let mut json = vec![0; length.ok_or_else(|| wrong("a message that is longer than one may be"))?];
+        from.read_exact(&mut json).await?;
+        Ok(Self { kind, json })
+    }
+
+    pub(crate) fn content<T: DeserializeOwned>(&self) -> io::Result<T> {
+        serde_json::from_slice(&self.json)
+            .map_err(|_| wrong("a message that does not say what its kind says"))
+    }
+
+    /// Bytes of a message.
+    pub(crate) fn bytes(kind: u8, content: &impl Serialize) -> io::Result<Vec<u8>> {
+        let json = serde_json::to_vec(content).map_err(io::Error::other)?;
+        let mut bytes = vec![kind];
+        bytes.extend_from_slice(&(json.len() as u64).to_be_bytes());
+        bytes.extend_from_slice(&json);
+        Ok(bytes)
+    }
+
+    pub(crate) async fn write(
+        to: &mut (impl AsyncWrite + Unpin),
+        kind: u8,
+        content: &impl Serialize,
+    ) -> io::Result<()> {
+        to.write_all(&Self::bytes(kind, content)?).await?;
+        to.flush().await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_message_that_is_too_long_or_says_something_else_is_refused() {
+        for (length, why) in [
+            (LENGTH as i64 + 1, "a message that is longer than one may be"),
+            (-1, "a message that is longer than one may be"),
+        ] {
+            let mut bytes = vec![kind::LOGIN];
+            bytes.extend_from_slice(&length.to_be_bytes());
+            let error = Message::read(&mut &bytes[..]).await.map(|_| ()).unwrap_err();
+            assert_eq!(error.to_string(), why);
+        }
+        let bytes = Message::bytes(kind::LOGIN, &"text").unwrap();
+        let message = Message::read(&mut &bytes[..]).await.unwrap();
+        assert_eq!(
+            message.content::<Login>().unwrap_err().to_string(),
+            "a message that does not say what its kind says"
+        );
+    }
+}

@@ -1,0 +1,15 @@
+//! The protocol of the frp 0.44 family, so that clients which are there already need no change. It is weaker than our own: the
+//! token of a tunnel is sent in the clear inside of what TLS protects, what is called encryption has a key that everybody
+//! knows, nothing is probed through the tunnel, and a drained client is not told so.
+//!
+//! A client connects, upgrades at [`PATH`] to a WebSocket whose text frames carry any bytes, and speaks yamux inside. Its first
+//! stream is for control: messages, each a byte for its kind, its length, and JSON; after the login they are encrypted. Every
+//! further stream is a work connection, opened when the server asks for one, and given to one visitor.
+
+mod cipher;
+mod messages;
+pub(crate) mod server;
+mod snappy;
+
+/// Where clients upgrade.
+pub(crate) const PATH: &str = "/~!frp";

@@ -1,0 +1,548 @@
+//! The server's side of the frp family.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::{HeaderValue, Request, Response, StatusCode, header};
+use hyper::body::Incoming;
+use hyper_util::rt::TokioIo;
+use md5::{Digest as _, Md5};
+use pipeline_core::SecretString;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
+use tokio::sync::{Semaphore, mpsc};
+use tokio::task::JoinSet;
+use tokio::time::{Instant, sleep_until, timeout};
+use yamux::Mode;
+
+use super::cipher::Encrypted;
+use super::messages::{
+    Addresses, Bare, CloseProxy, Login, LoginAnswer, Message, NewProxy, NewProxyAnswer, NewWork, StartWork,
+    kind,
+};
+use super::snappy::Compressed;
+use crate::metrics::Refusal;
+use crate::mux::{Mux, MuxStream};
+use crate::native::server::{Closing, refuse};
+use crate::proxy::{empty, say};
+use crate::registry::Conflict;
+use crate::server::Shared;
+use crate::session::{Body, Io, Lead, LeadError, Owner, Session};
+use crate::visitors::Networks;
+use crate::ws::{Frames, Side, WebSocket, accept_of};
+use crate::{Name, Verdict};
+
+/// The version that is spoken.
+const VERSION: &str = "0.44.0";
+/// Work connections that wait for a visitor at most, whatever the client asks for.
+const POOL: i64 = 5;
+/// Those beyond are closed.
+const WAITING: usize = 15;
+/// Streams of a connection that a client opens beside those of visitors.
+const OWN_STREAMS: usize = 64;
+/// A client that is not heard for so long is gone: it pings every thirty seconds.
+const SILENCE: Duration = Duration::from_secs(90);
+/// Bytes of a run id at most.
+const RUN_ID: usize = 64;
+
+/// Answers the upgrade of a client. Who it is it says afterwards.
+pub(crate) fn upgrade(
+    shared: &Arc<Shared>,
+    peer: SocketAddr,
+    mut request: Request<Incoming>,
+) -> Response<Body> {
+    let key = request.headers().get(header::SEC_WEBSOCKET_KEY).and_then(|key| key.to_str().ok());
+    let Some(accept) = key.map(accept_of) else {
+        return say(StatusCode::BAD_REQUEST, "a client of a tunnel upgrades to a WebSocket here\n");
+    };
+    if shared.leaving.is_cancelled() {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "this server is stopping\n");
+    }
+    let Ok(place) = shared.logins.clone().try_acquire_owned() else {
+        return say(StatusCode::SERVICE_UNAVAILABLE, "as many clients log in as may at a time\n");
+    };
+    let upgraded = hyper::upgrade::on(&mut request);
+    let task = shared.clone();
+    shared.tunnels.spawn(async move {
+        let Ok(io) = upgraded.await else { return };
+        let connection = Connection::begin(task, TokioIo::new(io), peer);
+        let connection = connection.await;
+        drop(place);
+        let ended = match connection {
+            Ok(connection) => connection.serve().await,
+            Err(error) => Err(error),
+        };
+        match ended {
+            Ok(()) => {
+                tracing::info!(peer = %peer.ip(), "a connection of a client of the frp family was closed");
+            }
+            Err(error) => {
+                tracing::warn!(peer = %peer.ip(), %error, "a connection of a client of the frp family broke");
+            }
+        }
+    });
+    let mut answer = Response::new(empty());
+    *answer.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
+    let headers = answer.headers_mut();
+    headers.insert(header::UPGRADE, HeaderValue::from_static("websocket"));
+    headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
+    if let Ok(accept) = HeaderValue::from_str(&accept) {
+        headers.insert(header::SEC_WEBSOCKET_ACCEPT, accept);
+    }
+    answer
+}
+
+/// What a login proves: that client and server have the same token, which is empty.
+fn privilege_key(timestamp: i64) -> String {
+    hex(&Md5::digest(timestamp.to_string().as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Work connections that wait for visitors.
+struct Works {
+    waiting: Mutex<VecDeque<MuxStream>>,
+    count: Semaphore,
+}
+
+impl Works {
+    fn new() -> Self {
+        Self { waiting: Mutex::default(), count: Semaphore::new(0) }
+    }
+
+    fn add(&self, stream: MuxStream) {
+        let mut waiting = self.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+        if waiting.len() < WAITING {
+            waiting.push_back(stream);
+            self.count.add_permits(1);
+        }
+    }
+
+    fn has_one(&self) -> bool {
+        self.count.available_permits() > 0
+    }
+
+    async fn take(&self) -> Option<MuxStream> {
+        self.count.acquire().await.ok()?.forget();
+        self.waiting.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
+    }
+}
+
+/// Leads visitors over work connections.
+struct Visits {
+    works: Arc<Works>,
+    /// To ask the client for another.
+    want: mpsc::Sender<()>,
+    superseded: mpsc::Sender<()>,
+    places: Arc<Semaphore>,
+    within: Duration,
+    proxy_name: String,
+    is_encrypted: bool,
+    is_compressed: bool,
+}
+
+impl fmt::Debug for Visits {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Visits")
+    }
+}
+
+#[async_trait]
+impl Lead for Visits {
+    async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+        let place = self.places.clone().try_acquire_owned().map_err(|_| LeadError::Full)?;
+        let start = StartWork {
+            proxy_name: &self.proxy_name,
+            src_addr: visitor.ip().to_string(),
+            src_port: visitor.port(),
+            error: "",
+        };
+        let leading = async {
+            loop {
+                if !self.works.has_one() {
+                    self.want.send(()).await.map_err(|_| LeadError::Gone)?;
+                }
+                let mut work = self.works.take().await.ok_or(LeadError::Gone)?;
+                // Another takes its place.
+                self.want.send(()).await.map_err(|_| LeadError::Gone)?;
+                // One that the client closed meanwhile is of no use.
+                if Message::write(&mut work, kind::START_WORK, &start).await.is_ok() {
+                    return Ok(work);
+                }
+            }
+        };
+        let mut work = timeout(self.within, leading).await.unwrap_or(Err(LeadError::Late))?;
+        work.hold(place);
+        Ok(match (self.is_encrypted, self.is_compressed) {
+            (false, false) => Box::new(work),
+            (true, false) => Box::new(Encrypted::new(work)),
+            (false, true) => Box::new(Compressed::new(work)),
+            (true, true) => Box::new(Compressed::new(Encrypted::new(work))),
+        })
+    }
+
+    fn supersede(&self) {
+        let _ = self.superseded.try_send(());
+    }
+}
+
+/// One client, which has logged in.
+struct Connection {
+    by: By,
+    mux: Mux,
+    _closing: Closing,
+    accepted: mpsc::Receiver<MuxStream>,
+    control: Encrypted<MuxStream>,
+    run_id: String,
+    pool: i64,
+}
+
+/// Who asks whom.
+struct By {
+    shared: Arc<Shared>,
+    peer: SocketAddr,
+}
+
+impl By {
+    /// Whether a token opens the tunnel, and nobody else has it.
+    async fn may(&self, name: &Name, token: &SecretString, owner: &Owner) -> Result<(), String> {
+        let refused = |why: String| {
+            self.shared.refuse(Refusal::Credential, name.as_str(), self.peer);
+            Err(why)
+        };
+        match self.shared.credentials.check(name, token).await {
+            Verdict::Opens => {}
+            Verdict::Refused => return refused(format!("this token does not open {name}")),
+            Verdict::Unknown => return refused("the token cannot be checked now".to_owned()),
+        }
+        self.shared.registry.may(name, owner).map_err(|conflict| self.conflict(name, conflict))
+    }
+
+    fn conflict(&self, name: &Name, conflict: Conflict) -> String {
+        refuse(&self.shared, conflict, name.as_str(), self.peer);
+        // The words of the family: programs look for them.
+        "router config conflict".to_owned()
+    }
+}
+
+/// What a proxy asks for, if this server has it.
+fn asked(proxy: &NewProxy) -> Result<(Name, SecretString, Networks), String> {
+    let unsupported = [
+        ("type of proxy but http", proxy.proxy_type != "http"),
+        ("custom_domains", !proxy.custom_domains.is_empty()),
+        ("locations but /", proxy.locations.iter().any(|location| location != "/")),
+        ("group", !proxy.group.is_empty()),
+        ("http_user", !proxy.http_user.is_empty() || !proxy.http_pwd.is_empty()),
+        ("host_header_rewrite", !proxy.host_header_rewrite.is_empty()),
+        ("headers", !proxy.headers.is_empty()),
+        ("route_by_http_user", !proxy.route_by_http_user.is_empty()),
+    ];
+    if let Some((what, _)) = unsupported.iter().find(|(_, is_asked)| *is_asked) {
+        return Err(format!("this server has no {what}"));
+    }
+    if proxy.proxy_name != proxy.subdomain {
+        return Err("the name of the proxy must be its subdomain".to_owned());
+    }
+    let name = Name::read(&proxy.subdomain).map_err(|error| error.to_string())?;
+    let token = proxy.metas.get("Authorization").map(String::as_str).unwrap_or_default();
+    let allowed = proxy.ips_allow_list.as_ref().map(Addresses::text).unwrap_or_default();
+    let allowed = Networks::read(&allowed).map_err(|error| format!("ips_allow_list: {error}"))?;
+    Ok((name, token.into(), allowed))
+}
+
+/// What serves visitors.
+struct Serving {
+    name: Name,
+    session: Arc<Session>,
+    revoked: Pin<Box<dyn Future<Output = ()> + Send>>,
+}
+
+impl Connection {
+    /// Waits for the login, and answers it.
+    async fn begin<S>(shared: Arc<Shared>, io: S, peer: SocketAddr) -> io::Result<Self>
+    where
+        S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
+    {
+        let socket = WebSocket::new(io, Side::Server, Frames::Text);
+        let (mux, mut accepted) = Mux::start(socket, Mode::Server, shared.streams + OWN_STREAMS);
+        let closing = Closing(mux.clone());
+        let late = |_| io::Error::new(io::ErrorKind::TimedOut, "the client did not log in in time");
+        let beginning = async {
+            let mut control = accepted.recv().await.ok_or(io::ErrorKind::UnexpectedEof)?;
+            let message = Message::read(&mut control).await?;
+            Ok::<_, io::Error>((control, message))
+        };
+        let (mut control, message) = timeout(shared.times.handshake, beginning).await.map_err(late)??;
+        let login: Login = match message.kind {
+            kind::LOGIN => message.content()?,
+            _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the first message is no login")),
+        };
+        let is_word = login.run_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let error = if login.privilege_key != privilege_key(login.timestamp) {
+            "token in login doesn't match token from configuration"
+        } else if login.run_id.len() > RUN_ID || !is_word {
+            "a run id has letters and digits alone, and not too many"
+        } else if !login.version.starts_with("0.") {
+            "this version of the protocol is not spoken here"
+        } else {
+            ""
+        };
+        if !error.is_empty() {
+            shared.refuse(Refusal::Protocol, "", peer);
+            let answer = LoginAnswer { version: VERSION, run_id: "", error };
+            Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
+            // It reads why before the connection ends.
+            drop(timeout(shared.times.handshake, Message::read(&mut control)).await);
+            return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
+        }
+        let mut run_id = login.run_id;
+        if run_id.is_empty() {
+            let mut bytes = [0; 8];
+            getrandom::fill(&mut bytes).map_err(io::Error::other)?;
+            run_id = hex(&bytes);
+        }
+        let answer = LoginAnswer { version: VERSION, run_id: &run_id, error };
+        Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
+        let pool = login.pool_count.clamp(0, POOL);
+        let by = By { shared, peer };
+        Ok(Self { by, mux, _closing: closing, accepted, control: Encrypted::new(control), run_id, pool })
+    }
+
+    /// Serves it until it ends.
+    async fn serve(self) -> io::Result<()> {
+        let (by, mut serving) = (By { shared: self.by.shared.clone(), peer: self.by.peer }, None);
+        let ended = self.run(&mut serving).await;
+        if let Some(Serving { name, session, .. }) = serving {
+            by.shared.registry.remove(&name, &session);
+            by.shared.metrics.tunnels.set(by.shared.registry.connected() as i64);
+        }
+        ended
+    }
+
+    async fn run(mut self, serving: &mut Option<Serving>) -> io::Result<()> {
+        let shared = self.by.shared.clone();
+        let owner = Owner { client: format!("frp {}", self.run_id), generation: shared.registry.number() };
+        let works = Arc::new(Works::new());
+        let (want, mut wanted) = mpsc::channel(64);
+        let (supersede, mut superseded) = mpsc::channel(1);
+        let (mut reading, mut writing) = tokio::io::split(self.control);
+        let (tell, mut told) = mpsc::channel(4);
+        let mut tasks = JoinSet::new();
+        // A message is read in pieces, and what of it was read is not to be lost when something else happens.
+        tasks.spawn(async move {
+            loop {
+                let message = Message::read(&mut reading).await;
+                let is_last = message.is_err();
+                if tell.send(message).await.is_err() || is_last {
+                    return;
+                }
+            }
+        });
+        for _ in 0..self.pool {
+            Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
+        }
+        let (mut heard, begun) = (Instant::now(), Instant::now());
+        let (mut overdue, mut is_leaving) = (None, false);
+        loop {
+            // What is to be said next.
+            let bytes = tokio::select! {
+                message = told.recv() => {
+                    let message = message.unwrap_or(Err(io::ErrorKind::UnexpectedEof.into()));
+                    let message = match message {
+                        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => return Ok(()),
+                        message => message?,
+                    };
+                    heard = Instant::now();
+                    match message.kind {
+                        kind::PING => Message::bytes(kind::PONG, &Bare {})?,
+                        kind::NEW_PROXY => {
+                            let proxy: NewProxy = message.content()?;
+                            let visits = Visits {
+                                works: works.clone(),
+                                want: want.clone(),
+                                superseded: supersede.clone(),
+                                places: Arc::new(Semaphore::new(shared.streams)),
+                                within: shared.times.handshake,
+                                proxy_name: proxy.proxy_name.clone(),
+                                is_encrypted: proxy.use_encryption,
+                                is_compressed: proxy.use_compression,
+                            };
+                            let added = match serving {
+                                Some(_) => Err(format!("proxy name [{}] is already in use", proxy.proxy_name)),
+                                None => add(&self.by, &proxy, &owner, visits).await,
+                            };
+                            let (remote_addr, error) = match added {
+                                Ok(added) => {
+                                    let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
+                                    *serving = Some(added);
+                                    (at, String::new())
+                                }
+                                Err(error) => (String::new(), error),
+                            };
+                            let (proxy_name, remote_addr, error) = (&*proxy.proxy_name, &*remote_addr, &*error);
+                            Message::bytes(kind::NEW_PROXY_ANSWER, &NewProxyAnswer { proxy_name, remote_addr, error })?
+                        }
+                        kind::CLOSE_PROXY => {
+                            let close: CloseProxy = message.content()?;
+                            let closed = serving.take_if(|serving| serving.name.as_str() == close.proxy_name);
+                            if let Some(Serving { name, session, .. }) = closed {
+                                shared.registry.remove(&name, &session);
+                                shared.metrics.tunnels.set(shared.registry.connected() as i64);
+                            }
+                            continue;
+                        }
+                        // What a later version may say.
+                        _ => continue,
+                    }
+                }
+                stream = self.accepted.recv() => {
+                    let Some(stream) = stream else { return Ok(()) };
+                    tasks.spawn(work(stream, self.run_id.clone(), works.clone(), shared.times.handshake));
+                    continue;
+                }
+                Some(()) = wanted.recv() => Message::bytes(kind::WANT_WORK, &Bare {})?,
+                Some(_) = tasks.join_next() => continue,
+                () = sleep_until(heard + SILENCE) => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client was not heard any more"));
+                }
+                () = sleep_until(begun + SILENCE), if serving.is_none() => {
+                    return Err(io::Error::new(io::ErrorKind::TimedOut, "the client has no tunnel"));
+                }
+                Some(()) = superseded.recv() => {
+                    overdue = Some(Instant::now() + shared.times.drain);
+                    continue;
+                }
+                is_revoked = over(serving) => {
+                    if is_revoked {
+                        let name = serving.as_ref().map_or("", |serving| serving.name.as_str());
+                        shared.refuse(Refusal::Revoked, name, self.by.peer);
+                    }
+                    return Ok(());
+                }
+                () = shared.leaving.cancelled(), if !is_leaving => {
+                    is_leaving = true;
+                    match serving {
+                        // It is not told: it connects to another server when this closes.
+                        Some(serving) => shared.registry.drain(&serving.session),
+                        None => return Ok(()),
+                    }
+                    continue;
+                }
+                () = shared.close.cancelled() => return Ok(()),
+                () = until(overdue) => return Ok(()),
+                () = self.mux.closed() => return Ok(()),
+            };
+            let written = async {
+                writing.write_all(&bytes).await?;
+                writing.flush().await
+            };
+            timeout(shared.times.handshake, written).await.map_err(|_| io::ErrorKind::TimedOut)??;
+        }
+    }
+}
+
+/// Ends when nothing is led through any more and nothing is under way; or, with `true`, when the token does not open the tunnel
+/// any more.
+async fn over(serving: &mut Option<Serving>) -> bool {
+    let Some(serving) = serving else { return std::future::pending().await };
+    tokio::select! {
+        () = serving.session.drained() => false,
+        () = &mut serving.revoked => true,
+    }
+}
+
+/// Opens the tunnel that a client asks for; why not, in words for it.
+async fn add(by: &By, proxy: &NewProxy, owner: &Owner, visits: Visits) -> Result<Serving, String> {
+    let (name, token, allowed) = asked(proxy).inspect_err(|_| {
+        by.shared.refuse(Refusal::Name, "", by.peer);
+    })?;
+    by.may(&name, &token, owner).await?;
+    let session = Session::new(by.shared.registry.number(), owner.clone(), Box::new(visits), allowed);
+    let session = Arc::new(session);
+    by.shared.registry.add(&name, session.clone()).map_err(|conflict| by.conflict(&name, conflict))?;
+    by.shared.metrics.tunnels.set(by.shared.registry.connected() as i64);
+    tracing::warn!(
+        tunnel = %name,
+        peer = %by.peer.ip(),
+        "a tunnel of the frp family is served, which is weaker: TLS alone protects its token, and nothing is probed"
+    );
+    let (shared, of) = (by.shared.clone(), name.clone());
+    let revoked = Box::pin(async move { shared.revoked(&of, &token).await });
+    Ok(Serving { name, session, revoked })
+}
+
+/// A stream that the client opened: a work connection, if it is its own.
+async fn work(mut stream: MuxStream, run_id: String, works: Arc<Works>, within: Duration) {
+    let read = timeout(within, Message::read(&mut stream)).await;
+    let Ok(Ok(message)) = read else { return };
+    let given: Option<NewWork> = (message.kind == kind::NEW_WORK).then(|| message.content().ok()).flatten();
+    if given.is_some_and(|given| given.run_id == run_id) {
+        // The client may wait for a sign that the stream was taken.
+        if stream.write(&[]).await.is_ok() && stream.flush().await.is_ok() {
+            works.add(stream);
+        }
+        return;
+    }
+    let start = StartWork { error: "this work connection is of no client here", ..StartWork::default() };
+    drop(Message::write(&mut stream, kind::START_WORK, &start).await);
+    drop(stream.shutdown().await);
+}
+
+async fn until(when: Option<Instant>) {
+    match when {
+        Some(when) => sleep_until(when).await,
+        None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_key_of_a_login_is_that_of_the_family() {
+        assert_eq!(privilege_key(1_795_421_065), "51571184e1a6a1fd304941e28480194d");
+    }
+
+    #[test]
+    fn what_this_server_does_not_have_is_refused_by_name() {
+        let ask = |change: &dyn Fn(&mut NewProxy)| {
+            let mut proxy = NewProxy {
+                proxy_name: "a-b".to_owned(),
+                proxy_type: "http".to_owned(),
+                subdomain: "a-b".to_owned(),
+                locations: vec!["/".to_owned()],
+                ..NewProxy::default()
+            };
+            change(&mut proxy);
+            asked(&proxy).map(|(name, ..)| name.to_string())
+        };
+        assert_eq!(ask(&|_| {}).unwrap(), "a-b");
+        let refused = |why: &str, change: &dyn Fn(&mut NewProxy)| assert_eq!(ask(change).unwrap_err(), why);
+        refused("this server has no type of proxy but http", &|proxy| proxy.proxy_type = "tcp".to_owned());
+        refused("this server has no custom_domains", &|proxy| {
+            proxy.custom_domains.push("x.example".to_owned());
+        });
+        refused("this server has no locations but /", &|proxy| proxy.locations.push("/x".to_owned()));
+        refused("this server has no group", &|proxy| proxy.group = "g".to_owned());
+        refused("this server has no http_user", &|proxy| proxy.http_pwd = "p".to_owned());
+        refused("this server has no host_header_rewrite", &|proxy| {
+            proxy.host_header_rewrite = "h".to_owned();
+        });
+        refused("this server has no headers", &|proxy| {
+            drop(proxy.headers.insert("a".to_owned(), "b".to_owned()));
+        });
+        refused("this server has no route_by_http_user", &|proxy| proxy.route_by_http_user = "u".to_owned());
+        refused("the name of the proxy must be its subdomain", &|proxy| proxy.proxy_name = "c-d".to_owned());
+        refused("ips_allow_list: 'x' is neither an address nor a network such as 10.0.0.0/8", &|proxy| {
+            proxy.ips_allow_list = Some(Addresses::List(vec!["10.0.0.1".to_owned(), "x".to_owned()]));
+        });
+    }
+}

@@ -1,0 +1,253 @@
+//! Asks the platform whose token it is.
+//!
+//! takes: a token - gives: whether it is that of the runtime which the tunnel is named for - calls: `POST
+//! {platform}/2.0/api/graphql`, with that token - fails: with [`Verdict::Unknown`], which opens nothing, when the platform does
+//! not answer.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use http::StatusCode;
+use pipeline_core::{ExposeSecret as _, SecretString};
+use serde::Deserialize;
+use sha2::{Digest as _, Sha256};
+use stages_client::{BuildError, Client, Config, Method, Target, TargetError, Token, header};
+use tokio::sync::Semaphore;
+
+use crate::{Credentials, Name, Verdict};
+
+/// What the platform is asked.
+const QUESTION: &str = r#"{"query":"{ me { runtimeName activeAccount { id name } } }"}"#;
+/// Bytes of an answer at most.
+const ANSWER: usize = 64 << 10;
+/// An answer takes no longer: who opens a tunnel waits for it.
+const WITHIN: Duration = Duration::from_secs(5);
+/// An answer counts for so long: with the time until a tunnel's token is checked again far less than a minute.
+const FRESH: Duration = Duration::from_secs(5);
+/// Questions at a time: who guesses tokens is no burden to the platform.
+const QUESTIONS: usize = 16;
+/// Answers that are remembered at most.
+const REMEMBERED: usize = 16_384;
+/// The act, in errors.
+const ACT: &str = "ask whose token it is";
+
+/// The platform says which runtime a token is of; that alone has the tunnel `<account>-<runtime>`.
+#[derive(Debug)]
+pub struct PlatformCredentials {
+    client: Client,
+    asking: Semaphore,
+    known: Mutex<HashMap<[u8; 32], Known>>,
+}
+
+/// Why the platform cannot be asked.
+#[derive(Debug, thiserror::Error)]
+pub enum PlatformError {
+    /// Its address is none.
+    #[error("use the address of the platform")]
+    Target(#[source] TargetError),
+    /// Its authorities cannot be used.
+    #[error("make calls to the platform")]
+    Build(#[source] BuildError),
+}
+
+/// Of whom a token is; `None`: of nobody who may have a tunnel.
+#[derive(Debug, Clone)]
+struct Known {
+    of: Option<Runtime>,
+    since: Instant,
+}
+
+#[derive(Debug, Clone)]
+struct Runtime {
+    name: String,
+    accounts: [String; 2],
+}
+
+#[derive(Deserialize)]
+struct Answer {
+    data: Option<Data>,
+}
+
+#[derive(Deserialize)]
+struct Data {
+    me: Option<Me>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Me {
+    runtime_name: Option<String>,
+    active_account: Account,
+}
+
+#[derive(Deserialize)]
+struct Account {
+    id: String,
+    name: String,
+}
+
+impl PlatformCredentials {
+    /// Asks the platform at `address`; `trust` says which certificates of it are taken.
+    ///
+    /// # Errors
+    /// [`PlatformError`].
+    pub async fn new(address: &str, trust: Config) -> Result<Self, PlatformError> {
+        let target = Target::new(address, "").map_err(PlatformError::Target)?;
+        let config = Config { timeout: WITHIN.min(trust.timeout), max_body: ANSWER, ..trust };
+        let client = config.build(target).await.map_err(PlatformError::Build)?;
+        Ok(Self { client, asking: Semaphore::new(QUESTIONS), known: Mutex::default() })
+    }
+
+    fn known(&self, digest: &[u8; 32]) -> Option<Known> {
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known.get(digest).filter(|known| known.since.elapsed() < FRESH).cloned()
+    }
+
+    fn remember(&self, digest: [u8; 32], of: Option<Runtime>, since: Instant) {
+        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.len() >= REMEMBERED {
+            known.retain(|_, known| known.since.elapsed() < FRESH);
+        }
+        if known.len() < REMEMBERED {
+            known.insert(digest, Known { of, since });
+        }
+    }
+
+    /// `Err`: nobody could say.
+    async fn ask(&self, token: &SecretString) -> Result<Option<Runtime>, String> {
+        let failed = |error: stages_client::HttpError| error.to_string();
+        let segments = ["2.0", "api", "graphql"];
+        let request = self.client.request(ACT, Method::POST, &segments).map_err(failed)?;
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(QUESTION);
+        let token = Token::literal(token.expose_secret());
+        // A token that no header may hold is nobody's.
+        let Ok(request) = self.client.authorize(ACT, request, &token, "Bearer ").await else {
+            return Ok(None);
+        };
+        let reply = self.client.send(ACT, request).await.map_err(failed)?;
+        if [StatusCode::UNAUTHORIZED, StatusCode::FORBIDDEN].iter().any(|no| no.as_u16() == reply.status()) {
+            return Ok(None);
+        }
+        let body = reply.into_body().map_err(failed)?;
+        let answer: Option<Answer> = serde_json::from_slice(&body).ok();
+        let me = answer.and_then(|answer| answer.data?.me).ok_or("the answer is none to the question")?;
+        let Account { id, name } = me.active_account;
+        let accounts = [id.to_ascii_lowercase(), name.to_ascii_lowercase()];
+        Ok(me.runtime_name.map(|name| Runtime { name, accounts }))
+    }
+}
+
+#[async_trait]
+impl Credentials for PlatformCredentials {
+    async fn check(&self, name: &Name, token: &SecretString) -> Verdict {
+        let digest: [u8; 32] = Sha256::digest(token.expose_secret().as_bytes()).into();
+        let mut known = self.known(&digest);
+        if known.is_none() {
+            // Whoever waited may find that another asked the same meanwhile.
+            let Ok(_asking) = self.asking.acquire().await else { return Verdict::Unknown };
+            known = self.known(&digest);
+            if known.is_none() {
+                let since = Instant::now();
+                match self.ask(token).await {
+                    Ok(of) => {
+                        self.remember(digest, of.clone(), since);
+                        known = Some(Known { of, since });
+                    }
+                    Err(error) => {
+                        tracing::warn!(
+                            error,
+                            "the platform cannot say whose token it is: no tunnel is opened"
+                        );
+                        return Verdict::Unknown;
+                    }
+                }
+            }
+        }
+        let is_its_own = known.and_then(|known| known.of).is_some_and(|runtime| {
+            runtime.name == name.runtime() && runtime.accounts.iter().any(|account| account == name.account())
+        });
+        if is_its_own { Verdict::Opens } else { Verdict::Refused }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU64, Ordering};
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    /// Answers every question with `status` and `body`; counts them.
+    async fn platform(status: &'static str, body: &'static str) -> (String, Arc<AtomicU64>) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let asked = Arc::new(AtomicU64::new(0));
+        let count = asked.clone();
+        tokio::spawn(async move {
+            while let Ok((mut stream, _)) = listener.accept().await {
+                let mut request = Vec::new();
+                while !request.ends_with(QUESTION.as_bytes()) {
+                    assert!(stream.read_buf(&mut request).await.unwrap() > 0);
+                }
+                let text = String::from_utf8(request).unwrap().to_ascii_lowercase();
+                assert!(
+                    text.starts_with("post /2.0/api/graphql ")
+                        && text.contains("authorization: bearer a-token\r\n")
+                );
+                count.fetch_add(1, Ordering::SeqCst);
+                let answer = format!(
+                    "HTTP/1.1 {status}\r\nConnection: close\r\nContent-Length: {}\r\n\r\n{body}",
+                    body.len()
+                );
+                stream.write_all(answer.as_bytes()).await.unwrap();
+            }
+        });
+        (address, asked)
+    }
+
+    async fn verdicts(status: &'static str, body: &'static str) -> ([Verdict; 3], u64) {
+        stages_client::install_crypto();
+        let (address, asked) = platform(status, body).await;
+        let credentials =
+            PlatformCredentials::new(&address, Config::new(Duration::from_secs(120), 1)).await.unwrap();
+        let check = async |name| credentials.check(&Name::read(name).unwrap(), &"a-token".into()).await;
+        let all = [check("default-prod").await, check("default-other").await, check("other-prod").await];
+        (all, asked.load(Ordering::SeqCst))
+    }
+
+    #[tokio::test]
+    async fn a_token_opens_the_tunnel_of_its_own_runtime_and_account() {
+        use Verdict::{Opens, Refused};
+        let me =
+            r#"{"data":{"me":{"runtimeName":"prod","activeAccount":{"id":"default","name":"Default"}}}}"#;
+        let (all, asked) = verdicts("200 OK", me).await;
+        assert_eq!(all, [Opens, Refused, Refused]);
+        assert!((1..=3).contains(&asked), "an answer counts for a while");
+    }
+
+    #[tokio::test]
+    async fn a_token_of_no_runtime_opens_nothing() {
+        let person =
+            r#"{"data":{"me":{"runtimeName":null,"activeAccount":{"id":"default","name":"default"}}}}"#;
+        for (status, body) in [("200 OK", person), ("401 Unauthorized", "{}"), ("403 Forbidden", "{}")] {
+            assert_eq!(verdicts(status, body).await.0, [Verdict::Refused; 3], "{status}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_platform_that_cannot_say_opens_nothing_and_nothing_of_that_is_remembered() {
+        for (status, body) in [
+            ("503 Service Unavailable", ""),
+            ("429 Too Many Requests", ""),
+            ("200 OK", "{}"),
+            ("200 OK", "<html>"),
+        ] {
+            assert_eq!(verdicts(status, body).await, ([Verdict::Unknown; 3], 3), "{status}");
+        }
+    }
+}

@@ -12,6 +12,7 @@ mod pages;
 mod platform;
 mod rbac;
 mod reporter;
+mod resources;
 mod router;
 mod secrets;
 mod traces;
@@ -27,8 +28,8 @@ use tokio::signal::unix::{SignalKind, signal};
 
 pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
-use self::reporter::Reporter;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};
+use self::reporter::{Reporter, What};
 pub(crate) use self::router::command as router;
 pub(crate) use self::secrets::run as secrets;
 pub(crate) use self::tunnel_client::command as tunnel_client;
@@ -60,7 +61,29 @@ pub(crate) fn reporter(loaded: &Loaded) -> anyhow::Result<()> {
             // What is told to stop as well ends with an error.
             biased;
             () = stop.cancelled() => return Ok(()),
-            built = Reporter::build(config, &stop) => built?,
+            built = Reporter::build(config, What::Applications, &stop) => built?,
+        };
+        built.run(stop).await
+    })
+}
+
+/// Runs the role `resource-reporter` until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When it cannot start, each with what to do next; or when it ends without having been asked to.
+pub(crate) fn resource_reporter(mut config: Config) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        config.bus.is_none(),
+        "bus.url is set, and the resource reporter shares its work with no other process yet: run one of it with --bus ''"
+    );
+    stages_client::install_crypto();
+    log::start(&config);
+    config.state = std::mem::take(&mut config.state).of_resources();
+    run(async |stop| {
+        let built = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            built = Reporter::build(&config, What::Resources, &stop) => built?,
         };
         built.run(stop).await
     })

@@ -77,6 +77,16 @@ Examples:
 
 Every setting can be given in a file, as a variable, or with --set: gitops-runtime config print lists them.";
 
+const RESOURCE_REPORTER: &str = "\
+Examples:
+  What would be reported of the cluster of the kubeconfig, a line each:
+    gitops-runtime resource-reporter --dry-run
+  To a platform, of all namespaces and the kinds that are usual:
+    gitops-runtime resource-reporter --platform-url https://platform.example --platform-token-file token
+  Other kinds, of some namespaces:
+    gitops-runtime resource-reporter --set 'resources.kinds=rollouts.argoproj.io,deployments.apps@v1' \\
+      --set 'resources.namespaces=team-*'";
+
 const CONFIG: &str = "\
 Examples:
   gitops-runtime config print                          every setting, its value, and where that comes from
@@ -122,6 +132,9 @@ pub(crate) enum Command {
     /// Report every change of Argo CD applications and their resources.
     #[command(after_help = REPORTER, alias = "/usr/local/bin/event-reporter-server")]
     Reporter(Box<Settings>),
+    /// Report the live state of other objects: Rollouts, ReplicaSets, Workflows and whatever else is asked for.
+    #[command(after_help = RESOURCE_REPORTER)]
+    ResourceReporter(Box<ResourceSettings>),
     Platform(Box<OnPlatform>),
     Router(Box<OnRouter>),
     TunnelServer(Box<OnTunnelServer>),
@@ -196,6 +209,8 @@ pub(crate) enum RbacCommand {
 pub(crate) enum Role {
     /// The application event reporter
     Reporter,
+    /// The resource event reporter
+    ResourceReporter,
     /// Who makes once what nobody gives: `gitops-runtime secrets ensure`
     Secrets,
 }
@@ -226,6 +241,29 @@ pub(crate) enum ConfigCommand {
     },
     /// Print the JSON schema of a file of settings.
     Schema,
+}
+
+/// How resources are reported.
+#[derive(Args)]
+pub(crate) struct ResourceSettings {
+    /// Write what would be sent to standard output, a line each, and send and remember nothing
+    #[arg(long)]
+    dry_run: bool,
+    #[command(flatten)]
+    settings: Settings,
+}
+
+impl ResourceSettings {
+    /// What the flags say; a dry run stands above all others.
+    pub(crate) fn given(&self) -> Given {
+        let mut given = self.settings.given();
+        if self.dry_run {
+            for (path, text) in [("reporter.sink.kind", "stdout"), ("reporter.ledger.storage", "memory")] {
+                given.flags.push((path.to_owned(), "--dry-run".to_owned(), text.to_owned()));
+            }
+        }
+        given
+    }
 }
 
 /// The flags of the most used settings, and a way to give any other.

@@ -17,6 +17,7 @@ mod print;
 mod problem;
 mod process;
 mod reporter;
+mod resources;
 mod router;
 mod sharding;
 mod state;
@@ -110,6 +111,7 @@ pub(crate) struct Config {
     pub(crate) log: Log,
     pub(crate) shutdown: Shutdown,
     pub(crate) reporter: Reporter,
+    pub(crate) resources: resources::Resources,
     /// The namespace of the process's pod, in a pod.
     #[serde(skip)]
     pub(crate) namespace: Option<String>,
@@ -221,6 +223,7 @@ impl Config {
         self.tunnel_client.check(problems);
         self.admin.check(problems);
         self.reporter.check(problems);
+        self.resources.check(problems);
         let no_file = self.reporter.sink.kind == SinkKind::File && self.reporter.sink.file.path.is_none();
         if self.argocd.url.is_none() || self.platform.url.is_none() || no_file {
             return None;

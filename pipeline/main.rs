@@ -31,6 +31,12 @@ fn main() -> ExitCode {
         cli::Command::TunnelClient(given) => app::tunnel_client(&given, &variables),
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
         cli::Command::Schema => app::schema().map(|()| ExitCode::SUCCESS),
+        cli::Command::ResourceReporter(given) => {
+            match config::Config::load_given(&given.given(), &variables) {
+                Ok(config) => app::resource_reporter(config).map(|()| ExitCode::SUCCESS),
+                Err(problems) => return fail(problems),
+            }
+        }
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
             Ok(loaded) => app::reporter(&loaded).map(|()| ExitCode::SUCCESS),
             Err(problems) => return fail(problems),

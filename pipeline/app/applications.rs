@@ -11,11 +11,16 @@ pub(crate) struct Applications {
     pub(crate) redactor: Redactor,
 }
 
-impl Mapping for Applications {
-    const KIND: Kind =
-        Kind { group: "argoproj.io", version: "v1alpha1", plural: "applications", singular: "application" };
+/// What the API server calls them.
+pub(crate) const APPLICATIONS: Kind =
+    Kind { group: "argoproj.io", version: "v1alpha1", plural: "applications", singular: "application" };
 
+impl Mapping for Applications {
     type Status = Status;
+
+    fn kind(&self) -> Kind {
+        APPLICATIONS
+    }
 
     fn event(&self, event: Event, status: Option<&Status>) -> Event {
         let fact = status.and_then(|status| status.operation_end(&self.redactor)).map(|end| end.fact());

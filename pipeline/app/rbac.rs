@@ -9,9 +9,9 @@ use std::io::{self, Write as _};
 
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
-use stages_kube::{Generated, Mapping as _, Right, Scope};
+use stages_kube::{Generated, Right, Scope};
 
-use super::applications::Applications;
+use super::applications::APPLICATIONS;
 use super::build;
 use crate::cli::{Account, RbacCommand, Role, is_label};
 use crate::config::{Config, Token, Variables};
@@ -38,9 +38,10 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
             let name = secret.unwrap_or_default().to_owned();
             vec![Generated { namespace: namespace.to_owned(), name, keys: Vec::new() }.right()]
         }
+        Role::ResourceReporter => super::resources::rights(config),
         Role::Reporter => {
             let watch = build::watch(config);
-            let mut rights = watch.rights(Applications::KIND);
+            let mut rights = watch.rights(APPLICATIONS);
             if let Token::Secret { name, .. } = config.argocd.access().secret() {
                 rights.push(watch.secret_right(name));
             }
@@ -67,6 +68,7 @@ fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config
     let own = match role {
         Role::Reporter => "",
         Role::Secrets => ":secrets",
+        Role::ResourceReporter => ":resources",
     };
     let name = format!("gitops-runtime:{namespace}:{}{own}", account.name);
     // One role for each place, whatever number of rights holds there; the cluster's comes last.
@@ -102,6 +104,7 @@ fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
     let component = match role {
         Role::Reporter => "reporter",
         Role::Secrets => "secrets",
+        Role::ResourceReporter => "resource-reporter",
     };
     let mut metadata = json!({
         "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},

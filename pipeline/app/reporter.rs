@@ -1,25 +1,29 @@
-//! The role `reporter`: what happens to Argo CD applications, reported.
+//! The role `reporter`: what happens to Argo CD applications, reported; and all that is the same where other objects are.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use futures::future::BoxFuture;
 use pipeline_bus::jetstream::JetStream;
 use pipeline_bus::{Bus, Memory};
-use pipeline_core::{Given, Meter, ObjectIndex, Service as _, Shutdown, StageError};
+use pipeline_core::{
+    Enrich, Given, Key, Labels, Meter, ObjectIndex, Service as _, Shutdown, Source, StageError,
+};
 use pipeline_engine::run::{Engine, EngineError, Match, Pipeline, Route};
 use pipeline_http::admin::Answering;
 use pipeline_http::serve::{ServeConfig, Served, Server, Works};
 use pipeline_ledger::{Ledger, LedgerError};
 use pipeline_observe::health::{Health, HealthLimits, Link};
 use pipeline_observe::metrics::{Metrics, MetricsConfig};
+use pipeline_redact::Redactor;
+use stages_argocd::settings::SettingsWatch;
 use stages_argocd::stage::ArgoCdEnrichment;
-use stages_kube::Mapping as _;
 use tokio::task::JoinSet;
 
 use super::applications::Applications;
 use super::judged::Judged;
-use super::{VERSION, admin, build, join, traces};
+use super::{VERSION, admin, build, join, resources, traces};
 use crate::config::Config;
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
@@ -47,6 +51,76 @@ pub(crate) fn sharding(config: &Config) -> pipeline_ownership::sharding::Shardin
     build::engine(config).sharding
 }
 
+/// What is reported.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum What {
+    /// Argo CD applications and their resources.
+    Applications,
+    /// Objects of other kinds, as they are.
+    Resources,
+}
+
+impl What {
+    fn pipeline(self) -> &'static str {
+        match self {
+            Self::Applications => PIPELINE,
+            Self::Resources => "resources",
+        }
+    }
+
+    fn labels(self) -> Labels {
+        match self {
+            Self::Applications => stages_argocd::labels::LABELS,
+            Self::Resources => stages_resources::labels::LABELS,
+        }
+    }
+}
+
+/// Where events of a pipeline come from, and what makes reports of them.
+pub(super) struct Built {
+    pub(super) source: Arc<dyn Source>,
+    pub(super) enrich: Arc<dyn Enrich>,
+    /// What is there.
+    pub(super) keys: Arc<dyn Fn() -> Vec<Key> + Send + Sync>,
+    /// What runs beside it where Argo CD is asked.
+    pub(super) argocd: Option<OfArgoCd>,
+}
+
+/// What runs beside a pipeline that asks Argo CD.
+pub(super) struct OfArgoCd {
+    enrich: ArgoCdEnrichment,
+    settings: SettingsWatch,
+    /// Follows a token or a password in a Secret.
+    following: Option<BoxFuture<'static, ()>>,
+}
+
+/// The applications' source and enrichment.
+async fn applications(
+    config: &Config,
+    redactor: Redactor,
+    meter: Arc<dyn Meter>,
+    stop: &Shutdown,
+) -> anyhow::Result<Built> {
+    let seen = ObjectIndex::default();
+    let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone() };
+    let source = build::watch(config)
+        .build(Applications { redactor: redactor.clone() }, deps)
+        .await
+        .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+    let (enrichment, following) = build::enrichment(config, stop).await?;
+    let (enrich, settings) = enrichment
+        .build(seen.clone(), redactor, meter)
+        .await
+        .context("reach Argo CD (settings under `argocd`)")?;
+    let following = following.map(|following| Box::pin(following) as BoxFuture<'static, ()>);
+    Ok(Built {
+        source: Arc::new(source),
+        enrich: Arc::new(enrich.clone()),
+        keys: Arc::new(move || seen.keys()),
+        argocd: Some(OfArgoCd { enrich, settings, following }),
+    })
+}
+
 /// A reporter that has not begun.
 pub(super) struct Reporter {
     engine: Engine,
@@ -59,7 +133,7 @@ pub(super) struct Reporter {
 }
 
 impl Reporter {
-    pub(super) async fn build(config: &Config, stop: &Shutdown) -> anyhow::Result<Self> {
+    pub(super) async fn build(config: &Config, what: What, stop: &Shutdown) -> anyhow::Result<Self> {
         let engine_config = build::engine(config);
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
@@ -67,17 +141,13 @@ impl Reporter {
         let metrics = Metrics::new(&MetricsConfig {
             compat: config.metrics.compat,
             shards: engine_config.sharding.shards().get(),
-            stages: vec![
-                stages_kube::labels::LABELS,
-                stages_argocd::labels::LABELS,
-                stages_report::labels::LABELS,
-            ],
+            stages: vec![stages_kube::labels::LABELS, what.labels(), stages_report::labels::LABELS],
             ..MetricsConfig::new(owned.iter().copied(), VERSION)
         });
         let health = Health::new(
             HealthLimits {
                 lane_stuck: *config.argocd.event_timeout + SLACK,
-                settings: Some(SETTINGS_KNOWN_WITHIN),
+                settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
                 ..HealthLimits::default()
             },
             owned,
@@ -103,9 +173,8 @@ impl Reporter {
 
         let places = build::places(config).await?;
         let connected = join::connected(config, stop).await?;
-        let seen = ObjectIndex::default();
-        let watch = build::watch(config);
-        let server = watch.server().await.context("find the cluster (settings under `kubernetes`)")?;
+        let server =
+            build::watch(config).server().await.context("find the cluster (settings under `kubernetes`)")?;
         let (mut ledger, mut shared_key) = (None, None);
         if let Some(connected) = &connected {
             ledger = connected.ledger(config, &server).await?;
@@ -116,16 +185,10 @@ impl Reporter {
             Some(ledger) => ledger,
             None => build::ledger(config, &server, &places).await?,
         };
-        let deps = stages_kube::Deps { seen: seen.clone(), meter: meter.clone() };
-        let source = watch
-            .build(Applications { redactor: redactor.clone() }, deps)
-            .await
-            .context("watch the applications of the cluster (settings under `kubernetes`)")?;
-        let (enrichment, following) = build::enrichment(config, stop).await?;
-        let (enrich, settings) = enrichment
-            .build(seen.clone(), redactor, meter.clone())
-            .await
-            .context("reach Argo CD (settings under `argocd`)")?;
+        let Built { source, enrich, keys, argocd } = match what {
+            What::Applications => applications(config, redactor, meter.clone(), stop).await?,
+            What::Resources => resources::build(config, redactor, meter.clone()).await?,
+        };
         let sink = build::sink(config, meter, stop).await?;
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
@@ -144,43 +207,33 @@ impl Reporter {
             tap,
             reports: config.bus.as_ref().is_some_and(|bus| bus.reports),
         };
-        let pipeline = Pipeline {
-            name: PIPELINE.to_owned(),
-            source: Arc::new(source),
-            enrich: Arc::new(enrich.clone()),
-            routes: vec![route],
-        };
-        let engine = Engine::new(engine_config, bus, leases).pipeline(pipeline).service(settings);
-
-        if let Some(following) = following {
-            services.spawn(async {
-                following.await;
-                Ok(())
-            });
+        let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: vec![route] };
+        let mut engine = Engine::new(engine_config, bus, leases).pipeline(pipeline);
+        if let Some(OfArgoCd { enrich, settings, following }) = argocd {
+            engine = engine.service(settings);
+            if let Some(following) = following {
+                services.spawn(async {
+                    following.await;
+                    Ok(())
+                });
+            }
+            services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         }
-        services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
-        let handle = engine.handle(PIPELINE, ROUTE).context("find the reporter in its engine")?;
+        let handle = engine.handle(what.pipeline(), ROUTE).context("find the reporter in its engine")?;
         let answering = Answering {
             handle: handle.clone(),
             ledger: ledger.clone(),
             health,
             sharding: engine_config.sharding,
-            keys: {
-                let seen = seen.clone();
-                Arc::new(move || seen.keys())
-            },
+            keys: keys.clone(),
         };
         for server in admin::listen(config, &places, answering).await? {
             services.spawn(Box::new(server).serve(Given::alone(stop.clone())));
         }
-        let (keys, engine_status) = (Arc::new(move || seen.keys()), Arc::new(move || handle.status()));
+        let engine_status = Arc::new(move || handle.status());
         // Nobody else sets it.
         let _ = works.set(Works { ledger: ledger.clone(), keys, engine: engine_status });
-        tracing::info!(
-            source = Applications::KIND.plural,
-            shards = engine_config.sharding.shards().get(),
-            "reporting"
-        );
+        tracing::info!(source = what.pipeline(), shards = engine_config.sharding.shards().get(), "reporting");
         Ok(Self { engine, services, ledger, traces, bus: jetstream, grace: *config.shutdown.grace })
     }
 

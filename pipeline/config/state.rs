@@ -60,6 +60,13 @@ impl State {
         }
     }
 
+    /// That of the resource reporter, which may run beside the other one with the same settings.
+    pub(crate) fn of_resources(self) -> Self {
+        let (ledger_name, socket_name) =
+            (format!("resource-{}", self.ledger_name), format!("resource-{}", self.socket_name));
+        Self { ledger_name, socket_name, ..self }
+    }
+
     /// Finds, and makes, the directory of the ledger; blocking, for the start. Fails when none of the
     /// directories can be written to.
     pub(crate) fn open(&self) -> anyhow::Result<Places> {

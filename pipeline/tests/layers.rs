@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-ingest",
             "stages-platform-store",
             "stages-report",
+            "stages-resources",
             "stages-router",
             "stages-tunnel",
         ],
@@ -78,6 +79,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
     ("stages-platform-store", &["pipeline-core"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
+    ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     ("stages-router", &["pipeline-core"]),
     ("stages-tunnel", &["pipeline-core", "stages-client"]),
 ];

@@ -11,6 +11,7 @@ mod status;
 mod store;
 mod watch;
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -79,6 +80,8 @@ struct Shared {
     authorization: Option<HeaderValue>,
     faults: Faults,
     signals: tokio::sync::watch::Sender<Signal>,
+    absent: Mutex<BTreeSet<Collection>>,
+    forbidden: Mutex<BTreeSet<Collection>>,
     lines: broadcast::Sender<Bytes>,
     counts: [AtomicU64; 4],
     traffic: Traffic,
@@ -88,6 +91,14 @@ struct Shared {
 impl Shared {
     fn store(&self) -> MutexGuard<'_, Store> {
         self.store.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn is_absent(&self, collection: Collection) -> bool {
+        self.absent.lock().unwrap_or_else(PoisonError::into_inner).contains(&collection)
+    }
+
+    fn is_forbidden(&self, collection: Collection) -> bool {
+        self.forbidden.lock().unwrap_or_else(PoisonError::into_inner).contains(&collection)
     }
 
     fn fleet(&self) -> Option<&Fleet> {
@@ -132,6 +143,8 @@ impl KubeSim {
             authorization,
             faults: Faults::default(),
             signals: tokio::sync::watch::Sender::new(Signal::default()),
+            absent: Mutex::default(),
+            forbidden: Mutex::default(),
             lines: broadcast::Sender::new(64),
             counts: Default::default(),
             traffic: Traffic::default(),
@@ -274,6 +287,22 @@ impl KubeSim {
         deleted
     }
 
+    /// Removes what defines a kind, with all its objects, or installs it.
+    pub fn define(&self, collection: Collection, defined: bool) {
+        if !defined {
+            let keys = self.shared.store().keys(collection);
+            for key in keys {
+                self.delete(collection, &key);
+            }
+        }
+        set(&self.shared.absent, collection, !defined);
+    }
+
+    /// Takes the right to read a kind away, or grants it.
+    pub fn forbid(&self, collection: Collection, forbidden: bool) {
+        set(&self.shared.forbidden, collection, forbidden);
+    }
+
     /// Breaks every watch without an end, as a lost connection does.
     pub fn drop_watches(&self) {
         self.shared.signals.send_modify(|signal| signal.drops += 1);
@@ -343,6 +372,15 @@ impl KubeSim {
     fn announce(&self, version: u64) {
         self.shared.signals.send_modify(|signal| signal.version = signal.version.max(version));
     }
+}
+
+fn set(all: &Mutex<BTreeSet<Collection>>, collection: Collection, is_in: bool) {
+    let mut all = all.lock().unwrap_or_else(PoisonError::into_inner);
+    if is_in {
+        all.insert(collection)
+    } else {
+        all.remove(&collection)
+    };
 }
 
 impl Drop for KubeSim {

@@ -131,7 +131,7 @@ fn of_status(code: u16) -> Reason {
 pub(crate) struct Api {
     pub(crate) kind: Kind,
     client: kube::Client,
-    token: Option<TokenFile>,
+    token: Option<Arc<TokenFile>>,
     collection: String,
     call_timeout: Duration,
     idle_limit: Duration,
@@ -141,7 +141,7 @@ pub(crate) struct Api {
 
 impl Api {
     pub(crate) fn new(
-        (client, token): (kube::Client, Option<TokenFile>),
+        (client, token): (kube::Client, Option<Arc<TokenFile>>),
         (kind, namespace): (Kind, Option<&str>),
         config: &Config,
         meter: Arc<dyn Meter>,
@@ -202,9 +202,11 @@ impl Api {
             Version(0) => GetParams::default(),
             Version(known) => GetParams::at(&known.to_string()),
         };
-        let request = Request::new(self.kind.collection(Some(key.namespace())))
-            .get(&segment(key.name()), &asked)
-            .map_err(|error| unbuilt(act, error))?;
+        let request = Request::new(
+            self.kind.collection(Some(key.namespace()).filter(|namespace| !namespace.is_empty())),
+        )
+        .get(&segment(key.name()), &asked)
+        .map_err(|error| unbuilt(act, error))?;
         self.measured(labels::GET, act, async {
             let response = self.send(act, request).await?;
             if response.status().as_u16() != 404 {
@@ -222,7 +224,7 @@ impl Api {
     }
 
     async fn send(&self, act: Act, request: http::Request<Vec<u8>>) -> Result<Response<Body>, Failure> {
-        send(act, &self.client, self.token.as_ref(), request).await
+        send(act, &self.client, self.token.as_deref(), request).await
     }
 
     async fn measured<T>(

@@ -1,6 +1,7 @@
 //! How the cluster is reached and what is watched there, checked before anything runs.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
@@ -179,10 +180,21 @@ impl Config {
     pub async fn build<M: Mapping>(self, mapping: M, deps: Deps) -> Result<Watch<M>, ConfigError> {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
-        let client = self.cluster.client().await?;
+        let (client, token) = self.cluster.client().await?;
+        Ok(self.watch((client, token.map(Arc::new)), namespaces, mapping, deps))
+    }
+
+    /// The watch of a kind over a client that others may share.
+    pub(crate) fn watch<M: Mapping>(
+        self,
+        client: (kube::Client, Option<Arc<TokenFile>>),
+        namespaces: Namespaces,
+        mapping: M,
+        deps: Deps,
+    ) -> Watch<M> {
         let scope = if namespaces.everywhere() { None } else { Some(self.namespace.as_str()) };
-        let api = Api::new(client, (M::KIND, scope), &self, deps.meter);
-        Ok(Watch::new(self, namespaces, api, (deps.seen, mapping)))
+        let api = Api::new(client, (mapping.kind(), scope), &self, deps.meter);
+        Watch::new(self, namespaces, api, (deps.seen, mapping))
     }
 
     /// The address of the API server: the identity of the cluster that is watched.
@@ -194,7 +206,7 @@ impl Config {
         Ok(config.cluster_url.to_string())
     }
 
-    fn check(&self) -> Result<(), ConfigError> {
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
         let second = Duration::from_secs(1);
         let refused = |setting, range| Err(ConfigError::OutOfRange { setting, range });
         if self.namespace.is_empty() || self.namespace.contains('/') {

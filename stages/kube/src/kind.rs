@@ -1,6 +1,8 @@
 //! Which objects are watched, and what is made of them: all that the caller knows and this crate does not.
 
+use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::{Mutex, PoisonError};
 
 use pipeline_core::Event;
 use serde::de::DeserializeOwned;
@@ -23,7 +25,12 @@ pub struct Kind {
 /// What the objects of one kind mean to whoever watches them. Pure.
 pub trait Mapping: Send + Sync + 'static {
     /// Which objects.
-    const KIND: Kind;
+    fn kind(&self) -> Kind;
+
+    /// What their keys call the kind; empty where the source has no other, which leaves it out.
+    fn named(&self) -> &'static str {
+        ""
+    }
 
     /// What is read of an object's `status`, in the same pass as its identity; [`serde::de::IgnoredAny`] for nothing.
     /// Where a status is not of this form the object is there without one.
@@ -37,6 +44,18 @@ pub trait Mapping: Send + Sync + 'static {
 }
 
 impl Kind {
+    /// A kind that is known only as it runs. Its texts are kept for as long as the process lives, each once: there are as
+    /// many as somebody configured.
+    #[must_use]
+    pub fn interned(group: &str, version: &str, plural: &str, singular: &str) -> Self {
+        Self {
+            group: interned(group),
+            version: interned(version),
+            plural: interned(plural),
+            singular: interned(singular),
+        }
+    }
+
     /// The path of all of them, or of those in one namespace.
     pub(crate) fn collection(&self, namespace: Option<&str>) -> String {
         let Self { group, version, plural, .. } = self;
@@ -59,6 +78,17 @@ impl Kind {
     pub(crate) fn get(&self) -> Act {
         Act { verb: "get", what: self.singular }
     }
+}
+
+fn interned(text: &str) -> &'static str {
+    static KNOWN: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+    let mut known = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(same) = known.get(text) {
+        return same;
+    }
+    let kept: &'static str = Box::leak(text.into());
+    known.insert(kept);
+    kept
 }
 
 /// The name of the resource, as `kubectl` takes it.

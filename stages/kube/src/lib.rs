@@ -9,10 +9,12 @@
 mod api;
 mod config;
 mod credentials;
+mod discovery;
 mod ensure;
 mod era;
 mod failures;
 mod kind;
+mod kinds;
 pub mod labels;
 mod lines;
 mod list;
@@ -28,8 +30,10 @@ mod token;
 mod watch;
 
 pub use config::{Cluster, Config, ConfigError};
+pub use discovery::is_version;
 pub use ensure::{EnsureError, Generated};
 pub use kind::{Kind, Mapping};
+pub use kinds::{Wanted, Watches};
 pub use namespaces::{Namespaces, PatternError};
 pub use question::{QuestionError, Reader};
 pub use rights::{Right, Scope};

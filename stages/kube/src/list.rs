@@ -84,7 +84,7 @@ impl<M: Mapping> Watch<M> {
 
     async fn list_once(&self, out: &Emitter, position: &mut Position, known: &Known) -> Result<(), Stopped> {
         let mut listed = Listed::of(known);
-        let mut pages = Pages::new(M::KIND, self.config.page_size);
+        let mut pages = Pages::new(self.kind, self.config.page_size);
         let resource_version = loop {
             if let Some(version) = self.list_page(out, &mut pages, position.listed, &mut listed).await? {
                 break version;
@@ -110,7 +110,7 @@ impl<M: Mapping> Watch<M> {
     ) -> Result<Option<String>, Stopped> {
         let body = pages.next(&self.api).await?;
         let text = String::from_utf8_lossy(&body);
-        let page = Page::read(M::KIND, &text)?;
+        let page = Page::read(self.kind, &text)?;
         let newest = listed.known.values().map(|(_, version)| *version).max().unwrap_or_default();
         self.compare(page.version().unwrap_or_default(), newest)?;
         for item in page.items() {
@@ -156,7 +156,7 @@ impl<M: Mapping> Watch<M> {
         relist: bool,
         listed: &mut Listed<'_>,
     ) -> Result<(), Stopped> {
-        let head = match object::head::<M::Status>(text) {
+        let head = match object::head::<M::Status>(self.mapping.named(), text) {
             Ok(head) => head.in_era(self.era.now()),
             Err(Unreadable { part, key, .. }) => {
                 malformed(out, part);
@@ -234,9 +234,11 @@ impl<M: Mapping> Watch<M> {
                     ByName::Gone => self.vanished(out, version, key, uid).await?,
                     _ if nameless => self.seen.note(key, uid, Version(0)),
                     ByName::There => {
-                        return Err(
-                            pages::malformed(M::KIND, "objects that are there are not in the list").into()
-                        );
+                        return Err(pages::malformed(
+                            self.kind,
+                            "objects that are there are not in the list",
+                        )
+                        .into());
                     }
                     ByName::Unknown(failure) => return Err(failure.into()),
                 }
@@ -253,7 +255,7 @@ impl<M: Mapping> Watch<M> {
             Ok(None) => return ByName::Gone,
             Err(failure) => return ByName::Unknown(failure),
         };
-        match object::head::<IgnoredAny>(&String::from_utf8_lossy(&body)) {
+        match object::head::<IgnoredAny>(self.mapping.named(), &String::from_utf8_lossy(&body)) {
             // Created after the list, whose watch will say so.
             Ok(head) if head.key == *key && head.uid != *uid && self.era.of(head.version) > listed => {
                 ByName::Gone

@@ -91,14 +91,15 @@ pub(crate) struct Unreadable {
     pub(crate) resource_version: Option<String>,
 }
 
-/// Reads the identity out of an object's JSON text.
-pub(crate) fn head<S: DeserializeOwned>(text: &str) -> Result<Head<'_, S>, Unreadable> {
+/// Reads the identity out of an object's JSON text; its key calls the kind as `named`, which then may have no namespace.
+pub(crate) fn head<'a, S: DeserializeOwned>(named: &str, text: &'a str) -> Result<Head<'a, S>, Unreadable> {
     let unreadable = |part| Unreadable { part, key: None, resource_version: None };
     let top = Top::<S>::read(text).map_err(|_| unreadable("object"))?;
     let metadata = top.metadata.0.ok_or(unreadable("metadata"))?;
     let resource_version = non_empty(metadata.resource_version).map(Cow::into_owned);
     let (key, part) = match (non_empty(metadata.namespace), non_empty(metadata.name)) {
-        (Some(namespace), Some(name)) => (Key::new(&namespace, &name).ok(), "name"),
+        (Some(namespace), Some(name)) => (Key::of_kind(named, &namespace, &name).ok(), "name"),
+        (None, Some(name)) if !named.is_empty() => (Key::of_kind(named, "", &name).ok(), "name"),
         (None, _) => (None, "namespace"),
         (_, None) => (None, "name"),
     };

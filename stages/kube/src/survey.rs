@@ -43,14 +43,14 @@ impl<M: Mapping> Watch<M> {
         let mut there = Vec::new();
         let mut at = Version(0);
         let (mut nameless, mut unknown) = (0_usize, 0_usize);
-        let mut pages = Pages::new(M::KIND, self.config.page_size);
+        let mut pages = Pages::new(self.kind, self.config.page_size);
         loop {
             let body = pages.next(&self.api).await?;
             let text = String::from_utf8_lossy(&body);
-            let page = Page::read(M::KIND, &text)?;
+            let page = Page::read(self.kind, &text)?;
             at = page.version().unwrap_or(at);
             for item in page.items() {
-                let surveyed = match object::head::<M::Status>(item.get()) {
+                let surveyed = match object::head::<M::Status>(self.mapping.named(), item.get()) {
                     Ok(head) => Surveyed {
                         may_drift: self.mapping.may_drift(head.status.as_ref()),
                         key: head.key,
@@ -78,7 +78,7 @@ impl<M: Mapping> Watch<M> {
             warn!(nameless, unknown, "objects were listed whose identity cannot be read");
         }
         if nameless > 0 {
-            return Err(pages::malformed(M::KIND, "there are objects whose name cannot be read"));
+            return Err(pages::malformed(self.kind, "there are objects whose name cannot be read"));
         }
         let listed: HashMap<&Key, &Surveyed> = there.iter().map(|listed| (&listed.key, listed)).collect();
         let of = |key: &Key, uid: &Uid| Some(listed.get(key).filter(|listed| listed.uid == *uid)?.version);

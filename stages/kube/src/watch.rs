@@ -26,7 +26,7 @@ use crate::Config;
 use crate::api::{Api, Failure};
 use crate::era::Era;
 use crate::failures::FailureTracker;
-use crate::kind::Mapping;
+use crate::kind::{Kind, Mapping};
 use crate::lines::Line;
 use crate::namespaces::Namespaces;
 use crate::object::{self, Head, Unreadable};
@@ -50,6 +50,7 @@ pub struct Deps {
 /// The source of the events of one kind of objects.
 pub struct Watch<M> {
     pub(crate) config: Config,
+    pub(crate) kind: Kind,
     pub(crate) namespaces: Namespaces,
     pub(crate) api: Api,
     pub(crate) seen: ObjectIndex,
@@ -115,7 +116,7 @@ struct Status {
 #[async_trait]
 impl<M: Mapping> Source for Watch<M> {
     fn name(&self) -> &'static str {
-        M::KIND.plural
+        self.kind.plural
     }
 
     async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
@@ -140,12 +141,12 @@ impl<M: Mapping> Source for Watch<M> {
         let asked = if known { Version(not_older_than.number()) } else { Version(0) };
         let era = self.era.now();
         let Some(body) = self.api.object(key, asked).await? else { return Ok(None) };
-        let malformed = |what| Failure::Malformed { act: M::KIND.get(), what };
+        let malformed = |what| Failure::Malformed { act: self.kind.get(), what };
         let text = String::from_utf8_lossy(&body);
         if serde_json::from_str::<&RawValue>(&text).is_err() {
             return Err(malformed("the answer is not json").into());
         }
-        match object::head::<M::Status>(&text) {
+        match object::head::<M::Status>(self.mapping.named(), &text) {
             Ok(head) if head.key == *key => {
                 let head = head.in_era(era);
                 if self.namespaces.contains(key.namespace()) {
@@ -181,7 +182,7 @@ impl<M: Mapping> Watch<M> {
         api: Api,
         (seen, mapping): (ObjectIndex, M),
     ) -> Self {
-        Self { config, namespaces, api, seen, era: Era::default(), mapping }
+        Self { config, kind: mapping.kind(), namespaces, api, seen, era: Era::default(), mapping }
     }
 
     /// Lists and follows until nobody listens any more.
@@ -197,7 +198,7 @@ impl<M: Mapping> Watch<M> {
                 self.follow(out, &mut position, &mut failures).await
             };
             if position.moved || (!listing && result.is_ok()) {
-                failures.over(M::KIND);
+                failures.over(self.kind);
                 (position.doubts, position.expired) = (0, false);
             }
             if !listing && std::mem::take(&mut position.lost) {
@@ -209,7 +210,7 @@ impl<M: Mapping> Watch<M> {
                 Err(Stopped::Restored) => position.at = None,
                 Err(Stopped::Failed(failure)) => {
                     out.note(Note::Broken(failure.reason()));
-                    failures.add(&failure, M::KIND, &self.config);
+                    failures.add(&failure, self.kind, &self.config);
                     // A server that says this is there, and a list is the remedy: it does not wait as long as for one
                     // that was away. If the list does not help, all waits are as ever.
                     if failure.is_gone() && !std::mem::replace(&mut position.expired, true) {
@@ -259,11 +260,11 @@ impl<M: Mapping> Watch<M> {
                 }
             }
             if position.moved {
-                failures.over(M::KIND);
+                failures.over(self.kind);
             }
         }
         if !position.moved && begun.elapsed() < SHORTEST_WATCH {
-            return Err(Failure::CutShort { act: M::KIND.watch() }.into());
+            return Err(Failure::CutShort { act: self.kind.watch() }.into());
         }
         Ok(())
     }
@@ -286,7 +287,7 @@ impl<M: Mapping> Watch<M> {
             return Ok(());
         }
         if let Some((deleted, object)) = plain(&text)
-            && let Ok(head) = object::head::<M::Status>(object)
+            && let Ok(head) = object::head::<M::Status>(self.mapping.named(), object)
         {
             out.note(Note::Alive);
             return self.take(out, head, deleted, position).await;
@@ -308,7 +309,7 @@ impl<M: Mapping> Watch<M> {
             }
             "ERROR" => {
                 let code = serde_json::from_str(object).map_or(0, |status: Status| status.code);
-                return Err(Failure::Status { act: M::KIND.watch(), code, after: None }.into());
+                return Err(Failure::Status { act: self.kind.watch(), code, after: None }.into());
             }
             _ => {
                 malformed(out, "type");
@@ -317,7 +318,7 @@ impl<M: Mapping> Watch<M> {
             }
         };
         out.note(Note::Alive);
-        match object::head::<M::Status>(object) {
+        match object::head::<M::Status>(self.mapping.named(), object) {
             Ok(head) => self.take(out, head, deleted, position).await,
             Err(Unreadable { part, resource_version, .. }) => {
                 malformed(out, part);
@@ -427,7 +428,7 @@ mod tests {
         }
         // What is more than one object is found when it is read.
         let (_, more) = plain(r#"{"type":"ADDED","object":{},"other":{}}"#).unwrap();
-        assert_eq!(object::head::<serde::de::IgnoredAny>(more).unwrap_err().part, "object");
+        assert_eq!(object::head::<serde::de::IgnoredAny>("", more).unwrap_err().part, "object");
     }
 
     #[test]

@@ -8,6 +8,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use bytes::Bytes;
 use pipeline_core::Key;
+use serde_json::json;
 
 use super::store::Collection;
 use super::{Shared, list, status, watch};
@@ -71,13 +72,21 @@ pub(super) async fn serve(
     if uri.path() == "/version" {
         return PeerResponse::ok(r#"{"major":"1","minor":"31","gitVersion":"v1.31.0"}"#).response();
     }
-    let Some((collection, namespace, name)) = route(uri.path()) else {
+    if let Some(told) = discovery(&shared, uri.path()) {
+        return PeerResponse::ok(told).response();
+    }
+    let Some((collection, namespace, name)) =
+        route(uri.path()).filter(|(collection, ..)| !shared.is_absent(*collection))
+    else {
         let message = "the server could not find the requested resource";
         return PeerResponse::new(404, status::status(404, message)).response();
     };
     if method != Method::GET {
         return PeerResponse::new(405, status::status(405, "the server does not allow this method"))
             .response();
+    }
+    if shared.is_forbidden(collection) {
+        return PeerResponse::new(403, status::status(403, "forbidden")).response();
     }
     let query = match UrlQuery::<HashMap<String, String>>::try_from_uri(&uri) {
         Ok(UrlQuery(query)) => Query(query),
@@ -113,6 +122,34 @@ pub(super) async fn serve(
             spoil(&rule.fault, answer, error, &shared.stop).await
         }
     }
+}
+
+/// What is served of a group, or of one of its versions.
+fn discovery(shared: &Shared, path: &str) -> Option<String> {
+    let there = Collection::ALL.into_iter().filter(|collection| !shared.is_absent(*collection));
+    let resources: Vec<_> = there
+        .clone()
+        .filter(|collection| collection.base() == path)
+        .map(|collection| {
+            json!({
+                "name": collection.plural(), "singularName": collection.kind().to_lowercase(),
+                "namespaced": true, "kind": collection.kind(), "verbs": ["get", "list", "watch"],
+            })
+        })
+        .collect();
+    if !resources.is_empty() {
+        return Some(
+            json!({"kind": "APIResourceList", "apiVersion": "v1", "resources": resources}).to_string(),
+        );
+    }
+    let group = path.strip_prefix("/apis/")?;
+    let served =
+        there.map(Collection::api_version).find(|version| version.split('/').next() == Some(group))?;
+    let version = json!({"groupVersion": served, "version": served.split('/').next_back()});
+    let group = json!({
+        "kind": "APIGroup", "apiVersion": "v1", "name": group, "versions": [version], "preferredVersion": version,
+    });
+    Some(group.to_string())
 }
 
 /// Which collection, namespace and name a path means.

@@ -20,22 +20,37 @@ pub enum Collection {
     ConfigMaps,
     /// `v1` `Secret`.
     Secrets,
+    /// `argoproj.io/v1alpha1` `Rollout`.
+    Rollouts,
+    /// `apps/v1` `ReplicaSet`.
+    ReplicaSets,
+    /// `argoproj.io/v1alpha1` `Workflow`.
+    Workflows,
 }
 
 impl Collection {
-    pub(crate) const ALL: [Self; 3] = [Self::Applications, Self::ConfigMaps, Self::Secrets];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Applications,
+        Self::ConfigMaps,
+        Self::Secrets,
+        Self::Rollouts,
+        Self::ReplicaSets,
+        Self::Workflows,
+    ];
 
     /// The path of its API group and version.
     pub(crate) const fn base(self) -> &'static str {
         match self {
-            Self::Applications => "/apis/argoproj.io/v1alpha1",
+            Self::Applications | Self::Rollouts | Self::Workflows => "/apis/argoproj.io/v1alpha1",
+            Self::ReplicaSets => "/apis/apps/v1",
             Self::ConfigMaps | Self::Secrets => "/api/v1",
         }
     }
 
     pub(crate) const fn api_version(self) -> &'static str {
         match self {
-            Self::Applications => "argoproj.io/v1alpha1",
+            Self::Applications | Self::Rollouts | Self::Workflows => "argoproj.io/v1alpha1",
+            Self::ReplicaSets => "apps/v1",
             Self::ConfigMaps | Self::Secrets => "v1",
         }
     }
@@ -45,6 +60,9 @@ impl Collection {
             Self::Applications => "Application",
             Self::ConfigMaps => "ConfigMap",
             Self::Secrets => "Secret",
+            Self::Rollouts => "Rollout",
+            Self::ReplicaSets => "ReplicaSet",
+            Self::Workflows => "Workflow",
         }
     }
 
@@ -53,6 +71,9 @@ impl Collection {
             Self::Applications => "applications",
             Self::ConfigMaps => "configmaps",
             Self::Secrets => "secrets",
+            Self::Rollouts => "rollouts",
+            Self::ReplicaSets => "replicasets",
+            Self::Workflows => "workflows",
         }
     }
 
@@ -62,6 +83,9 @@ impl Collection {
             Self::Applications => "applications.argoproj.io",
             Self::ConfigMaps => "configmaps",
             Self::Secrets => "secrets",
+            Self::Rollouts => "rollouts.argoproj.io",
+            Self::ReplicaSets => "replicasets.apps",
+            Self::Workflows => "workflows.argoproj.io",
         }
     }
 }
@@ -149,6 +173,11 @@ impl Store {
 
     pub(crate) fn len(&self, collection: Collection) -> usize {
         self.entries.keys().filter(|(own, _)| *own == collection).count()
+    }
+
+    pub(crate) fn keys(&self, collection: Collection) -> Vec<Key> {
+        let all = self.entries.keys().filter(|(own, _)| *own == collection);
+        all.map(|(_, key)| key.clone()).collect()
     }
 
     pub(crate) fn get(&self, collection: Collection, key: &Key) -> Option<Entry> {

@@ -102,13 +102,16 @@ impl<'a> InBatch<'a> {
 
 #[derive(Deserialize)]
 struct Data<'a> {
+    /// A text of an application's reporter, or an object as it is.
     #[serde(borrow)]
-    object: Cow<'a, str>,
+    object: &'a RawValue,
     #[serde(borrow)]
-    source: Source<'a>,
+    source: Option<Source<'a>>,
+    #[serde(default)]
+    deleted: bool,
 }
 
-#[derive(Deserialize)]
+#[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Source<'a> {
     #[serde(borrow, default)]
@@ -195,8 +198,15 @@ fn listed(status: &RawValue) -> Vec<Listed> {
 #[must_use]
 pub fn parse(payload: &str) -> Option<Parsed> {
     let data: Data<'_> = serde_json::from_str(payload).ok()?;
-    let object = STANDARD.decode(data.object.as_bytes()).ok()?;
-    let object: Object<'_> = serde_json::from_slice(&object).ok()?;
+    let decoded;
+    let (object, source): (Object<'_>, _) = match (data.object.get(), data.source) {
+        (text, Some(source)) if text.starts_with('"') => {
+            decoded = STANDARD.decode(serde_json::from_str::<Cow<'_, str>>(text).ok()?.as_bytes()).ok()?;
+            (serde_json::from_slice(&decoded).ok()?, source)
+        }
+        (text, None) => (serde_json::from_str(text).ok()?, Source::default()),
+        _ => return None,
+    };
     let metadata = object.metadata;
     let is_application = object.kind == "Application" && object.api_version.starts_with("argoproj.io/");
     let entity = if is_application {
@@ -207,8 +217,8 @@ pub fn parse(payload: &str) -> Option<Parsed> {
         }
     } else {
         EntityName {
-            app_namespace: data.source.app_namespace.into_owned(),
-            app_name: data.source.app_name.clone().into_owned(),
+            app_namespace: source.app_namespace.into_owned(),
+            app_name: source.app_name.clone().into_owned(),
             resource: Some(ResourceKey {
                 api_version: object.api_version.into_owned(),
                 kind: object.kind.into_owned(),
@@ -219,10 +229,10 @@ pub fn parse(payload: &str) -> Option<Parsed> {
     };
     Some(Parsed {
         entity,
-        parent: data.source.app_name.into_owned(),
+        parent: source.app_name.into_owned(),
         uid: metadata.uid.into_owned(),
         version: metadata.resource_version.parse().ok(),
         listed: object.status.filter(|_| is_application).map(listed).unwrap_or_default(),
-        ends: metadata.deletion_timestamp.is_some_and(|at| at.get().starts_with('"')),
+        ends: data.deleted || metadata.deletion_timestamp.is_some_and(|at| at.get().starts_with('"')),
     })
 }

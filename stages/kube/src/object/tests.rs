@@ -13,7 +13,7 @@ struct Status {
 }
 
 fn parse(text: &str) -> Result<Head<'_, Status>, Unreadable> {
-    head(text)
+    head("", text)
 }
 
 fn with_metadata(metadata: &str) -> String {

@@ -26,6 +26,10 @@ impl Meter for Samples {
     }
 }
 
+/// What these tests watch, to the API server.
+pub(crate) const WIDGETS: Kind =
+    Kind { group: "example.org", version: "v1", plural: "widgets", singular: "widget" };
+
 /// The kind of objects that these tests watch.
 pub(crate) struct Widgets;
 
@@ -39,8 +43,11 @@ pub(crate) struct Status {
 }
 
 impl Mapping for Widgets {
-    const KIND: Kind = Kind { group: "example.org", version: "v1", plural: "widgets", singular: "widget" };
     type Status = Status;
+
+    fn kind(&self) -> Kind {
+        WIDGETS
+    }
 
     fn event(&self, event: Event, status: Option<&Status>) -> Event {
         let trace = status.map_or(event.trace, |status| status.trace);

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pipeline_core::{Key, NoMeter, ObjectIndex, Reason, SecretString, Source as _, Version};
-use stages_kube::{Cluster, Config, Deps, Mapping as _, Right, Scope};
+use stages_kube::{Cluster, Config, Deps, Right, Scope};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 
 use crate::fake::{Answer, Asked, Fake, app};
-use crate::harness::{Widgets, build, config};
+use crate::harness::{WIDGETS, Widgets, build, config};
 
 fn key() -> Key {
     Key::new("home", "a").unwrap()
@@ -209,9 +209,9 @@ fn the_rights_are_as_wide_as_the_watch() {
         scope,
     };
     let mut config = crate::harness::usual();
-    assert_eq!(config.rights(Widgets::KIND), [right(Scope::Namespace("home".to_owned()))]);
+    assert_eq!(config.rights(WIDGETS), [right(Scope::Namespace("home".to_owned()))]);
     config.namespaces.push("team-*".to_owned());
-    assert_eq!(config.rights(Widgets::KIND), [right(Scope::Cluster)]);
+    assert_eq!(config.rights(WIDGETS), [right(Scope::Cluster)]);
 }
 
 #[test]

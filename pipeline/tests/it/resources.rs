@@ -1,0 +1,171 @@
+//! The role `resource-reporter`: other kinds, as they are, over the wire that receivers know.
+
+use std::collections::BTreeMap;
+
+use loadtest::process::Start;
+use loadtest::sim::kube::Collection;
+use loadtest::sim::{Setup, Simulation};
+use pipeline_core::Key;
+use serde_json::{Value, json};
+
+use crate::runtime::{PROGRAM, Runtime, eventually, start};
+
+/// Simulators that keep every report, with Rollouts and ReplicaSets, and without Workflows at first.
+async fn world() -> Simulation {
+    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
+    setup.keep.reports = 10_000;
+    let simulation = Simulation::start(setup).await.unwrap();
+    simulation.kube.define(Collection::Workflows, false);
+    simulation
+}
+
+fn settings() -> Value {
+    json!({"resources": {
+        "kinds": ["rollouts.argoproj.io", "replicasets.apps", "workflows.argoproj.io"], "discovery": "50ms",
+    }})
+}
+
+fn how(simulation: &Simulation) -> Start {
+    Start { args: vec!["resource-reporter".into()], ..start(simulation, &settings()) }
+}
+
+fn rollout(name: &str, phase: &str, step: u64) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": name, "namespace": "shop", "managedFields": [{"manager": "kubectl"}]},
+        "spec": {"replicas": 3, "strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}]}}},
+        "status": {"phase": phase, "currentStepIndex": step, "weight": 1.50},
+    })
+}
+
+fn workflow(name: &str, phase: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow",
+        "metadata": {"name": name, "namespace": "ci"}, "status": {"phase": phase, "startedAt": "2026-01-01T00:00:00Z"},
+    })
+}
+
+/// What came of one object, in order.
+fn came(simulation: &Simulation, name: &str) -> Vec<Value> {
+    let kept = simulation.platform.kept();
+    let payloads = kept.iter().map(|report| serde_json::from_slice::<Value>(&report.payload).unwrap());
+    payloads.filter(|payload| payload["object"]["metadata"]["name"] == name).collect()
+}
+
+/// The phases that came of one object, in order; `gone` of its end.
+fn phases(simulation: &Simulation, name: &str) -> Vec<String> {
+    let told = |payload: &Value| match payload["deleted"] == true {
+        true => "gone".to_owned(),
+        false => payload["object"]["status"]["phase"].as_str().unwrap_or_default().to_owned(),
+    };
+    came(simulation, name).iter().map(told).collect()
+}
+
+async fn has(simulation: &Simulation, name: &str, expected: &[&str]) {
+    eventually(&format!("{name}: {expected:?}"), || phases(simulation, name) == expected).await;
+}
+
+#[tokio::test]
+async fn objects_are_reported_as_they_are_with_their_end_and_only_what_changed_after_a_kill() {
+    let simulation = world().await;
+    let put = |name: &str, phase: &str, step: u64| {
+        simulation.kube.apply(Collection::Rollouts, rollout(name, phase, step)).unwrap()
+    };
+    for name in ["web", "stays", "goes"] {
+        put(name, "Healthy", 2);
+    }
+    let idle = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "old", "namespace": "shop"},
+        "spec": {"replicas": 0}, "status": {"replicas": 0},
+    });
+    simulation.kube.apply(Collection::ReplicaSets, idle).unwrap();
+    let runtime = Runtime::launch(how(&simulation)).await;
+    for name in ["web", "stays", "goes"] {
+        has(&simulation, name, &["Healthy"]).await;
+    }
+    runtime.answers("/readyz", |status, _| status == 200).await;
+    let key = Key::new("shop", "web").unwrap();
+    let sent: Value =
+        serde_json::from_slice(&simulation.kube.text(Collection::Rollouts, &key).unwrap()).unwrap();
+    assert_eq!(came(&simulation, "web"), [json!({"object": sent})]);
+
+    put("web", "Progressing", 0);
+    put("web", "Paused", 1);
+    has(&simulation, "web", &["Healthy", "Progressing", "Paused"]).await;
+    assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "goes").unwrap()));
+    has(&simulation, "goes", &["Healthy", "gone"]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    runtime.counts("gitops_runtime_filtered_total", &[("reason", "idle")], 1.0).await;
+
+    runtime.kill().await;
+    put("web", "Healthy", 2);
+    assert!(simulation.kube.delete(Collection::Rollouts, &Key::new("shop", "stays").unwrap()));
+    let runtime = Runtime::launch(how(&simulation)).await;
+    has(&simulation, "web", &["Healthy", "Progressing", "Paused", "Healthy"]).await;
+    has(&simulation, "stays", &["Healthy", "gone"]).await;
+    let end = came(&simulation, "stays").pop().unwrap();
+    assert_eq!(end["object"]["kind"], "Rollout", "a stub says what it was");
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(phases(&simulation, "goes"), ["Healthy", "gone"]);
+    assert_eq!(came(&simulation, "old"), [] as [Value; 0]);
+    assert_eq!(simulation.platform.totals().malformed, 0);
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn a_kind_is_waited_for_and_one_that_may_not_be_read_holds_up_no_other() {
+    let simulation = world().await;
+    simulation.kube.forbid(Collection::ReplicaSets, true);
+    simulation.kube.apply(Collection::Rollouts, rollout("web", "Healthy", 0)).unwrap();
+    let runtime = Runtime::launch(how(&simulation)).await;
+    has(&simulation, "web", &["Healthy"]).await;
+    let said = "the api server serves no such objects: they are reported once they are installed";
+    assert_eq!(runtime.says(said).await.field("resource"), "workflows.argoproj.io");
+    let missing = runtime.says("a right is missing: grant it to the account that this process runs as").await;
+    assert_eq!(missing.field("resource"), "replicasets.apps");
+    runtime.answers("/healthz", |status, text| status == 200 && text.contains("forbidden")).await;
+
+    simulation.kube.define(Collection::Workflows, true);
+    simulation.kube.apply(Collection::Workflows, workflow("build", "Running")).unwrap();
+    has(&simulation, "build", &["Running"]).await;
+    simulation.kube.define(Collection::Workflows, false);
+    has(&simulation, "build", &["Running", "gone"]).await;
+    simulation.kube.drop_watches();
+    simulation.kube.define(Collection::Workflows, true);
+    simulation.kube.apply(Collection::Workflows, workflow("test", "Failed")).unwrap();
+    has(&simulation, "test", &["Failed"]).await;
+    simulation.kube.apply(Collection::Rollouts, rollout("web", "Degraded", 1)).unwrap();
+    has(&simulation, "web", &["Healthy", "Degraded"]).await;
+    let log = runtime.stop().await;
+    let times = log.iter().filter(|line| line.message == said).count();
+    assert!((1..=2).contains(&times), "said once each time that it is gone: {times}");
+}
+
+#[tokio::test]
+async fn a_bus_is_refused_and_a_dry_run_writes_lines_and_sends_nothing() {
+    let simulation = world().await;
+    simulation.kube.apply(Collection::Rollouts, rollout("web", "Healthy", 0)).unwrap();
+    let run = |args: &[&str]| {
+        let mut command = tokio::process::Command::new(PROGRAM);
+        command.arg("resource-reporter").args(args).env_clear().kill_on_drop(true);
+        command.envs(simulation.environment(&settings()).unwrap().into_iter().collect::<BTreeMap<_, _>>());
+        command.stdout(std::process::Stdio::piped()).stderr(std::process::Stdio::piped());
+        command
+    };
+    let refused = run(&["--bus", "nats://127.0.0.1:1"]).output().await.unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr).into_owned();
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(
+        said.contains("bus.url is set, and the resource reporter shares its work with no other process yet"),
+        "{said}"
+    );
+    let mut child = run(&["--dry-run", "--listen", "127.0.0.1:0"]).spawn().unwrap();
+    let mut lines = tokio::io::BufReader::new(child.stdout.take().unwrap());
+    let mut line = String::new();
+    let read = tokio::io::AsyncBufReadExt::read_line(&mut lines, &mut line);
+    tokio::time::timeout(crate::runtime::SOON, read).await.unwrap().unwrap();
+    let line: Value = serde_json::from_str(&line).unwrap();
+    assert_eq!(line["data"]["object"]["metadata"]["name"], "web");
+    child.kill().await.unwrap();
+    assert_eq!(simulation.platform.totals().posts, 0);
+}

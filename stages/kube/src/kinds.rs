@@ -1,0 +1,326 @@
+//! Watches the objects of several kinds, each by a [`Watch`] of its own, as one source.
+//!
+//! takes: nothing - gives: an event for every object of every kind that is served
+//! calls: as [`Watch`] does, and before it what tells whether a kind is served ([`crate::discovery`]) - fails: never for
+//! good, and no kind for another: one that is not installed, or that may not be read, is waited for while the others go on
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Duration;
+
+use futures::future::join_all;
+use pipeline_core::{
+    Emitter, Event, Key, Note, ObjectIndex, Reason, Remembered, Shutdown, Source, StageError, Survey,
+    Surveyed, Version, async_trait,
+};
+use tracing::info;
+
+use crate::failures::FailureTracker;
+use crate::kind::{Kind, Mapping};
+use crate::token::TokenFile;
+use crate::watch::{Deps, Watch};
+use crate::{Config, ConfigError, Namespaces, discovery};
+
+/// A kind that is to be watched.
+pub struct Wanted<M> {
+    /// Its group and names; the version counts only where it is pinned.
+    pub kind: Kind,
+    /// Only this version is taken, and not the one that the server prefers.
+    pub pinned: bool,
+    /// What keys call it: no two of the same source may.
+    pub named: &'static str,
+    /// Makes what is made of its objects, once its version is known.
+    pub mapping: Box<dyn Fn(Kind) -> M + Send + Sync>,
+}
+
+/// The source of the events of several kinds.
+pub struct Watches<M> {
+    config: Config,
+    namespaces: Namespaces,
+    client: (kube::Client, Option<Arc<TokenFile>>),
+    every: Duration,
+    deps: Deps,
+    slots: Vec<Slot<M>>,
+}
+
+impl<M> std::fmt::Debug for Watches<M> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Watches").field("kinds", &self.slots.len()).finish_non_exhaustive()
+    }
+}
+
+/// One kind, and its watch while it is served.
+struct Slot<M> {
+    wanted: Wanted<M>,
+    /// What its watches have seen, whatever version they asked for.
+    seen: ObjectIndex,
+    watch: RwLock<Option<Arc<Watch<M>>>>,
+}
+
+impl<M> Slot<M> {
+    fn watch(&self) -> Option<Arc<Watch<M>>> {
+        self.watch.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn set(&self, watch: Option<Arc<Watch<M>>>) {
+        *self.watch.write().unwrap_or_else(PoisonError::into_inner) = watch;
+    }
+}
+
+/// Which kind is asked for that no watch is open for.
+#[derive(Debug, thiserror::Error)]
+#[error("objects of this kind are not served by the api server now")]
+struct NotServed;
+
+/// How each kind of a source stands, so that all can be told as one.
+#[derive(Debug)]
+struct Standing {
+    kinds: Vec<State>,
+    listed: bool,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct State {
+    /// Nothing of it is still to be listed before the source is ready.
+    settled: bool,
+    objects: usize,
+    broken: bool,
+}
+
+impl Standing {
+    /// What is told of the source when kind `at` tells `note`. While one kind is broken the others are no sign of life:
+    /// what is broken shows for as long as it is. That all is listed is told once, when every kind is listed, is not there,
+    /// or cannot be read for now.
+    fn take(&mut self, at: usize, note: Note) -> Vec<Note> {
+        let mut told = Vec::new();
+        if let Some(kind) = self.kinds.get_mut(at) {
+            match note {
+                Note::Broken(_) => (kind.broken, kind.settled) = (true, true),
+                Note::Listed { objects } => *kind = State { settled: true, objects, broken: false },
+                Note::Alive | Note::Page { .. } => kind.broken = false,
+                Note::Listing | Note::Malformed => {}
+            }
+        }
+        let broken = self.kinds.iter().any(|kind| kind.broken);
+        match note {
+            Note::Listed { .. } => {}
+            Note::Alive | Note::Page { .. } if broken => {}
+            note => told.push(note),
+        }
+        told.extend(self.all_listed());
+        told
+    }
+
+    /// Kind `at` is not there.
+    fn absent(&mut self, at: usize) -> Option<Note> {
+        if let Some(kind) = self.kinds.get_mut(at) {
+            *kind = State { settled: true, ..State::default() };
+        }
+        self.all_listed()
+    }
+
+    fn all_listed(&mut self) -> Option<Note> {
+        if self.listed || !self.kinds.iter().all(|kind| kind.settled) {
+            return None;
+        }
+        self.listed = true;
+        Some(Note::Listed { objects: self.kinds.iter().map(|kind| kind.objects).sum() })
+    }
+}
+
+impl Config {
+    /// Prepares the watches of several kinds; nothing is sent yet. `every`: how often it is asked for a kind that is not
+    /// there.
+    ///
+    /// # Errors
+    /// [`ConfigError`] as for one.
+    pub async fn build_kinds<M: Mapping>(
+        self,
+        wanted: Vec<Wanted<M>>,
+        every: Duration,
+        deps: Deps,
+    ) -> Result<Watches<M>, ConfigError> {
+        self.check()?;
+        let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
+        let (client, token) = self.cluster.client().await?;
+        let slot = |wanted| Slot { wanted, seen: ObjectIndex::default(), watch: RwLock::new(None) };
+        Ok(Watches {
+            config: self,
+            namespaces,
+            client: (client, token.map(Arc::new)),
+            every,
+            deps,
+            slots: wanted.into_iter().map(slot).collect(),
+        })
+    }
+}
+
+impl<M: Mapping> Watches<M> {
+    /// The keys of all that is there.
+    #[must_use]
+    pub fn keys(&self) -> Vec<Key> {
+        self.slots.iter().flat_map(|slot| slot.seen.keys()).collect()
+    }
+
+    fn slot(&self, key: &Key) -> Option<&Slot<M>> {
+        self.slots.iter().find(|slot| slot.wanted.named == key.kind())
+    }
+
+    fn watch_of(&self, key: &Key) -> Option<Arc<Watch<M>>> {
+        self.slot(key)?.watch()
+    }
+
+    /// Waits for one kind and watches it, again and again.
+    async fn follow(&self, at: usize, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
+        let Some(slot) = self.slots.get(at) else { return };
+        let (mut failures, mut said) = (FailureTracker::default(), false);
+        let wanted = slot.wanted.kind;
+        loop {
+            let pinned = slot.wanted.pinned.then_some(wanted.version);
+            let (client, token) = &self.client;
+            match discovery::served(client, token.as_deref(), wanted, pinned).await {
+                Ok(Some(version)) => {
+                    failures.over(wanted);
+                    let kind = Kind::interned(wanted.group, &version, wanted.plural, wanted.singular);
+                    info!(resource = %kind, version = kind.version, "watching");
+                    said = false;
+                    self.watch(at, kind, out, standing).await;
+                    slot.set(None);
+                    // What says that it is served and what serves it may disagree for a while.
+                    tokio::time::sleep(self.every).await;
+                }
+                Ok(None) => {
+                    failures.over(wanted);
+                    if !std::mem::replace(&mut said, true) {
+                        info!(
+                            resource = %wanted,
+                            "the api server serves no such objects: they are reported once they are installed"
+                        );
+                    }
+                    let note = lock(standing).absent(at);
+                    note.into_iter().for_each(|note| out.note(note));
+                    tokio::time::sleep(self.every).await;
+                }
+                Err(failure) => {
+                    let notes = lock(standing).take(at, Note::Broken(failure.reason()));
+                    notes.into_iter().for_each(|note| out.note(note));
+                    failures.add(&failure, wanted, &self.config);
+                    tokio::time::sleep(failures.wait(&failure, &self.config)).await;
+                }
+            }
+        }
+    }
+
+    /// Watches one kind until the server serves it no more.
+    async fn watch(&self, at: usize, kind: Kind, out: &Emitter, standing: &Arc<Mutex<Standing>>) {
+        let Some(slot) = self.slots.get(at) else { return };
+        let (client, token) = &self.client;
+        let deps = Deps { seen: slot.seen.clone(), meter: self.deps.meter.clone() };
+        let api = (client.clone(), token.clone());
+        let mapping = (slot.wanted.mapping)(kind);
+        let watch = Arc::new(self.config.clone().watch(api, self.namespaces.clone(), mapping, deps));
+        slot.set(Some(watch.clone()));
+        let gone = Shutdown::new();
+        let (wants, emits, notes, knows, waits) =
+            (out.clone(), out.clone(), out.clone(), out.clone(), out.clone());
+        let (ended, standing, named) = (gone.clone(), standing.clone(), slot.wanted.named);
+        let emitter = Emitter::new(
+            move |key| wants.wants(key),
+            move |event| {
+                let out = emits.clone();
+                Box::pin(async move { out.emit(event).await })
+            },
+            move |note| {
+                // What defines the kind may be gone.
+                if note == Note::Broken(Reason::NotFound) {
+                    ended.cancel();
+                    return;
+                }
+                lock(&standing).take(at, note).into_iter().for_each(|note| notes.note(note));
+            },
+        );
+        let emitter = emitter.knowing(move || {
+            let out = knows.clone();
+            async move { out.known().await.into_iter().filter(|(key, ..)| key.kind() == named).collect() }
+        });
+        let emitter = emitter.paced(move |_| {
+            let out = waits.clone();
+            async move { out.wait_for_capacity().await }
+        });
+        // A watch ends when it is told to, and by nothing else.
+        let _ = watch.run(emitter, gone).await;
+    }
+}
+
+fn lock(standing: &Mutex<Standing>) -> std::sync::MutexGuard<'_, Standing> {
+    standing.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[async_trait]
+impl<M: Mapping> Source for Watches<M> {
+    fn name(&self) -> &'static str {
+        "resources"
+    }
+
+    async fn run(&self, out: Emitter, stop: Shutdown) -> Result<(), StageError> {
+        let kinds = vec![State::default(); self.slots.len()];
+        let standing = Arc::new(Mutex::new(Standing { kinds, listed: false }));
+        let all = join_all((0..self.slots.len()).map(|at| self.follow(at, &out, &standing)));
+        stop.run_until_cancelled(Box::pin(all)).await;
+        Ok(())
+    }
+
+    async fn read(&self, key: &Key, not_older_than: Version) -> Result<Option<Event>, StageError> {
+        match self.watch_of(key) {
+            Some(watch) => watch.read(key, not_older_than).await,
+            None => Err(StageError::retry(Reason::NotFound, NotServed)),
+        }
+    }
+
+    fn delivered(&self, event: &Event) {
+        if let Some(watch) = self.watch_of(&event.key) {
+            watch.delivered(event);
+        }
+    }
+
+    fn as_survey(&self) -> Option<&dyn Survey> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl<M: Mapping> Survey for Watches<M> {
+    /// Of a kind that is not served no list says anything.
+    fn watches(&self, key: &Key) -> bool {
+        self.watch_of(key).is_some_and(|watch| watch.watches(key))
+    }
+
+    async fn survey(&self, known: Vec<Remembered>) -> Result<Vec<Surveyed>, StageError> {
+        let mut all = Vec::new();
+        for slot in &self.slots {
+            if let Some(watch) = slot.watch() {
+                let of_kind = known.iter().filter(|(key, ..)| key.kind() == slot.wanted.named).cloned();
+                all.extend(watch.survey(of_kind.collect()).await?);
+            }
+        }
+        all.sort_unstable();
+        Ok(all)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_is_listed_once_every_kind_is_or_is_not_there_or_cannot_be_read() {
+        let mut standing = Standing { kinds: vec![State::default(); 3], listed: false };
+        assert_eq!(standing.take(0, Note::Listing), [Note::Listing]);
+        assert_eq!(standing.take(0, Note::Listed { objects: 4 }), []);
+        assert_eq!(standing.absent(1), None);
+        let broken = Note::Broken(Reason::Forbidden);
+        assert_eq!(standing.take(2, broken), [broken, Note::Listed { objects: 4 }]);
+        assert_eq!(standing.take(0, Note::Alive), [], "what is broken shows for as long as it is");
+        assert_eq!(standing.take(2, Note::Alive), [Note::Alive]);
+        assert_eq!(standing.take(2, Note::Listed { objects: 1 }), [], "it was told once");
+    }
+}

@@ -1,0 +1,131 @@
+//! What is known of kinds: the table `kinds.yaml`.
+
+use std::sync::LazyLock;
+
+use pipeline_core::{Fact, Hasher};
+use pipeline_redact::Redactor;
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::phase;
+use crate::pointer::{self, Pointer};
+
+/// What is special about one kind.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct KnownKind {
+    /// `plural.group`, as `kubectl` takes it.
+    pub resource: String,
+    /// What keys call it.
+    pub name: String,
+    #[serde(default)]
+    quiet: Vec<Pointer>,
+    #[serde(default)]
+    facts: Vec<Pointer>,
+    #[serde(default)]
+    times: Vec<Pointer>,
+    #[serde(default)]
+    idle: Vec<Pointer>,
+}
+
+static KINDS: LazyLock<Vec<KnownKind>> = LazyLock::new(|| {
+    #[expect(clippy::expect_used, reason = "the table is compiled in, and a test reads it")]
+    serde_saphyr::from_str(include_str!("kinds.yaml")).expect("a table of kinds")
+});
+
+/// What is known of `resource`: `plural.group`. Of one that is not in the table nothing is, and keys call it by its plural.
+#[must_use]
+pub fn known(resource: &str) -> KnownKind {
+    let row = KINDS.iter().find(|kind| kind.resource == resource);
+    row.cloned().unwrap_or_else(|| KnownKind {
+        resource: resource.to_owned(),
+        name: resource.split('.').next().unwrap_or(resource).to_owned(),
+        ..KnownKind::default()
+    })
+}
+
+impl KnownKind {
+    /// The phase and step that a `status` shows, as a fact. Its texts are redacted: they outlive the object, and are put into
+    /// one that is redacted already.
+    #[must_use]
+    pub fn fact(&self, status: &Value, redactor: &Redactor) -> Option<Fact> {
+        let mut hasher = Hasher::default();
+        let mut any = false;
+        for parts in self.facts.iter().chain(&self.times).filter_map(|pointer| pointer.below("status")) {
+            // Each member stands between marks, so that none runs into the next.
+            hasher.write(b"\0");
+            pointer::each(parts, status, &mut |value| {
+                any = true;
+                hasher.write(value.to_string().as_bytes());
+                hasher.write(b"\x01");
+            });
+        }
+        if !any {
+            return None;
+        }
+        let shown = self.facts.iter().filter_map(|pointer| pointer.below("status"));
+        Some(Fact { id: hasher.finish(), body: phase::of(shown, status, redactor) })
+    }
+
+    /// Takes away what nobody would call a change.
+    pub(crate) fn silence(&self, object: &mut Value) {
+        self.quiet.iter().for_each(|pointer| pointer::remove(pointer.parts(), object));
+        if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+            metadata.remove("resourceVersion");
+            metadata.remove("managedFields");
+        }
+    }
+
+    /// Whether an object is of no use now.
+    pub(crate) fn is_idle(&self, object: &Value) -> bool {
+        let mut in_use = self.idle.is_empty();
+        for pointer in &self.idle {
+            pointer::each(pointer.parts(), object, &mut |value| in_use |= *value != 0);
+        }
+        !in_use
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_read_and_facts_stand_below_the_status() {
+        assert!(KINDS.len() >= 7);
+        for kind in KINDS.iter() {
+            assert!(kind.facts.iter().chain(&kind.times).all(|pointer| pointer.below("status").is_some()));
+            assert_eq!(known(&kind.resource).name, kind.name);
+        }
+        assert_eq!(known("widgets.example.org").name, "widgets");
+    }
+
+    #[test]
+    fn a_state_that_comes_back_later_is_another_fact() {
+        let (kind, redactor) = (known("rollouts.argoproj.io"), Redactor::new(b"k"));
+        let status =
+            |phase: &str, since: &str| json!({"phase": phase, "conditions": [{"lastTransitionTime": since}]});
+        let id = |status: &Value| kind.fact(status, &redactor).unwrap().id;
+        assert_eq!(id(&status("Paused", "1")), id(&status("Paused", "1")));
+        assert_ne!(id(&status("Paused", "1")), id(&status("Progressing", "1")));
+        assert_ne!(id(&status("Paused", "1")), id(&status("Paused", "2")));
+        assert_eq!(kind.fact(&json!({}), &redactor), None);
+        assert_eq!(known("replicasets.apps").fact(&json!({"replicas": 1}), &redactor), None);
+    }
+
+    #[test]
+    fn an_object_is_idle_when_nothing_of_it_is_wanted_or_runs() {
+        let kind = known("replicasets.apps");
+        for (object, idle) in [
+            (json!({"spec": {"replicas": 0}, "status": {"replicas": 0}}), true),
+            (json!({"spec": {"replicas": 0}, "status": {}}), true),
+            (json!({"spec": {"replicas": 0}, "status": {"replicas": 1}}), false),
+            (json!({"spec": {"replicas": 2}, "status": {"replicas": 0}}), false),
+        ] {
+            assert_eq!(kind.is_idle(&object), idle, "{object}");
+        }
+        assert!(!known("rollouts.argoproj.io").is_idle(&json!({})));
+    }
+}

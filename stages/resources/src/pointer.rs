@@ -1,0 +1,100 @@
+//! Names members of an object: JSON pointers (RFC 6901) in which `*` is every element of a list or member of an object.
+
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// A pointer, split at its slashes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pointer(Vec<String>);
+
+impl<'de> Deserialize<'de> for Pointer {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let Some(rest) = text.strip_prefix('/') else {
+            return Err(serde::de::Error::custom("a pointer begins with /"));
+        };
+        Ok(Self(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect()))
+    }
+}
+
+impl Pointer {
+    /// Its parts, when the first of them is `first`: the rest.
+    pub(crate) fn below(&self, first: &str) -> Option<&[String]> {
+        let (head, rest) = self.0.split_first()?;
+        (head == first).then_some(rest)
+    }
+
+    /// All parts.
+    pub(crate) fn parts(&self) -> &[String] {
+        &self.0
+    }
+}
+
+/// Hands over every value that the parts name, in the object's order.
+pub(crate) fn each<'v>(parts: &[String], value: &'v Value, take: &mut impl FnMut(&'v Value)) {
+    let Some((first, rest)) = parts.split_first() else { return take(value) };
+    match value {
+        Value::Object(members) if first == "*" => members.values().for_each(|value| each(rest, value, take)),
+        Value::Array(items) if first == "*" => items.iter().for_each(|value| each(rest, value, take)),
+        Value::Object(members) => {
+            if let Some(value) = members.get(first) {
+                each(rest, value, take);
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Takes away every member that the parts name.
+pub(crate) fn remove(parts: &[String], value: &mut Value) {
+    let Some((first, rest)) = parts.split_first() else { return };
+    match value {
+        Value::Object(members) if first == "*" => members.values_mut().for_each(|value| remove(rest, value)),
+        Value::Array(items) if first == "*" => items.iter_mut().for_each(|value| remove(rest, value)),
+        Value::Object(members) if rest.is_empty() => drop(members.remove(first)),
+        Value::Object(members) => {
+            if let Some(value) = members.get_mut(first) {
+                remove(rest, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn pointer(text: &str) -> Pointer {
+        serde_json::from_value(json!(text)).unwrap()
+    }
+
+    #[test]
+    fn a_star_is_every_element_and_every_member() {
+        let object = json!({"a": [{"b": 1, "c": 2}, {"b": 3}], "d": {"x": {"b": 4}, "y": 5}, "e/f": 6});
+        for (text, expected) in [
+            ("/a/*/b", json!([1, 3])),
+            ("/d/*/b", json!([4])),
+            ("/e~1f", json!([6])),
+            ("/a/b", json!([])),
+            ("/none", json!([])),
+        ] {
+            let mut found = Vec::new();
+            each(pointer(text).parts(), &object, &mut |value| found.push(value.clone()));
+            assert_eq!(json!(found), expected, "{text}");
+        }
+        let mut left = object;
+        for text in ["/a/*/b", "/d/*/b", "/e~1f", "/none/x"] {
+            remove(pointer(text).parts(), &mut left);
+        }
+        assert_eq!(left, json!({"a": [{"c": 2}, {}], "d": {"x": {}, "y": 5}}));
+    }
+
+    #[test]
+    fn what_begins_with_no_slash_is_no_pointer() {
+        let error = serde_json::from_value::<Pointer>(json!("a/b")).unwrap_err();
+        assert_eq!(error.to_string(), "a pointer begins with /");
+    }
+}

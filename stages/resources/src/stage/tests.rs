@@ -1,0 +1,137 @@
+use pipeline_core::{Change, Key, Settled, Timestamp};
+
+use super::*;
+use crate::known;
+
+fn stage() -> Inner {
+    let kinds = ["rollouts.argoproj.io", "replicasets.apps"].map(known);
+    let enrichment = ResourceEnrichment::new(kinds, Redactor::new(b"k"));
+    Arc::into_inner(enrichment.inner).unwrap()
+}
+
+fn event(kind: &str, version: u64, object: &Value) -> Event {
+    let status = object.get("status").cloned().unwrap_or_default();
+    let resource = if kind == "rollout" { "rollouts.argoproj.io" } else { "replicasets.apps" };
+    Event {
+        key: Key::of_kind(kind, "shop", "web").unwrap(),
+        uid: "1".into(),
+        version: Version(version),
+        change: Change::Applied { body: object.to_string().into() },
+        cause: Cause::Watch,
+        observed: Timestamp::UNIX_EPOCH,
+        fact: known(resource).fact(&status, &Redactor::new(b"k")),
+        coalesced: Vec::new(),
+        trace: 1,
+    }
+}
+
+fn rollout(phase: &str, at: u64) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "1", "resourceVersion": at.to_string()},
+        "status": {"phase": phase, "conditions": [{"lastUpdateTime": at}]},
+    })
+}
+
+/// What the record says once everything was acknowledged.
+fn acknowledged(known: Option<Record>, enriched: &Enriched) -> Option<Record> {
+    let known = enriched.reports.iter().fold(known, Record::acknowledge);
+    match &enriched.settle {
+        Some(settle) => Some(Record::checkpoint(known, settle)),
+        None => known,
+    }
+}
+
+fn bodies(enriched: &Enriched) -> Vec<Value> {
+    enriched.reports.iter().map(|report| serde_json::from_slice(&report.body).unwrap()).collect()
+}
+
+#[test]
+fn an_object_is_reported_as_it_is_and_again_when_a_person_would_call_it_a_change() {
+    let stage = stage();
+    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    assert_eq!(bodies(&first), [json!({"object": rollout("Healthy", 5)})]);
+    let known = acknowledged(None, &first);
+    let again = |version, phase: &str| {
+        stage.enrich(&event("rollout", version, &rollout(phase, version)), known.as_ref()).unwrap()
+    };
+    assert_eq!(again(5, "Healthy").filtered, Some(Filtered::Unchanged));
+    assert_eq!(again(6, "Healthy").filtered, Some(labels::HEARTBEAT));
+    assert_eq!(again(4, "Degraded").filtered, Some(Filtered::Stale));
+    assert_eq!(bodies(&again(7, "Degraded")), [json!({"object": rollout("Degraded", 7)})]);
+}
+
+#[test]
+fn a_phase_that_was_coalesced_is_told_before_the_newest_and_once() {
+    let stage = stage();
+    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let known = acknowledged(None, &first);
+    let paused = event("rollout", 6, &rollout("Paused", 6)).fact.unwrap();
+    let mut newest = event("rollout", 9, &rollout("Healthy", 9));
+    newest.coalesced = vec![paused.clone()];
+    let told = stage.enrich(&newest, known.as_ref()).unwrap();
+    let phases: Vec<Value> =
+        bodies(&told).iter().map(|body| body["object"]["status"]["phase"].clone()).collect();
+    assert_eq!(phases, ["Paused", "Healthy"]);
+    assert_eq!(told.reports[0].fact, Some(paused.id));
+    let after = Record::acknowledge(known, &told.reports[0]).unwrap();
+    assert_eq!(after.settled, Settled::Before);
+    let rest = stage.enrich(&newest, Some(&after)).unwrap();
+    assert_eq!(rest.reports.len(), 1, "what was told is not told again");
+}
+
+#[test]
+fn a_deletion_shows_the_last_state_or_else_a_stub_and_what_was_never_told_of_is_not_ended() {
+    let stage = stage();
+    let first = stage.enrich(&event("rollout", 5, &rollout("Healthy", 5)), None).unwrap();
+    let known = acknowledged(None, &first);
+    let gone =
+        |body| Event { change: Change::Deleted { body }, ..event("rollout", 9, &rollout("Healthy", 9)) };
+    let last = rollout("Healthy", 9);
+    let ended = stage.enrich(&gone(Some(last.to_string().into())), known.as_ref()).unwrap();
+    assert_eq!(bodies(&ended), [json!({"object": last, "deleted": true})]);
+    assert!(ended.reports[0].ends);
+    let stub = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        "metadata": {"name": "web", "namespace": "shop", "uid": "1"},
+    });
+    let ended = stage.enrich(&gone(None), known.as_ref()).unwrap();
+    assert_eq!(bodies(&ended), [json!({"object": stub, "deleted": true})]);
+    assert_eq!(stage.enrich(&gone(None), None).unwrap().filtered, Some(Filtered::NeverReported));
+    // A later life under the same name ends the earlier one first.
+    let later = Event { uid: "2".into(), ..event("rollout", 12, &rollout("Healthy", 12)) };
+    let both = stage.enrich(&later, known.as_ref()).unwrap();
+    let deleted: Vec<_> = bodies(&both).iter().map(|body| body["deleted"] == true).collect();
+    assert_eq!((deleted, &*both.reports[0].uid), (vec![true, false], "1"));
+}
+
+#[test]
+fn what_is_of_no_use_is_reported_once_when_it_becomes_so() {
+    let stage = stage();
+    let set = |version: u64, wanted: u64, revision: &str| {
+        let object = json!({
+            "metadata": {"name": "web", "namespace": "shop", "annotations": {"revision": revision}},
+            "spec": {"replicas": wanted}, "status": {"replicas": wanted},
+        });
+        event("replicaset", version, &object)
+    };
+    assert_eq!(stage.enrich(&set(1, 0, "1"), None).unwrap().filtered, Some(labels::IDLE));
+    let used = acknowledged(None, &stage.enrich(&set(2, 3, "1"), None).unwrap());
+    let becomes = stage.enrich(&set(3, 0, "1"), used.as_ref()).unwrap();
+    assert_eq!(becomes.reports.len(), 1);
+    let known = acknowledged(used, &becomes);
+    assert_eq!(stage.enrich(&set(4, 0, "2"), known.as_ref()).unwrap().filtered, Some(labels::IDLE));
+}
+
+#[test]
+fn what_is_no_object_is_rejected_and_an_object_without_secrets_keeps_its_text() {
+    let stage = stage();
+    let mut odd = event("rollout", 1, &json!({}));
+    odd.change = Change::Applied { body: "[1]".into() };
+    let error = stage.enrich(&odd, None).unwrap_err();
+    assert_eq!((error.to_string().as_str(), error.is_retry()), ("the object cannot be read as JSON", false));
+    let text = r#"{ "z": 1.0, "a": "b" }"#;
+    odd.change = Change::Applied { body: text.into() };
+    let told = stage.enrich(&odd, None).unwrap();
+    assert_eq!(told.reports[0].body, format!("{{\"object\":{text}}}").as_bytes());
+}

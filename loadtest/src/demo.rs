@@ -134,7 +134,13 @@ pub async fn demo(args: &Args) -> anyhow::Result<Option<Outcome>> {
         say(&format!("  {name:<15} {url}"));
     }
 
-    let story = Story { simulation: &simulation, reporter: &reporter, expected: &expected, args, platform: (&platform, &token) };
+    let story = Story {
+        simulation: &simulation,
+        reporter: &reporter,
+        expected: &expected,
+        args,
+        platform: (&platform, &token),
+    };
     let outcome = tokio::select! {
         outcome = story.tell(player) => Some(outcome?),
         () = interrupt.wait() => None,

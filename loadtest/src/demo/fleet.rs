@@ -30,7 +30,8 @@ impl Fleet {
     /// Starts it.
     pub(super) async fn start(program: &Path, platform: &Platform) -> anyhow::Result<Self> {
         let shape = Shape { applications: APPLICATIONS, ..Shape::default() };
-        let simulation = Simulation::start(Setup { load: Load::Generated(shape), ..Setup::default() }).await?;
+        let simulation =
+            Simulation::start(Setup { load: Load::Generated(shape), ..Setup::default() }).await?;
         simulation.populate()?;
         let token = simulation.directory().join("console-token");
         std::fs::write(&token, platform.token(RUNTIME).await?).context("write a token")?;

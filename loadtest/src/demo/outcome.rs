@@ -97,7 +97,12 @@ impl Outcome {
     #[must_use]
     pub fn is_good(&self) -> bool {
         let (reported, wanted) = self.applications;
-        reported == wanted && wanted > 0 && self.lost == 0 && self.out_of_order == 0 && self.parked == 0 && self.shown.0 == self.shown.1
+        reported == wanted
+            && wanted > 0
+            && self.lost == 0
+            && self.out_of_order == 0
+            && self.parked == 0
+            && self.shown.0 == self.shown.1
     }
 
     /// The table, and what is not as it should be.

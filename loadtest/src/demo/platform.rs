@@ -46,7 +46,10 @@ impl Platform {
         let deadline = Instant::now() + WITHIN;
         while !process.lines().any("receiving reports") {
             if Instant::now() > deadline || process.id().is_none() {
-                bail!("the platform does not receive reports; its log:\n{}", process.lines().all().join("\n"));
+                bail!(
+                    "the platform does not receive reports; its log:\n{}",
+                    process.lines().all().join("\n")
+                );
             }
             sleep(LOOK).await;
         }
@@ -74,11 +77,13 @@ impl Platform {
     pub(super) async fn applications(&self, token: &str) -> anyhow::Result<BTreeSet<String>> {
         let none: [reqwest::Certificate; 0] = [];
         let client = reqwest::Client::builder().tls_certs_only(none).no_proxy().timeout(ANSWERS_WITHIN);
-        let query = "{ applications(pagination: {first: 500}) { edges { node { deleted metadata { name } } } } }";
+        let query =
+            "{ applications(pagination: {first: 500}) { edges { node { deleted metadata { name } } } } }";
         let client = client.build().context("make a client")?;
         let asked = client.post(format!("{}/2.0/api/graphql", self.url)).header("authorization", token);
         let answer = asked.json(&json!({"query": query})).send().await.context("ask the platform")?;
-        let answer: Value = answer.error_for_status()?.json().await.context("read what the platform shows")?;
+        let answer: Value =
+            answer.error_for_status()?.json().await.context("read what the platform shows")?;
         let edges = answer["data"]["applications"]["edges"].as_array();
         let edges = edges.with_context(|| format!("the platform answers {}", answer["errors"]))?;
         let shown = edges.iter().map(|edge| &edge["node"]).filter(|node| node["deleted"] == false);

@@ -67,7 +67,7 @@ pub fn access(wanted: &Wanted<'_>) -> Access {
             entrance = inside::look(&look, &ways, &mut inside);
         }
         (Err(why), _) => {
-            inside.unmeasured("cluster", why, "give --namespace, and a kubeconfig with --kubeconfig")
+            inside.unmeasured("cluster", why, "give --namespace, and a kubeconfig with --kubeconfig");
         }
         (_, None) => inside.unmeasured("cluster", "no namespace was given", "give --namespace"),
     }

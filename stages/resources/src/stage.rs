@@ -168,7 +168,7 @@ impl Inner {
         let (object, text) = match (last, known) {
             (Some(last), _) => last,
             (None, known) => {
-                let stub = stub(event, known.map(State::of).unwrap_or_default(), &event.uid);
+                let stub = stub(event, &known.map(State::of).unwrap_or_default(), &event.uid);
                 let text = stub.to_string();
                 (stub, text)
             }
@@ -191,7 +191,7 @@ impl Inner {
 
     /// The end of an earlier life, of which nothing but its record is left.
     fn end_of(&self, event: &Event, record: &Record) -> Report {
-        let body = payload::of(&stub(event, State::of(record), &record.uid).to_string(), true);
+        let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true);
         let content = Digest::of(&body);
         let (uid, version) = (record.uid.clone(), Version(0));
         Report { uid, version, decision: content, content, ends: true, body, ..report(event) }
@@ -199,7 +199,7 @@ impl Inner {
 }
 
 /// All that is left of an object that is gone.
-fn stub(event: &Event, state: State, uid: &str) -> Value {
+fn stub(event: &Event, state: &State, uid: &str) -> Value {
     let mut metadata = json!({"name": event.key.name(), "uid": uid});
     if !event.key.namespace().is_empty() {
         metadata["namespace"] = event.key.namespace().into();

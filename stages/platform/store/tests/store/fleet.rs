@@ -422,7 +422,10 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
     names(deployments.into_iter().map(|one| one.application).collect());
     let found = store.find_resources(view, "web", 100).await.unwrap();
     names(found.into_iter().map(|one| one.application).collect());
-    let ChangedNames::These(changed) = store.changed(view, 0).await.unwrap().names else { panic!("{what}") };
+    let changed = match store.changed(view, 0).await.unwrap().names {
+        ChangedNames::These(changed) => changed,
+        ChangedNames::TooMany => Vec::new(),
+    };
     names(changed);
     let days = store.deployments_by_day(view, 0, 1).await.unwrap();
     assert_eq!((days[0].succeeded, days[0].failed), (0, many), "{what}");

@@ -47,6 +47,7 @@ async fn run(config: &Config, host: &str, is_tool: bool, stop: Shutdown) -> anyh
     let registry = Registry::new();
     let client = ClientConfig {
         dial: Dial::new(to, settings.ca_file.as_deref(), times.handshake)?,
+        protocol: settings.protocol(),
         name: name.clone(),
         token,
         forward,

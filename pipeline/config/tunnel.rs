@@ -44,6 +44,7 @@ struct Tls {
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Client {
     pub(crate) to: As<Option<Url>>,
+    protocol: Protocol,
     pub(crate) name: As<Option<Name>>,
     pub(crate) forward: As<Option<Url>>,
     token: As<Option<SecretString>>,
@@ -53,6 +54,13 @@ pub(crate) struct Client {
     #[schemars(range(min = 1, max = 4))]
     pub(crate) connections: usize,
     pub(crate) id: As<Option<Id>>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Protocol {
+    Native,
+    Frp,
 }
 
 impl Server {
@@ -103,6 +111,14 @@ impl Server {
 impl Client {
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.token("tunnelClient", &self.token, &self.token_file);
+    }
+
+    /// What the server speaks.
+    pub(crate) fn protocol(&self) -> stages_tunnel::Protocol {
+        match self.protocol {
+            Protocol::Native => stages_tunnel::Protocol::Native,
+            Protocol::Frp => stages_tunnel::Protocol::Frp,
+        }
     }
 
     /// What opens the tunnel.

@@ -31,6 +31,9 @@ Examples:
   Through one that others reach, to those of one network alone:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000 --set tunnelClient.allow=198.51.100.0/24
+  To a server of the frp 0.44 family, whose protocol is weaker: TLS alone protects the token:
+    gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
+      --forward http://localhost:3000 --set tunnelClient.protocol=frp
   In a pod, with a file of settings:
     gitops-runtime tunnel-client --config settings.yaml";
 

@@ -21,7 +21,7 @@ use url::Url;
 
 use crate::dial::{Dial, DialError};
 use crate::metrics::ClientMetrics;
-use crate::{Name, Times, native};
+use crate::{Name, Times, frp, native};
 
 /// The first pause after a lost connection is this long at most, the next twice that, and so on.
 const FIRST: Duration = Duration::from_millis(250);
@@ -31,11 +31,22 @@ const LONGEST: Duration = Duration::from_secs(20);
 /// So many failures make the pause the longest; whoever waits beside a newer life of it counts as many.
 const STANDBY: u32 = 10;
 
+/// What a client speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Protocol {
+    /// Our own.
+    Native,
+    /// That of the frp 0.44 family, for servers that speak nothing else. It is weaker, and has one connection.
+    Frp,
+}
+
 /// What a client is built of.
 #[derive(Debug, Clone)]
 pub struct ClientConfig {
     /// The server.
     pub dial: Dial,
+    /// What the server speaks.
+    pub protocol: Protocol,
     /// The tunnel.
     pub name: Name,
     /// Opens it.
@@ -76,6 +87,12 @@ pub enum ClientError {
     /// A metric is there already.
     #[error("count what happens")]
     Metrics(#[source] prometheus::Error),
+    /// A server of the frp family refused the login.
+    #[error("the server refused the login: {0}")]
+    Login(String),
+    /// A server of the frp family refused the tunnel.
+    #[error("the server refused the tunnel: {0}")]
+    Proxy(String),
     /// Something does not fit into a header.
     #[error("the id of the client or the addresses that may visit hold characters that no header may hold")]
     Header,
@@ -113,6 +130,9 @@ pub(crate) enum Event {
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     pub(crate) dial: Dial,
+    protocol: Protocol,
+    /// What a server of the frp family knows this client by.
+    pub(crate) run_id: Mutex<String>,
     pub(crate) name: Name,
     pub(crate) token: Token,
     host: String,
@@ -182,6 +202,8 @@ impl ClientConfig {
         };
         let to = Forwarding {
             dial: self.dial,
+            protocol: self.protocol,
+            run_id: Mutex::default(),
             name: self.name,
             token: self.token,
             host,
@@ -195,7 +217,8 @@ impl ClientConfig {
             metrics: ClientMetrics::new(registry).map_err(ClientError::Metrics)?,
             ready,
         };
-        Ok(Client { to: Arc::new(to), connections: self.connections.clamp(1, 4) })
+        let most = if self.protocol == Protocol::Native { 4 } else { 1 };
+        Ok(Client { to: Arc::new(to), connections: self.connections.clamp(1, most) })
     }
 }
 
@@ -239,7 +262,9 @@ impl Client {
                     Some(Event::Ended(Ok(()))) | None => break,
                     Some(Event::Ended(Err(error))) => {
                         let is_final = match &error {
-                            ClientError::Refused(_) | ClientError::Header => !was_serving,
+                            ClientError::Refused(_) | ClientError::Header | ClientError::Login(_) => {
+                                !was_serving
+                            }
                             _ => false,
                         };
                         if is_final {
@@ -277,7 +302,12 @@ async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shut
             drop(events.send(event).await);
         }
     };
-    let running = native::client::run(to, tell, stop);
+    let running = async {
+        match to.protocol {
+            Protocol::Native => native::client::run(to, tell, stop).await,
+            Protocol::Frp => frp::client::run(to, tell, stop).await,
+        }
+    };
     let (ended, ()) = tokio::join!(running, passing);
     drop(events.send(Event::Ended(ended)).await);
 }
@@ -307,6 +337,12 @@ impl Service for Client {
     }
 
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
+        if self.to.protocol == Protocol::Frp {
+            tracing::warn!(
+                "the protocol of the frp family is weaker: TLS alone protects the token, and the service is looked for from \
+                 this side alone"
+            );
+        }
         if !self.to.dial.is_secure() {
             tracing::warn!(
                 "the address of the tunnel server has no TLS: who listens on the way reads token and visitors"

@@ -124,6 +124,11 @@ impl Dial {
         self.url.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
+    /// Where a page would have come from.
+    pub(crate) fn origin(&self) -> String {
+        format!("{}://{}", if self.is_secure() { "https" } else { "http" }, self.full())
+    }
+
     /// Host and port, always with the port.
     fn full(&self) -> String {
         let host = self.url.host_str().unwrap_or_default();

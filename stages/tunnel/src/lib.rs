@@ -22,7 +22,7 @@ mod session;
 mod visitors;
 mod ws;
 
-pub use client::{Client, ClientConfig, ClientError, Ready};
+pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
 pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
 pub use dial::{Dial, DialError};
 pub use name::{Name, NameError};

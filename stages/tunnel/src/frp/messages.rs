@@ -23,27 +23,29 @@ pub(crate) mod kind {
     pub(crate) const PONG: u8 = b'4';
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct Login {
     pub(crate) version: String,
     pub(crate) privilege_key: String,
     pub(crate) timestamp: i64,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) run_id: String,
     pub(crate) pool_count: i64,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct LoginAnswer<'a> {
-    pub(crate) version: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) run_id: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) error: &'a str,
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct LoginAnswer {
+    pub(crate) version: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) run_id: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
 }
 
 /// A list, or a text with commas.
-#[derive(Debug, Deserialize)]
+#[derive(Debug, Deserialize, Serialize)]
 #[serde(untagged)]
 pub(crate) enum Addresses {
     Text(String),
@@ -59,55 +61,83 @@ impl Addresses {
     }
 }
 
-#[derive(Debug, Default, Deserialize)]
+/// Never printed: a token is in it.
+#[derive(Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct NewProxy {
     pub(crate) proxy_name: String,
     pub(crate) proxy_type: String,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) use_encryption: bool,
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) use_compression: bool,
     pub(crate) metas: std::collections::BTreeMap<String, String>,
     pub(crate) subdomain: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) custom_domains: Vec<String>,
     pub(crate) locations: Vec<String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) group: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) http_user: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) http_pwd: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) host_header_rewrite: String,
+    #[serde(skip_serializing_if = "std::collections::BTreeMap::is_empty")]
     pub(crate) headers: std::collections::BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) route_by_http_user: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) ips_allow_list: Option<Addresses>,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct NewProxyAnswer<'a> {
-    pub(crate) proxy_name: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) remote_addr: &'a str,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) error: &'a str,
+impl NewProxy {
+    /// The proxy of a tunnel.
+    pub(crate) fn of(name: &str, token: &str, allowed: &str) -> Self {
+        Self {
+            proxy_name: name.to_owned(),
+            proxy_type: "http".to_owned(),
+            metas: std::collections::BTreeMap::from([("Authorization".to_owned(), token.to_owned())]),
+            subdomain: name.to_owned(),
+            locations: vec!["/".to_owned()],
+            ips_allow_list: (!allowed.is_empty()).then(|| Addresses::Text(allowed.to_owned())),
+            ..Self::default()
+        }
+    }
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct NewProxyAnswer {
+    pub(crate) proxy_name: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) remote_addr: String,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
+}
+
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct CloseProxy {
     pub(crate) proxy_name: String,
 }
 
-#[derive(Debug, Default, Deserialize)]
+#[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(default)]
 pub(crate) struct NewWork {
     pub(crate) run_id: String,
 }
 
-#[derive(Debug, Default, Serialize)]
-pub(crate) struct StartWork<'a> {
-    pub(crate) proxy_name: &'a str,
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct StartWork {
+    pub(crate) proxy_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(crate) src_addr: String,
     pub(crate) src_port: u16,
-    #[serde(skip_serializing_if = "str::is_empty")]
-    pub(crate) error: &'a str,
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub(crate) error: String,
 }
 
 /// Nothing beside the kind.

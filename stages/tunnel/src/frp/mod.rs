@@ -7,9 +7,24 @@
 //! further stream is a work connection, opened when the server asks for one, and given to one visitor.
 
 mod cipher;
+pub(crate) mod client;
 mod messages;
 pub(crate) mod server;
 mod snappy;
 
+use md5::{Digest as _, Md5};
+
 /// Where clients upgrade.
 pub(crate) const PATH: &str = "/~!frp";
+
+/// The version that is spoken.
+const VERSION: &str = "0.44.0";
+
+/// What a login proves: that client and server have the same token, which is empty.
+fn privilege_key(timestamp: i64) -> String {
+    hex(&Md5::digest(timestamp.to_string().as_bytes()))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

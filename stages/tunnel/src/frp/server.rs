@@ -12,7 +12,6 @@ use async_trait::async_trait;
 use http::{HeaderValue, Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
-use md5::{Digest as _, Md5};
 use pipeline_core::SecretString;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
 use tokio::sync::{Semaphore, mpsc};
@@ -26,6 +25,7 @@ use super::messages::{
     kind,
 };
 use super::snappy::Compressed;
+use super::{VERSION, hex, privilege_key};
 use crate::metrics::Refusal;
 use crate::mux::{Mux, MuxStream};
 use crate::native::server::{Closing, refuse};
@@ -37,8 +37,6 @@ use crate::visitors::Networks;
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
-/// The version that is spoken.
-const VERSION: &str = "0.44.0";
 /// Work connections that wait for a visitor at most, whatever the client asks for.
 const POOL: i64 = 5;
 /// Those beyond are closed.
@@ -97,15 +95,6 @@ pub(crate) fn upgrade(
     answer
 }
 
-/// What a login proves: that client and server have the same token, which is empty.
-fn privilege_key(timestamp: i64) -> String {
-    hex(&Md5::digest(timestamp.to_string().as_bytes()))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// Work connections that wait for visitors.
 struct Works {
     waiting: Mutex<VecDeque<MuxStream>>,
@@ -159,10 +148,10 @@ impl Lead for Visits {
     async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
         let place = self.places.clone().try_acquire_owned().map_err(|_| LeadError::Full)?;
         let start = StartWork {
-            proxy_name: &self.proxy_name,
+            proxy_name: self.proxy_name.clone(),
             src_addr: visitor.ip().to_string(),
             src_port: visitor.port(),
-            error: "",
+            error: String::new(),
         };
         let leading = async {
             loop {
@@ -296,7 +285,8 @@ impl Connection {
         };
         if !error.is_empty() {
             shared.refuse(Refusal::Protocol, "", peer);
-            let answer = LoginAnswer { version: VERSION, run_id: "", error };
+            let answer =
+                LoginAnswer { version: VERSION.to_owned(), run_id: String::new(), error: error.to_owned() };
             Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
             // It reads why before the connection ends.
             drop(timeout(shared.times.handshake, Message::read(&mut control)).await);
@@ -308,7 +298,8 @@ impl Connection {
             getrandom::fill(&mut bytes).map_err(io::Error::other)?;
             run_id = hex(&bytes);
         }
-        let answer = LoginAnswer { version: VERSION, run_id: &run_id, error };
+        let answer =
+            LoginAnswer { version: VERSION.to_owned(), run_id: run_id.clone(), error: String::new() };
         Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
         let pool = login.pool_count.clamp(0, POOL);
         let by = By { shared, peer };
@@ -386,7 +377,7 @@ impl Connection {
                                 }
                                 Err(error) => (String::new(), error),
                             };
-                            let (proxy_name, remote_addr, error) = (&*proxy.proxy_name, &*remote_addr, &*error);
+                            let proxy_name = proxy.proxy_name;
                             Message::bytes(kind::NEW_PROXY_ANSWER, &NewProxyAnswer { proxy_name, remote_addr, error })?
                         }
                         kind::CLOSE_PROXY => {
@@ -490,7 +481,8 @@ async fn work(mut stream: MuxStream, run_id: String, works: Arc<Works>, within: 
         }
         return;
     }
-    let start = StartWork { error: "this work connection is of no client here", ..StartWork::default() };
+    let start =
+        StartWork { error: "this work connection is of no client here".to_owned(), ..StartWork::default() };
     drop(Message::write(&mut stream, kind::START_WORK, &start).await);
     drop(stream.shutdown().await);
 }

@@ -134,6 +134,7 @@ impl World {
         let url = format!("http://{}", self.address).parse().unwrap();
         ClientConfig {
             dial: Dial::new(&url, None, Duration::from_secs(30)).unwrap(),
+            protocol: stages_tunnel::Protocol::Native,
             name: Name::read("account1-runtime1").unwrap(),
             token: Token::literal("good-token"),
             forward: format!("http://{service}").parse().unwrap(),

@@ -1,0 +1,57 @@
+//! The client that speaks the protocol of the frp family, with this server, which understands recorded ones.
+
+use stages_tunnel::Protocol;
+
+use crate::service::Service;
+use crate::world::{World, eventually};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_the_family_leads_visitors_and_ends_what_is_under_way() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |config| config.protocol = Protocol::Frp);
+    client.is_ready().await;
+    assert_eq!(world.answer("/hello").await, (200, "GET /hello 0".to_owned()));
+    let body = vec![b'x'; 5 << 20];
+    let echo = world.request(reqwest::Method::POST, "/echo").body(body.clone()).send().await.unwrap();
+    assert_eq!(echo.bytes().await.unwrap(), body);
+    // More at a time than work connections wait.
+    let visits: Vec<_> = (0..20).map(|_| tokio::spawn(world.visit("/many").send())).collect();
+    for visit in visits {
+        assert_eq!(visit.await.unwrap().unwrap().status(), 200);
+    }
+    let mut slow = world.visit("/slow").send().await.unwrap();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "first ");
+    client.stop.cancel();
+    eventually("nothing new is led through", async || {
+        world.visit("/").timeout(std::time::Duration::from_millis(200)).send().await.is_err()
+    })
+    .await;
+    assert!(!client.ended.is_finished());
+    service.go.notify_one();
+    assert_eq!(slow.chunk().await.unwrap().unwrap(), "second");
+    drop(slow);
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_client_of_the_family_that_is_refused_has_no_tunnel_and_takes_none() {
+    let (world, service) = (World::start().await, Service::default());
+    let at = service.start().await;
+    let first = world.client(at, |_| {});
+    first.is_ready().await;
+    let second = world.client(at, |config| config.protocol = Protocol::Frp);
+    eventually("the tunnel is taken", async || world.refused("taken") > 0).await;
+    let wrong = world.client(at, |config| {
+        config.protocol = Protocol::Frp;
+        config.token = stages_client::Token::literal("other-token");
+    });
+    eventually("the token is refused", async || world.refused("credential") > 0).await;
+    assert!(!second.ready.is_ready() && !wrong.ready.is_ready() && first.ready.is_ready());
+    assert_eq!(world.answer("/").await.0, 200);
+    wrong.stopped().await;
+    // Whoever waits has it when it is free.
+    first.stopped().await;
+    second.is_ready().await;
+    assert_eq!(world.answer("/").await.0, 200);
+    second.stopped().await;
+}

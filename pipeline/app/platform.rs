@@ -135,8 +135,12 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         None => None,
     };
     let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
-    let console = Settings { external: external(config, server.address()), clock: Timestamp::now };
-    let console = Console::new(fleet.clone(), Arc::new(store.clone()), console, stop.clone());
+    let console = Settings {
+        external: external(config, server.address()),
+        store: store.clone(),
+        clock: Timestamp::now,
+    };
+    let console = Console::new(fleet.clone(), console, stop.clone());
     if let Some(link) = console.first_link().await.context("make the link of the first account")? {
         // For whoever starts it: a line of its own, since an entry of the log is no place for a secret.
         let link = link.expose();

@@ -7,16 +7,16 @@ use crate::fleet::Unavailable;
 
 /// Somebody who signs in by a password.
 #[derive(Clone)]
-pub struct User {
+pub(crate) struct User {
     /// How they sign in.
-    pub name: String,
+    pub(crate) name: String,
     /// Their password's Argon2id hash, in PHC form.
-    pub password: String,
+    pub(crate) password: String,
 }
 
 /// Where users and sessions are kept. Tokens come here as SHA-256 only.
 #[async_trait]
-pub trait Accounts: Send + Sync + 'static {
+pub(crate) trait Accounts: Send + Sync + 'static {
     /// Whether anybody has a password yet.
     async fn any_user(&self) -> Result<bool, Unavailable>;
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use jiff::Timestamp;
+use stages_platform_store::View;
 use tokio::sync::watch;
 
 use crate::filter::Filter;
@@ -51,10 +52,9 @@ pub enum Changes {
 }
 
 /// What is known, each time as far as somebody sees it.
-#[async_trait]
 pub trait Fleets: Send + Sync + 'static {
-    /// As the user of that name sees it now: their role and their teams' rules are read anew each time.
-    async fn seen_by(&self, user: &str) -> Result<Arc<dyn Fleet>, Unavailable>;
+    /// As somebody sees it whose role and rules leave them this view.
+    fn seen_by(&self, view: View) -> Arc<dyn Fleet>;
 
     /// Moves with every change that is kept.
     fn sequence(&self) -> watch::Receiver<u64>;

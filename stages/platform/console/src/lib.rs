@@ -16,7 +16,6 @@ mod stored;
 mod time;
 mod view;
 
-pub use accounts::{Accounts, User};
 pub use console::{Console, Settings};
 pub use filter::{Changed, Filter, Grouping, Order, Term};
 pub use fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};

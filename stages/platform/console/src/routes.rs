@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, handlers};
+use crate::console::{Console, handlers, office};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -11,6 +11,8 @@ pub enum Who {
     Anyone,
     /// Somebody with a session.
     SignedIn,
+    /// An admin with a session.
+    Admin,
 }
 
 pub(crate) struct Route {
@@ -30,7 +32,7 @@ fn acts(path: &'static str, who: Who, handler: MethodRouter<Console>) -> Route {
 
 /// The router is made from this list alone: a route that does not say who may cannot be written.
 pub(crate) fn all() -> Vec<Route> {
-    use Who::{Anyone, SignedIn};
+    use Who::{Admin, Anyone, SignedIn};
     vec![
         reads("/", SignedIn, get(handlers::home)),
         reads("/applications", SignedIn, get(handlers::applications)),
@@ -39,11 +41,15 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/deployments", SignedIn, get(handlers::deployments)),
         reads("/resources", SignedIn, get(handlers::resources)),
         reads("/runtimes", SignedIn, get(handlers::runtimes)),
-        acts("/runtimes", SignedIn, post(handlers::add_runtime)),
-        reads("/runtimes/add", SignedIn, get(handlers::add_runtime_form)),
+        acts("/runtimes", Admin, post(handlers::add_runtime)),
+        reads("/runtimes/add", Admin, get(handlers::add_runtime_form)),
         reads("/find", SignedIn, get(handlers::find)),
         reads("/live", SignedIn, get(handlers::live)),
         acts("/sign-out", SignedIn, post(handlers::sign_out)),
+        reads("/settings", SignedIn, get(office::keys)),
+        acts("/settings/keys", SignedIn, post(office::add_key)),
+        acts("/settings/keys/remove", SignedIn, post(office::remove_key)),
+        reads("/audit", Admin, get(office::audit)),
         reads("/sign-in", Anyone, get(handlers::sign_in_form)),
         acts("/sign-in", Anyone, post(handlers::sign_in)),
         reads("/welcome", Anyone, get(handlers::welcome_form)),

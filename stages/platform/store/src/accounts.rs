@@ -30,6 +30,15 @@ pub struct Account {
     pub role: Role,
 }
 
+/// What a one-time link is good for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Link {
+    /// To make the first account.
+    FirstAccount,
+    /// To set the password of the user of that name.
+    PasswordOf(String),
+}
+
 impl Role {
     /// As it is kept and shown.
     #[must_use]
@@ -40,7 +49,9 @@ impl Role {
         }
     }
 
-    pub(crate) fn of(name: &str) -> Self {
+    /// By its name.
+    #[must_use]
+    pub fn of(name: &str) -> Self {
         // Whatever is not known may least.
         if name == "admin" { Self::Admin } else { Self::Member }
     }
@@ -68,13 +79,13 @@ impl Store {
         row.map(account).transpose()
     }
 
-    /// Keeps a one-time link, and forgets any before it.
+    /// Keeps a one-time link that makes the first account, and forgets any before it.
     ///
     /// # Errors
     /// [`StoreError`] when it was not kept.
     pub async fn keep_link(&self, link: [u8; 32], until: Millis) -> Result<(), Arc<StoreError>> {
         self.change(vec![
-            Statement::may("DELETE FROM links", []),
+            Statement::may("DELETE FROM links WHERE user_id IS NULL", []),
             Statement::must("INSERT INTO links (digest, until) VALUES ($1, $2)", [link.into(), until.into()]),
         ])
         .await
@@ -85,8 +96,85 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn link_is_good(&self, link: [u8; 32], now: Millis) -> Result<bool, StoreError> {
-        let sql = "SELECT until FROM links WHERE digest = $1 AND until > $2";
-        Ok(self.read().await?.row(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?.is_some())
+        Ok(self.link(link, now).await?.is_some())
+    }
+
+    /// What a one-time link is good for; `None`: for nothing (any more).
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn link(&self, link: [u8; 32], now: Millis) -> Result<Option<Link>, StoreError> {
+        let sql = "SELECT u.name FROM links l LEFT JOIN users u ON u.id = l.user_id WHERE l.digest = $1 AND l.until > $2";
+        let row = self.read().await?.row(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?;
+        let whose = |row: crate::connection::Row| {
+            Ok(row.text_or_null(0)?.map_or(Link::FirstAccount, Link::PasswordOf))
+        };
+        row.map(whose).transpose()
+    }
+
+    /// Adds somebody who has no password yet, with a one-time link to set one; `false`: somebody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nobody was added.
+    pub async fn invite(
+        &self,
+        by: &By,
+        account: &Account,
+        teams: &[String],
+        (link, until): ([u8; 32], Millis),
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let name = &*account.name;
+        let mut all = vec![insert(account, now)];
+        all.extend(joins(name, teams));
+        all.push(link_for(name, link, until));
+        all.push(by.did(
+            "user.invite",
+            &format!("{name}: {}, teams: {}", account.role.name(), teams.join(", ")),
+            now,
+        ));
+        self.whether(all).await
+    }
+
+    /// Keeps a one-time link by which somebody sets a new password, and forgets any before it; `false`: nobody has that name.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn keep_link_for(
+        &self,
+        by: &By,
+        name: &str,
+        (link, until): ([u8; 32], Millis),
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let before = "DELETE FROM links WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+        let forgotten = Statement::may(before, [name.into()]);
+        self.whether(vec![forgotten, link_for(name, link, until), by.did("user.link", name, now)]).await
+    }
+
+    /// Gives whoever a link is for a password, by its hash, ends their sessions and uses the link up, all or nothing; `false`:
+    /// the link is not good (any more).
+    ///
+    /// # Errors
+    /// [`StoreError`] when nothing was changed.
+    pub async fn use_link_for(
+        &self,
+        link: [u8; 32],
+        now: Millis,
+        name: &str,
+        hash: &str,
+    ) -> Result<bool, Arc<StoreError>> {
+        let used = "DELETE FROM links WHERE digest = $1 AND until > $2 AND user_id = (SELECT id FROM users WHERE name = $3)";
+        let set = "UPDATE users SET password = $2 WHERE name = $1";
+        let end = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+        let by = By { who: name.to_owned(), how: "link" };
+        self.whether(vec![
+            Statement::must(used, [link.into(), now.into(), name.into()]),
+            Statement::must(set, [name.into(), hash.into()]),
+            Statement::may(end, [name.into()]),
+            by.did("user.password", name, now),
+        ])
+        .await
     }
 
     /// Makes the first account and uses the link up, both or neither; `false`: the link is not good (any more), or the
@@ -100,7 +188,7 @@ impl Store {
         now: Millis,
         account: &Account,
     ) -> Result<bool, Arc<StoreError>> {
-        let sql = "DELETE FROM links WHERE digest = $1 AND until > $2";
+        let sql = "DELETE FROM links WHERE digest = $1 AND until > $2 AND user_id IS NULL";
         let by = By { who: account.name.clone(), how: "link" };
         self.whether(vec![
             Statement::must(sql, [link.into(), now.into()]),
@@ -154,6 +242,18 @@ impl Store {
             Err(error) => Err(error),
         }
     }
+}
+
+/// Puts somebody into teams.
+pub(crate) fn joins(name: &str, teams: &[String]) -> Vec<Statement> {
+    let sql =
+        "INSERT INTO members (team, user_id) SELECT $2, id FROM users WHERE name = $1 ON CONFLICT DO NOTHING";
+    teams.iter().map(|team| Statement::may(sql, [name.into(), (&**team).into()])).collect()
+}
+
+fn link_for(name: &str, link: [u8; 32], until: Millis) -> Statement {
+    let sql = "INSERT INTO links (digest, until, user_id) SELECT $1, $2, id FROM users WHERE name = $3";
+    Statement::must(sql, [link.into(), until.into(), name.into()])
 }
 
 pub(crate) fn insert(account: &Account, now: Millis) -> Statement {

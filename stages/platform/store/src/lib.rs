@@ -26,7 +26,7 @@ mod token;
 mod visible;
 mod writer;
 
-pub use accounts::{Account, Role};
+pub use accounts::{Account, Link, Role};
 pub use audit::{Act, By};
 pub use backup::{backup, restore};
 pub use database::Place;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::accounts::{Account, Role, insert};
+use crate::accounts::{Account, Role, insert, joins};
 use crate::act::Statement;
 use crate::audit::By;
 use crate::connection::{Arg, Row};
@@ -154,10 +154,9 @@ impl Store {
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
         let leave = "DELETE FROM members WHERE user_id = (SELECT id FROM users WHERE name = $1)";
-        let join = "INSERT INTO members (team, user_id) SELECT $2, id FROM users WHERE name = $1 ON CONFLICT DO NOTHING";
         let there = "UPDATE users SET name = name WHERE name = $1";
         let mut all = vec![Statement::must(there, [name.into()]), Statement::may(leave, [name.into()])];
-        all.extend(teams.iter().map(|team| Statement::may(join, [name.into(), (&**team).into()])));
+        all.extend(joins(name, teams));
         all.push(by.did("user.teams", &format!("{name}: {}", teams.join(", ")), now));
         self.whether(all).await
     }
@@ -209,6 +208,17 @@ impl Store {
         let most = i64::try_from(RULES).unwrap_or(i64::MAX);
         let added = Statement::must(sql, [(&*body).into(), now.into(), most.into()]);
         self.whether(vec![added, by.did("rule.add", &body, now)]).await
+    }
+
+    /// Keeps a rule that [`Rule::check`] takes instead of the one of its number; `false`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the one before it still holds.
+    pub async fn change_rule(&self, by: &By, rule: &Rule, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let body = serde_json::to_string(rule).map_err(|error| StoreError::Unreadable(error.into()))?;
+        let changed =
+            Statement::must("UPDATE rules SET body = $2 WHERE id = $1", [rule.id.into(), (&*body).into()]);
+        self.whether(vec![changed, by.did("rule.change", &format!("{}: {body}", rule.id), now)]).await
     }
 
     /// Takes a rule away; `false`: there is none of that number.

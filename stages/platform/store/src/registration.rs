@@ -11,7 +11,7 @@ use crate::error::StoreError;
 use crate::report::Millis;
 use crate::secret;
 use crate::store::Store;
-use crate::token;
+use crate::token::{self, Token};
 
 /// A runtime that has a token, or had one and was registered.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,6 +99,24 @@ impl Store {
         let made = secret::mint(token::MARK)?;
         let done = self.whether(vec![token_of(name, &made, now), by.did("token.add", name, now)]);
         Ok(done.await?.then_some(made.token))
+    }
+
+    /// The tokens of every runtime.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn tokens(&self) -> Result<Vec<Token>, StoreError> {
+        token::all(&mut self.read().await?).await
+    }
+
+    /// Takes a token back, by what it begins with, as it is listed; `false`: there is none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is still good.
+    pub async fn remove_token(&self, by: &By, name: &str, now: Millis) -> Result<bool, Arc<StoreError>> {
+        let prefix = name.strip_prefix(token::MARK).unwrap_or_default();
+        let removed = Statement::must("DELETE FROM tokens WHERE prefix = $1", [prefix.into()]);
+        self.whether(vec![removed, by.did("token.remove", name, now)]).await
     }
 
     /// Takes a runtime's tokens and registration; what it reported stays until it is too old. `false`: it has none.

@@ -25,13 +25,13 @@ use crate::view::runtime::Added;
 
 const SESSION_DAYS: i64 = 7;
 
-type Answer = Result<Response, Response>;
+pub(super) type Answer = Result<Response, Response>;
 
 fn theme(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, "theme").filter(|theme| ["dark", "light"].contains(theme))
 }
 
-fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
+pub(super) fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Response {
     send(StatusCode::OK, &shell(page, &session.user, theme(headers)))
 }
 
@@ -59,7 +59,7 @@ pub(crate) fn unavailable(error: &Unavailable, session: Option<&Session>, header
     send(StatusCode::SERVICE_UNAVAILABLE, &markup)
 }
 
-fn value(text: &str, name: &str) -> String {
+pub(super) fn value(text: &str, name: &str) -> String {
     let found = form_urlencoded::parse(text.as_bytes()).find(|(key, _)| key == name);
     found.map(|(_, value)| value.into_owned()).unwrap_or_default()
 }

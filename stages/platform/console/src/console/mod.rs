@@ -2,6 +2,7 @@
 
 pub(crate) mod handlers;
 mod live;
+pub(crate) mod office;
 
 use std::sync::Arc;
 
@@ -13,6 +14,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
+use stages_platform_store::{Role, Store};
 use url::form_urlencoded;
 
 use crate::accounts::Accounts;
@@ -35,6 +37,8 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 pub struct Settings {
     /// The address that people and runtimes have for this platform, such as `https://platform.example.com`.
     pub external: String,
+    /// Where accounts, keys, rules and what was done are kept.
+    pub store: Store,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
@@ -56,6 +60,7 @@ pub struct Console(Arc<Inner>);
 #[derive(Clone)]
 pub(crate) struct Session {
     user: String,
+    role: Role,
     digest: [u8; 32],
     /// What is known, as far as they see it: there is no other way to ask.
     fleet: Arc<dyn Fleet>,
@@ -64,12 +69,8 @@ pub(crate) struct Session {
 impl Console {
     /// Over what is known and who may see it; live streams end with `stop`.
     #[must_use]
-    pub fn new(
-        fleets: Arc<dyn Fleets>,
-        accounts: Arc<dyn Accounts>,
-        settings: Settings,
-        stop: Shutdown,
-    ) -> Self {
+    pub fn new(fleets: Arc<dyn Fleets>, settings: Settings, stop: Shutdown) -> Self {
+        let accounts: Arc<dyn Accounts> = Arc::new(settings.store.clone());
         let (passwords, throttle) = (Passwords::new(), Throttle::default());
         Self(Arc::new(Inner { fleets, accounts, settings, passwords, throttle, stop }))
     }
@@ -96,6 +97,10 @@ impl Console {
             let handler = match route.who {
                 Who::Anyone => route.handler,
                 Who::SignedIn => route.handler.layer(from_fn_with_state(self.clone(), signed_in)),
+                Who::Admin => {
+                    let handler = route.handler.layer(from_fn(admin));
+                    handler.layer(from_fn_with_state(self.clone(), signed_in))
+                }
             };
             router = router.route(route.path, handler);
         }
@@ -109,8 +114,11 @@ impl Console {
     /// Whose session it is, with what they see now.
     async fn session(&self, digest: [u8; 32]) -> Result<Option<Session>, Unavailable> {
         let Some(user) = self.0.accounts.session(digest, self.now()).await? else { return Ok(None) };
-        let fleet = self.0.fleets.seen_by(&user).await?;
-        Ok(Some(Session { user, digest, fleet }))
+        let access = self.0.settings.store.access(&user).await.map_err(|error| Unavailable(error.into()))?;
+        // Whoever was taken away just now has no session either.
+        let Some(access) = access else { return Ok(None) };
+        let fleet = self.0.fleets.seen_by(access.view());
+        Ok(Some(Session { user, role: access.role, digest, fleet }))
     }
 
     fn now(&self) -> Timestamp {
@@ -137,6 +145,14 @@ async fn signed_in(State(console): State<Console>, mut request: Request, next: N
         }
         Ok(None) => refused(&request),
         Err(error) => handlers::unavailable(&error, None, request.headers()),
+    }
+}
+
+/// Lets nobody by but an admin.
+async fn admin(request: Request, next: Next) -> Response {
+    match request.extensions().get::<Session>() {
+        Some(session) if session.role == Role::Admin => next.run(request).await,
+        _ => (StatusCode::FORBIDDEN, "only an admin may do this\n").into_response(),
     }
 }
 

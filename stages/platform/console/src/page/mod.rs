@@ -6,6 +6,7 @@ pub(crate) mod deployments;
 pub(crate) mod diff;
 pub(crate) mod home;
 pub(crate) mod link;
+pub(crate) mod office;
 pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod resources;

@@ -13,18 +13,20 @@ pub(crate) enum Section {
     Deployments,
     Resources,
     Runtimes,
+    Settings,
 }
 
-const SECTIONS: [(Section, &str, &str, &str); 5] = [
+const SECTIONS: [(Section, &str, &str, &str); 6] = [
     (Section::Home, "Home", "/", "h"),
     (Section::Applications, "Applications", "/applications", "a"),
     (Section::Deployments, "Deployments", "/deployments", "d"),
     (Section::Resources, "Resources", "/resources", "r"),
     (Section::Runtimes, "Runtimes", "/runtimes", "t"),
+    (Section::Settings, "Settings", "/settings", "s"),
 ];
 
 const HELP: &[(&[&str], &str)] = &[
-    (&["g", "h"], "home; g a applications, g d deployments, g r resources, g t runtimes"),
+    (&["g", "h"], "home; g a applications, g d deployments, g r resources, g t runtimes, g s settings"),
     (&["/"], "filter this list"),
     (&["Ctrl", "K"], "find anything"),
     (&[":"], "run a command: its name, then Enter"),

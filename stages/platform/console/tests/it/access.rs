@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use jiff::{SignedDuration, Timestamp};
+use pipeline_core::{ExposeSecret as _, SecretString};
 use reqwest::StatusCode;
 use stages_platform_console::{Who, table};
 
@@ -18,11 +19,15 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/deployments", Who::SignedIn),
     ("GET", "/resources", Who::SignedIn),
     ("GET", "/runtimes", Who::SignedIn),
-    ("POST", "/runtimes", Who::SignedIn),
-    ("GET", "/runtimes/add", Who::SignedIn),
+    ("POST", "/runtimes", Who::Admin),
+    ("GET", "/runtimes/add", Who::Admin),
     ("GET", "/find", Who::SignedIn),
     ("GET", "/live", Who::SignedIn),
     ("POST", "/sign-out", Who::SignedIn),
+    ("GET", "/settings", Who::SignedIn),
+    ("POST", "/settings/keys", Who::SignedIn),
+    ("POST", "/settings/keys/remove", Who::SignedIn),
+    ("GET", "/audit", Who::Admin),
     ("GET", "/sign-in", Who::Anyone),
     ("POST", "/sign-in", Who::Anyone),
     ("GET", "/welcome", Who::Anyone),
@@ -35,6 +40,7 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
     assert_eq!(table(), ROUTES);
     let served = Served::new().await;
     let session = served.signed_in().await;
+    let member = served.member().await;
     for (method, path, who) in table() {
         let path = path
             .replace("{runtime}", "eu-1")
@@ -48,7 +54,7 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
         let (program, person) = (ask("*/*").send().await.unwrap(), ask("text/html").send().await.unwrap());
         match who {
             Who::Anyone => assert_ne!(program.status(), StatusCode::SEE_OTHER, "{method} {path}"),
-            Who::SignedIn => {
+            Who::SignedIn | Who::Admin => {
                 assert_eq!(program.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
                 if method == "GET" {
                     assert_eq!(person.status(), StatusCode::SEE_OTHER, "{path}");
@@ -59,6 +65,11 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
                 // With a session that was made up, too; with a real one it is answered. Who signs out would end it.
                 let made_up = ask("*/*").header("cookie", "session=made-up").send().await.unwrap();
                 assert_eq!(made_up.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
+                if who == Who::Admin {
+                    let member = ask("*/*").header("cookie", &member).send().await.unwrap();
+                    assert_eq!(member.status(), StatusCode::FORBIDDEN, "{method} {path}");
+                    assert_eq!(member.text().await.unwrap(), "only an admin may do this\n");
+                }
                 if path != "/sign-out" {
                     let real = ask("*/*").header("cookie", &session).send().await.unwrap();
                     assert_eq!(real.status(), StatusCode::OK, "{method} {path}");
@@ -233,4 +244,44 @@ async fn a_page_of_another_site_changes_nothing() {
     let refused =
         served.client.post(format!("{}/runtimes", served.url)).header("cookie", &session).body("name=EU-3");
     assert!(refused.send().await.unwrap().text().await.unwrap().contains("That is no name."));
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_and_is_good_until_it_is_taken_back_and_both_are_in_the_audit_log() {
+    let served = Served::new().await;
+    let (ada, lin) = (served.signed_in().await, served.member().await);
+    let post = async |session: &str, path: &str, body: &'static str| {
+        let asked = served.client.post(format!("{}{path}", served.url)).header("cookie", session).body(body);
+        asked.send().await.unwrap().text().await.unwrap()
+    };
+    for (body, why) in [
+        ("name=&scope=read&days=1", "A key says what it is for in 1 to 100 characters."),
+        ("name=ci&scope=read&days=0", "A key ends after 1 to 365 days."),
+        ("name=ci&scope=all&days=1", "A key may 'read', or has the scope 'full'."),
+    ] {
+        assert!(
+            post(&lin, "/settings/keys", body).await.contains(&why.replace('\'', "&#39;"))
+                || post(&lin, "/settings/keys", body).await.contains(why),
+            "{why}"
+        );
+    }
+    let made = post(&lin, "/settings/keys", "name=%3Cimg+src%3Dx%3E&scope=read&days=30").await;
+    assert!(!made.contains("<img") && made.contains("&lt;img src=x&gt;"));
+    let key = made.split("goak_").nth(1).unwrap().get(..64).unwrap();
+    let key = SecretString::from(format!("goak_{key}"));
+    let now = Timestamp::now().as_millisecond();
+    assert!(served.store.key(&key, now).await.unwrap().is_some());
+    let listed = served.page(&lin, "/settings").await;
+    assert!(!listed.contains(key.expose_secret()) && listed.contains("&lt;img src=x&gt;"));
+    assert!(!listed.contains("/audit"), "what only an admin sees is not offered");
+    // Another's key is as if it were not there.
+    let gone = "You have no such key (any more).";
+    assert!(post(&ada, "/settings/keys/remove", "id=1").await.contains(gone));
+    assert!(!post(&lin, "/settings/keys/remove", "id=1").await.contains(gone));
+    assert_eq!(served.store.key(&key, now).await.unwrap(), None);
+    let audit = served.page(&ada, "/audit").await;
+    for act in ["key.add", "key.remove", "user.add", "user.sign-in"] {
+        assert!(audit.contains(act), "{act}");
+    }
+    assert!(!audit.contains("<img") && !audit.contains(key.expose_secret()));
 }

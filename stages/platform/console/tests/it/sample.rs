@@ -1,16 +1,16 @@
 //! A fleet and accounts that are made up and kept in memory: what pages are looked at and tested with.
 
-use std::collections::HashMap;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
-    Accounts, Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment,
-    Drift, Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need,
-    Neighbours, Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject,
-    SyncStatus, Term, Transition, Unavailable, User, Window,
+    Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment, Drift,
+    Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need, Neighbours,
+    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject, SyncStatus, Term,
+    Transition, Unavailable, Window,
 };
+use stages_platform_store::View;
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -247,10 +247,9 @@ fn keeps(term: &Term, row: &ApplicationRow) -> bool {
 /// Everybody sees all of it.
 pub(crate) struct ForEverybody(pub(crate) Arc<Sample>);
 
-#[async_trait]
 impl Fleets for ForEverybody {
-    async fn seen_by(&self, _: &str) -> Result<Arc<dyn Fleet>, Unavailable> {
-        Ok(self.0.clone())
+    fn seen_by(&self, _: View) -> Arc<dyn Fleet> {
+        self.0.clone()
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
@@ -472,57 +471,5 @@ impl Fleet for Sample {
             return Ok(Changes::Resync(now));
         }
         Ok(Changes::Some(now, vec!["eu-1/argocd-production/basket".to_owned()]))
-    }
-}
-
-/// Accounts in memory.
-#[derive(Default)]
-pub(crate) struct People {
-    users: Mutex<HashMap<String, User>>,
-    link: Mutex<Option<([u8; 32], Timestamp)>>,
-    sessions: Mutex<HashMap<[u8; 32], (String, Timestamp)>>,
-}
-
-#[async_trait]
-impl Accounts for People {
-    async fn any_user(&self) -> Result<bool, Unavailable> {
-        Ok(!self.users.lock().unwrap().is_empty())
-    }
-
-    async fn user(&self, name: &str) -> Result<Option<User>, Unavailable> {
-        Ok(self.users.lock().unwrap().get(name).cloned())
-    }
-
-    async fn keep_link(&self, link: [u8; 32], until: Timestamp) -> Result<(), Unavailable> {
-        *self.link.lock().unwrap() = Some((link, until));
-        Ok(())
-    }
-
-    async fn link_is_good(&self, link: [u8; 32], now: Timestamp) -> Result<bool, Unavailable> {
-        Ok(self.link.lock().unwrap().is_some_and(|(kept, until)| kept == link && now < until))
-    }
-
-    async fn use_link(&self, link: [u8; 32], now: Timestamp, user: User) -> Result<bool, Unavailable> {
-        let good = self.link_is_good(link, now).await?;
-        if good {
-            *self.link.lock().unwrap() = None;
-            self.users.lock().unwrap().insert(user.name.clone(), user);
-        }
-        Ok(good)
-    }
-
-    async fn keep_session(&self, session: [u8; 32], user: &str, until: Timestamp) -> Result<(), Unavailable> {
-        self.sessions.lock().unwrap().insert(session, (user.to_owned(), until));
-        Ok(())
-    }
-
-    async fn session(&self, session: [u8; 32], now: Timestamp) -> Result<Option<String>, Unavailable> {
-        let sessions = self.sessions.lock().unwrap();
-        Ok(sessions.get(&session).filter(|(_, until)| now < *until).map(|(user, _)| user.clone()))
-    }
-
-    async fn end_session(&self, session: [u8; 32]) -> Result<(), Unavailable> {
-        self.sessions.lock().unwrap().remove(&session);
-        Ok(())
     }
 }

@@ -4,11 +4,14 @@ use std::sync::{Arc, OnceLock};
 
 use jiff::Timestamp;
 use reqwest::{Client, Response, StatusCode, redirect};
+use sha2::Digest as _;
 use stages_platform_console::{Console, Settings};
+use stages_platform_store::{Account, By, Place, Retention, Role, Store, StoreConfig};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use crate::sample::{ForEverybody, People, Sample};
+use crate::sample::{ForEverybody, Sample};
 
 pub(crate) struct Served {
     pub(crate) url: String,
@@ -16,6 +19,8 @@ pub(crate) struct Served {
     pub(crate) console: Console,
     pub(crate) client: Client,
     pub(crate) stop: CancellationToken,
+    pub(crate) store: Store,
+    _folder: TempDir,
     _end: DropGuard,
 }
 
@@ -26,18 +31,18 @@ impl Served {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let (fleet, stop) = (Arc::new(fleet), CancellationToken::new());
-        let settings = Settings { external: url.clone(), clock };
-        let console = Console::new(
-            Arc::new(ForEverybody(fleet.clone())),
-            Arc::new(People::default()),
-            settings,
-            stop.clone(),
-        );
+        let folder = tempfile::tempdir().unwrap();
+        let forever = std::time::Duration::from_secs(365_000 * 86_400);
+        let retention = Retention { history: forever, keys: forever, interval: forever };
+        let opening = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
+        let (store, _) = opening.build(&prometheus::Registry::new()).await.unwrap();
+        let settings = Settings { external: url.clone(), store: store.clone(), clock };
+        let console = Console::new(Arc::new(ForEverybody(fleet.clone())), settings, stop.clone());
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());
         tokio::spawn(async move { served.await.unwrap() });
         let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
-        Self { url, fleet, console, client, _end: stop.clone().drop_guard(), stop }
+        Self { url, fleet, console, client, _end: stop.clone().drop_guard(), stop, store, _folder: folder }
     }
 
     pub(crate) async fn new() -> Self {
@@ -62,6 +67,17 @@ impl Served {
         let response = self.post("/welcome", &form).await;
         assert_eq!(response.status(), StatusCode::SEE_OTHER);
         cookie(&response)
+    }
+
+    /// Somebody who is no admin, `lin`; gives the session's cookie.
+    pub(crate) async fn member(&self) -> String {
+        let by = By { who: "ada".to_owned(), how: "session" };
+        let lin = Account { name: "lin".to_owned(), password: "none".to_owned(), role: Role::Member };
+        let now = Timestamp::now().as_millisecond();
+        assert!(self.store.add_person(&by, &lin, now).await.unwrap());
+        let digest = sha2::Sha256::digest(b"lins").into();
+        self.store.keep_session(digest, "lin", now, now + 86_400_000).await.unwrap();
+        "session=lins".to_owned()
     }
 
     pub(crate) async fn page(&self, session: &str, path: &str) -> String {

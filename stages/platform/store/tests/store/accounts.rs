@@ -3,7 +3,7 @@
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
-    Account, Action, By, Entity, Place, Retention, Role, Rule, Scope, Subject, View, create_token,
+    Account, Action, By, Entity, Link, Place, Retention, Role, Rule, Scope, Subject, View, create_token,
 };
 
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, report};
@@ -14,6 +14,7 @@ const MINUTE: i64 = 60_000;
 /// Runs the contract on a place that is new each time it is asked for.
 pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     the_first_account_is_made_by_a_link_once(open(&place().await).await).await;
+    whoever_is_invited_sets_a_password_once(open(&place().await).await).await;
     a_session_is_somebodys_until_it_ends(&place().await).await;
     sessions_that_have_ended_are_taken_away(&place().await).await;
     people_have_roles_and_teams_and_the_last_admin_stays(open(&place().await).await).await;
@@ -62,6 +63,26 @@ async fn the_first_account_is_made_by_a_link_once(opened: Opened) {
     store.keep_link(digest("again"), NOW + MINUTE).await.unwrap();
     assert!(!store.use_link(digest("again"), NOW, &taken).await.unwrap());
     assert!(store.link_is_good(digest("again"), NOW).await.unwrap());
+    opened.close().await;
+}
+
+async fn whoever_is_invited_sets_a_password_once(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let (store, until, teams) = (&opened.store, NOW + MINUTE, ["shop".to_owned()]);
+    assert!(store.invite(&by(), &lin(), &teams, (digest("one"), until), NOW).await.unwrap());
+    assert!(!store.invite(&by(), &lin(), &teams, (digest("two"), until), NOW).await.unwrap(), "a name once");
+    let of = Some(Link::PasswordOf("lin".to_owned()));
+    assert_eq!(store.link(digest("one"), NOW).await.unwrap(), of);
+    // It makes no account, is good for nobody else, and not after its end; another makes it useless.
+    assert!(!store.use_link(digest("one"), NOW, &Account { name: "eve".to_owned(), ..ada() }).await.unwrap());
+    assert!(!store.use_link_for(digest("one"), NOW, "ada", "hash").await.unwrap());
+    assert!(!store.use_link_for(digest("one"), until, "lin", "hash").await.unwrap());
+    assert!(store.keep_link_for(&by(), "lin", (digest("three"), until), NOW).await.unwrap());
+    assert_eq!(store.link(digest("one"), NOW).await.unwrap(), None);
+    assert!(store.use_link_for(digest("three"), NOW, "lin", "hash").await.unwrap());
+    assert!(!store.use_link_for(digest("three"), NOW, "lin", "hash").await.unwrap(), "once");
+    assert_eq!(store.account("lin").await.unwrap().unwrap().password, "hash");
+    assert_eq!(store.people().await.unwrap()[1].teams, teams);
     opened.close().await;
 }
 

@@ -1,0 +1,103 @@
+//! Settings: what people do to keys, and what was done.
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{RawQuery, State};
+use axum::http::HeaderMap;
+use axum::response::Response;
+use pipeline_core::ExposeSecret as _;
+use stages_platform_store::{By, Role, Scope};
+
+use super::handlers::{Answer, page_of, unavailable, value};
+use super::{Console, Session};
+use crate::fleet::Unavailable;
+use crate::page::office::{self as page, Said};
+
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+/// Keys that somebody may have.
+const KEYS: usize = 50;
+/// Rows of a page of the audit log.
+const ROWS: u32 = 100;
+
+fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable {
+    Unavailable(Box::new(error))
+}
+
+/// Somebody's keys, with what is to be said above them.
+async fn listed(console: &Console, session: &Session, headers: &HeaderMap, said: &Said<'_>) -> Answer {
+    let keys = console.0.settings.store.keys(Some(&session.user)).await;
+    let keys = keys.map_err(|error| unavailable(&failed(error), Some(session), headers))?;
+    Ok(page_of(&page::keys(&keys, session.role == Role::Admin, said), session, headers))
+}
+
+pub(crate) async fn keys(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+) -> Answer {
+    listed(&console, &session, &headers, &Said::Nothing).await
+}
+
+pub(crate) async fn add_key(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let unread = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let form = String::from_utf8_lossy(&body).into_owned();
+    let (name, days) = (value(&form, "name"), value(&form, "days").parse::<i64>().unwrap_or_default());
+    let store = &console.0.settings.store;
+    let many = store.keys(Some(&session.user)).await.map_err(|error| unread(failed(error)))?.len();
+    let wrong = if name.trim().is_empty() || name.chars().count() > 100 {
+        Some("A key says what it is for in 1 to 100 characters.")
+    } else if !(1..=365).contains(&days) {
+        Some("A key ends after 1 to 365 days.")
+    } else if many >= KEYS {
+        Some("You have 50 keys: take one back first.")
+    } else {
+        None
+    };
+    let (Some(scope), None) = (Scope::of(&value(&form, "scope")), wrong) else {
+        let why = wrong.unwrap_or("A key may 'read', or has the scope 'full'.");
+        return listed(&console, &session, &headers, &Said::Refused(why)).await;
+    };
+    let (by, now) = (session.by(), console.now().as_millisecond());
+    let made = store.add_key(&by, name.trim(), scope, now + days * DAY, now).await;
+    let made = made.map_err(|error| unread(failed(error)))?;
+    listed(&console, &session, &headers, &Said::Made(made.expose_secret())).await
+}
+
+pub(crate) async fn remove_key(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer {
+    let id = value(&String::from_utf8_lossy(&body), "id").parse().unwrap_or_default();
+    let now = console.now().as_millisecond();
+    let removed = console.0.settings.store.remove_key(&session.by(), id, false, now).await;
+    let removed = removed.map_err(|error| unavailable(&failed(error), Some(&session), &headers))?;
+    let said = if removed { Said::Nothing } else { Said::Refused("You have no such key (any more).") };
+    listed(&console, &session, &headers, &said).await
+}
+
+pub(crate) async fn audit(
+    State(console): State<Console>,
+    Extension(session): Extension<Session>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Result<Response, Response> {
+    let before = value(&query.unwrap_or_default(), "before").parse().unwrap_or(i64::MAX);
+    let acts = console.0.settings.store.audit(before, ROWS).await;
+    let acts = acts.map_err(|error| unavailable(&failed(error), Some(&session), &headers))?;
+    let more = acts.last().filter(|_| acts.len() == ROWS as usize).map(|act| act.id);
+    Ok(page_of(&page::audit(&acts, more), &session, &headers))
+}
+
+impl Session {
+    fn by(&self) -> By {
+        By { who: self.user.clone(), how: "session" }
+    }
+}

@@ -258,3 +258,32 @@ fn help_shows_how_rights_are_granted() {
         assert!(text.contains(example), "{text}");
     }
 }
+
+#[test]
+fn the_resource_reporter_may_read_the_kinds_that_are_configured_and_no_other() {
+    let flags = [
+        "rbac",
+        "print",
+        "--role",
+        "resource-reporter",
+        "--service-account",
+        "ops/resources",
+        "--set",
+        "resources.kinds=rollouts.argoproj.io,replicasets.apps@v1",
+    ];
+    let grants = |more: &[&str]| {
+        let output = run(&[&flags, more].concat(), &[]);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("ops", "resources"))
+    };
+    let expected = |namespace: &str| -> BTreeSet<Grant> {
+        let kinds = [("argoproj.io", "rollouts"), ("apps", "replicasets")];
+        let verbs = ["get", "list", "watch"];
+        let of = |(group, kind): (&str, &str)| {
+            verbs.map(|verb| [namespace, group, kind, "", verb].map(str::to_owned).into())
+        };
+        kinds.into_iter().flat_map(of).collect()
+    };
+    assert_eq!(grants(&[]), expected(""));
+    assert_eq!(grants(&["--set", "resources.namespaces="]), expected("argocd"));
+}

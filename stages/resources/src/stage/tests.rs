@@ -2,6 +2,7 @@ use pipeline_core::{Change, Key, Settled, Timestamp};
 
 use super::*;
 use crate::known;
+use crate::pointer::{self, Pointer};
 
 fn stage() -> Inner {
     let kinds = ["rollouts.argoproj.io", "replicasets.apps"].map(known);
@@ -134,4 +135,81 @@ fn what_is_no_object_is_rejected_and_an_object_without_secrets_keeps_its_text() 
     odd.change = Change::Applied { body: text.into() };
     let told = stage.enrich(&odd, None).unwrap();
     assert_eq!(told.reports[0].body, format!("{{\"object\":{text}}}").as_bytes());
+}
+
+/// Objects that the controllers of Argo Rollouts and Argo Workflows wrote, one state after the other.
+const RECORDED: &str = include_str!("../../tests/objects/recorded.jsonl");
+
+const LAST_APPLIED: &str = "/metadata/annotations/kubectl.kubernetes.io~1last-applied-configuration";
+
+#[test]
+fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_would_call_a_change() {
+    let lines = RECORDED.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let states: Vec<(KnownKind, Value)> =
+        lines.map(|line| (known(line["resource"].as_str().unwrap()), line["object"].clone())).collect();
+    let enrichment =
+        ResourceEnrichment::new(states.iter().map(|(kind, _)| kind.clone()), Redactor::new(b"k"));
+    let stage = Arc::into_inner(enrichment.inner).unwrap();
+    let mut records: HashMap<String, Option<Record>> = HashMap::new();
+    let mut phases: HashMap<String, (Value, Digest)> = HashMap::new();
+    let mut outcomes: std::collections::BTreeMap<String, Vec<&str>> = std::collections::BTreeMap::new();
+    for (kind, object) in &states {
+        let text = |name: &str| object["metadata"][name].as_str().unwrap().to_owned();
+        let uid = text("uid");
+        let fact = kind.fact(&object["status"], &stage.redactor);
+        let event = Event {
+            key: Key::of_kind(&kind.name, &text("namespace"), &text("name")).unwrap(),
+            uid: uid.as_str().into(),
+            version: Version::of_number(text("resourceVersion").parse().unwrap()),
+            fact: fact.clone(),
+            ..self::event("rollout", 1, object)
+        };
+        let shown = json!([object["status"]["phase"], object["status"]["currentStepIndex"]]);
+        if let (Some(fact), Some((before, id))) = (&fact, phases.get(&uid)) {
+            assert!(
+                *before == shown || *id != fact.id,
+                "{}: a change of phase is a fact of its own",
+                event.key
+            );
+        }
+        phases.extend(fact.map(|fact| (uid.clone(), (shown, fact.id))));
+        let known = records.entry(uid).or_default();
+        let enriched = stage.enrich(&event, known.as_ref()).unwrap();
+        let outcome = enriched.filtered.map_or("reported", Filtered::as_str);
+        outcomes.entry(kind.name.clone()).or_default().push(outcome);
+        if enriched.filtered.is_none() {
+            let body = bodies(&enriched).pop().unwrap();
+            assert!(!body.to_string().contains("canary-env"), "{}", event.key);
+            // What differs is what the rules of secrets took out: a password, and the text that quotes it.
+            let plain = |object: &Value| {
+                let mut object = object.clone();
+                for text in ["/spec/template/spec/containers/*/env/*/value", LAST_APPLIED] {
+                    let pointer: Pointer = serde_json::from_value(json!(text)).unwrap();
+                    pointer::remove(pointer.parts(), &mut object);
+                }
+                object
+            };
+            assert_eq!(plain(&body["object"]), plain(object), "{}", event.key);
+            *known = acknowledged(known.take(), &enriched);
+        }
+    }
+    let count = |kind: &str, outcome: &str| outcomes[kind].iter().filter(|is| **is == outcome).count();
+    let counted: Vec<_> = outcomes
+        .iter()
+        .map(|(kind, all)| {
+            let [reported, heartbeat, idle] = ["reported", "heartbeat", "idle"].map(|name| count(kind, name));
+            assert_eq!(reported + heartbeat + idle, all.len(), "{kind}: {all:?}");
+            format!("{kind} {reported} {heartbeat} {idle}")
+        })
+        .collect();
+    // Kind, and how many were reported, were heartbeats, were idle.
+    let expected = [
+        "analysisrun 6 0 0",
+        "cronworkflow 3 0 0",
+        "replicaset 5 1 4",
+        "rollout 14 0 0",
+        "workflow 11 0 0",
+        "workflowtemplate 1 0 0",
+    ];
+    assert_eq!(counted, expected);
 }

@@ -221,7 +221,7 @@ fn each_refusal_says_what_would_be_right() {
     let (code, text) = refused(&["--role", "reportr"]);
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, secrets]"),
+        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, secrets]"),
         "{text}"
     );
     assert!(text.contains("tip: a similar value exists: 'reporter'"), "{text}");

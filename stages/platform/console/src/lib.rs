@@ -1,6 +1,6 @@
 //! The console of the platform: what its people see of every application, in a browser.
 //!
-//! takes: [`Fleets`] (what is known, as somebody sees it) and [`Accounts`] (who may see it) - gives: a router of pages, rendered here
+//! takes: [`Fleets`] (what is known, as somebody sees it) and the accounts of a store (who may see it) - gives: a router of pages, rendered here
 //! calls: nobody - fails: a store that does not answer is a page that says so (503), never an empty list
 
 mod accounts;

@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,6 +27,10 @@ use stages_platform_store::{
 use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
 use crate::config::{Config, Variables};
 
+/// What a backup is called that is named after its moment, which is written as digits in this shape.
+const BACKUP: &str = "platform-";
+const MOMENT: &str = "00000000T000000Z";
+const DATABASE: &str = ".db";
 /// Connections at a time: reporters keep some dozens each.
 const CONNECTIONS: usize = 4_096;
 /// An answer is made in this time beside that of the body.
@@ -69,10 +74,18 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
                 revoke_token(&place(&load(at.given())?)?, name).await.context("take a token away")?;
                 writeln!(text, "{name} is taken away: a platform that runs refuses it within 10 seconds")?;
             }
-            PlatformCommand::Backup { file, place: at } => {
+            PlatformCommand::Backup { file, keep, place: at } => {
                 let place = place(&load(at.given())?)?;
+                let folder = file.is_dir();
+                anyhow::ensure!(folder || keep.is_none(), "--keep: {} is no directory", file.display());
+                let file = if folder { &named(file) } else { file };
                 backup(&place, file).await.context("back the store up")?;
                 writeln!(text, "the store was copied to {}", file.display())?;
+                if let (Some(keep), Some(folder)) = (keep, file.parent()) {
+                    for gone in thin(folder, *keep).context("take older backups away")? {
+                        writeln!(text, "{} is older and was removed", gone.display())?;
+                    }
+                }
             }
             PlatformCommand::Restore { file, place: at } => {
                 let place = place(&load(at.given())?)?;
@@ -176,6 +189,33 @@ fn external(config: &Config, listens: SocketAddr) -> String {
         None if listens.ip().is_unspecified() => format!("http://localhost:{}", listens.port()),
         None => format!("http://{listens}"),
     }
+}
+
+/// The name of a backup that is made now.
+fn named(folder: &Path) -> PathBuf {
+    folder.join(format!("{BACKUP}{}{DATABASE}", Timestamp::now().strftime("%Y%m%dT%H%M%SZ")))
+}
+
+/// Takes away all but the newest of the backups that are named after their moment, and what was never finished; says what.
+fn thin(folder: &Path, keep: u32) -> std::io::Result<Vec<PathBuf>> {
+    let mut backups = Vec::new();
+    let mut gone = Vec::new();
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let Some(rest) = name.strip_prefix(BACKUP) else { continue };
+        let moment: String =
+            rest.chars().take(MOMENT.len()).map(|c| if c.is_ascii_digit() { '0' } else { c }).collect();
+        match rest.get(MOMENT.len()..) {
+            Some(DATABASE) if moment == MOMENT => backups.push(folder.join(name)),
+            Some(".db.partial") if moment == MOMENT => gone.push(folder.join(name)),
+            _ => {}
+        }
+    }
+    backups.sort();
+    let more = backups.len().saturating_sub(usize::try_from(keep).unwrap_or(usize::MAX));
+    gone.extend(backups.into_iter().take(more));
+    gone.iter().try_for_each(std::fs::remove_file)?;
+    Ok(gone)
 }
 
 /// Where the store is.

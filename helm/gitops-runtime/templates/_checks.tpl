@@ -48,6 +48,7 @@
   "nats.auth.credentialsSecretKeyRef" .Values.nats.auth.credentialsSecretKeyRef
   "nats.auth.tokenSecretKeyRef" .Values.nats.auth.tokenSecretKeyRef
   "nats.tls.caSecretKeyRef" .Values.nats.tls.caSecretKeyRef
+  "platform.postgres.secretKeyRef" .Values.platform.postgres.secretKeyRef
   "reporter.redactionKey.secretKeyRef" .Values.reporter.redactionKey.secretKeyRef -}}
 {{- if and $ref (not (and $ref.name $ref.key)) -}}
 {{- $problems = append $problems (printf "%s: needs name and key" $path) -}}
@@ -78,6 +79,16 @@
 {{- with .Values.reporter.pdb -}}
 {{- if and .enabled (eq (toString .minAvailable) "") (eq (toString .maxUnavailable) "") -}}
 {{- $problems = append $problems "reporter.pdb: needs minAvailable or maxUnavailable" -}}
+{{- end -}}
+{{- end -}}
+{{- if and .Values.platform.ingress.enabled (not .Values.platform.ingress.host) -}}
+{{- $problems = append $problems "platform.ingress.host: must be given for an Ingress" -}}
+{{- end -}}
+{{- with .Values.platform.config.platformServer -}}
+{{- if and (kindIs "map" .) (kindIs "map" .store) -}}
+{{- if .store.postgresUrl -}}
+{{- $problems = append $problems "platform.config.platformServer.store.postgresUrl: a secret does not belong in a ConfigMap; give platform.postgres.secretKeyRef" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- range $path := list "kubernetes.token" "argocd.token" "platform.token" "bus.password" "bus.token" "admin.token" "traces.otlp.token" "traces.otlp.headers" -}}

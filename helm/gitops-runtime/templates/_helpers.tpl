@@ -209,8 +209,10 @@ priorityClassName: {{ . | quote }}
 {{- $files := dict -}}
 {{- if eq .Values.reporter.sink "platform" -}}
 {{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
+{{- if not .Values.platform.enabled -}}
 {{- with include "gitops-runtime.platformCa" . -}}
 {{- $_ := set $files "platform-ca" (fromYaml .) -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if eq (include "gitops-runtime.authType" .) "password" -}}
@@ -248,7 +250,7 @@ priorityClassName: {{ . | quote }}
 {{- $settings := dict
   "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
   "argocd" (dict "url" (include "gitops-runtime.argocdUrl" .))
-  "platform" (dict "url" .Values.global.codefresh.url)
+  "platform" (dict "url" (include "gitops-runtime.platformUrl" .))
   "state" (dict "directory" "/var/lib/gitops-runtime")
   "log" (dict "format" "json")
   "reporter" (dict "sink" (dict "kind" .Values.reporter.sink))
@@ -267,7 +269,7 @@ priorityClassName: {{ . | quote }}
 {{- with index $at "argocd-ca" -}}{{- $_ := set $settings.argocd "caFile" . -}}{{- end -}}
 {{- if eq .Values.reporter.sink "platform" -}}
 {{- $_ := set $settings.platform "tokenFile" $at.platform -}}
-{{- $_ := set $settings.reporter.sink "platform" (dict "path" .Values.global.codefresh.apiEventsPath) -}}
+{{- $_ := set $settings.reporter.sink "platform" (dict "path" (ternary "/2.0/api/events" .Values.global.codefresh.apiEventsPath .Values.platform.enabled)) -}}
 {{- with index $at "platform-ca" -}}{{- $_ := set $settings.platform "caFile" . -}}{{- end -}}
 {{- end -}}
 {{- with default (index $at "redaction-key") $at.redaction -}}{{- $_ := set $settings "redaction" (dict "keyFile" .) -}}{{- end -}}
@@ -288,4 +290,60 @@ priorityClassName: {{ . | quote }}
 {{- $_ := set $settings "bus" $bus -}}
 {{- end -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.reporter.config)) -}}
+{{- end }}
+
+{{/* Where reports go. */}}
+{{- define "gitops-runtime.platformUrl" -}}
+{{- if .Values.platform.enabled -}}
+http://{{ include "gitops-runtime.fullname" . }}-platform.{{ .Release.Namespace }}.svc:8088
+{{- else -}}
+{{- .Values.global.codefresh.url -}}
+{{- end -}}
+{{- end }}
+
+{{/* A claim that stays when the release goes. Takes (list context component name persistence). */}}
+{{- define "gitops-runtime.claim" -}}
+{{- $root := index . 0 -}}
+{{- $persistence := index . 3 -}}
+apiVersion: v1
+kind: PersistentVolumeClaim
+metadata:
+  name: {{ index . 2 }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- include "gitops-runtime.selector" (list $root (index . 1)) | nindent 4 }}
+  annotations:
+    helm.sh/resource-policy: keep
+    argocd.argoproj.io/sync-options: Delete=false
+spec:
+  accessModes: [ReadWriteOnce]
+  {{- with $persistence.storageClass }}
+  storageClassName: {{ . | quote }}
+  {{- end }}
+  resources:
+    requests:
+      storage: {{ $persistence.size }}
+{{- end }}
+
+{{/* The settings of the platform: those that the values say, and above them `platform.config`. */}}
+{{- define "gitops-runtime.platformSettings" -}}
+{{- $settings := dict
+  "state" (dict "directory" "/var/lib/gitops-runtime")
+  "log" (dict "format" "json")
+-}}
+{{- if .Values.ipv6.enabled -}}
+{{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
+{{- end -}}
+{{- $server := dict -}}
+{{- if .Values.platform.postgres.secretKeyRef.name -}}
+{{- $_ := set $server "store" (dict "postgresUrlFile" "/etc/gitops-runtime/postgres/url") -}}
+{{- end -}}
+{{- with .Values.platform.ingress -}}
+{{- if .enabled -}}
+{{- $_ := set $server "externalUrl" (printf "%s://%s" (ternary "https" "http" (ne .tlsSecretName "")) .host) -}}
+{{- end -}}
+{{- end -}}
+{{- with $server -}}
+{{- $_ := set $settings "platformServer" . -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $settings (deepCopy .Values.platform.config)) -}}
 {{- end }}

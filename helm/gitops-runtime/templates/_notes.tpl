@@ -10,13 +10,31 @@ See whether it reports:
 {{- if .Values.reporter.enabled }}
   kubectl --namespace {{ .Release.Namespace }} exec deploy/{{ $name }}-reporter -- /gitops-runtime status
 {{- end }}
+{{- if .Values.platform.enabled }}
+
+The platform keeps what is reported, in one replica:
+{{- if .Values.platform.ingress.enabled }}
+  {{ ternary "https" "http" (ne .Values.platform.ingress.tlsSecretName "") }}://{{ .Values.platform.ingress.host }}
+{{- else }}
+  kubectl --namespace {{ .Release.Namespace }} port-forward service/{{ $name }}-platform 8088
+{{- end }}
+{{- end }}
 
 Left to do:
 {{- $todo := list }}
+{{- if and .Values.platform.enabled (not .Values.platform.postgres.secretKeyRef.name) (not .Values.platform.backup.enabled) }}
+{{- $todo = append $todo "nobody backs the platform's store up: set platform.backup.enabled" }}
+{{- end }}
+{{- if and .Values.platform.enabled .Values.platform.ingress.enabled (not .Values.platform.ingress.tlsSecretName) }}
+{{- $todo = append $todo "tokens cross the platform's Ingress in plain text: give platform.ingress.tlsSecretName" }}
+{{- end }}
 {{- if .Values.reporter.enabled }}
 {{- if eq .Values.reporter.sink "platform" }}
 {{- with $codefresh.runtimeToken.secretKeyRef }}
 {{- $todo = append $todo (printf "the Secret %s must hold the runtime's token under the key %s; the pods wait for it" .name .key) }}
+{{- if $.Values.platform.enabled }}
+{{- $todo = append $todo (printf "that is: kubectl --namespace %s create secret generic %s --from-literal=%s=\"$(kubectl --namespace %s exec deploy/%s-platform -- /gitops-runtime platform token create --runtime %s)\"" $.Release.Namespace .name .key $.Release.Namespace $name $runtime.name) }}
+{{- end }}
 {{- end }}
 {{- else }}
 {{- $todo = append $todo "reports go to standard output alone: set reporter.sink to platform when you have tried it" }}

@@ -21,6 +21,7 @@ Examples:
       gitops-runtime platform --set platformServer.retention.history=180d
   Back a SQLite store up while it is used, and put a backup back when it is not:
     gitops-runtime platform backup /backups/monday.db
+    gitops-runtime platform backup /backups --keep 7
     gitops-runtime platform restore /backups/monday.db";
 
 const TOKEN: &str = "\
@@ -58,8 +59,11 @@ pub(crate) enum PlatformCommand {
     Token(TokenCommand),
     /// Copy a SQLite store to a new file, also while the platform runs.
     Backup {
-        /// The file that is made
+        /// The file that is made; or a directory, in which it is named after the moment
         file: PathBuf,
+        /// Of the backups that were named so in that directory, keep this many, the newest
+        #[arg(long, value_name = "NUMBER", value_parser = clap::value_parser!(u32).range(1..))]
+        keep: Option<u32>,
         #[command(flatten)]
         place: Place,
     },

@@ -59,8 +59,10 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0063", "the bus does not take such credentials"),
     ("GR0064", "a single namespace excludes others"),
     ("GR0065", "the bus asks for no token"),
-    ("GR0066", "a secret stands among the settings of the reporter"),
-    ("GR0067", "the reporter refuses its settings"),
+    ("GR0066", "a secret stands among the settings of a process"),
+    ("GR0067", "a process refuses its settings"),
+    ("GR0068", "the platform's Ingress has no host"),
+    ("GR0069", "more replicas log in than Argo CD bears"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
@@ -172,9 +174,10 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         peers::check(&mut judged);
         chart::check(&mut judged);
         kubernetes::check(&mut judged);
-        if let Some(given) = judged.given.at("reporter.config").map(Node::json) {
+        for group in ["reporter.config", "platform.config"] {
+            let Some(given) = judged.given.at(group).map(Node::json) else { continue };
             for (path, why) in (around.settings)(&given) {
-                let path = format!("reporter.config.{path}");
+                let path = format!("{group}.{path}");
                 judged.error("GR0067", &path, &why, "gitops-runtime config print shows every setting");
             }
         }

@@ -46,11 +46,17 @@ fn readings(path: &str) -> Vec<String> {
         ("global.integrations.argo-cd.server.auth.", "$auth."),
         ("global.", "$root.Values.global."),
         ("nats.", "$nats."),
+        ("platform.", "$platform."),
+        // Helpers that take a claim.
+        ("platform.persistence.", "$persistence."),
+        ("platform.backup.persistence.", "$persistence."),
+        ("reporter.persistence.", "$persistence."),
         // Helpers that take a part: the image, where pods run.
         ("image.", "$image."),
         ("nats.image.", "$image."),
         ("nats.", "$values."),
         ("reporter.", "$values."),
+        ("platform.", "$values."),
         ("reporter.autoscaling.", "."),
         ("reporter.pdb.", "."),
     ];

@@ -36,6 +36,26 @@ pub(super) fn check(judged: &mut Judged) {
             }
         }
     }
+    let database = "platform.config.platformServer.store.postgresUrl";
+    if !judged.is_empty(database) {
+        let todo = "give platform.postgres.secretKeyRef";
+        judged.error("GR0066", database, "no secret: settings stand in a ConfigMap", todo);
+        if let Some(finding) = judged.findings.last_mut() {
+            finding.found = crate::finding::MASKED.to_owned();
+        }
+    }
+    let password = super::argocd_access(judged) == "password" && judged.truth("reporter.enabled");
+    let (replicas, most) = ("reporter.replicaCount", "reporter.autoscaling.maxReplicas");
+    let scaled = judged.truth("reporter.autoscaling.enabled");
+    let path = if scaled { most } else { replicas };
+    if password && judged.number(path).is_some_and(|count| count > 4.0) {
+        let todo = "give a token, which no login is needed for: Argo CD locks an account at the fifth wrong password";
+        judged.warning("GR0069", path, "4 at most where replicas log in by password", todo);
+    }
+    let host = "platform.ingress.host";
+    if judged.truth("platform.ingress.enabled") && judged.is_empty(host) {
+        judged.error("GR0068", host, "the host of the Ingress", "give it, or set enabled to false");
+    }
     let single = judged.truth("global.runtime.singleNamespace");
     if single && !judged.is_empty("reporter.applicationNamespaces") {
         let wanted = "none with global.runtime.singleNamespace";

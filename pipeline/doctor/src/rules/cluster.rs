@@ -52,6 +52,7 @@ const SECRETS: &[(&str, bool)] = &[
     ("nats.auth.tokenSecretKeyRef", false),
     ("nats.auth.credentialsSecretKeyRef", false),
     ("nats.tls.caSecretKeyRef", false),
+    ("platform.postgres.secretKeyRef", false),
 ];
 
 /// What whoever installs must be allowed to create in the namespace.
@@ -168,10 +169,11 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let kind = super::argocd_access(judged);
     let inline = !judged.is_empty(&format!("{AUTH}.{kind}"));
     let reports = judged.text("reporter.sink") == "platform";
-    let runs = judged.truth("reporter.enabled");
+    let (runs, has_platform) = (judged.truth("reporter.enabled"), judged.truth("platform.enabled"));
     for (path, always) in SECRETS {
         let unused = match *path {
-            "global.codefresh.runtimeToken.secretKeyRef" => !reports || !runs,
+            // The chart's own platform gives it once it runs: the notes say how.
+            "global.codefresh.runtimeToken.secretKeyRef" => !reports || !runs || has_platform,
             "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
             "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {
                 inline || !runs || kind != "password"
@@ -213,6 +215,14 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         .collect();
     if judged.text("nats.mode") == "embedded" {
         wanted.push(("create", "apps", "statefulsets", Some(place.namespace)));
+    }
+    if judged.truth("platform.enabled") {
+        let backed_up =
+            judged.is_empty("platform.postgres.secretKeyRef") && judged.truth("platform.backup.enabled");
+        let is_entered = judged.truth("platform.ingress.enabled");
+        let more = [("batch", "cronjobs", backed_up), ("networking.k8s.io", "ingresses", is_entered)];
+        let more = more.into_iter().filter(|(.., needed)| *needed);
+        wanted.extend(more.map(|(group, resource, _)| ("create", group, resource, Some(place.namespace))));
     }
     let argocd = argocd(judged, place);
     if judged.truth("rbac.create") {
@@ -275,19 +285,23 @@ fn storage(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let classes = "/apis/storage.k8s.io/v1/storageclasses";
     let has_bus = judged.text("nats.mode") != "none";
     let keeps = judged.truth("reporter.enabled") && judged.truth("reporter.persistence.enabled") && !has_bus;
-    let claim = judged.text("reporter.persistence.existingClaim").to_owned();
-    if keeps && !claim.is_empty() {
-        let claims = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}", place.namespace);
-        if place.cluster.get(&claims)?.is_none() {
-            let path = "reporter.persistence.existingClaim";
-            judged.error("GR0106", path, "a claim in the namespace", "make it before you install");
-        }
-    }
+    let stores = judged.truth("platform.enabled") && judged.is_empty("platform.postgres.secretKeyRef");
     let groups = [
-        ("reporter.persistence", keeps && claim.is_empty()),
+        ("reporter.persistence", keeps),
         ("nats.persistence", judged.text("nats.mode") == "embedded"),
+        ("platform.persistence", stores),
+        ("platform.backup.persistence", stores && judged.truth("platform.backup.enabled")),
     ];
     for (group, _) in groups.into_iter().filter(|(_, needed)| *needed) {
+        let path = format!("{group}.existingClaim");
+        let claim = judged.text(&path).to_owned();
+        if !claim.is_empty() {
+            let claims = format!("/api/v1/namespaces/{}/persistentvolumeclaims/{claim}", place.namespace);
+            if place.cluster.get(&claims)?.is_none() {
+                judged.error("GR0106", &path, "a claim in the namespace", "make it before you install");
+            }
+            continue;
+        }
         let path = format!("{group}.storageClass");
         let name = judged.text(&path).to_owned();
         if name.is_empty() {

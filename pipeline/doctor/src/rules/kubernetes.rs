@@ -96,6 +96,18 @@ const SHAPES: &[(&str, Shape)] = &[
     ("networkPolicy.extraEgress", Shape::Items(&["to", "ports"], false)),
     ("networkPolicy.kubernetesApiPorts", Shape::Ports),
     ("networkPolicy.metricsFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
+    ("networkPolicy.platformFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
+    ("platform.backup.persistence.existingClaim", Shape::Name),
+    ("platform.backup.persistence.size", Shape::Quantity),
+    ("platform.backup.persistence.storageClass", Shape::Name),
+    ("platform.ingress.annotations", Shape::Annotations),
+    ("platform.ingress.className", Shape::Name),
+    ("platform.ingress.host", Shape::Name),
+    ("platform.ingress.tlsSecretName", Shape::Name),
+    ("platform.livenessProbe", Shape::Numbers(PROBE)),
+    ("platform.persistence.existingClaim", Shape::Name),
+    ("platform.readinessProbe", Shape::Numbers(PROBE)),
+    ("platform.service.annotations", Shape::Annotations),
     ("reporter.extraEnv", Shape::Variables),
     ("reporter.extraVolumeMounts", Shape::Items(MOUNT, true)),
     ("reporter.extraVolumes", Shape::Items(VOLUME, true)),
@@ -131,7 +143,7 @@ pub(super) fn check(judged: &mut Judged) {
     for (path, shape) in SHAPES {
         of(judged, path, *shape);
     }
-    for group in ["global", "reporter", "nats"] {
+    for group in ["global", "reporter", "nats", "platform"] {
         for (key, shape) in OF_PODS {
             of(judged, &format!("{group}.{key}"), *shape);
         }

@@ -10,6 +10,7 @@ pub(super) const REFERENCES: &[&str] = &[
     "global.codefresh.tls.caCerts.secretKeyRef",
     "global.runtime.gitCredentials.password.secretKeyRef",
     "global.integrations.argo-cd.server.tls.caSecretKeyRef",
+    "platform.postgres.secretKeyRef",
     "reporter.redactionKey.secretKeyRef",
     "nats.auth.tokenSecretKeyRef",
     "nats.auth.credentialsSecretKeyRef",
@@ -39,7 +40,9 @@ pub(super) fn check(judged: &mut Judged) {
 
 fn secrets(judged: &mut Judged) {
     let user = "global.codefresh.userToken";
-    if judged.is_empty(&format!("{user}.token")) && judged.is_empty(&format!("{user}.secretKeyRef")) {
+    // The chart's own platform asks nobody to register.
+    let registers = !judged.truth("platform.enabled");
+    if registers && ["token", "secretKeyRef"].iter().all(|key| judged.is_empty(&format!("{user}.{key}"))) {
         let todo =
             "give it for a registration; a runtime that is registered has its token in codefresh-token";
         judged.warning("GR0030", user, "token or secretKeyRef", todo);

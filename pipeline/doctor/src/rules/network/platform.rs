@@ -31,6 +31,10 @@ fn asked(judged: &mut Judged, asking: &mut Asking<'_>) -> Option<Account> {
     if asking.skips(judged, "GR0202") || url.is_empty() {
         return None;
     }
+    if judged.truth("platform.enabled") {
+        asking.unmeasured("GR0202", "the platform is installed by these values");
+        return None;
+    }
     let mut peer = Peer { url, way: authorities(judged, asking) };
     let ping = format!("{}/api/ping", peer.url);
     let request = Request { method: "GET", url: ping, headers: Vec::new(), body: None, way: &peer.way };

@@ -79,6 +79,8 @@ fn run(directory: &Path, arguments: &[&str], input: &str) -> Output {
         .args(arguments)
         .current_dir(directory)
         .env_clear()
+        // What lies above a test's directory is not the test's.
+        .env("GIT_CEILING_DIRECTORIES", directory.parent().unwrap())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())

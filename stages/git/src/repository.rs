@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use git2::{ErrorCode, Oid, Repository};
+use git2::{ErrorCode, Oid, Repository, RepositoryOpenFlags};
 use serde::Serialize;
 
 use crate::error::GitError;
@@ -38,6 +38,8 @@ pub struct Commit {
 impl GitRepository {
     /// Opens the repository of a directory, or the one that the directory is in.
     ///
+    /// Like git, it looks no higher than the directories of `GIT_CEILING_DIRECTORIES`.
+    ///
     /// # Errors
     /// There is none, or it is somebody else's.
     pub fn open(directory: &Path) -> Result<Self, GitError> {
@@ -45,7 +47,9 @@ impl GitRepository {
         git2::opts::enable_caching(false);
         // Every object that was fetched was hashed when it came; hashing it at each reading takes longer than all else.
         git2::opts::strict_hash_verification(false);
-        let inner = Repository::discover(directory)
+        let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
+        let ceilings = std::env::split_paths(&ceilings);
+        let inner = Repository::open_ext(directory, RepositoryOpenFlags::empty(), ceilings)
             .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
         Ok(Self { inner })
     }

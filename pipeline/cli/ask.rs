@@ -50,18 +50,20 @@ async fn answer(ask: &Ask, variables: &Variables) -> anyhow::Result<ExitCode> {
     match ask {
         Ask::Distribution(asked) => distribution::run(asked, variables).await,
         Ask::Explain { app, place } => {
-            explain::run(&Reporter::find(place, variables).await?, app, place.json).await
+            let named = std::slice::from_ref(app);
+            explain::run(&Reporter::find_of(named, place, variables).await?, app, place.json).await
         }
         Ask::Parked(command) => parked::run(command, variables).await,
         Ask::Replay { which, whole, place } => {
-            replay::run(&Reporter::find(place, variables).await?, which, *whole, place.json).await
+            let reporter = Reporter::find_of(&which.app, place, variables).await?;
+            replay::run(&reporter, which, *whole, place.json).await
         }
         Ask::Status { watch, place } => {
             status::run(&Reporter::find(place, variables).await?, *watch, place.json).await
         }
         Ask::Tail { app, shard, step, place } => {
             let wanted = tail::Wanted { apps: app, shards: shard, steps: step };
-            tail::run(&Reporter::find(place, variables).await?, &wanted, place.json).await
+            tail::run(&Reporter::find_of(app, place, variables).await?, &wanted, place.json).await
         }
         Ask::Top { once, limit, place } => {
             let wanted = top::Wanted { once: *once, limit: *limit, json: place.json };

@@ -18,7 +18,7 @@ use loadtest_sim::{Load as Served, Setup, Simulation};
 /// is not known to have been.
 const KNOWN_FOR: Duration = Duration::from_secs(1);
 /// Operation ends of one application that are told apart while none can be reported.
-pub(crate) const ENDS_KEPT: usize = 8;
+pub(crate) const ENDS_KEPT: usize = 64;
 /// Within so many steps a state returns to what it was.
 const RETURN_WITHIN: u32 = 6;
 

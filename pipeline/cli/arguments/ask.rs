@@ -16,6 +16,8 @@ Examples:
     gitops-runtime explain shop
   One in another namespace, as JSON:
     gitops-runtime explain team-a/shop --json
+  An object of another kind, of the resource reporter:
+    gitops-runtime explain rollout/shop/web
   Of the reporter in a pod:
     kubectl exec deploy/event-reporter -- gitops-runtime explain shop";
 
@@ -277,11 +279,12 @@ impl Place {
 }
 
 pub(super) fn app(text: &str) -> Result<String, String> {
-    let named = if text.contains('/') { Key::parse_plain(text) } else { Key::new("any", text) };
+    let named = if text.contains('/') { Key::parse(text) } else { Key::new("any", text) };
     match named {
         Ok(_) => Ok(text.to_owned()),
         Err(_) => {
-            Err("must be the name of an application, or its namespace and name, such as argocd/shop"
+            Err("must be the name of an application, its namespace and name, such as argocd/shop, or kind, namespace and name of \
+                 another object, such as rollout/shop/web"
                 .to_owned())
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use pipeline_core::Key;
-use pipeline_http::admin::wire::Failed;
+use pipeline_http::admin::wire::{Failed, NO_NAMESPACE};
 use reqwest::{Method, RequestBuilder, Response, StatusCode, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -50,8 +50,18 @@ impl ResponseBody {
 }
 
 impl Reporter {
-    /// Finds the reporter: where the command line says; else by the settings that it was started with.
+    /// Finds the reporter of applications: where the command line says; else by the settings that it was started with.
     pub(super) async fn find(place: &Place, variables: &Variables) -> anyhow::Result<Self> {
+        Self::find_of(&[], place, variables).await
+    }
+
+    /// Finds the reporter of what is named: a name with a kind is one of the reporter of other objects, which has a socket of
+    /// its own. Where only one of the two runs, it is asked.
+    pub(super) async fn find_of(
+        names: &[String],
+        place: &Place,
+        variables: &Variables,
+    ) -> anyhow::Result<Self> {
         let settings = Config::load_given(&place.given(), variables);
         let told = place.socket.is_some() || place.address.is_some();
         let config = match settings {
@@ -75,8 +85,13 @@ impl Reporter {
             return Self::on_address(address, token, namespace);
         }
         let Some(config) = config else { bail!("there are no settings") };
-        let sockets = config.state.sockets();
-        for socket in &sockets {
+        let with_kind = names.iter().any(|name| name.matches('/').count() > 1);
+        let (mut sockets, mut others) =
+            (config.state.sockets(), config.state.clone().of_resources().sockets());
+        if with_kind {
+            std::mem::swap(&mut sockets, &mut others);
+        }
+        for socket in sockets.iter().chain(&others) {
             if is_answered(socket).await {
                 return Self::on_socket(socket, namespace);
             }
@@ -121,15 +136,33 @@ impl Reporter {
         Ok(Self { client, base, token, at, namespace })
     }
 
-    /// The application that is meant by a name with or without a namespace.
+    /// The object that is meant by a name, with or without a namespace and a kind.
     pub(super) fn key(&self, app: &str) -> anyhow::Result<Key> {
-        let key = if app.contains('/') { Key::parse_plain(app) } else { Key::new(&self.namespace, app) };
+        let key = if app.contains('/') { Key::parse(app) } else { Key::new(&self.namespace, app) };
         key.with_context(|| format!("read the name '{app}'"))
     }
 
     /// Asks for something.
     pub(super) async fn get(&self, path: &[&str]) -> anyhow::Result<ResponseBody> {
         self.answer(self.request(Method::GET, path)?.timeout(ANSWER)).await
+    }
+
+    /// Asks for something of an object.
+    pub(super) async fn get_of(&self, what: &str, key: &Key) -> anyhow::Result<ResponseBody> {
+        let (path, kind) = place_of(what, key, &[]);
+        self.answer(self.request(Method::GET, &path)?.timeout(ANSWER).query(&kind)).await
+    }
+
+    /// Asks it to do something with an object; `last` is the end of the path.
+    pub(super) async fn act_of(
+        &self,
+        method: Method,
+        what: &str,
+        key: &Key,
+        last: &[&str],
+    ) -> anyhow::Result<()> {
+        let (path, kind) = place_of(what, key, last);
+        self.answer(self.request(method, &path)?.timeout(ANSWER).query(&kind)).await.map(drop)
     }
 
     /// Asks for something, with details.
@@ -139,11 +172,6 @@ impl Reporter {
         asked: &[(&str, String)],
     ) -> anyhow::Result<ResponseBody> {
         self.answer(self.request(Method::GET, path)?.timeout(ANSWER).query(asked)).await
-    }
-
-    /// Asks it to do something.
-    pub(super) async fn act(&self, method: Method, path: &[&str]) -> anyhow::Result<()> {
-        self.answer(self.request(method, path)?.timeout(ANSWER)).await.map(drop)
     }
 
     /// Asks it to do something, with details; `longer` is the time that it may take beyond the usual.
@@ -207,6 +235,14 @@ impl Reporter {
             _ => anyhow!(said(&failed)),
         }
     }
+}
+
+/// Path and query of an object.
+fn place_of<'a>(what: &'a str, key: &'a Key, last: &[&'a str]) -> (Vec<&'a str>, Vec<(&'a str, &'a str)>) {
+    let namespace = if key.namespace().is_empty() { NO_NAMESPACE } else { key.namespace() };
+    let path = [&[what, namespace, key.name()], last].concat();
+    let kind = (!key.kind().is_empty()).then(|| ("kind", key.kind()));
+    (path, kind.into_iter().collect())
 }
 
 /// What is wrong, and what may have been meant.

@@ -81,7 +81,8 @@ fn names(text: impl Read, most: u64) -> anyhow::Result<Vec<Application>> {
         }
         let mut words = line.split_whitespace();
         let Some(name) = words.next().filter(|name| !name.starts_with('#')) else { continue };
-        let key = if name.contains('/') { Key::parse_plain(name) } else { Key::new("any", name) };
+        let (namespace, name_in_it) = name.split_once('/').unwrap_or(("any", name));
+        let key = Key::new(namespace, name_in_it);
         let Ok(key) = key else {
             bail!("line {number}: '{name}' is not the name of an application, such as shop or argocd/shop");
         };

@@ -1,4 +1,4 @@
-//! `gitops-runtime explain`: what happened to one application last, and why.
+//! `gitops-runtime explain`: what happened to one object last, and why.
 
 use std::process::ExitCode;
 
@@ -13,7 +13,7 @@ use super::show::{ago, between, count, span, table, word};
 /// Asks and prints.
 pub(super) async fn run(reporter: &Reporter, app: &str, json: bool) -> anyhow::Result<ExitCode> {
     let key = reporter.key(app)?;
-    let answer = reporter.get(&["explain", key.namespace(), key.name()]).await?;
+    let answer = reporter.get_of("explain", &key).await?;
     print(&answer, json, text)?;
     Ok(ExitCode::SUCCESS)
 }

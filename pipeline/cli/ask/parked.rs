@@ -19,19 +19,19 @@ pub(super) async fn run(command: &ParkedCommand, variables: &Variables) -> anyho
             print(&answer, place.json, list)?;
         }
         ParkedCommand::Show { app, place } => {
-            let reporter = Reporter::find(place, variables).await?;
+            let reporter = Reporter::find_of(std::slice::from_ref(app), place, variables).await?;
             let key = reporter.key(app)?;
-            let answer = reporter.get(&["parked", key.namespace(), key.name()]).await?;
+            let answer = reporter.get_of("parked", &key).await?;
             print(&answer, place.json, one)?;
         }
         ParkedCommand::Replay { apps, all, place } => {
-            let reporter = Reporter::find(place, variables).await?;
+            let reporter = Reporter::find_of(apps, place, variables).await?;
             let apps = if *all { all_of(&reporter).await? } else { apps.clone() };
             let act = Act { method: Method::POST, last: &["replay"], done: "read again", json: place.json };
             return each(&reporter, &apps, &act).await;
         }
         ParkedCommand::Drop { apps, place, yes: _ } => {
-            let reporter = Reporter::find(place, variables).await?;
+            let reporter = Reporter::find_of(apps, place, variables).await?;
             let act = Act { method: Method::DELETE, last: &[], done: "given up", json: place.json };
             return each(&reporter, apps, &act).await;
         }
@@ -59,8 +59,7 @@ async fn each(reporter: &Reporter, apps: &[String], act: &Act<'_>) -> anyhow::Re
     let mut failed = false;
     for app in apps {
         let key = reporter.key(app)?;
-        let path = [&["parked", key.namespace(), key.name()], act.last].concat();
-        match reporter.act(act.method.clone(), &path).await {
+        match reporter.act_of(act.method.clone(), "parked", &key, act.last).await {
             Ok(()) => done.push(key.to_string()),
             Err(error) => {
                 failed = true;

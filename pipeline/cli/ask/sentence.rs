@@ -45,6 +45,12 @@ pub(super) fn sentence(moment: &Moment) -> String {
         Step::Parked { reason } => format!("parked, refused for good: {}", word(reason)),
         Step::Reading => "read again from the cluster".to_owned(),
         Step::Refetch { seconds } => format!("a fact is missing: looked at again in {}", span(*seconds)),
+        Step::GaveUp { count: given } => {
+            format!(
+                "{} given up, the oldest: more came than are kept while it cannot be reported",
+                count(*given, "fact")
+            )
+        }
     }
 }
 
@@ -139,6 +145,10 @@ mod tests {
             (Step::Parked { reason: text("refused") }, "parked, refused for good: refused"),
             (Step::Reading, "read again from the cluster"),
             (Step::Refetch { seconds: 60.0 }, "a fact is missing: looked at again in 60 s"),
+            (
+                Step::GaveUp { count: 2 },
+                "2 facts given up, the oldest: more came than are kept while it cannot be reported",
+            ),
         ] {
             assert_eq!(of(step), expected);
         }

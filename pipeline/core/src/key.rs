@@ -61,15 +61,6 @@ impl Key {
         }
     }
 
-    /// Reads `namespace/name` alone, as people write it.
-    ///
-    /// # Errors
-    /// [`KeyError`] as for [`Key::new`].
-    pub fn parse_plain(text: &str) -> Result<Self, KeyError> {
-        let (namespace, name) = text.split_once('/').ok_or(KeyError)?;
-        Self::new(namespace, name)
-    }
-
     /// Kind, namespace and name.
     fn parts(&self) -> (&str, &str, &str) {
         let (rest, name) = self.text.rsplit_once('/').unwrap_or_default();

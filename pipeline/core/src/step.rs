@@ -83,6 +83,9 @@ pub enum Step {
     Reading,
     /// Something is incomplete: the object will be looked at again in this long.
     Refetch(Duration),
+    /// So many facts and deletions of the object were given up, the oldest first: more came than are kept while it cannot be
+    /// reported.
+    GaveUp(u64),
 }
 
 /// Why an event's state was folded into another.

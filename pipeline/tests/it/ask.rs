@@ -139,10 +139,18 @@ async fn explain_of_an_unknown_application_offers_what_may_have_been_meant() {
         let expected = (Some(1), String::new(), format!("gitops-runtime: {said}\n"));
         assert_eq!(ask(&simulation, &["explain", name]).await, expected);
     }
-    let (code, _, error) = ask(&simulation, &["explain", "a/b/c"]).await;
+    let (code, _, error) = ask(&simulation, &["explain", "rollout/a/b"]).await;
+    assert_eq!(
+        (code, error.as_str()),
+        (Some(1), "gitops-runtime: no object of the kind `rollout` is known\n")
+    );
+    let (code, _, error) = ask(&simulation, &["explain", "a/b/c/d"]).await;
     assert_eq!(code, Some(2));
     assert!(
-        error.contains("must be the name of an application, or its namespace and name, such as argocd/shop")
+        error.contains(
+            "must be the name of an application, its namespace and name, such as argocd/shop, or kind, namespace and name of \
+             another object, such as rollout/shop/web"
+        )
     );
     runtime.stop().await;
 }

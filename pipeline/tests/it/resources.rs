@@ -3,11 +3,13 @@
 use std::collections::BTreeMap;
 
 use loadtest::process::Start;
+use loadtest::sim::fault::{Fault, Rule};
 use loadtest::sim::kube::Collection;
 use loadtest::sim::{Setup, Simulation};
 use pipeline_core::Key;
 use serde_json::{Value, json};
 
+use crate::ask::{answer, ask};
 use crate::runtime::{PROGRAM, Runtime, eventually, start};
 
 /// Simulators that keep every report, with Rollouts and ReplicaSets, and without Workflows at first.
@@ -168,4 +170,45 @@ async fn a_bus_is_refused_and_a_dry_run_writes_lines_and_sends_nothing() {
     assert_eq!(line["data"]["object"]["metadata"]["name"], "web");
     child.kill().await.unwrap();
     assert_eq!(simulation.platform.totals().posts, 0);
+}
+
+/// Of what waits in a reporter's lane a phase is not lost, and its name is enough to ask about it.
+#[tokio::test]
+async fn any_kind_is_asked_about_by_its_short_name() {
+    let simulation = world().await;
+    let put = |name: &str| {
+        simulation.kube.apply(Collection::Rollouts, rollout(name, "Healthy", 0)).unwrap();
+    };
+    put("web");
+    let runtime = Runtime::launch(how(&simulation)).await;
+    has(&simulation, "web", &["Healthy"]).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    let refusing =
+        simulation.platform.faults().add(Rule::always(Fault::Status { status: 422, retry_after: None }));
+    put("refused");
+    runtime.until("one to be parked", |status| status.total.parked == 1).await;
+    for name in ["rollout/shop/web", "Rollouts/shop/web", "rollouts.argoproj.io/shop/web"] {
+        let text = answer(&simulation, &["explain", name]).await;
+        assert!(text.contains("rollout/shop/web") && text.contains("acknowledged"), "{name}: {text}");
+    }
+    let unknown = "gitops-runtime: rollout/shop/wbe is not known; did you mean rollout/shop/web?\n";
+    assert_eq!(
+        ask(&simulation, &["explain", "rollout/shop/wbe"]).await,
+        (Some(1), String::new(), unknown.to_owned())
+    );
+    let (code, _, error) = ask(&simulation, &["explain", "pod/shop/web"]).await;
+    assert_eq!(code, Some(1));
+    assert!(
+        error.starts_with("gitops-runtime: no object of the kind `pod` is known; did you mean rollout"),
+        "{error}"
+    );
+
+    let parked = answer(&simulation, &["parked", "show", "rollout/shop/refused"]).await;
+    assert!(parked.contains("rollout/shop/refused"), "{parked}");
+    simulation.platform.faults().remove(refusing);
+    answer(&simulation, &["parked", "replay", "rollout/shop/refused"]).await;
+    has(&simulation, "refused", &["Healthy"]).await;
+    answer(&simulation, &["replay", "--app", "rollouts/shop/web", "--whole"]).await;
+    has(&simulation, "web", &["Healthy", "Healthy"]).await;
+    runtime.stop().await;
 }

@@ -9,8 +9,10 @@ use pipeline_core::{Cause, Change, Event, Fact, Key, Pending, Timestamp, Uid, Ve
 
 use super::pending::Gathered;
 
-/// Summaries and deletions kept for one key.
-pub(super) const KEPT: usize = 8;
+/// Facts kept of one key: more than the phases and steps of a long rollout.
+pub(super) const KEPT_FACTS: usize = 64;
+/// Lives that are over, kept of one key.
+pub(super) const KEPT_LIVES: usize = 8;
 
 /// Why a key is dirty, and what is known of what was folded into it.
 #[derive(Debug, Clone)]
@@ -186,7 +188,7 @@ impl DirtyEntry {
         if self.is_over(&uid) {
             return 0;
         }
-        let full = self.gone.len() >= KEPT;
+        let full = self.gone.len() >= KEPT_LIVES;
         if full {
             self.gone.remove(0);
         }
@@ -201,7 +203,7 @@ impl DirtyEntry {
         }
         let mut dropped = 0;
         let size = end.size() as u64;
-        while !self.facts.is_empty() && (self.facts.len() >= KEPT || *left < size) {
+        while !self.facts.is_empty() && (self.facts.len() >= KEPT_FACTS || *left < size) {
             *left = left.saturating_add(self.facts.remove(0).fact.size() as u64);
             dropped += 1;
         }

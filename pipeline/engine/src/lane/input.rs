@@ -78,6 +78,25 @@ pub enum Input {
     Tick,
 }
 
+impl Input {
+    /// The key that it is about, if it is about one.
+    #[must_use]
+    pub fn key(&self) -> Option<&Key> {
+        match self {
+            Self::Event(event) | Self::Redelivered(event) => Some(&event.key),
+            Self::Turned { key, .. }
+            | Self::Read { key, .. }
+            | Self::Replay { key, .. }
+            | Self::Restore { key, .. }
+            | Self::Park { key, .. }
+            | Self::Discard { key } => Some(key),
+            Self::Refetched { .. } | Self::Pause | Self::Resume | Self::Probe | Self::Stop | Self::Tick => {
+                None
+            }
+        }
+    }
+}
+
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Outcome {

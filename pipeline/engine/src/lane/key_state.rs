@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use pipeline_core::{Cause, Event, Fact, Refused, Uid, Version};
 
-use super::dirty_entry::{DirtyEntry, KEPT};
+use super::dirty_entry::{DirtyEntry, KEPT_FACTS};
 use super::input::{Blame, Standing};
 use super::refetch_times::RefetchTimes;
 
@@ -14,7 +14,7 @@ use super::refetch_times::RefetchTimes;
 pub(super) const WATCH_LAG: Duration = Duration::from_secs(300);
 
 /// Ends that reads brought along and that are remembered of one key.
-const CARRIED: usize = 2 * KEPT;
+const CARRIED: usize = 2 * KEPT_FACTS;
 
 /// Where a key stands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

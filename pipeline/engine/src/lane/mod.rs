@@ -29,7 +29,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::BuildHasherDefault;
 use std::time::Duration;
 
-use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace};
+use pipeline_core::{Backoff, Event, Key, LaneCounts, Parked, Step, Trace, Version};
 use seahash::SeaHasher;
 
 pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
@@ -137,6 +137,7 @@ impl Lane {
     /// Takes one input at `now` (time since the engine started, never going back) and appends what is to
     /// be done to `out`.
     pub fn step(&mut self, input: Input, now: Duration, out: &mut Vec<Action>) {
+        let (named, dropped) = (input.key().cloned(), self.counts.summaries_dropped);
         self.wake(now);
         match input {
             Input::Event(event) => self.take(event, false, now, out),
@@ -157,6 +158,11 @@ impl Lane {
             Input::Probe => self.probe(now, out),
             Input::Stop => self.stopped = true,
             Input::Tick => {}
+        }
+        let gave_up = self.counts.summaries_dropped - dropped;
+        if let Some(key) = named.filter(|_| gave_up > 0) {
+            let step = Step::GaveUp(gave_up);
+            out.push(Action::Tell(Trace { key, version: Version(0), trace: 0, step }));
         }
         self.refetch(now);
         while !self.stopped && !self.counts.paused && self.has_place() {

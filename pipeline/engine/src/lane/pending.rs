@@ -9,12 +9,12 @@ use std::time::Duration;
 use pipeline_core::{Event, Fact, Key, Pending, Uid, Version};
 
 use super::Lane;
-use super::dirty_entry::{DirtyEntry, KEPT, Load};
+use super::dirty_entry::{DirtyEntry, KEPT_FACTS, KEPT_LIVES, Load};
 use super::key_state::{HeldEvent, KeyState};
 use super::take::charge;
 
 impl Lane {
-    /// What of a key is unreported and cannot be read again, at most the newest 8 ends and 8 lives; `None` when
+    /// What of a key is unreported and cannot be read again, at most the newest 64 facts and 8 lives; `None` when
     /// there is nothing of that kind. Costs as much as the key holds.
     #[must_use]
     pub fn pending(&self, key: &Key) -> Option<Pending> {
@@ -95,7 +95,7 @@ impl Gathered {
 
     pub(super) fn fact(&mut self, uid: &Uid, version: Version, end: &Fact) {
         let known = |(life, _, kept): &(Uid, Version, Fact)| life == uid && kept.is_same(end);
-        if self.0.facts.len() < KEPT && !self.0.facts.iter().any(known) {
+        if self.0.facts.len() < KEPT_FACTS && !self.0.facts.iter().any(known) {
             self.0.facts.push((uid.clone(), version, end.clone()));
         }
     }
@@ -105,7 +105,7 @@ impl Gathered {
     pub(super) fn over(&mut self, uid: &Uid, version: Version) {
         if let Some((_, known)) = self.0.gone.iter_mut().find(|(life, _)| life == uid) {
             *known = version.min(*known);
-        } else if self.0.gone.len() < KEPT {
+        } else if self.0.gone.len() < KEPT_LIVES {
             self.0.gone.push((uid.clone(), version));
         }
     }

@@ -70,6 +70,9 @@ pub(crate) struct Shard {
     /// The key that the lane has just parked.
     refused: Option<Key>,
     receipts: Receipts<Arc<dyn Acker>>,
+    /// Facts given up since that was last said.
+    given_up: u64,
+    loss_warned: Option<Instant>,
     published: Instant,
     changed: bool,
 }
@@ -98,6 +101,8 @@ impl Shard {
             top: Top::default(),
             journal: Journal::new(journal_every),
             refused: None,
+            given_up: 0,
+            loss_warned: None,
             receipts: Receipts::new(ports.answers.as_ref().map_or(LONG, |answers| answers.every)),
             ports,
             published: shared.started,

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pipeline_core::{Step, Timestamp, Trace};
+use pipeline_core::{Key, Step, Timestamp, Trace};
 use tokio::time::Instant;
 
 use super::{Moment, Shard};
@@ -10,6 +10,8 @@ use pipeline_observe::metrics::{ErrorType, EventType};
 
 /// Counters are published at most this often, and at least this long after they changed.
 pub(super) const PUBLISH: Duration = Duration::from_millis(100);
+/// Between two warnings of what was given up.
+const WARN_EVERY: Duration = Duration::from_secs(60);
 
 impl Shard {
     /// Counts and remembers a step, and tells it to whoever listens.
@@ -42,10 +44,30 @@ impl Shard {
         let (now, at) = (self.shared.now(), Timestamp::now());
         self.top.step(&trace, now, at);
         self.spans.iter_mut().for_each(|spans| spans.told(&trace, (now, at)));
+        if let Step::GaveUp(count) = trace.step {
+            self.warn_of_loss(&trace.key, count);
+        }
         let Trace { version, trace: id, step, .. } = trace;
         let moment = Moment { at, version, trace: id, step };
         self.history.push(&trace.key, now, moment);
         self.shared.tell(shard, || trace);
+    }
+
+    /// Says at most once a minute what is lost, and of whom: `explain` says it of each.
+    fn warn_of_loss(&mut self, key: &Key, count: u64) {
+        self.given_up += count;
+        let now = Instant::now();
+        if self.loss_warned.is_some_and(|at| now.duration_since(at) < WARN_EVERY) {
+            return;
+        }
+        self.loss_warned = Some(now);
+        let count = std::mem::take(&mut self.given_up);
+        tracing::warn!(
+            %key,
+            count,
+            "facts were given up, the oldest first: more came than are kept while an object cannot be reported; the key is the \
+             last of them"
+        );
     }
 
     /// Shows the counters, if they changed, and not too often.

@@ -13,8 +13,10 @@ use super::show;
 use super::world::{World, operation_of};
 use crate::lane::Config;
 
-/// Ends and deletions that one mark keeps.
-const KEPT: u64 = 8;
+/// Facts that one mark keeps.
+const KEPT_FACTS: u64 = 64;
+/// Deletions that one mark keeps.
+const KEPT_LIVES: u64 = 8;
 
 /// What is owed to the receiver, and what it was given.
 #[derive(Debug, Default)]
@@ -219,11 +221,11 @@ impl Check {
         ensure!(counts.balance() == 0, "the balance is {}: {counts:?}", counts.balance());
         // A read is granted before anybody knows what it brings: at most the deletions that a mark kept.
         let held = counts.queued + counts.waiting;
-        let most = config.queue_events as u64 + config.concurrency + keys * (2 * KEPT + 1);
+        let most = config.queue_events as u64 + config.concurrency + keys * (2 * KEPT_LIVES + 1);
         ensure!(held <= most, "{held} events held: {counts:?}");
-        let bytes = config.queue_bytes + (config.concurrency + keys * (2 * KEPT + 1)) * 4096;
+        let bytes = config.queue_bytes + (config.concurrency + keys * (2 * KEPT_FACTS + 1)) * 4096;
         ensure!(counts.bytes <= bytes, "{} bytes held: {counts:?}", counts.bytes);
-        ensure!(counts.summaries <= keys * 2 * KEPT, "too many summaries: {counts:?}");
+        ensure!(counts.summaries <= keys * 2 * KEPT_FACTS, "too many summaries: {counts:?}");
         ensure!(counts.summary_bytes <= config.summary_bytes, "too long summaries: {counts:?}");
         // A probe goes beside a full house, and the next one while the turn of the former winds down.
         ensure!(

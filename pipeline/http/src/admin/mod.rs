@@ -9,7 +9,7 @@
 //! | request | answer |
 //! |---|---|
 //! | `GET /v1/status` | as `/status` of [`crate::serve`] |
-//! | `GET /v1/explain/{namespace}/{name}` | [`wire::Explained`]; 404 with near names |
+//! | `GET /v1/explain/{namespace}/{name}?kind=rollout` | [`wire::Explained`]; 404 with near names |
 //! | `GET /v1/parked` | [`wire::ParkedList`] |
 //! | `GET /v1/parked/{namespace}/{name}` | [`wire::Parked`]; 404 when it is not parked |
 //! | `POST /v1/parked/{namespace}/{name}/replay` | 204: the application is read again; 404 when it is not parked |
@@ -29,6 +29,7 @@ mod answer;
 mod guard;
 mod near;
 mod routes;
+mod short_kind;
 mod socket;
 mod tail;
 pub mod wire;

@@ -20,8 +20,9 @@ use tokio::sync::Semaphore;
 use super::Answering;
 use super::answer::{Refusal, failed};
 use super::near::near;
+use super::short_kind::kind_of;
 use super::tail::{self, tail};
-use super::wire::{Applications, Explained, Parked, ParkedList, Replay, Replayed, Top};
+use super::wire::{Applications, Explained, NO_NAMESPACE, Parked, ParkedList, Replay, Replayed, Top};
 use crate::serve::connections::{guarded, timed};
 use crate::serve::status::status;
 use pipeline_engine::verify::{Progress, Verified, VerifyError, VerifyOptions};
@@ -55,6 +56,15 @@ struct Routes {
 
 type Asked = State<Arc<Routes>>;
 type Named = Path<(String, String)>;
+type Kinded = Result<Query<OfKind>, QueryRejection>;
+
+/// The kind of an object that is named; empty for an application.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct OfKind {
+    #[serde(default)]
+    kind: String,
+}
 
 /// All routes; what is listened to without end ends with `closing`. Each answers within `timeout`, but a verification,
 /// which has a time of its own, and a replay, which is as long as there are applications.
@@ -98,9 +108,9 @@ async fn look(State(routes): Asked) -> Json<Value> {
     Json(status(Some(&(handle.status(), ledger)), &health.report(Instant::now())))
 }
 
-async fn explain(State(routes): Asked, named: Named) -> Result<Json<Explained>, Refusal> {
-    let key = read(named)?;
+async fn explain(State(routes): Asked, named: Named, kind: Kinded) -> Result<Json<Explained>, Refusal> {
     let answering = &routes.answering;
+    let key = read(answering, named, kind)?;
     let Some(explained) = answering.handle.explain(&key).await else {
         return Err(answering.not_here(&key));
     };
@@ -126,13 +136,13 @@ async fn parked_list(State(routes): Asked) -> Json<ParkedList> {
     Json(ParkedList { parked: parked.iter().map(|(key, parked)| Parked::new(key, parked)).collect() })
 }
 
-async fn parked_one(State(routes): Asked, named: Named) -> Result<Json<Parked>, Refusal> {
-    let key = read(named)?;
+async fn parked_one(State(routes): Asked, named: Named, kind: Kinded) -> Result<Json<Parked>, Refusal> {
+    let key = read(&routes.answering, named, kind)?;
     routes.answering.parked(&key).await.map(Json)
 }
 
-async fn replay_parked(State(routes): Asked, named: Named) -> Result<StatusCode, Refusal> {
-    let key = read(named)?;
+async fn replay_parked(State(routes): Asked, named: Named, kind: Kinded) -> Result<StatusCode, Refusal> {
+    let key = read(&routes.answering, named, kind)?;
     routes.answering.parked(&key).await?;
     match routes.answering.handle.replay(&key, false).await {
         true => Ok(StatusCode::NO_CONTENT),
@@ -140,8 +150,8 @@ async fn replay_parked(State(routes): Asked, named: Named) -> Result<StatusCode,
     }
 }
 
-async fn drop_parked(State(routes): Asked, named: Named) -> Result<StatusCode, Refusal> {
-    let key = read(named)?;
+async fn drop_parked(State(routes): Asked, named: Named, kind: Kinded) -> Result<StatusCode, Refusal> {
+    let key = read(&routes.answering, named, kind)?;
     match routes.answering.handle.discard(&key).await {
         true => Ok(StatusCode::NO_CONTENT),
         false => Err(routes.answering.not_parked(&key)),
@@ -160,7 +170,11 @@ async fn replay(
     let keys: Result<BTreeSet<Key>, Refusal> = asked.app.iter().map(|app| named(app)).collect();
     let (keys, since) = (keys?, asked.since.map(|since| since.time(Timestamp::now())));
     let answering = routes.answering.clone();
-    let (keys, mut replayed) = on_a_thread(move || answering.choose(keys, since)).await?;
+    let (keys, mut replayed) = on_a_thread(move || {
+        let keys = keys.iter().map(|key| answering.in_full(key.kind(), key.namespace(), key.name()));
+        Ok(answering.choose(keys.collect::<Result<_, Refusal>>()?, since))
+    })
+    .await??;
     let of = keys.len();
     for key in keys {
         if !routes.answering.handle.replay(&key, asked.whole).await {
@@ -237,6 +251,18 @@ async fn verify(
 }
 
 impl Answering {
+    /// The key of an object whose kind is written as people write it.
+    fn in_full(&self, kind: &str, namespace: &str, name: &str) -> Result<Key, Refusal> {
+        let wrong = |error: pipeline_core::KeyError| failed(StatusCode::BAD_REQUEST, error.to_string());
+        if kind.is_empty() {
+            return Key::new(namespace, name).map_err(wrong);
+        }
+        let seen = (self.keys)();
+        let remembered: Vec<Key> = self.ledger.known().into_iter().map(|(key, _)| key).collect();
+        let kind = kind_of(kind, seen.iter().chain(&remembered))?;
+        Key::of_kind(&kind, namespace, name).map_err(wrong)
+    }
+
     /// Whether the application is known; else what may have been meant.
     fn find(&self, key: &Key) -> Result<(), Refusal> {
         let seen = (self.keys)();
@@ -314,12 +340,15 @@ fn unwatched(key: &Key) -> Refusal {
     failed(StatusCode::NOT_FOUND, why)
 }
 
-fn read(Path((namespace, name)): Named) -> Result<Key, Refusal> {
-    Key::new(&namespace, &name).map_err(|error| failed(StatusCode::BAD_REQUEST, error.to_string()))
+fn read(answering: &Answering, Path((namespace, name)): Named, kind: Kinded) -> Result<Key, Refusal> {
+    let Query(OfKind { kind }) =
+        kind.map_err(|rejection| failed(rejection.status(), rejection.body_text()))?;
+    let namespace = if namespace == NO_NAMESPACE { "" } else { &namespace };
+    answering.in_full(&kind, namespace, &name)
 }
 
 fn named(text: &str) -> Result<Key, Refusal> {
-    Key::parse_plain(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
+    Key::parse(text).map_err(|error| failed(StatusCode::BAD_REQUEST, format!("`{text}`: {error}")))
 }
 
 /// Looks through all applications where that holds up nothing else.

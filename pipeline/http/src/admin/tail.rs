@@ -15,6 +15,7 @@ use tokio::sync::broadcast::error::RecvError;
 use tokio::time::{Interval, MissedTickBehavior, interval};
 
 use super::answer::{Refusal, failed};
+use super::short_kind::is_same_kind;
 use super::wire::{Line, Moment, Step};
 
 /// How often an empty line shows that the connection lives, and finds out whether the client does.
@@ -54,8 +55,10 @@ impl Asked {
         if let Some(step) = steps.iter().find(|step| !Step::NAMES.contains(&step.as_str())) {
             return Err(wrong(format!("`{step}` is no step: {}", Step::NAMES.join(", "))));
         }
-        if let Some(app) = apps.iter().find(|app| app.contains('/') && Key::parse_plain(app).is_err()) {
-            return Err(wrong(format!("`{app}` is no application: give name or namespace/name")));
+        if let Some(app) = apps.iter().find(|app| app.contains('/') && Key::parse(app).is_err()) {
+            return Err(wrong(format!(
+                "`{app}` is no object: give name, namespace/name or kind/namespace/name"
+            )));
         }
         let mut shards = Vec::new();
         for shard in list(&self.shard) {
@@ -71,7 +74,13 @@ impl Asked {
 
 impl Wanted {
     fn takes(&self, shard: u32, key: &Key, step: &Step) -> bool {
-        let own = |app: &String| if app.contains('/') { app == key.as_str() } else { app == key.name() };
+        let own = |app: &String| match Key::parse(app) {
+            Ok(asked) => {
+                (asked.namespace(), asked.name()) == (key.namespace(), key.name())
+                    && is_same_kind(asked.kind(), key.kind())
+            }
+            Err(_) => app == key.name(),
+        };
         (self.shards.is_empty() || self.shards.contains(&shard))
             && (self.apps.is_empty() || self.apps.iter().any(own))
             && (self.steps.is_empty() || self.steps.iter().any(|name| name == step.name()))
@@ -182,7 +191,10 @@ mod tests {
                 "`ackd` is no step: observed, coalesced, filtered, limited, started, fetched, enriched, reported, \
                  not_taken, acked, retried, parked, reading, owed",
             ),
-            (asked("a/b/c", "", ""), "`a/b/c` is no application: give name or namespace/name"),
+            (
+                asked("a/b/c/d", "", ""),
+                "`a/b/c/d` is no object: give name, namespace/name or kind/namespace/name",
+            ),
             (asked("", "two", ""), "`two` is not the number of a shard"),
             (asked(&many, "", ""), "a filter takes at most 100 names"),
         ] {

@@ -19,6 +19,9 @@ pub use self::top::{Bucket, Called, Errors, Event, Failing, Hot, ShardFigures, S
 use pipeline_engine::lane;
 use pipeline_engine::run;
 
+/// Stands in a path for the namespace of an object of the whole cluster; no namespace is called so.
+pub const NO_NAMESPACE: &str = "_";
+
 /// `GET /v1/explain/{namespace}/{name}`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Explained {

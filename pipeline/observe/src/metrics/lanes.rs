@@ -68,14 +68,14 @@ impl Lanes {
                 families
                     .counter("rate_limited_learning_total", "Turns that the rate limit would have delayed."),
                 families
-                    .counter("summaries_dropped_total", "Operation ends given up because of their bound."),
+                    .counter("summaries_dropped_total", "Facts that must not be merged, such as ends of operations, given up because of their bound."),
                 families.counter("parked_dropped_total", "Parked entries given up because of their bound."),
             ],
             held: [
                 families.gauge("keys_owed", "Applications of which a fact is still owed."),
                 families.gauge("keys_parked", "Applications whose last event was refused for good."),
                 families.gauge("queue_bytes", "Bytes of the events held."),
-                families.gauge("summaries", "Operation ends kept for dirty applications."),
+                families.gauge("summaries", "Facts that must not be merged, kept of dirty objects."),
                 families.gauge("summary_bytes", "Bytes of those operation ends."),
             ],
             paused: families.gauge("shards_paused", "Shards that start nothing: the sink's circuit is open."),

@@ -96,7 +96,8 @@ impl Recorder {
             | Step::Enriched { .. }
             | Step::Reported { .. }
             | Step::NotTaken { .. }
-            | Step::Refetch(_) => {}
+            | Step::Refetch(_)
+            | Step::GaveUp(_) => {}
         }
     }
 

@@ -207,9 +207,9 @@ async fn bad_requests_are_told_what_is_wrong() {
     for (body, status, error) in [
         ("{}", 400, "give applications (`app`), a time (`since`), or both"),
         (
-            r#"{"app": ["a/b/c"]}"#,
+            r#"{"app": ["a/b/c/d"]}"#,
             400,
-            "`a/b/c`: a key is `namespace/name`, both non-empty, or `kind/namespace/name`",
+            "`a/b/c/d`: a key is `namespace/name`, both non-empty, or `kind/namespace/name`",
         ),
     ] {
         let request = client.post(format!("{url}/v1/replay")).header("content-type", "application/json");

@@ -2,7 +2,7 @@
 
 use super::model::World;
 use super::*;
-use crate::lane::dirty_entry::KEPT;
+use crate::lane::dirty_entry::{KEPT_FACTS, KEPT_LIVES};
 
 impl World {
     /// Writes down what must outlive the process of one key: whatever was delivered and is not yet told.
@@ -15,11 +15,11 @@ impl World {
                 facts.iter().any(|(uid, _, end)| **uid == **life && text_of(end) == *at)
             };
             let forgotten: Vec<_> = fate.due.difference(&fate.told).filter(|end| !written(end)).collect();
-            assert!(forgotten.is_empty() || facts.len() == KEPT, "not journaled: {forgotten:?}");
+            assert!(forgotten.is_empty() || facts.len() == KEPT_FACTS, "not journaled: {forgotten:?}");
             let written = |life: &&String| gone.iter().any(|(uid, _)| **uid == ***life);
             let forgotten: Vec<_> =
                 fate.ends.difference(&fate.deleted).filter(|life| !written(life)).collect();
-            assert!(forgotten.is_empty() || gone.len() == KEPT, "not journaled: {forgotten:?}");
+            assert!(forgotten.is_empty() || gone.len() == KEPT_LIVES, "not journaled: {forgotten:?}");
         }
         match pending {
             Some(pending) => drop(self.journal.insert(name.to_owned(), pending)),

@@ -260,14 +260,21 @@ fn an_end_that_a_queued_event_shows_needs_no_summary() {
 #[test]
 fn summaries_are_bounded_per_key_and_in_all_and_what_is_given_up_is_counted() {
     let mut bench = overflowing();
-    for number in 1..=10 {
+    for number in 1..=66 {
         bench.take(ending(number, state("x", 10 + number)));
     }
     let counts = bench.counts();
-    assert_eq!((counts.summaries, counts.summaries_dropped), (8, 2));
+    assert_eq!((counts.summaries, counts.summaries_dropped), (64, 2));
+    let given_up: Vec<_> =
+        bench.traces.iter().filter(|trace| matches!(trace.step, Step::GaveUp(_))).collect();
+    assert_eq!(given_up.len(), 2);
+    assert!(
+        given_up.iter().all(|trace| trace.key == key("x") && trace.step == Step::GaveUp(1)),
+        "{given_up:?}"
+    );
     until_read(&mut bench, "x");
-    bench.found("x", state("x", 30));
-    let expected: Vec<_> = (3..=10).map(|number| format!("end {number}")).collect();
+    bench.found("x", state("x", 90));
+    let expected: Vec<_> = (3..=66).map(|number| format!("end {number}")).collect();
     assert_eq!(bench.carried("x"), expected, "the oldest give way");
 
     let two = 2 * end(1).size() as u64;

@@ -95,19 +95,19 @@ fn a_life_that_a_list_ends_once_more_is_journaled_as_it_ended_first() {
 }
 
 #[test]
-fn at_most_the_newest_eight_are_journaled() {
+fn at_most_the_newest_64_facts_and_eight_lives_are_journaled() {
     let mut bench = Bench::new(Config { concurrency: 1, ..Config::default() });
-    for number in 1..=12 {
+    for number in 1..=70 {
         let uid = format!("life {number:02}");
         bench.take(of(&uid, ending(number, state("x", 2 * number))));
         bench.take(of(&uid, deleted("x", 2 * number + 1)));
     }
     let (ends, gone) = bench.pending("x").unwrap();
     assert_eq!(
-        (ends.len(), ends[0].as_str(), ends[7].as_str()),
-        (8, "life 05@10 end 5", "life 12@24 end 12")
+        (ends.len(), ends[0].as_str(), ends[63].as_str()),
+        (64, "life 07@14 end 7", "life 70@140 end 70")
     );
-    assert_eq!((gone.len(), gone[0].as_str(), gone[7].as_str()), (8, "life 05@11", "life 12@25"));
+    assert_eq!((gone.len(), gone[0].as_str(), gone[7].as_str()), (8, "life 63@127", "life 70@141"));
 }
 
 #[test]

@@ -108,6 +108,11 @@ pub enum Step {
         /// In so long.
         seconds: f64,
     },
+    /// More facts and deletions came than are kept while the object cannot be reported: the oldest were given up.
+    GaveUp {
+        /// So many.
+        count: u64,
+    },
 }
 
 impl Moment {
@@ -157,13 +162,14 @@ impl From<pipeline_core::Step> for Step {
             From::Parked(reason) => Self::Parked { reason: text(reason.as_str()) },
             From::Reading => Self::Reading,
             From::Refetch(after) => Self::Refetch { seconds: after.as_secs_f64() },
+            From::GaveUp(count) => Self::GaveUp { count },
         }
     }
 }
 
 impl Step {
     /// The names of all steps, as `step` has them.
-    pub const NAMES: [&str; 14] = [
+    pub const NAMES: [&str; 15] = [
         "observed",
         "coalesced",
         "filtered",
@@ -178,6 +184,7 @@ impl Step {
         "parked",
         "reading",
         "owed",
+        "gave_up",
     ];
 
     /// Its name.
@@ -198,6 +205,7 @@ impl Step {
             Self::Parked { .. } => "parked",
             Self::Reading => "reading",
             Self::Refetch { .. } => "owed",
+            Self::GaveUp { .. } => "gave_up",
         }
     }
 }
@@ -234,6 +242,7 @@ mod tests {
             S::Parked(Reason::Refused),
             S::Reading,
             S::Refetch(took),
+            S::GaveUp(3),
         ]
     }
 

@@ -70,9 +70,22 @@ impl Browser {
         self.client.wait().at_most(GIVE_UP).for_element(Locator::Css(css)).await.expect(css)
     }
 
-    /// Keys to whatever has the focus.
+    /// Keys to whatever has the focus, once that takes them. Between the question for it and the keys the page may put another
+    /// element in its place: then none was typed, and it is asked for again.
     pub(crate) async fn keys(&self, keys: &str) {
-        self.client.active_element().await.unwrap().send_keys(keys).await.unwrap();
+        let begun = Instant::now();
+        loop {
+            let typed = match self.client.active_element().await {
+                Ok(element) => element.send_keys(keys).await,
+                Err(error) => Err(error),
+            };
+            let Err(error) = typed else { return };
+            let is_gone = error.is_element_not_interactable()
+                || error.is_stale_element_reference()
+                || error.is_no_such_element();
+            assert!(is_gone && begun.elapsed() < GIVE_UP, "nothing takes the keys: {error}");
+            sleep(Duration::from_millis(20)).await;
+        }
     }
 
     /// Until a script's expression is true.

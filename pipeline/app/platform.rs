@@ -17,7 +17,7 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
-use stages_platform_api::Api;
+use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
 use stages_platform_store::{
@@ -119,6 +119,9 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     };
     let opening = StoreConfig { place: place(config)?, retention };
     let (store, writing) = opening.build(&registry).await.context("open the store")?;
+    if let Some(days) = store.retention_days().await.context("read how long what is kept")? {
+        store.set_retention(days.over(retention));
+    }
     let ingest = &settings.ingest;
     let ingest = IngestConfig {
         max_body: ingest.max_body.len(),
@@ -129,7 +132,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         all_bytes: ingest.all_bytes.len(),
     };
     let ingest = ingest.build(store.clone(), &registry).context("count what is received")?;
-    let api = Api::new(store.clone(), Timestamp::now);
+    let api = Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone()));
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,
@@ -151,6 +154,7 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let console = Settings {
         external: external(config, server.address()),
         store: store.clone(),
+        retention,
         clock: Timestamp::now,
     };
     let console = Console::new(fleet.clone(), console, stop.clone());

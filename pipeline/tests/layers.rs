@@ -72,7 +72,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-client", &["pipeline-core"]),
     ("stages-git", &[]),
     ("stages-kube", &["pipeline-core"]),
-    ("stages-platform-api", &["pipeline-core", "stages-platform-store"]),
+    // What somebody asks of a runtime is sent on to it.
+    ("stages-platform-api", &["pipeline-core", "stages-client", "stages-platform-store"]),
     // Pages over traits, and the store behind them.
     ("stages-platform-console", &["pipeline-core", "stages-platform-store"]),
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.

@@ -12,6 +12,7 @@ use jiff::Timestamp;
 use stages_platform_store::Store;
 
 use crate::caller::{Caller, Refusal};
+use crate::forward::{self, Forward, ForwardConfig};
 use crate::rest;
 use crate::schema::{self, Schema};
 
@@ -22,6 +23,7 @@ pub(crate) const BODY: usize = 256 * 1_024;
 #[derive(Clone)]
 pub struct Api {
     pub(crate) store: Store,
+    pub(crate) forward: Forward,
     schema: Schema,
     clock: fn() -> Timestamp,
 }
@@ -29,9 +31,10 @@ pub struct Api {
 type Route = (&'static str, &'static str, MethodRouter<Api>);
 
 /// The router is made from this list alone.
-fn all() -> [Route; 4] {
+fn all() -> [Route; 5] {
     [
         ("POST", "/2.0/api/graphql", post(graphql)),
+        ("POST", "/2.0/api/runtimes/{runtime}/app-proxy/graphql", post(forward::forward)),
         ("GET", "/api/ping", get(rest::ping)),
         ("POST", "/api/argo-runtime", post(rest::token)),
         ("GET", "/api/argo-runtime/{name}/storeKey", get(rest::store_key)),
@@ -45,10 +48,10 @@ pub fn table() -> Vec<(&'static str, &'static str)> {
 }
 
 impl Api {
-    /// Over a store; `clock` says what time it is.
+    /// Over a store; `clock` says what time it is, `forward` how runtimes are asked.
     #[must_use]
-    pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
-        Self { schema: schema::build(store.clone(), clock), store, clock }
+    pub fn new(store: Store, clock: fn() -> Timestamp, forward: ForwardConfig) -> Self {
+        Self { schema: schema::build(store.clone(), clock), forward: Forward::new(forward), store, clock }
     }
 
     /// Its routes.

@@ -46,6 +46,24 @@ pub(crate) enum Refusal {
     TooLong(usize),
     #[error("the store does not answer: try again")]
     Store,
+    #[error("too many runtimes are being asked at once: try again")]
+    Busy,
+    #[error(
+        "runtime '{0}' has no address: register it anew (createRuntime with recover: true) with ingressHost, or internalIngressHost"
+    )]
+    NoAddress(String),
+    #[error("runtime '{0}' has an address that cannot be used: register it anew with another; {1}")]
+    BadAddress(String, stages_client::TargetError),
+    #[error(
+        "runtime '{0}' cannot be reached at {1}: look whether its router and app proxy run, and whether this platform may connect there"
+    )]
+    Unreachable(String, String),
+    #[error(
+        "runtime '{0}' did not answer within {1} s: what was asked may still be done; look before you ask again"
+    )]
+    Late(String, u64),
+    #[error("the address of runtime '{0}' answered {1}: {2}")]
+    NotAnAppProxy(String, u16, &'static str),
 }
 
 impl Refusal {
@@ -58,7 +76,10 @@ impl Refusal {
             Self::NoRuntime(_) => StatusCode::NOT_FOUND,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::Store => StatusCode::SERVICE_UNAVAILABLE,
+            Self::Store | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
+            Self::NoAddress(_) | Self::BadAddress(..) => StatusCode::CONFLICT,
+            Self::Unreachable(..) | Self::NotAnAppProxy(..) => StatusCode::BAD_GATEWAY,
+            Self::Late(..) => StatusCode::GATEWAY_TIMEOUT,
         }
     }
 }
@@ -83,7 +104,7 @@ pub(crate) fn unread(error: StoreError) -> Refusal {
 impl IntoResponse for Refusal {
     fn into_response(self) -> Response {
         let mut response = (self.status(), format!("{self}\n")).into_response();
-        if matches!(self, Self::Store) {
+        if matches!(self, Self::Store | Self::Busy) {
             response.headers_mut().insert(header::RETRY_AFTER, 5.into());
         }
         response

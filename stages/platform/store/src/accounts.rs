@@ -66,12 +66,12 @@ impl Store {
         Ok(self.read().await?.row("SELECT id FROM users LIMIT 1", &[]).await?.is_some())
     }
 
-    /// The account of that name.
+    /// The account of that name, unless it is disabled.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn account(&self, name: &str) -> Result<Option<Account>, StoreError> {
-        let sql = "SELECT name, password, role FROM users WHERE name = $1";
+        let sql = "SELECT name, password, role FROM users WHERE name = $1 AND disabled = 0";
         let row = self.read().await?.row(sql, &[Arg::Text(name)]).await?;
         let account = |row: crate::connection::Row| {
             Ok(Account { name: row.text(0)?, password: row.text(1)?, role: Role::of(&row.text(2)?) })
@@ -104,7 +104,8 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn link(&self, link: [u8; 32], now: Millis) -> Result<Option<Link>, StoreError> {
-        let sql = "SELECT u.name FROM links l LEFT JOIN users u ON u.id = l.user_id WHERE l.digest = $1 AND l.until > $2";
+        let sql = "SELECT u.name FROM links l LEFT JOIN users u ON u.id = l.user_id \
+                   WHERE l.digest = $1 AND l.until > $2 AND COALESCE(u.disabled, 0) = 0";
         let row = self.read().await?.row(sql, &[Arg::Bytes(&link), Arg::Int(now)]).await?;
         let whose = |row: crate::connection::Row| {
             Ok(row.text_or_null(0)?.map_or(Link::FirstAccount, Link::PasswordOf))
@@ -165,7 +166,7 @@ impl Store {
         hash: &str,
     ) -> Result<bool, Arc<StoreError>> {
         let used = "DELETE FROM links WHERE digest = $1 AND until > $2 AND user_id = (SELECT id FROM users WHERE name = $3)";
-        let set = "UPDATE users SET password = $2 WHERE name = $1";
+        let set = "UPDATE users SET password = $2 WHERE name = $1 AND disabled = 0";
         let end = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
         let by = By { who: name.to_owned(), how: "link" };
         self.whether(vec![
@@ -210,7 +211,7 @@ impl Store {
         until: Millis,
     ) -> Result<(), Arc<StoreError>> {
         let sql = "INSERT INTO sessions (digest, user_id, created_at, until) \
-                   SELECT $1, id, $3, $4 FROM users WHERE name = $2";
+                   SELECT $1, id, $3, $4 FROM users WHERE name = $2 AND disabled = 0";
         let begun = Statement::must(sql, [session.into(), name.into(), now.into(), until.into()]);
         let by = By { who: name.to_owned(), how: "session" };
         self.change(vec![begun, by.did("user.sign-in", name, now)]).await
@@ -221,7 +222,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn session(&self, session: [u8; 32], now: Millis) -> Result<Option<String>, StoreError> {
-        let sql = "SELECT u.name FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.digest = $1 AND s.until > $2";
+        let sql = "SELECT u.name FROM sessions s JOIN users u ON u.id = s.user_id WHERE s.digest = $1 AND s.until > $2 AND u.disabled = 0";
         let row = self.read().await?.row(sql, &[Arg::Bytes(&session), Arg::Int(now)]).await?;
         row.map(|row| row.text(0)).transpose()
     }
@@ -272,6 +273,8 @@ pub(crate) async fn retain(
     let sql = "DELETE FROM sessions WHERE id IN (SELECT id FROM sessions WHERE until < $1 LIMIT 500)";
     let mut gone = connection.execute(sql, &[Arg::Int(now)]).await?;
     gone += connection.execute("DELETE FROM keys WHERE until < $1", &[Arg::Int(now)]).await?;
+    let sql = "DELETE FROM passes WHERE digest IN (SELECT digest FROM passes WHERE until < $1 LIMIT 500)";
+    gone += connection.execute(sql, &[Arg::Int(now)]).await?;
     let sql = "DELETE FROM audit WHERE id IN (SELECT id FROM audit WHERE at < $1 LIMIT 500)";
     gone += connection.execute(sql, &[Arg::Int(history)]).await?;
     Ok(gone + connection.execute("DELETE FROM links WHERE until < $1", &[Arg::Int(now)]).await?)

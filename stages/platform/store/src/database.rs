@@ -54,6 +54,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0006_seen.sql"),
         include_str!("../migrations/postgres/0006_seen.sql"),
     ),
+    (
+        7,
+        "acts",
+        include_str!("../migrations/sqlite/0007_acts.sql"),
+        include_str!("../migrations/postgres/0007_acts.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

@@ -142,7 +142,7 @@ impl Store {
         let token = token.expose_secret();
         let Some(prefix) = secret::prefix(MARK, token) else { return Ok(None) };
         let sql = "SELECT u.name, k.scope, k.hash FROM keys k JOIN users u ON u.id = k.user_id \
-                   WHERE k.prefix = $1 AND k.until > $2";
+                   WHERE k.prefix = $1 AND k.until > $2 AND u.disabled = 0";
         let row = self.read().await?.row(sql, &[Arg::Text(prefix), Arg::Int(now)]).await?;
         let Some(row) = row else { return Ok(None) };
         if !bool::from(row.bytes(2)?.ct_eq(&Sha256::digest(token.as_bytes())[..])) {

@@ -25,6 +25,8 @@ pub struct Person {
     pub teams: Vec<String>,
     /// When they were added.
     pub created_at: Millis,
+    /// Whether they may not come in.
+    pub disabled: bool,
 }
 
 /// A session, as it is listed.
@@ -40,7 +42,9 @@ pub struct Session {
 
 /// The last that may manage accounts stays.
 const NOT_THE_LAST: &str = "DELETE FROM users WHERE name = $1 AND \
-    (role <> 'admin' OR (SELECT count(*) FROM users WHERE role = 'admin') > 1)";
+    (role <> 'admin' OR disabled = 1 OR (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
+const DISABLED: &str = "UPDATE users SET disabled = $2 WHERE name = $1 AND ($2 = 0 OR disabled = 1 OR role <> 'admin' OR \
+    (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
 
 impl Store {
     /// Everybody, by name.
@@ -48,7 +52,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn people(&self) -> Result<Vec<Person>, StoreError> {
-        let sql = "SELECT u.name, u.role, u.created_at, m.team FROM users u \
+        let sql = "SELECT u.name, u.role, u.created_at, m.team, u.disabled FROM users u \
                    LEFT JOIN members m ON m.user_id = u.id ORDER BY u.name, m.team";
         let mut people: Vec<Person> = Vec::new();
         for row in self.read().await?.rows(sql, &[]).await? {
@@ -60,20 +64,20 @@ impl Store {
                     role: Role::of(&row.text(1)?),
                     teams: team.into_iter().collect(),
                     created_at: row.int(2)?,
+                    disabled: row.int(4)? != 0,
                 }),
             }
         }
         Ok(people)
     }
 
-    /// What somebody may; `None`: nobody has that name.
+    /// What somebody may; `None`: nobody has that name, or they are disabled.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn access(&self, name: &str) -> Result<Option<Access>, StoreError> {
         let mut connection = self.read().await?;
-        let sql =
-            "SELECT u.role, m.team FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1";
+        let sql = "SELECT u.role, m.team FROM users u LEFT JOIN members m ON m.user_id = u.id WHERE u.name = $1 AND u.disabled = 0";
         let rows = connection.rows(sql, &[Arg::Text(name)]).await?;
         let Some(first) = rows.first() else { return Ok(None) };
         let role = Role::of(&first.text(0)?);
@@ -101,6 +105,28 @@ impl Store {
         self.whether(vec![removed, by.did("user.remove", name, now)]).await
     }
 
+    /// Keeps somebody out, whose sessions and links end, or lets them in again; `false`: nobody has that name, or it is the last
+    /// admin.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is as it was.
+    pub async fn set_disabled(
+        &self,
+        by: &By,
+        name: &str,
+        disabled: bool,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let mut all = vec![Statement::must(DISABLED, [name.into(), i64::from(disabled).into()])];
+        if disabled {
+            let sessions = "DELETE FROM sessions WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+            let links = "DELETE FROM links WHERE user_id = (SELECT id FROM users WHERE name = $1)";
+            all.extend([Statement::may(sessions, [name.into()]), Statement::may(links, [name.into()])]);
+        }
+        all.push(by.did(if disabled { "user.disable" } else { "user.enable" }, name, now));
+        self.whether(all).await
+    }
+
     /// Gives somebody a role; `false`: nobody has that name, or it is the last admin.
     ///
     /// # Errors
@@ -113,7 +139,8 @@ impl Store {
         now: Millis,
     ) -> Result<bool, Arc<StoreError>> {
         let sql = "UPDATE users SET role = $2 WHERE name = $1 AND \
-                   ($2 = 'admin' OR role <> 'admin' OR (SELECT count(*) FROM users WHERE role = 'admin') > 1)";
+                   ($2 = 'admin' OR role <> 'admin' OR disabled = 1 OR \
+                   (SELECT count(*) FROM users WHERE role = 'admin' AND disabled = 0) > 1)";
         let set = Statement::must(sql, [name.into(), role.name().into()]);
         let act = if role == Role::Admin { "user.admin" } else { "user.member" };
         self.whether(vec![set, by.did(act, name, now)]).await

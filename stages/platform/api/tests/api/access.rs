@@ -74,6 +74,8 @@ async fn every_operation_answers_each_role_as_the_table_says() {
 /// Each route, with the status for nobody, an unknown key, a member, an admin's key that reads, an admin's, and a runtime's token.
 const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("POST", "/2.0/api/graphql", [401, 401, 200, 200, 200, 200]),
+    // The member sees nothing of the runtime, which has no address.
+    ("POST", "/2.0/api/runtimes/{runtime}/app-proxy/graphql", [401, 401, 404, 409, 409, 403]),
     ("GET", "/api/ping", [200, 200, 200, 200, 200, 200]),
     ("POST", "/api/argo-runtime", [401, 401, 403, 403, 200, 403]),
     ("GET", "/api/argo-runtime/{name}/storeKey", [401, 401, 403, 403, 200, 200]),
@@ -92,7 +94,8 @@ async fn every_route_answers_each_role_as_the_table_says() {
     let roles = [&nobody, &unknown, &served.member, &served.admin_reads, &served.admin, &served.runtime];
     for (method, path, answers) in ROUTES {
         for (role, expected) in roles.iter().zip(answers) {
-            let url = format!("{}{}", served.url, path.replace("{name}", "prod"));
+            let url =
+                format!("{}{}", served.url, path.replace("{name}", "prod").replace("{runtime}", "prod"));
             let asked = served.client.request(method.parse().unwrap(), url).header(role.0, &role.1);
             let body = r#"{"query": "{ me { name } }", "name": "prod"}"#;
             let status = asked.body(body).send().await.unwrap().status().as_u16();

@@ -4,11 +4,11 @@ use std::sync::OnceLock;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use pipeline_core::ExposeSecret as _;
+use pipeline_core::{ExposeSecret as _, Shutdown};
 use reqwest::{Client, RequestBuilder, Response};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
-use stages_platform_api::Api;
+use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
     Account, By, Commit, Delivery, EntityName, Place, Placement, Report, Retention, Role, Scope, Store,
     StoreConfig, create_token,
@@ -28,6 +28,7 @@ pub(crate) struct Served {
     pub(crate) member: Credential,
     pub(crate) runtime: Credential,
     pub(crate) session: Credential,
+    pub(crate) stop: Shutdown,
     _folder: TempDir,
 }
 
@@ -42,6 +43,11 @@ pub(crate) fn still() -> Timestamp {
 
 impl Served {
     pub(crate) async fn new() -> Self {
+        Self::forwarding(|config| config).await
+    }
+
+    /// Asks runtimes as `change` says.
+    pub(crate) async fn forwarding(change: impl FnOnce(ForwardConfig) -> ForwardConfig) -> Self {
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let folder = TempDir::new().unwrap();
@@ -66,7 +72,9 @@ impl Served {
             (key("ada", Scope::Full).await, key("ada", Scope::Read).await, key("lin", Scope::Full).await);
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
-        let served = axum::serve(listener, Api::new(store.clone(), still).routes());
+        let stop = Shutdown::new();
+        let forward = change(ForwardConfig::new(stop.clone()));
+        let served = axum::serve(listener, Api::new(store.clone(), still, forward).routes());
         tokio::spawn(async move { served.await.unwrap() });
         Self {
             url,
@@ -77,6 +85,7 @@ impl Served {
             member,
             runtime: ("authorization", runtime.expose_secret().to_owned()),
             session: ("cookie", "theme=dark; session=of-ada".to_owned()),
+            stop,
             _folder: folder,
         }
     }

@@ -14,7 +14,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_platform_store::{Role, Store};
+use stages_platform_store::{Retention, Role, Store};
 use url::form_urlencoded;
 
 use crate::accounts::Accounts;
@@ -39,6 +39,8 @@ pub struct Settings {
     pub external: String,
     /// Where accounts, keys, rules and what was done are kept.
     pub store: Store,
+    /// How long what is kept where no page says otherwise.
+    pub retention: Retention,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }

@@ -36,7 +36,7 @@ impl Served {
         let retention = Retention { history: forever, keys: forever, interval: forever };
         let opening = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
         let (store, _) = opening.build(&prometheus::Registry::new()).await.unwrap();
-        let settings = Settings { external: url.clone(), store: store.clone(), clock };
+        let settings = Settings { external: url.clone(), store: store.clone(), retention, clock };
         let console = Console::new(Arc::new(ForEverybody(fleet.clone())), settings, stop.clone());
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());

@@ -3,10 +3,11 @@
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
-    Account, Action, By, Entity, Link, Place, Retention, Role, Rule, Scope, Subject, View, create_token,
+    Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, Subject, View,
+    create_token,
 };
 
-use crate::support::{KEEP_ALL, Opened, digest, open, open_with, report};
+use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
 
 const NOW: i64 = 1_795_000_000_000;
 const MINUTE: i64 = 60_000;
@@ -20,6 +21,9 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     people_have_roles_and_teams_and_the_last_admin_stays(open(&place().await).await).await;
     a_password_that_changes_ends_the_other_sessions(open(&place().await).await).await;
     a_key_is_known_until_it_ends_or_is_taken_back(open(&place().await).await).await;
+    a_pass_is_somebodys_on_one_runtime_for_a_minute(open(&place().await).await).await;
+    whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(open(&place().await).await).await;
+    how_long_what_is_kept_is_set_and_outlives_the_process(&place().await).await;
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
     every_act_is_in_the_audit_log(open(&place().await).await).await;
@@ -219,6 +223,130 @@ async fn a_key_is_known_until_it_ends_or_is_taken_back(opened: Opened) {
     let id = store.keys(Some("lin")).await.unwrap()[0].id;
     assert!(store.remove_key(&by(), id, true, NOW).await.unwrap(), "an admin takes back anybody's");
     assert_eq!(whose(&other, NOW).await, None);
+    opened.close().await;
+}
+
+async fn a_pass_is_somebodys_on_one_runtime_for_a_minute(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    assert!(store.add_person(&by(), &lin(), NOW).await.unwrap());
+    let made = async |who: &str, runtime: &str, scope| {
+        let by = By { who: who.to_owned(), how: "key" };
+        store.add_pass(&by, scope, runtime, Some("sync"), NOW).await.unwrap()
+    };
+    assert!(made("lin", "none", Scope::Full).await.is_none(), "a runtime that is not there");
+    assert!(made("nobody", "prod", Scope::Full).await.is_none());
+    let (one, other) =
+        (made("lin", "prod", Scope::Read).await.unwrap(), made("ada", "prod", Scope::Full).await.unwrap());
+    let found = store.pass(&one, NOW + MINUTE - 1).await.unwrap().unwrap();
+    assert_eq!(
+        (&*found.access.who, &*found.how, found.scope, &*found.runtime),
+        ("lin", "key", Scope::Read, "prod")
+    );
+    assert!(!found.is_admin());
+    let acts = store.audit(i64::MAX, 2).await.unwrap().into_iter().map(|act| (act.who, act.act, act.subject));
+    let act = |who: &str| (who.to_owned(), "runtime.act".to_owned(), "prod: sync".to_owned());
+    assert_eq!(acts.collect::<Vec<_>>(), [act("ada"), act("lin")], "nothing of what came to nothing");
+    assert!(store.pass(&other, NOW).await.unwrap().unwrap().is_admin());
+    assert_eq!(store.pass(&one, NOW + MINUTE).await.unwrap(), None, "it has ended");
+    let unknown = format!("gops_{}", "0".repeat(64));
+    for wrong in ["", "gops_", &unknown, &one.expose_secret()[..68], &format!("{}0", one.expose_secret())] {
+        assert_eq!(store.pass(&SecretString::from(wrong), NOW).await.unwrap(), None, "{wrong}");
+    }
+    // It is no key and no token of a runtime.
+    assert_eq!(store.key(&one, NOW).await.unwrap(), None);
+    assert_eq!(store.runtime(&one).await.unwrap(), None);
+    // Whoever is taken away since is nobody.
+    assert!(store.remove_person(&by(), "lin", NOW).await.unwrap());
+    assert_eq!(store.pass(&one, NOW).await.unwrap(), None);
+    opened.close().await;
+}
+
+async fn whoever_is_disabled_comes_in_by_nothing_and_the_last_admin_stays(opened: Opened) {
+    let opened = with_ada(opened).await;
+    let store = &opened.store;
+    let end = NOW + MINUTE;
+    assert!(store.invite(&by(), &lin(), &["shop".to_owned()], (digest("first"), end), NOW).await.unwrap());
+    assert!(store.use_link_for(digest("first"), NOW, "lin", "hash").await.unwrap());
+    store.keep_session(digest("lin"), "lin", NOW, end).await.unwrap();
+    assert!(store.keep_link_for(&by(), "lin", (digest("link"), end), NOW).await.unwrap());
+    let own = By { who: "lin".to_owned(), how: "session" };
+    let key = store.add_key(&own, "ci", Scope::Full, end, NOW).await.unwrap();
+    let pass = store.add_pass(&own, Scope::Full, "prod", None, NOW).await.unwrap().unwrap();
+    assert!(store.set_disabled(&by(), "lin", true, NOW).await.unwrap());
+    assert!(store.people().await.unwrap()[1].disabled);
+    assert_eq!(store.session(digest("lin"), NOW).await.unwrap(), None);
+    assert_eq!(store.link(digest("link"), NOW).await.unwrap(), None);
+    assert_eq!((store.key(&key, NOW).await.unwrap(), store.pass(&pass, NOW).await.unwrap()), (None, None));
+    assert_eq!((store.account("lin").await.unwrap(), store.access("lin").await.unwrap()), (None, None));
+    assert!(store.keep_session(digest("again"), "lin", NOW, end).await.is_err());
+    assert!(store.add_pass(&own, Scope::Full, "prod", None, NOW).await.unwrap().is_none());
+    // Keys, teams and password are there when they are let in again; the sessions are not.
+    assert!(store.set_disabled(&by(), "lin", false, NOW).await.unwrap());
+    assert_eq!(store.key(&key, NOW).await.unwrap(), Some(("lin".to_owned(), Scope::Full)));
+    assert_eq!(store.account("lin").await.unwrap().unwrap().password, "hash");
+    assert_eq!(store.session(digest("lin"), NOW).await.unwrap(), None);
+    // An admin who may not come in is none that others could be left to.
+    assert!(!store.set_disabled(&by(), "nobody", true, NOW).await.unwrap());
+    assert!(!store.set_disabled(&by(), "ada", true, NOW).await.unwrap(), "the last admin");
+    assert!(store.set_role(&by(), "lin", Role::Admin, NOW).await.unwrap());
+    assert!(store.set_disabled(&by(), "lin", true, NOW).await.unwrap());
+    assert!(!store.remove_person(&by(), "ada", NOW).await.unwrap(), "the last admin who may come in");
+    assert!(!store.set_role(&by(), "ada", Role::Member, NOW).await.unwrap());
+    assert!(!store.set_disabled(&by(), "ada", true, NOW).await.unwrap());
+    assert!(store.remove_person(&by(), "lin", NOW).await.unwrap());
+    opened.close().await;
+}
+
+async fn how_long_what_is_kept_is_set_and_outlives_the_process(place: &Place) {
+    let opened = with_ada(open(place).await).await;
+    assert_eq!(opened.store.retention_days().await.unwrap(), None);
+    let days = |history, keys| RetentionDays { history, keys };
+    opened.store.keep_retention_days(&by(), Some(days(60, 7)), NOW).await.unwrap();
+    opened.store.keep_retention_days(&by(), Some(days(30, 5)), NOW).await.unwrap();
+    opened.close().await;
+    let opened = open(place).await;
+    let kept = opened.store.retention_days().await.unwrap().unwrap();
+    assert_eq!(kept, days(30, 5));
+    let over = kept.over(KEEP_ALL);
+    let day = std::time::Duration::from_secs(86_400);
+    assert_eq!((over.history, over.keys, over.interval), (30 * day, 5 * day, KEEP_ALL.interval));
+    for (wrong, why) in [
+        (days(0, 1), "what is kept is kept for 1 to 3650 days"),
+        (days(30, 3_651), "what is kept is kept for 1 to 3650 days"),
+        (days(5, 6), "keys of reports are kept for no longer than the history"),
+    ] {
+        assert_eq!(wrong.check(), Err(why));
+    }
+    assert_eq!(days(5, 5).check(), Ok(()));
+    // What would go is counted before it does.
+    let mut at = report("u", 1, NOW - 40 * 86_400_000);
+    at.operation = operation(NOW - 40 * 86_400_000, Some(NOW - 40 * 86_400_000 + 5), "Succeeded");
+    at.sync = Some("OutOfSync".to_owned());
+    opened.keep(at).await;
+    opened.keep(report("u", 2, NOW - 39 * 86_400_000)).await;
+    let old = async |days| {
+        let old = opened.store.older_than(days, NOW).await.unwrap();
+        (old.deployments, old.drifts, old.acts)
+    };
+    assert_eq!((old(30).await, old(40).await), ((1, 1, 0), (0, 0, 0)));
+    opened.store.keep_retention_days(&by(), None, NOW).await.unwrap();
+    assert_eq!(opened.store.retention_days().await.unwrap(), None);
+    let acts = opened
+        .store
+        .audit(i64::MAX, 3)
+        .await
+        .unwrap()
+        .into_iter()
+        .map(|act| format!("{} {}", act.act, act.subject));
+    assert_eq!(
+        acts.collect::<Vec<_>>(),
+        [
+            "retention.reset as the file says",
+            "retention.set history 30 d, keys 5 d",
+            "retention.set history 60 d, keys 7 d"
+        ]
+    );
     opened.close().await;
 }
 

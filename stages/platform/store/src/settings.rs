@@ -1,0 +1,116 @@
+//! What is set on pages rather than in files: how long what is kept. It holds from one start to the next, above the file.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::act::Statement;
+use crate::audit::By;
+use crate::connection::Arg;
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::retention::Retention;
+use crate::store::Store;
+
+const RETENTION: &str = "retention";
+/// Milliseconds of a day.
+const DAY: i64 = 86_400_000;
+/// The longest that is kept.
+const MOST_DAYS: u32 = 3_650;
+
+/// How long what is kept, as it is set on a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct RetentionDays {
+    /// Days of states, deployments and drifts.
+    pub history: u32,
+    /// Days of idempotency keys.
+    pub keys: u32,
+}
+
+/// What goes when history is kept for less long.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TooOld {
+    /// Deployments that ended before.
+    pub deployments: u64,
+    /// Drifts that ended before.
+    pub drifts: u64,
+    /// Entries of the audit log.
+    pub acts: u64,
+}
+
+impl RetentionDays {
+    /// Whether it can be kept so.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(self) -> Result<(), &'static str> {
+        let well = |days: u32| (1..=MOST_DAYS).contains(&days);
+        match (well(self.history), well(self.keys)) {
+            (true, true) if self.keys <= self.history => Ok(()),
+            (true, true) => Err("keys of reports are kept for no longer than the history"),
+            _ => Err("what is kept is kept for 1 to 3650 days"),
+        }
+    }
+
+    /// With the rest of what was set in the file.
+    #[must_use]
+    pub fn over(self, file: Retention) -> Retention {
+        let days = |days: u32| Duration::from_secs(u64::from(days) * 86_400);
+        Retention { history: days(self.history), keys: days(self.keys), interval: file.interval }
+    }
+}
+
+impl Store {
+    /// How long what is kept, as it was set on a page; `None`: as the file says.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn retention_days(&self) -> Result<Option<RetentionDays>, StoreError> {
+        let sql = "SELECT body FROM settings WHERE name = $1";
+        let row = self.read().await?.row(sql, &[Arg::Text(RETENTION)]).await?;
+        let read =
+            |body: String| serde_json::from_str(&body).map_err(|error| StoreError::Unreadable(error.into()));
+        row.map(|row| row.text(0).and_then(read)).transpose()
+    }
+
+    /// Keeps how long what is kept from now on, or with `None` that it is as the file says; [`Store::set_retention`] makes it so.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is as it was.
+    pub async fn keep_retention_days(
+        &self,
+        by: &By,
+        days: Option<RetentionDays>,
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let Some(days) = days else {
+            let gone = Statement::may("DELETE FROM settings WHERE name = $1", [RETENTION.into()]);
+            return self.change(vec![gone, by.did("retention.reset", "as the file says", now)]).await;
+        };
+        let body = serde_json::to_string(&days).map_err(|error| StoreError::Unreadable(error.into()))?;
+        let sql = "INSERT INTO settings (name, body) VALUES ($1, $2) ON CONFLICT (name) DO UPDATE SET body = excluded.body";
+        let said = format!("history {} d, keys {} d", days.history, days.keys);
+        let kept = Statement::must(sql, [RETENTION.into(), (&*body).into()]);
+        self.change(vec![kept, by.did("retention.set", &said, now)]).await
+    }
+
+    /// What goes if history is kept for so many days.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn older_than(&self, days: u32, now: Millis) -> Result<TooOld, StoreError> {
+        let cut = [Arg::Int(now.saturating_sub(i64::from(days) * DAY))];
+        let mut connection = self.read().await?;
+        let mut count = async |sql: &'static str| {
+            let row = connection.row(sql, &cut).await?;
+            row.map_or(Ok(0), |row| row.int(0)).map(|count| u64::try_from(count).unwrap_or_default())
+        };
+        Ok(TooOld {
+            deployments: count("SELECT count(*) FROM deployments WHERE finished_at < $1").await?,
+            drifts: count("SELECT count(*) FROM drifts WHERE ended < $1").await?,
+            acts: count("SELECT count(*) FROM audit WHERE at < $1").await?,
+        })
+    }
+}

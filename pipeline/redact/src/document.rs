@@ -137,7 +137,12 @@ impl Walk<'_> {
             return None;
         }
         let opens = text.trim_start().starts_with(['{', '[']);
-        let flow = || text.ends_with(['}', ']']) && (text.contains(": {") || text.contains(": ["));
+        // `{:host=>"x"}` is Ruby's.
+        let flow = || {
+            text.ends_with(['}', ']'])
+                && !text.contains("=>")
+                && (text.contains(": {") || text.contains(": ["))
+        };
         let lines = text.trim_end().contains('\n') || opens || flow();
         if lines
             && names::suspicious(text.as_bytes())
@@ -182,6 +187,11 @@ impl Walk<'_> {
     /// Free text; a text that quotes a whole Secret is withheld.
     pub(super) fn free<'t>(&mut self, text: &'t str, depth: usize) -> Cow<'t, str> {
         if shape::dumps_secret(text) {
+            if is_manifests(text)
+                && let Ok(new) = self.nested_text(text, depth)
+            {
+                return new;
+            }
             self.note("quoted Secret");
             return Cow::Owned(self.redactor.withheld(text));
         }
@@ -206,11 +216,12 @@ impl Walk<'_> {
         }
         if text.contains('%') {
             for run in packed::escaped(text) {
-                let inner = text.get(run.clone()).map(packed::unescape).unwrap_or_default();
-                if !super::text::secrets(&inner, true).is_empty()
-                    && !found.iter().any(|found| found.range.start < run.end && run.start < found.range.end)
-                {
-                    more.push(Found::new(run, "encoded"));
+                let (inner, places) = text.get(run.clone()).map(packed::unescape).unwrap_or_default();
+                let known =
+                    found.iter().any(|found| found.range.start < run.end && run.start < found.range.end);
+                for secret in super::text::secrets(&inner, true).into_iter().filter(|_| !known) {
+                    let place = |at: usize| places.get(at).map_or(run.end, |place| run.start + place);
+                    more.push(Found::new(place(secret.range.start)..place(secret.range.end), "encoded"));
                 }
             }
         }
@@ -239,6 +250,13 @@ impl Walk<'_> {
         }
         new
     }
+}
+
+/// Whether a text is manifests, and nothing else.
+fn is_manifests(text: &str) -> bool {
+    let begins = ["apiVersion:", "kind:", "---", "{"].iter().any(|begin| text.starts_with(begin));
+    let manifest = |one: &Value| one.get("apiVersion").is_some() && one.get("kind").is_some();
+    begins && tree::yaml(text).is_ok_and(|all| all.iter().all(|one| one.is_null() || manifest(one)))
 }
 
 /// What stands for the template of this number.

@@ -74,10 +74,15 @@ fn is_known_id(text: &str) -> bool {
                 rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+/=".contains(&byte))
             })
         });
+    let commit = ["sha-", "git-", "rev-", "commit-"].iter().any(|prefix| {
+        text.strip_prefix(prefix).is_some_and(|rest| {
+            (7..=40).contains(&rest.len()) && rest.bytes().all(|byte| byte.is_ascii_hexdigit())
+        })
+    });
     let date = text.get(4..5) == Some("-")
         && text.get(..4).is_some_and(|year| year.bytes().all(|byte| byte.is_ascii_digit()))
         && text.contains(['T', ':']);
-    digest || date || text.contains("@sha256:")
+    digest || commit || date || text.contains("@sha256:")
 }
 
 /// Whether `text` is the version of a package, or a range of them: `^9.0.2`, `1.2.3-rc.1`.

@@ -126,7 +126,7 @@ impl Redactor {
 
     /// Redacts the name of a member, in which a whole text may stand.
     fn named<'a>(&self, name: &'a str) -> Cow<'a, str> {
-        self.replace(name, &text::secrets(name, name.contains(' ')))
+        self.replace(name, &text::secrets(name, name.contains([' ', '='])))
     }
 
     fn replace<'a>(&self, text: &'a str, secrets: &[scan::Found]) -> Cow<'a, str> {

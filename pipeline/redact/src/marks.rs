@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::shape;
+use super::{placeholders, shape};
 
 /// User and password of the URL whose `://` stands at `at`, or the secret path of a well-known webhook.
 ///
@@ -25,7 +25,8 @@ pub(super) fn url(text: &str, at: usize, end: usize) -> Option<Range<usize>> {
             "user:password" | "username:password" | "user:pass" | "USER:PASSWORD" | "USERNAME:PASSWORD"
         );
         let harmless = example
-            || shape::is_harmless(info)
+            || shape::is_mask(info)
+            || placeholders::fill_all(info)
             || (!password.is_empty() && shape::is_harmless(password) && !shape::is_key(name));
         return (told && !harmless).then_some(from..from + user);
     }
@@ -63,7 +64,10 @@ pub(super) fn pem(text: &str, at: usize) -> Option<Range<usize>> {
     if !rest.starts_with('-') {
         // PuTTY: the lines of base64 behind `Private-Lines: 14`.
         let from = rest.bytes().take(32).position(|byte| byte == b'\n')?;
-        let end = rest.find("Private-MAC").unwrap_or(rest.len());
+        // Its last line is a digest under the passphrase, by which that can be guessed.
+        let end = rest.find("Private-MAC").map_or(rest.len(), |mac| {
+            rest.get(mac..).and_then(|mac| mac.find('\n')).map_or(rest.len(), |end| mac + end)
+        });
         return (from < end).then_some(at + from + 1..at + end);
     }
     let label = rest.as_bytes().get(11..)?;

@@ -57,12 +57,17 @@ impl Class {
                 let version = !is_password(name) && shape::is_version(text);
                 let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
+                let duration = !is_password(name) && shape::is_duration(text);
+                // `proxy_pass http://backend`.
+                let address = is_password(name) && shape::is_address(text);
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
                 !(checksum
                     || version
                     || other
                     || folder
+                    || duration
+                    || address
                     || variable
                     || term
                     || is_count(name, text)
@@ -167,6 +172,7 @@ pub(super) fn classify(name: &str) -> Class {
     match last.as_str() {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
+        "hmac" | "seed" => Class::Key,
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
         "salt" | "salts" if words.len() > 1 => Class::Scalar,

@@ -173,8 +173,14 @@ pub(super) fn runs(text: &str) -> impl Iterator<Item = Range<usize>> + '_ {
         while at < bytes.len() {
             let start = at;
             let rest = bytes.get(at..)?;
-            let length = rest.iter().position(|byte| !is_letter(*byte)).unwrap_or(rest.len());
-            at = start + length + 1;
+            // Equal signs end it: what follows one is another, `NAME=x`.
+            let follows = |at: usize| rest.get(at).is_none_or(|next| *next != b'=');
+            let ends = |(at, byte): (usize, &u8)| match byte {
+                b'=' => follows(at + 1).then_some((at + 1, at + 1)),
+                byte => (!is_letter(*byte)).then_some((at, at + 1)),
+            };
+            let (length, next) = rest.iter().enumerate().find_map(ends).unwrap_or((rest.len(), rest.len()));
+            at = start + next.max(1);
             if length >= LEAST + 4 {
                 return Some(start..start + length);
             }
@@ -230,13 +236,16 @@ pub(super) fn escaped(text: &str) -> Vec<Range<usize>> {
     runs
 }
 
-/// The text with each `%41` as the letter that it stands for.
-pub(super) fn unescape(text: &str) -> String {
+/// The text with each `%41` as the letter that it stands for, and where each of its bytes stood; nowhere when it is no
+/// text.
+pub(super) fn unescape(text: &str) -> (String, Vec<usize>) {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());
+    let mut places = Vec::with_capacity(bytes.len());
     let mut at = 0;
     while let Some(byte) = bytes.get(at) {
+        places.push(at);
         match (byte, digit(bytes.get(at + 1)), digit(bytes.get(at + 2))) {
             (b'%', Some(high), Some(low)) => {
                 out.push(u8::try_from(high * 16 + low).unwrap_or(b'%'));
@@ -248,5 +257,8 @@ pub(super) fn unescape(text: &str) -> String {
             }
         }
     }
-    String::from_utf8_lossy(&out).into_owned()
+    match String::from_utf8(out) {
+        Ok(text) => (text, places),
+        Err(error) => (String::from_utf8_lossy(error.as_bytes()).into_owned(), Vec::new()),
+    }
 }

@@ -132,6 +132,10 @@ const VALUES: [&str; 5] = ["--value", "--body", "--secret-value", "--string-valu
 /// one.
 const USUAL: [&str; 5] = ["-p", "-a", "-P", "-w", "-pw"];
 
+/// What subcommands that name a secret do with it.
+const VERBS: [&str; 10] =
+    ["set", "get", "add", "create", "delete", "list", "reset", "rotate", "update", "change"];
+
 /// What stands in a line that is to be read as a command.
 pub(crate) fn marks() -> impl Iterator<Item = &'static str> {
     let named = PROGRAMS.iter().flat_map(|program| program.names.iter().copied());
@@ -239,7 +243,12 @@ impl Arguments {
     /// What is set under a name that says secret: `consul kv put db/password x`, `aws configure set secret_key x`.
     fn key(&mut self, text: &str) {
         let key = text.rsplit(['/', ':']).next().unwrap_or(text);
-        if matches!(names::classify(key), Class::Secret | Class::Scalar) && !text.contains(['=', ' ']) {
+        // `set-credentials` says what is done.
+        let verb = key.split('-').next().is_some_and(|verb| VERBS.contains(&verb));
+        if !verb
+            && matches!(names::classify(key), Class::Secret | Class::Scalar)
+            && !text.contains(['=', ' '])
+        {
             self.named = true;
             let compound = text.contains(['/', '_', '-', '.', ':']);
             if self.sets && compound {
@@ -269,8 +278,12 @@ impl Arguments {
             Next::Pair(sign) => {
                 let (user, password) = text.split_once(*sign)?;
                 let ids = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
-                (!(password.is_empty() || shape::is_harmless(password) || ids(user) && ids(password)))
-                    .then_some(whole)
+                let address = password.starts_with("//");
+                (!(address
+                    || password.is_empty()
+                    || shape::is_harmless(password)
+                    || ids(user) && ids(password)))
+                .then_some(whole)
             }
         }
     }

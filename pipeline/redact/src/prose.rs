@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL};
+use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS};
 use super::{names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
@@ -43,7 +43,14 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         let letters = line.split_whitespace().take(12).all(is_letters);
         return letters && (count >= 3 && function || count >= 2 && state);
     }
-    count >= 2 && words.take(2).all(is_letters) || function
+    let made = |word: &str| {
+        let word = word.trim_matches(['(', ')', ',', '.', ';', ':']);
+        shape::is_key(word) || shape::is_password(word)
+    };
+    let words = words.take(8);
+    count >= 2 && words.clone().take(1).all(is_letters) && !words.clone().any(made)
+        || count >= 2 && words.take(2).all(is_letters)
+        || function
 }
 
 /// Whether a word is made of letters alone, but for what ends it.
@@ -114,10 +121,11 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         let word_only = !quoted && bare.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'-');
         // `password is Two-Words-42`, `key changed to <32 hexadecimal digits>`.
         let phrase = password
-            && given
+            && (given || number == 0)
             && bare.matches('-').count() >= 2
             && bare.ends_with(|letter: char| letter.is_ascii_digit())
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+        let phrase = phrase || password && given && is_made_up(bare);
         let hash = shape::is_hash(bare) && !(given && bare.len() >= 32);
         let like = phrase
             || !word_only
@@ -136,7 +144,9 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             found = Some(found.map_or(range.clone(), |found| found.start..range.end));
             continue;
         }
-        let filler = FILL.contains(lower.as_str()) || bare.is_empty();
+        // `unseal key 1 is x`.
+        let ordinal = bare.len() <= 2 && bare.bytes().all(|byte| byte.is_ascii_digit());
+        let filler = FILL.contains(lower.as_str()) || bare.is_empty() || ordinal;
         let between = found.is_some()
             && matches!(lower.as_str(), "to" | "with" | "by" | "->" | "=>" | "and" | "instead" | "into");
         let person = matches!(behind.as_str(), "for" | "of" | "user")
@@ -149,6 +159,17 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         }
     }
     found
+}
+
+/// Whether a word of a sentence was made up: `0ld-Faithful`, and neither a term nor a version.
+fn is_made_up(word: &str) -> bool {
+    (6..=64).contains(&word.len())
+        && word.bytes().any(|byte| byte.is_ascii_digit())
+        && word.bytes().any(|byte| byte.is_ascii_uppercase())
+        && word.bytes().any(|byte| byte.is_ascii_lowercase())
+        && word.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_!@#$%^&*+?".contains(&byte))
+        && !TERMS.contains(word.to_ascii_lowercase().as_str())
+        && !shape::is_version(word)
 }
 
 /// Whether a text is a message, though it reads as YAML: a subject of several words, an empty line, and more; or a
@@ -170,7 +191,29 @@ pub(super) fn is_message(text: &str) -> bool {
                 .split_once(": ")
                 .is_some_and(|(head, _)| head.split_whitespace().count() >= 3 && !head.contains("{{"))
     };
-    words && lines.next().is_some_and(|line| line.trim().is_empty()) || text.lines().any(sentence)
+    is_list_of_changes(text)
+        || words && lines.next().is_some_and(|line| line.trim().is_empty())
+        || text.lines().any(sentence)
+}
+
+/// Whether every line says in a sentence what was done to something: `- tokens: shorter lifetime`.
+fn is_list_of_changes(text: &str) -> bool {
+    let change = |line: &str| {
+        line.strip_prefix("- ")
+            .or_else(|| line.strip_prefix("* "))
+            .and_then(|line| line.split_once(": "))
+            .is_some_and(|(scope, rest)| {
+                !scope.contains(' ')
+                    && rest.split_whitespace().count() >= 2
+                    && rest.starts_with(|letter: char| letter.is_alphabetic())
+                    && (names::classify(scope) == names::Class::Plain || follows(scope, rest))
+            })
+    };
+    let secret = |line: &str| {
+        line.split_once(": ").is_some_and(|(scope, _)| names::classify(scope) != names::Class::Plain)
+    };
+    let lines = || text.lines().filter(|line| !line.trim().is_empty());
+    lines().take(2).count() == 2 && lines().all(change) && lines().any(secret)
 }
 
 /// Whether a value is the label of a field that people see: `New password`, `Forgot your password?`.

@@ -182,7 +182,10 @@ pub(super) fn is_mask(text: &str) -> bool {
 pub(super) fn holds_logon(text: &str) -> bool {
     let lower = text.to_ascii_lowercase();
     let url = text.split_once("://").is_some_and(|(_, rest)| {
-        rest.split('/').next().is_some_and(|authority| authority.contains('@') && authority.contains(':'))
+        rest.split('/')
+            .next()
+            .and_then(|authority| authority.rsplit_once('@'))
+            .is_some_and(|(info, host)| info.contains(':') || host.contains(':') || is_key(info))
     });
     let go = lower.contains("@tcp(") || lower.contains("@unix(");
     url || go
@@ -289,4 +292,25 @@ pub(super) fn dumps_secret(text: &str) -> bool {
 /// SealedSecret and their kin.
 pub(super) fn makes_secrets(kind: &str) -> bool {
     kind.contains("secret") && kind != "secret" && kind != "secretlist"
+}
+
+/// Whether `text` is a length of time: `24h`, `1h30m`, `500ms`.
+pub(super) fn is_duration(text: &str) -> bool {
+    let units = |byte: u8| b"smhdwn".contains(&byte);
+    text.len() <= 12
+        && text.starts_with(|letter: char| letter.is_ascii_digit())
+        && text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.' || units(byte))
+        && text.bytes().last().is_some_and(units)
+        && text
+            .as_bytes()
+            .windows(2)
+            .all(|pair| pair.iter().any(|byte| !units(*byte)) || matches!(pair, [b'm' | b'n', b's']))
+}
+
+/// Whether `text` is the address of a service, without credentials.
+pub(super) fn is_address(text: &str) -> bool {
+    let Some((scheme, rest)) = text.trim_end_matches(';').split_once("://") else { return false };
+    ["http", "https", "grpc", "grpcs", "unix", "tcp"].contains(&scheme)
+        && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:/$".contains(&byte))
+        && !is_secret_link(text)
 }

@@ -5,7 +5,7 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::names::{self, Class};
-use super::programs::{Arguments, Words, takes_secret};
+use super::programs::{Arguments, Words, is_flag, takes_secret};
 use super::prose;
 use super::scan::{Found, Marks, around};
 use super::table::Cut;
@@ -238,7 +238,11 @@ impl<'t> Scan<'t> {
             if class == Class::Plain {
                 continue;
             }
-            let quoted = self.before(start).is_some_and(is_quote)
+            if text == "PASS" && self.line_before(start, 16).trim() == "---" {
+                // The result of a test.
+                continue;
+            }
+            let quoted = self.opens_quoted(start)
                 && self.byte(end).is_some_and(|byte| is_quote(byte) || byte == b'\\');
             let name = Name { text, start, quoted, apart: false };
             if let Some(range) = self.beside(name, end, class) {
@@ -359,9 +363,16 @@ impl<'t> Scan<'t> {
         if text.contains('\n') && (members || text.lines().all(is_filled_line)) {
             return None;
         }
-        if text.starts_with(['{', '[']) && !self.leads_line(name.start) && text.contains(": ")
+        let tree = text.starts_with('{') && name.quoted && text.ends_with('}');
+        if text.starts_with(['{', '[']) && !tree && !self.leads_line(name.start) && text.contains(": ")
             || text.contains(": ") && self.is_structure(name.text, class, &value)
         {
+            return None;
+        }
+        if delimiter == b':'
+            && text.strip_suffix(':').is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()))
+        {
+            // The number of an error.
             return None;
         }
         let checksum = self.before(name.start) == Some(b'/')
@@ -371,6 +382,11 @@ impl<'t> Scan<'t> {
                 .rsplit([' ', '"', '\'', '{'])
                 .next()
                 .is_some_and(names::is_checksum);
+        if shape::is_expression(text)
+            && let Some(value) = self.instead(value.end)
+        {
+            return Some(value);
+        }
         let told = checksum || prose::is_state(text) || prose::is_label(text);
         (!told && class.holds(name.text, text)).then_some(value)
     }
@@ -424,7 +440,8 @@ impl<'t> Scan<'t> {
         let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
         let word = word.start..word.start + text.len();
         let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        if sign || shape::is_harmless(text) || shape::is_switch(text) {
+        let flag = text.starts_with("--") && is_flag(text);
+        if sign || flag || shape::is_harmless(text) || shape::is_switch(text) {
             return None;
         }
         let rest = self
@@ -434,7 +451,9 @@ impl<'t> Scan<'t> {
         let alone = rest.trim().trim_end_matches(';').is_empty() || rest.trim_start().starts_with('#');
         let password = names::is_password(name.text);
         let head = self.line_before(name.start, NAME);
-        let directive = prose::is_directive(name.text);
+        // Files of configuration write them small; `DB_PASSWORD` in a sentence is a word of it.
+        let small = !name.text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let directive = prose::is_directive(name.text) && (small || self.leads_line(name.start));
         let logon =
             ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
                 || name.text == "password"
@@ -486,6 +505,10 @@ impl<'t> Scan<'t> {
             if secret {
                 return Some((word, "directive"));
             }
+        }
+        if class == Class::Header && self.before(name.start) == Some(b'/') {
+            // The last part of a path: `ghcr.io/acme/auth to 1.2`.
+            return None;
         }
         prose::told(name.text, line).map(|range| (from + range.start..from + range.end, "told in a sentence"))
     }

@@ -15,8 +15,8 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, container, is_odd, is_pair_value, is_schema, is_tracking_id, lower, names_secret,
-    pair_is_secret, repeatable,
+    Members, container, is_injected, is_logons, is_odd, is_pair_value, is_schema, is_tracking_id, lower,
+    names_secret, pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_secret_value, stays};
 
@@ -189,14 +189,23 @@ impl<'r> Walk<'r> {
                 (Place::Maker, "value" | "valuemap") => Place::Clear,
                 (_, "secretgenerator") => Place::Generator,
                 (Place::Generator, "literals" | "data") => Place::Clear,
-                (_, "auths") if value.is_object() => Place::Clear,
+                (_, "auths") if is_logons(value) => Place::Clear,
                 (_, "secretkey") if refers && !value.as_str().is_some_and(shape::is_key) => Place::Plain,
                 // The private members of a JSON Web Key.
                 (_, "d" | "p" | "q" | "dp" | "dq" | "qi" | "k") if web_key => Place::Secret,
                 _ if pair && is_pair_value(name) => Place::Secret,
+                (_, "patch") if patches_secret && self.operations(value, depth + 1) => {
+                    self.back();
+                    continue;
+                }
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
+                _ if class != Class::Plain
+                    && value.as_str().is_some_and(|text| is_injected(&lower, text)) =>
+                {
+                    Place::Plain
+                }
                 _ if is_secret_value(name, class, value) => Place::Secret,
                 _ if place == Place::Maker || shape::makes_secrets(&kind) => Place::Maker,
                 (Place::Generator, _) => Place::Plain,
@@ -338,6 +347,20 @@ impl<'r> Walk<'r> {
             }
         };
         if let Some(new) = new {
+            self.put(value, new);
+        }
+        true
+    }
+
+    /// The operations of a JSON patch on a Secret, of which each says what it sets; whether `value` is one.
+    fn operations(&mut self, value: &mut Value, depth: usize) -> bool {
+        let Value::String(text) = &*value else { return false };
+        let first = text.trim_start().trim_start_matches(['[', '-', '{', ' ', '\n', '"']);
+        if !["op:", "op\"", "path:", "path\""].iter().any(|name| first.starts_with(name)) {
+            return false;
+        }
+        let Ok(new) = self.nested_text(text, depth) else { return false };
+        if let Some(new) = owned(new) {
             self.put(value, new);
         }
         true

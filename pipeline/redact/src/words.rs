@@ -110,7 +110,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
          parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
-         docs documentation flow flows",
+         docs documentation flow flows ms millis milliseconds sec secs mins bytes kb mb",
     )
 });
 
@@ -283,5 +283,7 @@ pub(super) static PAIR_VALUES: Words = LazyLock::new(|| {
 
 /// Members of an object under a secret name that are settings, beside what is about a secret.
 pub(super) static SETTINGS: Words = LazyLock::new(|| {
-    set("encoding registry region username email create optional enable annotations labels keep immutable")
+    set(
+        "id realm encoding registry region username email create optional enable annotations labels keep immutable",
+    )
 });

@@ -10,7 +10,7 @@ use super::super::shape;
 use super::super::tree;
 use super::super::walk::{is_bare, is_key_reference, is_secret_value};
 use super::super::words::PAIR_NAMES;
-use super::{LINE, Name, PAIR, Scan, is_quote, is_quote_letter};
+use super::{LINE, NAME, Name, PAIR, Scan, is_quote, is_quote_letter};
 
 /// How far the end of an element's text is looked for, in bytes.
 const CONTENT: usize = 65_536;
@@ -62,7 +62,8 @@ impl<'t> Scan<'t> {
         let noise =
             |letter: char| letter.is_whitespace() || matches!(letter, ':' | '=' | '"' | '\'' | '\\' | '>');
         let words = [
-            "name", "key", "path", "Name", "Key", "field", "header", "label", "variable", "param", "property",
+            "name", "key", "path", "Name", "Key", "field", "header", "label", "variable", "param",
+            "property", "Property",
         ];
         let named = words.iter().filter_map(|word| {
             let ends = head.rmatch_indices(word).map(|(found, _)| found + word.len());
@@ -92,13 +93,14 @@ impl<'t> Scan<'t> {
         }
         let rest = rest.trim_start_matches(noise);
         let name = rest
-            .split(|letter: char| noise(letter) || matches!(letter, ',' | '<'))
+            .split(|letter: char| letter != ':' && noise(letter) || matches!(letter, ',' | '<'))
             .next()
-            .unwrap_or_default();
+            .unwrap_or_default()
+            .trim_end_matches(':');
         if name.starts_with("/data/") || name.starts_with("/stringData/") {
             return Class::Secret;
         }
-        names::classify(name.rsplit('/').next().unwrap_or(name))
+        names::classify(name.rsplit(['/', ':']).next().unwrap_or(name))
     }
 
     /// What a name that is itself the value of `name` or `key` says of the other half: of what stands before it in its
@@ -110,7 +112,7 @@ impl<'t> Scan<'t> {
         class: Class,
     ) -> Option<(Range<usize>, &'static str)> {
         let from = self.boundary(name.start.saturating_sub(PAIR));
-        let head = self.text.get(from..name.start)?.trim_end_matches(is_quote_letter);
+        let head = without_section(self.text.get(from..name.start)?).trim_end_matches(is_quote_letter);
         let head = head.trim_end_matches(['\\', ' ']);
         let element = head.ends_with('=');
         let head = head.strip_suffix(['=', ':'])?.trim_end_matches(['"', '\'', '\\', ' ']);
@@ -139,6 +141,13 @@ impl<'t> Scan<'t> {
         }
         let text = self.content(end + 1)?;
         class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
+    }
+
+    /// Whether a quote opens before the name that begins at `start`, with or without the section it lies in:
+    /// `"ida:ClientSecret"`.
+    pub(super) fn opens_quoted(&self, start: usize) -> bool {
+        let head = self.text.get(self.boundary(start.saturating_sub(NAME))..start).unwrap_or_default();
+        without_section(head).ends_with(is_quote_letter)
     }
 
     /// The default of a variable of Terraform, whose block opens at `from`.
@@ -184,5 +193,16 @@ impl<'t> Scan<'t> {
         let closed = data || self.byte(end + 1) == Some(b'/');
         let text = self.text.get(from..end)?.trim();
         (closed && !shape::is_harmless(text)).then_some(from..end)
+    }
+}
+
+/// What stands before a name, without the sections of .NET's settings: `"Azure:Storage:` before `Key"`.
+fn without_section(head: &str) -> &str {
+    let letter = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '_' | '-' | '.' | ':');
+    match head.ends_with(':') {
+        true => {
+            Some(head.trim_end_matches(letter)).filter(|head| head.ends_with(is_quote_letter)).unwrap_or(head)
+        }
+        false => head,
     }
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{placeholders, prose};
+use super::super::{placeholders, prose, shape};
 use super::{NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 impl<'t> Scan<'t> {
@@ -24,6 +24,9 @@ impl<'t> Scan<'t> {
             if self.byte(from + 1) == Some(b'|') {
                 return self.block(from + 1, name.start);
             }
+        }
+        if first == b'`' && is_command(self.text.get(from + 1..self.close(from + 1, first))?) {
+            return None;
         }
         if is_quote(first)
             && let Some(end) = self.placeholder(from + 1)
@@ -93,7 +96,9 @@ impl<'t> Scan<'t> {
         let mut end = self.until(from, is_end);
         let line = self.line_from(from);
         // `username=a,password=b,vers=3`: a comma before the next name ends a value without spaces.
-        let list = delimiter == b'=' && self.before(name.start) == Some(b',');
+        let set =
+            || ["--set ", "--set-string "].iter().any(|set| self.line_before(name.start, 16).ends_with(set));
+        let list = delimiter == b'=' && (self.before(name.start) == Some(b',') || set());
         if list && let Some(more) = line.find(',').filter(|more| begins_pair(line, *more)) {
             end = end.min(from + more);
         }
@@ -115,8 +120,9 @@ impl<'t> Scan<'t> {
         let line = self.line_from(from);
         let end = placeholders::one(line, 0)?;
         let rest = line.get(end..)?;
-        (rest.is_empty() || rest.starts_with([' ', ',', ';', ')', '&', '"', '\'', '}', ']', '.', ':']))
-            .then_some(from + end)
+        (rest.is_empty()
+            || rest.starts_with([' ', ',', ';', ')', '&', '"', '\'', '}', ']', '.', ':', '@', '/']))
+        .then_some(from + end)
     }
 
     /// Leaves the scheme of an `Authorization` outside, and takes in the credentials that follow it.
@@ -138,6 +144,17 @@ impl<'t> Scan<'t> {
         let more = self.text.get(from..end).unwrap_or_default();
         let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
         from..if line < text.len() { value.end } else { value.end.max(end) }
+    }
+
+    /// The literal that is taken when an expression that ends at `end` gives nothing: `process.env.X || "x"`.
+    pub(super) fn instead(&self, end: usize) -> Option<Range<usize>> {
+        let line = self.line_from(end);
+        let rest = line.trim_start_matches([' ', ')']);
+        let rest = ["||", "??", "?:", "or "].iter().find_map(|or| rest.strip_prefix(or))?.trim_start();
+        let from = end + line.len() - rest.len();
+        let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
+        let value = from + 1..self.close(from + 1, quote);
+        (!shape::is_harmless(self.text.get(value.clone())?)).then_some(value)
     }
 
     /// The closing `quote` from `from` on, else the end of the line. A quote behind an odd number of backslashes does
@@ -243,5 +260,14 @@ fn begins_pair(line: &str, at: usize) -> bool {
             && name
                 .bytes()
                 .all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b' ' | b'_' | b'-' | b'.'))
+    })
+}
+
+/// Whether what stands in backquotes is run, and gives the value: `cat /run/secrets/x`.
+fn is_command(text: &str) -> bool {
+    text.split_once(' ').is_some_and(|(program, rest)| {
+        !matches!(program, "echo" | "printf")
+            && program.bytes().all(|byte| byte.is_ascii_lowercase() || b"-_/".contains(&byte))
+            && rest.starts_with(['/', '-', '$', '.', '"', '\''])
     })
 }

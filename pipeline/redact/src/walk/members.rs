@@ -55,6 +55,24 @@ pub(super) fn is_schema(value: &Value) -> bool {
         && map.keys().all(|name| SCHEMA.contains(name.as_str()))
 }
 
+/// Whether an annotation says which secret Vault's agent is to inject: a path.
+pub(super) fn is_injected(name: &str, text: &str) -> bool {
+    name.contains("agent-inject-secret-")
+        && text.contains('/')
+        && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_./".contains(&byte))
+        && !shape::is_key(text)
+}
+
+/// Whether the logons of registries stand in `value`, as Docker keeps them, and nothing else.
+pub(super) fn is_logons(value: &Value) -> bool {
+    let known = ["auth", "username", "password", "email", "identitytoken", "registrytoken", "serveraddress"];
+    let logon = |entry: &Value| match entry {
+        Value::Object(entry) => entry.keys().all(|name| known.contains(&name.as_str())),
+        _ => true,
+    };
+    value.as_object().is_some_and(|registries| registries.values().all(logon))
+}
+
 /// Which members an object has that say what its others are, in one pass over their names.
 #[derive(Debug, Default)]
 pub(super) struct Members {

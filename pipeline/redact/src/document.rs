@@ -137,12 +137,7 @@ impl Walk<'_> {
             return None;
         }
         let opens = text.trim_start().starts_with(['{', '[']);
-        // `{:host=>"x"}` is Ruby's.
-        let flow = || {
-            text.ends_with(['}', ']'])
-                && !text.contains("=>")
-                && (text.contains(": {") || text.contains(": ["))
-        };
+        let flow = || shape::ends_in_flow(text) && (text.contains(": {") || text.contains(": ["));
         let lines = text.trim_end().contains('\n') || opens || flow();
         if lines
             && names::suspicious(text.as_bytes())

@@ -65,7 +65,7 @@ impl Redactor {
                 return true;
             }
             let lines = text.trim_end().lines().count() > 1;
-            let flow = text.trim_end().ends_with(['}', ']']) && !text.contains("=>");
+            let flow = shape::ends_in_flow(text.trim_end());
             (lines || opens || flow)
                 && !prose::is_message(text)
                 && tree::yaml(text).is_ok_and(|all| all.iter().any(|one| one.is_object() || one.is_array()))

@@ -57,6 +57,10 @@ impl Class {
                 let version = !is_password(name) && shape::is_version(text);
                 let other = words(name).last().is_some_and(|last| last == "pin" || last == "pincode")
                     && !(text.len() >= 4 && text.bytes().all(|byte| byte.is_ascii_digit()));
+                let digest = !is_password(name)
+                    && text
+                        .split_once(':')
+                        .is_some_and(|(kind, hex)| kind.starts_with("sha") && shape::is_hash(hex));
                 let duration = !is_password(name) && shape::is_duration(text);
                 // `proxy_pass http://backend`.
                 let address = is_password(name) && shape::is_address(text);
@@ -66,6 +70,7 @@ impl Class {
                     || version
                     || other
                     || folder
+                    || digest
                     || duration
                     || address
                     || variable
@@ -249,7 +254,12 @@ pub(super) fn is_checksum(name: &str) -> bool {
     let words = words(name);
     let says =
         ["checksum", "checksums", "sha256", "sha1", "sha", "digest", "fingerprint", "thumbprint", "etag"];
+    // `password_sha256_hex` is what a password is checked against, and guessed by.
+    let password = words.iter().any(|word| word == "password" || word == "passwd");
     words.iter().any(|word| says.contains(&word.as_str()))
+        && !(password
+            && words.iter().any(|word| word.starts_with("sha"))
+            && words.first().is_none_or(|word| word != "checksum"))
 }
 
 /// Whether `name`, a member of an object under a secret name, is a setting and no secret: `algorithm`, `size`.

@@ -211,13 +211,13 @@ pub(super) fn wrapped(text: &str, run: &Range<usize>) -> usize {
     end
 }
 
-/// A text whose quotes are escaped as in HTML or JSON, with quotes.
+/// A text whose quotes or angle brackets are escaped as in HTML or JSON, with those.
 pub(super) fn unquoted(text: &str) -> Option<String> {
-    let escapes = ["&quot;", "&#34;", "\\u0022"];
+    let escapes = [("&quot;", "\""), ("&#34;", "\""), ("\\u0022", "\""), ("&lt;", "<"), ("&gt;", ">")];
     escapes
         .iter()
-        .any(|escape| text.contains(escape))
-        .then(|| escapes.iter().fold(text.to_owned(), |text, escape| text.replace(escape, "\"")))
+        .any(|(escape, _)| text.contains(escape))
+        .then(|| escapes.iter().fold(text.to_owned(), |text, (escape, sign)| text.replace(escape, sign)))
 }
 
 /// The words of a text in which signs that part names from values are escaped as in URLs.

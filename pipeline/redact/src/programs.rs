@@ -314,7 +314,9 @@ impl Arguments {
         }
         if let Some((flag, value)) = text.split_once('=') {
             let at = flag.len() + 1;
+            let takes = self.known().any(|(_, program)| program.takes.contains(&flag));
             let next = match flag {
+                _ if takes => Next::Secret,
                 "--from-literal" if self.named => Next::Literal,
                 _ if self.named && VALUES.contains(&flag) => Next::Secret,
                 _ if PAIRS.contains(&flag) => Next::Pair(':'),
@@ -368,7 +370,9 @@ pub(crate) fn is_flag(text: &str) -> bool {
 pub(crate) fn takes_secret(flag: &str, value: &str) -> bool {
     let metavariable = value.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
         && names::classify(value) != Class::Plain;
-    if prose::is_word_of_prose(value) || metavariable {
+    // Of Docker's builds: `--secret id=npmrc,src=x`.
+    let mount = ["id=", "type=", "source=", "src="].iter().any(|begin| value.starts_with(begin));
+    if mount || prose::is_word_of_prose(value) || metavariable {
         return false;
     }
     names::classify(flag).holds(flag, value)

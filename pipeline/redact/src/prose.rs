@@ -126,7 +126,10 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
             && bare.ends_with(|letter: char| letter.is_ascii_digit())
             && bare.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
         let phrase = phrase || password && given && is_made_up(bare);
-        let hash = shape::is_hash(bare) && !(given && bare.len() >= 32);
+        // The id of a key of GnuPG.
+        let id = matches!(bare.len(), 8 | 16)
+            && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
+        let hash = id || shape::is_hash(bare) && !(given && bare.len() >= 32);
         let like = phrase
             || !word_only
                 && !bare.starts_with('-')
@@ -222,5 +225,6 @@ pub(super) fn is_label(text: &str) -> bool {
     text.len() <= 64
         && text.starts_with(|letter: char| letter.is_uppercase())
         && text.split_whitespace().all(is_letters)
-        && words.any(|word| names::classify(word.trim_matches(['?', '!', '.', ':'])) != names::Class::Plain)
+        && (words.any(|word| names::classify(word.trim_matches(['?', '!', '.', ':'])) != names::Class::Plain)
+            || names::classify(text) != names::Class::Plain)
 }

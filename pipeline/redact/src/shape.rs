@@ -314,3 +314,14 @@ pub(super) fn is_address(text: &str) -> bool {
         && rest.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-._:/$".contains(&byte))
         && !is_secret_link(text)
 }
+
+/// Whether a text ends as YAML or JSON does that is written in brackets; `{:host=>"x"}` is Ruby's, `{Host:x}` Go's.
+pub(super) fn ends_in_flow(text: &str) -> bool {
+    let go = || {
+        text.split_once('{').and_then(|(_, inner)| inner.split_once(':')).is_some_and(|(name, rest)| {
+            name.bytes().all(|byte| byte.is_ascii_alphanumeric())
+                && !rest.starts_with(|letter: char| letter.is_whitespace())
+        })
+    };
+    text.ends_with(['}', ']']) && !text.contains("=>") && !go()
+}

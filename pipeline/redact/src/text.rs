@@ -247,6 +247,10 @@ impl<'t> Scan<'t> {
             let name = Name { text, start, quoted, apart: false };
             if let Some(range) = self.beside(name, end, class) {
                 done = done.max(range.0.end);
+                if let Some(new) = self.becomes(range.0.end) {
+                    done = new.end;
+                    found.push(Found::new(new, range.1));
+                }
                 found.push(Found::new(range.0, range.1));
             }
             done = done.max(self.refers.get());
@@ -506,8 +510,8 @@ impl<'t> Scan<'t> {
                 return Some((word, "directive"));
             }
         }
-        if class == Class::Header && self.before(name.start) == Some(b'/') {
-            // The last part of a path: `ghcr.io/acme/auth to 1.2`.
+        if self.before(name.start) == Some(b'/') {
+            // The last part of a path: `ghcr.io/acme/auth to 1.2`, `/oauth/token x`.
             return None;
         }
         prose::told(name.text, line).map(|range| (from + range.start..from + range.end, "told in a sentence"))

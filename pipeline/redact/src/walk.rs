@@ -189,6 +189,7 @@ impl<'r> Walk<'r> {
                 (Place::Maker, "value" | "valuemap") => Place::Clear,
                 (_, "secretgenerator") => Place::Generator,
                 (Place::Generator, "literals" | "data") => Place::Clear,
+                (Place::Generator, "files" | "envs" | "env") => Place::Keep,
                 (_, "auths") if is_logons(value) => Place::Clear,
                 (_, "secretkey") if refers && !value.as_str().is_some_and(shape::is_key) => Place::Plain,
                 // The private members of a JSON Web Key.
@@ -211,6 +212,9 @@ impl<'r> Walk<'r> {
                 (Place::Generator, _) => Place::Plain,
                 _ => Place::Plain,
             };
+            if child == Place::Plain && lower.starts_with("webhook") {
+                self.hooks(value, depth + 1);
+            }
             if child == Place::Plain {
                 self.key_of_owner(name, value, depth + 1);
             }
@@ -228,6 +232,20 @@ impl<'r> Walk<'r> {
                 true => owned(self.redactor.named(name)).map(|_| name.to_owned()),
                 false => None,
             });
+        }
+    }
+
+    /// The addresses of what stands in a list of webhooks: a random part in one opens it.
+    fn hooks(&mut self, hooks: &mut Value, depth: usize) {
+        let Value::Array(hooks) = hooks else { return };
+        for hook in hooks.iter_mut().filter_map(Value::as_object_mut) {
+            for name in ["url", "uri", "endpoint"] {
+                if let Some(link) = hook.get_mut(name)
+                    && link.as_str().is_some_and(|text| text.contains("://") && shape::is_secret_link(text))
+                {
+                    self.seal(link, Place::Secret, depth);
+                }
+            }
         }
     }
 

@@ -110,7 +110,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
          parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
-         docs documentation flow flows ms millis milliseconds sec secs mins bytes kb mb",
+         docs documentation flow flows prompts ms millis milliseconds sec secs mins bytes kb mb",
     )
 });
 
@@ -156,7 +156,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          ignored deprecated supported being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
-         generation flow review controller fallback logic module plugin backend cache",
+         generation flow review controller fallback logic module plugin backend cache limit limits current remaining quota exhausted",
     )
 });
 
@@ -207,7 +207,7 @@ pub(super) static STORES: Words = LazyLock::new(|| {
     set("vault: ref+ secretref+ op:// arn:aws:secretsmanager: arn:aws:ssm: arn:aws:kms: awssm:// awsssm:// \
          aws-secret:// gcp-secret:// gcpsm:// sm:// azurekeyvault:// secret:// secrets:// secretref: keyring: \
          env:// env: env. k8s:// k8s: kubernetes:// doppler:// keyvault: @microsoft.keyvault ssm: secretsmanager: \
-         bao: sealed: lookup( file:// path: pass:// akeyless: infisical:// keepass: projects/ configmap:")
+         bao: sealed: lookup( file:// path: pass:// akeyless: infisical:// keepass: projects/ configmap: bws://")
 });
 
 /// How the expressions of programs begin that refer to what is given elsewhere.
@@ -216,7 +216,7 @@ pub(super) static EXPRESSIONS: Words = LazyLock::new(|| {
          module. random_password. each.value self. secrets. vars. steps. needs. inputs. github. lookup( file( \
          sensitive( settings. Env. env::var( viper.Get Deno.env import.meta.env data. kubernetes_secret. \
          vault_generic_secret. values. Values. params. credentials( $Env: $env: app.config !Ref !Sub !GetAtt \
-         !ImportValue props. this. options. args. cfg. conf. data.vault")
+         !ImportValue std.extVar( importstr props. this. options. args. cfg. conf. data.vault")
 });
 
 /// Words that stand for a value that is not shown.
@@ -255,7 +255,7 @@ pub(super) static SCHEMA: Words = LazyLock::new(|| {
 /// Words in the names of Secrets.
 pub(super) static OBJECTS: Words = LazyLock::new(|| {
     set("secret secrets tls cert certs creds credentials credential token auth keys key password passwords \
-         registry regcred ca config login ssl pull pw pass passwd db database env")
+         registry regcred ca config login ssl pull pw pass passwd db database env users login logins")
 });
 
 /// With `secret` behind them they name a Secret.

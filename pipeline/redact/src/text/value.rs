@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::super::{placeholders, prose, shape};
+use super::super::{names, placeholders, prose, shape};
 use super::{NAME, Name, Scan, is_end, is_quote, is_quote_letter};
 
 impl<'t> Scan<'t> {
@@ -39,6 +39,14 @@ impl<'t> Scan<'t> {
         }
         if is_quote(first) {
             return Some(from + 1..self.close(from + 1, first));
+        }
+        if first.is_ascii_uppercase() {
+            // `Some("x")`, `SecretString("x")`.
+            let open = self.within(from, 32, |byte| !byte.is_ascii_alphanumeric());
+            let quote = self.byte(open + 1).filter(|byte| self.byte(open) == Some(b'(') && is_quote(*byte));
+            if let Some(quote) = quote {
+                return Some(open + 2..self.close(open + 2, quote));
+            }
         }
         if matches!(first, b'{' | b'[')
             && !matches!(self.byte(from + 1), Some(b'{' | b'['))
@@ -88,7 +96,12 @@ impl<'t> Scan<'t> {
             {
                 return Some(from..from + value.len());
             }
-            return Some(from..from + line.trim_end().trim_end_matches(';').len());
+            let pair = line.find(';').filter(|more| {
+                delimiter == b'=' && !names::is_password(name.text) && begins_pair(line, *more)
+            });
+            return Some(
+                from..pair.map_or(from + line.trim_end().trim_end_matches(';').len(), |more| from + more),
+            );
         }
         if matches!(self.before(name.start), Some(b'?' | b'&')) {
             return Some(from..self.until(from, |byte| is_end(byte) || matches!(byte, b'&' | b'#')));
@@ -118,7 +131,13 @@ impl<'t> Scan<'t> {
             return None;
         }
         let line = self.line_from(from);
-        let end = placeholders::one(line, 0)?;
+        let mut end = placeholders::one(line, 0)?;
+        // `{{with secret "x"}}{{.Data.token}}{{end}}`.
+        while let Some(next) =
+            line.get(end..).filter(|rest| rest.starts_with("{{")).and_then(|_| placeholders::one(line, end))
+        {
+            end = next;
+        }
         let rest = line.get(end..)?;
         (rest.is_empty()
             || rest.starts_with([' ', ',', ';', ')', '&', '"', '\'', '}', ']', '.', ':', '@', '/']))
@@ -144,6 +163,18 @@ impl<'t> Scan<'t> {
         let more = self.text.get(from..end).unwrap_or_default();
         let end = from + ["\\r", "\\n"].iter().filter_map(|end| more.find(end)).min().unwrap_or(more.len());
         from..if line < text.len() { value.end } else { value.end.max(end) }
+    }
+
+    /// What a value that ends at `end` becomes, as Terraform writes it: `"x" -> "y"`.
+    pub(super) fn becomes(&self, end: usize) -> Option<Range<usize>> {
+        let quote = self.byte(end).filter(|byte| is_quote(*byte))?;
+        let line = self.line_from(end + 1);
+        let rest = line.trim_start().strip_prefix("->").or_else(|| line.trim_start().strip_prefix("=>"))?;
+        let rest = rest.trim_start();
+        let from = end + 1 + line.len() - rest.len();
+        let value = from + 1..self.close(from + 1, quote);
+        (self.byte(from) == Some(quote) && !shape::is_harmless(self.text.get(value.clone())?))
+            .then_some(value)
     }
 
     /// The literal that is taken when an expression that ends at `end` gives nothing: `process.env.X || "x"`.

@@ -157,7 +157,13 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
     match (class, value) {
         (Class::Plain, _) => false,
         // `secrets: [db_password, web-tls]` lists names.
-        (Class::Secret, Value::Array(items)) if name == "secrets" && items.iter().all(names_one) => false,
+        (Class::Secret, Value::Array(items))
+            if matches!(name, "secrets" | "credentials")
+                && items.iter().all(labels_one)
+                && items.iter().any(names_one) =>
+        {
+            false
+        }
         (Class::Secret, Value::Object(map))
             if names::is_locator(name)
                 && map.values().all(|value| value.as_str().is_some_and(shape::holds_logon)) =>
@@ -188,6 +194,20 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         }
         (Class::Key | Class::Logon, Value::Array(items)) => items.iter().any(holds),
         _ => holds(value),
+    }
+}
+
+/// Whether an item could be the name of a Secret, or says where one is mounted.
+fn labels_one(item: &Value) -> bool {
+    let known = ["source", "target", "uid", "gid", "mode", "external", "file"];
+    match item {
+        Value::Object(map) => map.keys().all(|name| known.contains(&name.as_str())),
+        Value::String(text) => {
+            names_one(item)
+                || text.contains(['-', '_'])
+                    && text.bytes().all(|byte| byte.is_ascii_lowercase() || matches!(byte, b'-' | b'_'))
+        }
+        _ => false,
     }
 }
 

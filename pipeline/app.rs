@@ -2,6 +2,7 @@
 //! engine; here stands what all roles share, from the first signal to the last line.
 
 mod admin;
+mod app_proxy;
 mod applications;
 mod build;
 pub(crate) mod bus;
@@ -26,6 +27,7 @@ use anyhow::Context as _;
 use pipeline_core::Shutdown;
 use tokio::signal::unix::{SignalKind, signal};
 
+pub(crate) use self::app_proxy::command as app_proxy;
 pub(crate) use self::platform::{command as platform_command, schema};
 pub(crate) use self::rbac::run as rbac;
 pub(crate) use self::reporter::{PIPELINE, ROUTE, sharding};

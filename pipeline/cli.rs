@@ -17,6 +17,7 @@ use std::path::PathBuf;
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
 
+pub(crate) use self::arguments::app_proxy::OnAppProxy;
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
 pub(crate) use self::arguments::git::{
@@ -60,6 +61,9 @@ Examples:
     gitops-runtime git changed --base origin/main -f apps.yaml
   Take requests from outside, and pass each to the service that it is for:
     gitops-runtime router --app-proxy-url http://127.0.0.1:3017
+  Do in the cluster what people of the platform ask for, as far as they may:
+    gitops-runtime app-proxy --platform-url https://platform.example --platform-token-file runtime-token \\
+      --argocd-url https://argocd.example.com --argocd-token-file argocd-token
   Show what listens on this machine to others, through a server that they reach:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000
@@ -137,6 +141,7 @@ pub(crate) enum Command {
     ResourceReporter(Box<ResourceSettings>),
     Platform(Box<OnPlatform>),
     Router(Box<OnRouter>),
+    AppProxy(Box<OnAppProxy>),
     TunnelServer(Box<OnTunnelServer>),
     TunnelClient(Box<OnTunnelClient>),
     #[command(flatten)]
@@ -149,8 +154,7 @@ pub(crate) enum Command {
     /// Print the rights a role needs in the cluster.
     #[command(subcommand, after_help = RBAC)]
     Rbac(RbacCommand),
-    /// Print the GraphQL schema of the platform's API.
-    Schema,
+    Schema(SchemaOf),
     /// Make once what nobody gives: the bus's token, the redaction key.
     #[command(subcommand)]
     Secrets(SecretsCommand),
@@ -168,6 +172,23 @@ pub(crate) enum Command {
     Crds(CrdsCommand),
     /// Ask whether a reporter is ready, or which hop on the way to a runtime fails.
     Check(Check),
+}
+
+/// Print the GraphQL schema of an API.
+#[derive(Args)]
+pub(crate) struct SchemaOf {
+    /// Whose
+    #[arg(long, value_enum, default_value = "platform")]
+    pub(crate) of: Api,
+}
+
+/// An API that is asked in GraphQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Api {
+    /// The platform's
+    Platform,
+    /// That of the app proxy of a runtime
+    AppProxy,
 }
 
 /// What is to be redacted, and how it is shown.
@@ -211,6 +232,8 @@ pub(crate) enum Role {
     Reporter,
     /// The resource event reporter
     ResourceReporter,
+    /// The app proxy
+    AppProxy,
     /// Who makes once what nobody gives: `gitops-runtime secrets ensure`
     Secrets,
 }
@@ -464,6 +487,12 @@ mod tests {
             panic!("not the router");
         };
         assert!(router.given().flags.iter().all(|(path, ..)| known.contains(path)));
+        let line = "x app-proxy --listen 127.0.0.1:1 --platform-url http://p --platform-token-file t --argocd-url http://a \
+                    --argocd-token-file t --kubeconfig k";
+        let Command::AppProxy(proxy) = Cli::parse_from(line.split_whitespace()).command else {
+            panic!("not the app proxy");
+        };
+        assert!(proxy.given().flags.iter().all(|(path, ..)| known.contains(path)));
         let line = ["x", "/usr/local/bin/event-reporter-server"];
         assert!(matches!(Cli::parse_from(line).command, Command::Reporter(_)));
     }

@@ -5,6 +5,7 @@
 //! setting. Nothing is read from or written to the disk but the file of settings; what a setting names (tokens,
 //! the state directory) is opened by whoever starts: see [`State::open`].
 
+mod app_proxy;
 mod bus;
 mod catalogue;
 mod command;
@@ -94,6 +95,7 @@ pub(crate) struct Config {
     pub(crate) platform: Platform,
     pub(crate) platform_server: PlatformServer,
     pub(crate) router: router::Router,
+    pub(crate) app_proxy: app_proxy::AppProxy,
     pub(crate) tunnel_server: tunnel::Server,
     pub(crate) tunnel_client: tunnel::Client,
     /// `None`: it is in memory, and there is one process or each has its own shard.
@@ -219,6 +221,7 @@ impl Config {
         self.platform.check(self.reporter.sink.kind == SinkKind::Platform, problems);
         self.platform_server.check(problems);
         self.router.check(problems);
+        self.app_proxy.check(problems);
         self.tunnel_server.check(problems);
         self.tunnel_client.check(problems);
         self.admin.check(problems);

@@ -27,10 +27,11 @@ fn main() -> ExitCode {
             Err(error) => return fail(format!("{error:#}")),
         },
         cli::Command::Router(given) => app::router(&given, &variables),
+        cli::Command::AppProxy(given) => app::app_proxy(&given, &variables),
         cli::Command::TunnelServer(given) => app::tunnel_server(&given, &variables),
         cli::Command::TunnelClient(given) => app::tunnel_client(&given, &variables),
         cli::Command::Platform(given) => app::platform_command(&given, &variables),
-        cli::Command::Schema => app::schema().map(|()| ExitCode::SUCCESS),
+        cli::Command::Schema(given) => app::schema(given.of).map(|()| ExitCode::SUCCESS),
         cli::Command::ResourceReporter(given) => {
             match config::Config::load_given(&given.given(), &variables) {
                 Ok(config) => app::resource_reporter(config).map(|()| ExitCode::SUCCESS),

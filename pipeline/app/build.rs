@@ -147,11 +147,19 @@ pub(super) fn watch(config: &Config) -> stages_kube::Config {
     stages_kube::Config::new(cluster, kubernetes.namespace.to_string(), namespaces, kubernetes.page_size)
 }
 
-/// The enrichment, and what follows its token or password where that stands in a Secret; to be run until `stop`.
-pub(super) async fn enrichment(
+/// How Argo CD is reached.
+pub(super) struct ArgoCd {
+    pub(super) url: String,
+    pub(super) root_path: String,
+    pub(super) access: stages_argocd::client::Access,
+    pub(super) http: stages_client::Config,
+}
+
+/// Argo CD, and what follows its token or password where that stands in a Secret; to be run until `stop`.
+pub(super) async fn argocd(
     config: &Config,
     stop: &Shutdown,
-) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
+) -> anyhow::Result<(ArgoCd, Option<impl Future<Output = ()> + Send + 'static>)> {
     let argocd = &config.argocd;
     let url = argocd.url.as_ref().context("argocd.url is not set")?;
     let mut following = None;
@@ -179,7 +187,7 @@ pub(super) async fn enrichment(
         (_, Some(token)) => stages_argocd::client::Access::Token(token),
         (_, None) => stages_argocd::client::Access::Anonymous,
     };
-    let client = stages_argocd::client::Config {
+    let reached = ArgoCd {
         url: url.to_string(),
         root_path: argocd.root_path.0.clone(),
         access,
@@ -188,6 +196,22 @@ pub(super) async fn enrichment(
             insecure_skip_verify: argocd.insecure,
             ..stages_client::Config::new(*argocd.timeout, argocd.max_body.len())
         },
+    };
+    Ok((reached, following))
+}
+
+/// The enrichment, and what follows its token or password where that stands in a Secret; to be run until `stop`.
+pub(super) async fn enrichment(
+    config: &Config,
+    stop: &Shutdown,
+) -> anyhow::Result<(stages_argocd::stage::Config, Option<impl Future<Output = ()> + Send + 'static>)> {
+    let (ArgoCd { url, root_path, access, http }, following) = self::argocd(config, stop).await?;
+    let argocd = &config.argocd;
+    let client = stages_argocd::client::Config {
+        url,
+        root_path,
+        access,
+        http,
         concurrency: argocd.concurrency,
         min_concurrency: argocd.min_concurrency.min(argocd.concurrency),
         per_second: NonZeroU32::new(argocd.requests_per_second),

@@ -101,12 +101,16 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
     })
 }
 
-/// Prints the schema of its API.
+/// Prints the schema of an API.
 ///
 /// # Errors
 /// When nobody reads it.
-pub(crate) fn schema() -> anyhow::Result<()> {
-    std::io::stdout().lock().write_all(stages_platform_api::sdl().as_bytes()).context("print the schema")
+pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
+    let text = match of {
+        crate::cli::Api::Platform => stages_platform_api::sdl(),
+        crate::cli::Api::AppProxy => stages_proxy::sdl(),
+    };
+    std::io::stdout().lock().write_all(text.as_bytes()).context("print the schema")
 }
 
 /// Runs it until `stop`.

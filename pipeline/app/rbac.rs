@@ -39,6 +39,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
             vec![Generated { namespace: namespace.to_owned(), name, keys: Vec::new() }.right()]
         }
         Role::ResourceReporter => super::resources::rights(config),
+        Role::AppProxy => super::app_proxy::rights(config),
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(APPLICATIONS);
@@ -69,6 +70,7 @@ fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config
         Role::Reporter => "",
         Role::Secrets => ":secrets",
         Role::ResourceReporter => ":resources",
+        Role::AppProxy => ":app-proxy",
     };
     let name = format!("gitops-runtime:{namespace}:{}{own}", account.name);
     // One role for each place, whatever number of rights holds there; the cluster's comes last.
@@ -105,6 +107,7 @@ fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
         Role::Reporter => "reporter",
         Role::Secrets => "secrets",
         Role::ResourceReporter => "resource-reporter",
+        Role::AppProxy => "app-proxy",
     };
     let mut metadata = json!({
         "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},

@@ -1,5 +1,6 @@
 //! What the larger commands take.
 
+pub(super) mod app_proxy;
 pub(super) mod ask;
 pub(super) mod bus;
 pub(super) mod git;

@@ -26,6 +26,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-console",
             "stages-platform-ingest",
             "stages-platform-store",
+            "stages-proxy",
             "stages-report",
             "stages-resources",
             "stages-router",
@@ -79,6 +80,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
     ("stages-platform-store", &["pipeline-core"]),
+    // What people ask for is done through the API server too, by the one client of it that there is.
+    ("stages-proxy", &["pipeline-core", "pipeline-redact", "stages-client", "stages-kube"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     ("stages-router", &["pipeline-core"]),
@@ -93,6 +96,8 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
     ("stages-platform-ingest", &["loadtest-sim"]),
+    // Who may do what is asked of a real platform.
+    ("stages-proxy", &["stages-platform-api", "stages-platform-store"]),
 ];
 
 /// Crates from elsewhere that the core must not know: it speaks of events, not of peers.

@@ -221,7 +221,7 @@ fn each_refusal_says_what_would_be_right() {
     let (code, text) = refused(&["--role", "reportr"]);
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, secrets]"),
+        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, app-proxy, secrets]"),
         "{text}"
     );
     assert!(text.contains("tip: a similar value exists: 'reporter'"), "{text}");
@@ -286,4 +286,44 @@ fn the_resource_reporter_may_read_the_kinds_that_are_configured_and_no_other() {
     };
     assert_eq!(grants(&[]), expected(""));
     assert_eq!(grants(&["--set", "resources.namespaces="]), expected("argocd"));
+}
+
+#[test]
+fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_read_three_secrets() {
+    let grants = |more: &[&str]| {
+        let flags = [
+            "rbac",
+            "print",
+            "--role",
+            "app-proxy",
+            "--service-account",
+            "ops/app-proxy",
+            "--namespace",
+            "ops",
+        ];
+        let output = run(&[&flags, more].concat(), &[]);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("ops", "app-proxy"))
+    };
+    let expected = |places: &[&str]| -> BTreeSet<Grant> {
+        let of = |namespace: &str, group: &str, resource: &str, name: &str, verbs: &[&str]| -> Vec<Grant> {
+            let grant = |verb: &&str| [namespace, group, resource, name, verb].map(str::to_owned).into();
+            verbs.iter().map(grant).collect()
+        };
+        let mut all = of("ops", "argoproj.io", "applications", "", &["get", "list"]);
+        for secret in ["codefresh-token", "git-default-default", "runtime-repo-creds-secret"] {
+            all.extend(of("ops", "", "secrets", secret, &["get"]));
+        }
+        for place in places {
+            all.extend(of(place, "apps", "replicasets", "", &["list"]));
+            all.extend(of(place, "argoproj.io", "analysisruns", "", &["list"]));
+            all.extend(of(place, "argoproj.io", "rollouts", "", &["get", "patch"]));
+            all.extend(of(place, "argoproj.io", "rollouts/status", "", &["patch"]));
+            all.extend(of(place, "argoproj.io", "workflows", "", &["create", "get", "list", "patch"]));
+        }
+        all.into_iter().collect()
+    };
+    assert_eq!(grants(&[]), expected(&["ops"]));
+    assert_eq!(grants(&["--set", "appProxy.namespaces=shop,ops"]), expected(&["ops", "shop"]));
+    assert_eq!(grants(&["--set", "appProxy.namespaces=*,shop"]), expected(&[""]));
 }

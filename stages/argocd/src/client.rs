@@ -11,7 +11,6 @@
 mod gate;
 mod limit;
 mod rate;
-mod session;
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -20,7 +19,9 @@ use std::time::Duration;
 
 use pipeline_core::{Backoff, Call, Meter, Outcome, Reason, Sample, Samples, Timestamp};
 use reqwest::header::AUTHORIZATION;
-use stages_client::{BuildError, Client, Fault, HttpError, Method, Reply, Target, TargetError, Token};
+use stages_client::{
+    BuildError, Client, Fault, HttpError, Method, Reply, Session, Sessions, Target, TargetError, Token,
+};
 use tokio::time::{Instant, sleep_until, timeout_at};
 
 use crate::labels;
@@ -29,11 +30,9 @@ use crate::ttl_set::TtlSet;
 use self::gate::Gate;
 use self::limit::{Bounds, End, Limit};
 use self::rate::CallRate;
-use self::session::{Session, Sessions};
-
-pub use self::session::Login;
 /// Certificates, time limits of a call, and the largest answer.
 pub use stages_client::Config as HttpConfig;
+pub use stages_client::Login;
 
 /// How Argo CD is called.
 #[derive(Debug, Clone)]
@@ -85,7 +84,9 @@ impl Config {
             access: match self.access {
                 Access::Anonymous => Credentials::None,
                 Access::Token(token) => Credentials::Token(token),
-                Access::Login(login) => Credentials::Sessions(Arc::new(Sessions::new(login))),
+                Access::Login(login) => {
+                    Credentials::Sessions(Arc::new(Sessions::new(login, labels::SESSION)))
+                }
             },
             gate: Gate::new(Limit::new(bounds), self.per_second.map(CallRate::new), meter.clone()),
             tries: self.tries.max(1),

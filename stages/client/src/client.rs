@@ -275,6 +275,27 @@ impl Client {
         self.exchange(act, request, None).await
     }
 
+    /// Sends a request and gives its answer before it has ended, if it is a 2xx: what comes may come for as long as the request's
+    /// own limit says. Any other answer is read as [`Client::send`] reads it.
+    ///
+    /// # Errors
+    /// No answer.
+    pub async fn open(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+    ) -> Result<Result<Opened, Reply>, HttpError> {
+        let fail = |error| self.error(act, of_request(error));
+        let request = request.build().map_err(fail)?;
+        let mut response = Trusting::now(&self.trusting).await.execute(request).await.map_err(fail)?;
+        let (host, status) = (self.target.host().clone(), response.status().as_u16());
+        if (200..300).contains(&status) {
+            return Ok(Ok(Opened { act, host, response }));
+        }
+        let body = beginning(&mut response).await;
+        Ok(Err(Reply { act, host, status, after: None, location: None, body }))
+    }
+
     /// The peer's host, for messages and logs.
     #[must_use]
     pub fn host(&self) -> &Arc<str> {
@@ -365,6 +386,31 @@ impl Trusting {
 
     fn lock(&self) -> MutexGuard<'_, Trusted> {
         self.now.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An answer that is read as it comes.
+pub struct Opened {
+    act: &'static str,
+    host: Arc<str>,
+    response: Response,
+}
+
+impl Opened {
+    /// What came next; `None` at its end. Of the size that it came in: whoever puts pieces together bounds that. Nothing is lost
+    /// where nobody waits for it to the end.
+    ///
+    /// # Errors
+    /// It was cut short, or its time is over.
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, HttpError> {
+        let (act, host) = (self.act, &self.host);
+        self.response.chunk().await.map_err(|error| HttpError::new(act, host.clone(), of_body(error)))
+    }
+}
+
+impl std::fmt::Debug for Opened {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Opened").field("host", &self.host).finish_non_exhaustive()
     }
 }
 

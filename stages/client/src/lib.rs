@@ -9,13 +9,15 @@
 mod client;
 mod error;
 mod retry_after;
+mod session;
 mod target;
 mod token;
 
-pub use client::{BuildError, Client, Config, Reply};
+pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use error::{Fault, HttpError, reason_of_status};
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
+pub use session::{Login, Session, Sessions};
 pub use target::{Target, TargetError};
 pub use token::{Token, TokenError};
 

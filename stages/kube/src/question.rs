@@ -1,7 +1,8 @@
-//! Questions that are asked once, of objects of any kind: for the doctor, which looks at a cluster before anything runs.
+//! Questions that are asked once, of objects of any kind, and changes that are made once: for the doctor, which looks at a cluster
+//! before anything runs, and for what people ask for.
 //!
 //! takes: a path, or a right - gives: the object as JSON, or whether the right is there
-//! calls: `GET {path}`, `PATCH {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
+//! calls: `GET {path}`, `PATCH {path}`, `POST {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
 //! of the answer stands in an error
 
 use std::time::Duration;
@@ -34,6 +35,12 @@ pub enum QuestionError {
 pub struct Reader {
     client: kube::Client,
     token: Option<TokenFile>,
+}
+
+impl std::fmt::Debug for Reader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Reader").finish_non_exhaustive()
+    }
 }
 
 impl Cluster {
@@ -83,6 +90,29 @@ impl Reader {
             .header(http::header::CONTENT_TYPE, "application/merge-patch+json")
             .header(http::header::ACCEPT, METADATA_OF_ONE)
             .body(patch.to_string().into_bytes());
+        self.ask(request).await
+    }
+
+    /// Changes the object at a path by a JSON patch.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any answer but the object, or none.
+    pub async fn json_patch(&self, path: &str, patch: &Value) -> Result<Value, QuestionError> {
+        let request = http::Request::patch(format!("{path}?fieldManager=gitops-runtime"))
+            .header(http::header::CONTENT_TYPE, "application/json-patch+json")
+            .header(http::header::ACCEPT, METADATA_OF_ONE)
+            .body(patch.to_string().into_bytes());
+        self.ask(request).await
+    }
+
+    /// Makes an object in the collection at a path; gives it as it is kept.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any answer but the object, or none.
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, QuestionError> {
+        let request = http::Request::post(format!("{path}?fieldManager=gitops-runtime"))
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(object.to_string().into_bytes());
         self.ask(request).await
     }
 

@@ -11,6 +11,7 @@ use axum::{Json, Router};
 use jiff::Timestamp;
 use stages_platform_store::Store;
 
+use crate::authorize;
 use crate::caller::{Caller, Refusal};
 use crate::forward::{self, Forward, ForwardConfig};
 use crate::rest;
@@ -31,10 +32,12 @@ pub struct Api {
 type Route = (&'static str, &'static str, MethodRouter<Api>);
 
 /// The router is made from this list alone.
-fn all() -> [Route; 5] {
+fn all() -> [Route; 7] {
     [
         ("POST", "/2.0/api/graphql", post(graphql)),
         ("POST", "/2.0/api/runtimes/{runtime}/app-proxy/graphql", post(forward::forward)),
+        ("POST", "/2.0/api/authorize", post(authorize::authorize)),
+        ("POST", "/2.0/api/audit", post(authorize::audit)),
         ("GET", "/api/ping", get(rest::ping)),
         ("POST", "/api/argo-runtime", post(rest::token)),
         ("GET", "/api/argo-runtime/{name}/storeKey", get(rest::store_key)),

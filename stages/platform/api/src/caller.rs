@@ -36,6 +36,8 @@ pub(crate) enum Refusal {
     NotAdmin,
     #[error("only a person may do this: send an API key instead of the token of a runtime")]
     NotAPerson,
+    #[error("only the app proxy of a runtime may ask this: send the runtime's token")]
+    NotARuntime,
     #[error("a runtime may do this for itself alone")]
     AnotherRuntime,
     #[error("there is no runtime '{0}'")]
@@ -70,9 +72,12 @@ impl Refusal {
     const fn status(&self) -> StatusCode {
         match self {
             Self::NoCredentials | Self::Unknown => StatusCode::UNAUTHORIZED,
-            Self::OtherSite | Self::ReadsOnly | Self::NotAdmin | Self::NotAPerson | Self::AnotherRuntime => {
-                StatusCode::FORBIDDEN
-            }
+            Self::OtherSite
+            | Self::ReadsOnly
+            | Self::NotAdmin
+            | Self::NotAPerson
+            | Self::NotARuntime
+            | Self::AnotherRuntime => StatusCode::FORBIDDEN,
             Self::NoRuntime(_) => StatusCode::NOT_FOUND,
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,

@@ -5,6 +5,7 @@
 //! whatever else is wrong stands under `errors` of an answer 200, as clients of this API expect it
 
 mod api;
+mod authorize;
 mod caller;
 mod forward;
 mod rest;

@@ -1,5 +1,7 @@
 //! Who did what: a row beside each change, in the same commit.
 
+use std::sync::Arc;
+
 use serde::Serialize;
 
 use crate::act::Statement;
@@ -35,14 +37,36 @@ pub struct Act {
     pub subject: String,
 }
 
+/// Something that was done in a runtime by its app proxy, or refused.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RecordedAct {
+    /// In whose name.
+    pub who: String,
+    /// What, as the app proxy calls it.
+    pub act: String,
+    /// To what, in which runtime, and how it ended.
+    pub subject: String,
+}
+
 impl By {
-    pub(crate) fn did(&self, act: &'static str, subject: &str, now: Millis) -> Statement {
+    pub(crate) fn did(&self, act: &str, subject: &str, now: Millis) -> Statement {
         let sql = "INSERT INTO audit (at, who, how, act, subject) VALUES ($1, $2, $3, $4, $5)";
         Statement::must(sql, [now.into(), (&*self.who).into(), self.how.into(), act.into(), subject.into()])
     }
 }
 
 impl Store {
+    /// Keeps what was done by the app proxy of a runtime.
+    ///
+    /// # Errors
+    /// [`StoreError`] when none of it was kept.
+    pub async fn record(&self, acts: Vec<RecordedAct>, now: Millis) -> Result<(), Arc<StoreError>> {
+        let row = |RecordedAct { who, act, subject }: RecordedAct| {
+            By { who, how: "app-proxy" }.did(&act, &subject, now)
+        };
+        self.change(acts.into_iter().map(row).collect()).await
+    }
+
     /// What was done, the newest first, from before the number `before`.
     ///
     /// # Errors

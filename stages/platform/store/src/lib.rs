@@ -24,12 +24,13 @@ mod rule;
 mod secret;
 mod settings;
 mod store;
+mod subject;
 mod token;
 mod visible;
 mod writer;
 
 pub use accounts::{Account, Link, Role};
-pub use audit::{Act, By};
+pub use audit::{Act, By, RecordedAct};
 pub use backup::{backup, restore};
 pub use database::Place;
 pub use error::StoreError;
@@ -49,7 +50,8 @@ pub use report::{
     Commit, Delivery, EntityName, Listing, Millis, Operation, Outcome, Report, ResourceName, Text,
 };
 pub use retention::Retention;
-pub use rule::{Access, Action, Attribute, AttributeName, Entity, Rule, Subject, View};
+pub use rule::{Access, Action, Attribute, AttributeName, Decision, Entity, Rule, Subject, View};
 pub use settings::{RetentionDays, TooOld};
 pub use store::{Store, StoreConfig, Writing, create_token, revoke_token, tokens};
+pub use subject::KnownSubject;
 pub use token::{Runtime, Token};

@@ -132,6 +132,17 @@ pub struct Access {
     pub(crate) rules: Vec<Rule>,
 }
 
+/// Whether somebody may, and what says so.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Decision {
+    /// They may do everything.
+    Admin,
+    /// They may, by the rule of this number.
+    Rule(i64),
+    /// They may not: these rules of theirs allow it, and of something else.
+    None(Vec<i64>),
+}
+
 /// Which applications somebody sees: alternatives, each of which wants one of the values of each attribute.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct View(Option<Vec<Vec<Wanted>>>);
@@ -203,8 +214,20 @@ impl Access {
     /// Whether they may do that to this.
     #[must_use]
     pub fn may(&self, action: Action, entity: Entity, subject: &Subject<'_>) -> bool {
-        self.role == Role::Admin
-            || self.granting(action, entity).any(|rule| rule.wanted().iter().all(|want| subject.has(want)))
+        !matches!(self.decide(action, entity, subject), Decision::None(_))
+    }
+
+    /// The same, and what says so.
+    #[must_use]
+    pub fn decide(&self, action: Action, entity: Entity, subject: &Subject<'_>) -> Decision {
+        if self.role == Role::Admin {
+            return Decision::Admin;
+        }
+        let holds = |rule: &&Rule| rule.wanted().iter().all(|want| subject.has(want));
+        match self.granting(action, entity).find(holds) {
+            Some(rule) => Decision::Rule(rule.id),
+            None => Decision::None(self.granting(action, entity).map(|rule| rule.id).collect()),
+        }
     }
 
     /// Which applications they see.

@@ -11,6 +11,7 @@ use async_graphql::{Context, EmptySubscription, Error};
 use jiff::Timestamp;
 use stages_platform_store::Store;
 
+pub(crate) use self::account::ACCOUNT;
 use crate::caller::Caller;
 
 pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, EmptySubscription>;

@@ -76,6 +76,9 @@ const ROUTES: &[(&str, &str, [u16; 6])] = &[
     ("POST", "/2.0/api/graphql", [401, 401, 200, 200, 200, 200]),
     // The member sees nothing of the runtime, which has no address.
     ("POST", "/2.0/api/runtimes/{runtime}/app-proxy/graphql", [401, 401, 404, 409, 409, 403]),
+    // What is sent is of another form.
+    ("POST", "/2.0/api/authorize", [401, 401, 403, 403, 403, 400]),
+    ("POST", "/2.0/api/audit", [401, 401, 403, 403, 403, 400]),
     ("GET", "/api/ping", [200, 200, 200, 200, 200, 200]),
     ("POST", "/api/argo-runtime", [401, 401, 403, 403, 200, 403]),
     ("GET", "/api/argo-runtime/{name}/storeKey", [401, 401, 403, 403, 200, 200]),

@@ -1,4 +1,4 @@
-//! The session of an account that logs in by name and password.
+//! The session of an account that logs in to Argo CD by name and password.
 //!
 //! takes: a name, and a password that may change - gives: what calls are authorised with - calls:
 //! `POST {argocd}/api/v1/session`, one at a time - fails: with [`Fault::Login`], at once while a login that failed is not to be
@@ -15,14 +15,12 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use pipeline_core::{Backoff, ExposeSecret as _, Meter, Outcome, Reason, Sample, SecretString};
+use pipeline_core::{Backoff, Call, ExposeSecret as _, Meter, Outcome, Reason, Sample, SecretString};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;
-use stages_client::{Client, Fault, HttpError, Method, Token};
 use tokio::time::Instant;
 
-use super::may_pass;
-use crate::labels;
+use crate::{Client, Fault, HttpError, Method, Token};
 
 const ACT: &str = "log in";
 /// After a login that failed for another reason than what was given.
@@ -53,8 +51,10 @@ impl Login {
 }
 
 /// The one session of a process.
-pub(super) struct Sessions {
+pub struct Sessions {
     login: Login,
+    /// What a login is counted as.
+    call: Call,
     state: Mutex<State>,
     /// Held by whoever logs in.
     entering: tokio::sync::Mutex<()>,
@@ -62,7 +62,7 @@ pub(super) struct Sessions {
 
 /// A session as calls use it.
 #[derive(Clone)]
-pub(super) struct Session {
+pub struct Session {
     /// Which one, counted from 1.
     serial: u64,
     header: HeaderValue,
@@ -71,6 +71,19 @@ pub(super) struct Session {
     taken: Arc<AtomicBool>,
     /// When it is time for another one, and when it ends; `None`: never, as far as is known.
     life: Option<(Instant, Instant)>,
+}
+
+impl std::fmt::Debug for Session {
+    /// Without what calls are authorised with.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Session").field("serial", &self.serial).finish_non_exhaustive()
+    }
+}
+
+impl std::fmt::Debug for Sessions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sessions").field("username", &self.login.username).finish_non_exhaustive()
+    }
 }
 
 #[derive(Default)]
@@ -97,12 +110,14 @@ struct HeldOff {
 }
 
 impl Session {
-    pub(super) fn header(&self) -> HeaderValue {
+    /// What calls are authorised with.
+    #[must_use]
+    pub fn header(&self) -> HeaderValue {
         self.header.clone()
     }
 
     /// A call was answered with it.
-    pub(super) fn is_taken(&self) {
+    pub fn is_taken(&self) {
         self.taken.store(true, Ordering::Relaxed);
     }
 
@@ -116,15 +131,17 @@ impl Session {
 }
 
 impl Sessions {
-    pub(super) fn new(login: Login) -> Self {
-        Self { login, state: Mutex::default(), entering: tokio::sync::Mutex::default() }
+    /// Of an account; a login is counted as `call`.
+    #[must_use]
+    pub fn new(login: Login, call: Call) -> Self {
+        Self { login, call, state: Mutex::default(), entering: tokio::sync::Mutex::default() }
     }
 
     /// The session that calls are made with now; logs in where there is none, or where it is time to renew it.
     ///
     /// # Errors
     /// There is none: the login failed just now or a while ago.
-    pub(super) async fn get(&self, client: &Client, meter: &dyn Meter) -> Result<Session, HttpError> {
+    pub async fn get(&self, client: &Client, meter: &dyn Meter) -> Result<Session, HttpError> {
         if let Some(session) = self.current() {
             if !session.is_due(Instant::now()) {
                 return Ok(session);
@@ -148,7 +165,7 @@ impl Sessions {
     }
 
     /// A call with `session` was answered 401. Returns whether another session may be had.
-    pub(super) fn lost(&self, session: &Session) -> bool {
+    pub fn lost(&self, session: &Session) -> bool {
         let mut state = self.lock();
         if state.session.as_ref().is_none_or(|held| held.serial != session.serial) {
             // Somebody else has said so, and may have logged in since.
@@ -170,7 +187,8 @@ impl Sessions {
     }
 
     /// The session that there is, where nothing is to be done about it.
-    pub(super) fn ready(&self) -> Option<Session> {
+    #[must_use]
+    pub fn ready(&self) -> Option<Session> {
         self.current().filter(|session| !session.is_due(Instant::now()))
     }
 
@@ -211,7 +229,7 @@ impl Sessions {
             Ok(password) => (self.ask(client, &password).await, Some(password)),
         };
         let outcome = result.as_ref().map_or_else(|error| Outcome::Failed(error.reason()), |_| Outcome::Ok);
-        meter.record(Sample { call: labels::SESSION, outcome, took: begun.elapsed() });
+        meter.record(Sample { call: self.call, outcome, took: begun.elapsed() });
         match result {
             Ok(token) => self.entered(&token).map_err(|()| self.failed(failed, &unfit(client), None)),
             Err(error) => Err(self.failed(failed, &error, password)),
@@ -259,7 +277,7 @@ impl Sessions {
         state.held_off = Some(HeldOff { until: Instant::now() + wait, reason, status, refused });
         if state.said.replace(reason) != Some(reason) {
             let (cause, username) = (error as &(dyn std::error::Error + 'static), &self.login.username);
-            if may_pass(reason) && !is_refused {
+            if passes(reason) && !is_refused {
                 tracing::warn!(error = cause, username, "cannot log in to argo cd");
             } else {
                 let next =
@@ -281,7 +299,20 @@ struct Given {
 }
 
 fn unfit(client: &Client) -> HttpError {
-    client.error(ACT, Fault::Token(stages_client::TokenError::Unfit))
+    client.error(ACT, Fault::Token(crate::TokenError::Unfit))
+}
+
+/// Whether nobody need do anything before another login may bring something else.
+const fn passes(reason: Reason) -> bool {
+    matches!(
+        reason,
+        Reason::Timeout
+            | Reason::Unreachable
+            | Reason::ServerError
+            | Reason::RateLimited
+            | Reason::CutShort
+            | Reason::Forbidden
+    )
 }
 
 /// How long a session lives, by what its token says; `None`: it does not say, or has no end.

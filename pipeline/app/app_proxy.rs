@@ -1,0 +1,132 @@
+//! The role `app-proxy`: what people ask for of Argo CD, Rollouts and Workflows, done in the cluster within their rights.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use pipeline_core::{Given, Service as _, Shutdown};
+use pipeline_http::serve::ServeConfig;
+use prometheus::Registry;
+use stages_kube::Right;
+use stages_proxy::{Access, Limits, ProxyConfig};
+
+use super::build;
+use super::pages::Pages;
+use crate::cli::OnAppProxy;
+use crate::config::{Config, Variables};
+
+/// Connections at a time.
+const CONNECTIONS: usize = 1_024;
+/// An answer begins within this time: Argo CD renders manifests for some of them.
+const ANSWERED_WITHIN: Duration = Duration::from_secs(120);
+/// A connection is closed after this long, whatever is followed on it.
+const CONNECTION: Duration = Duration::from_secs(3 * 3_600);
+/// The largest answer of the platform.
+const LARGEST: usize = 1 << 20;
+
+/// Runs it until SIGTERM or SIGINT.
+///
+/// # Errors
+/// Whatever kept it from starting, with what to do next.
+pub(crate) fn command(given: &OnAppProxy, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let config =
+        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    stages_client::install_crypto();
+    super::log::start(&config);
+    super::run(async |stop| Box::pin(run(&config, stop)).await)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What it needs to be allowed.
+pub(super) fn rights(config: &Config) -> Vec<Right> {
+    stages_proxy::rights(&config.kubernetes.namespace, &config.app_proxy.namespaces())
+}
+
+async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
+    let settings = &config.app_proxy;
+    let (proxy, following) = proxy(config, &stop).await?;
+    let proxy = proxy.build(stop.clone()).await?;
+    let listen = settings.listen.context("appProxy.listen is not set: it is reached there")?;
+    let serve = ServeConfig {
+        request_timeout: ANSWERED_WITHIN,
+        connection_age: CONNECTION,
+        connections: CONNECTIONS,
+        grace: *config.shutdown.grace,
+        ..ServeConfig::new(listen.to_string(), "appProxy.listen")
+    };
+    let server = serve.build_bare(proxy.routes()).await?;
+    let leaving = stop.clone();
+    let judge = move || if leaving.is_cancelled() { Err("stopping") } else { Ok(()) };
+    let pages = Pages::start(config, Registry::new(), judge).await?;
+    tracing::info!(address = %server.address(), "taking requests");
+    let served = async {
+        let served = Box::new(server).serve(Given::alone(stop.clone())).await.context("take requests");
+        // It ends by itself only when something is wrong: nothing else goes on without it.
+        stop.cancel();
+        served
+    };
+    let following = async {
+        if let Some(following) = following {
+            following.await;
+        }
+    };
+    let (served, (), ()) = tokio::join!(served, proxy.run(), following);
+    pages.stop().await.and(served)
+}
+
+/// What it is made of, and what follows the token of Argo CD where that stands in a Secret.
+async fn proxy(
+    config: &Config,
+    stop: &Shutdown,
+) -> anyhow::Result<(ProxyConfig, Option<impl Future<Output = ()> + Send + 'static>)> {
+    let (settings, platform) = (&config.app_proxy, &config.platform);
+    let token = build::token(&platform.token()).context("the token of the platform")?;
+    let platform_token = token.context(
+        "there is no token of the platform: set platform.tokenFile to the runtime's own, which \
+         `gitops-runtime platform token create` makes",
+    )?;
+    let url = platform.url.as_ref().context("platform.url is not set")?;
+    let (argocd, following) = build::argocd(config, stop).await?;
+    let access = match argocd.access {
+        stages_argocd::client::Access::Token(token) => Access::Token(token),
+        stages_argocd::client::Access::Login(login) => Access::Login(login),
+        stages_argocd::client::Access::Anonymous => anyhow::bail!(
+            "there is no token of Argo CD: set argocd.tokenFile to that of an account that may do what people may ask for"
+        ),
+    };
+    let http = |ca_file: &Option<std::path::PathBuf>, insecure, most| stages_client::Config {
+        ca_file: ca_file.clone(),
+        insecure_skip_verify: insecure,
+        ..stages_client::Config::new(*platform.timeout, most)
+    };
+    let workflows = match &*settings.workflows.url {
+        Some(url) => {
+            let token = build::token(&settings.workflows.token()).context("the token of Argo Workflows")?;
+            let token = token
+                .context("appProxy.workflows.url is set, and no token: set appProxy.workflows.tokenFile")?;
+            let of = &settings.workflows;
+            Some((url.to_string(), token, http(&of.ca_file, of.insecure, config.argocd.max_body.len())))
+        }
+        None => None,
+    };
+    let origin = url.origin().ascii_serialization();
+    let proxy = ProxyConfig {
+        platform: url.to_string(),
+        platform_token,
+        platform_http: http(&platform.ca_file, platform.insecure, LARGEST),
+        argocd: (argocd.url, argocd.root_path),
+        access,
+        argocd_http: stages_client::Config { timeout: ANSWERED_WITHIN, ..argocd.http },
+        workflows,
+        cluster: build::watch(config).cluster,
+        namespace: config.kubernetes.namespace.to_string(),
+        cors_origin: settings.cors.clone().unwrap_or(origin),
+        limits: Limits {
+            body: settings.max_body.len(),
+            streams: settings.log_streams,
+            remembered: *settings.remember,
+            heartbeat: *settings.heartbeat,
+        },
+    };
+    Ok((proxy, following))
+}

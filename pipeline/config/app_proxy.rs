@@ -1,0 +1,106 @@
+//! The settings of the role `app-proxy`. What each means, and its default, stands in `config/default.yaml`, and there alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use url::Url;
+
+use super::Token;
+use super::problem::Problems;
+use super::units::{As, Size, Unit};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct AppProxy {
+    pub(crate) listen: As<Option<SocketAddr>>,
+    pub(crate) cors: As<Option<String>>,
+    namespaces: Vec<As<Place>>,
+    pub(crate) workflows: Workflows,
+    pub(crate) max_body: As<Size>,
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) log_streams: usize,
+    pub(crate) remember: As<Duration>,
+    pub(crate) heartbeat: As<Duration>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Workflows {
+    pub(crate) url: As<Option<Url>>,
+    token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) insecure: bool,
+}
+
+impl Workflows {
+    /// What its server is called with.
+    pub(crate) fn token(&self) -> Token {
+        Token::of(&None, &self.token_file)
+    }
+}
+
+impl AppProxy {
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.positive("appProxy.heartbeat", *self.heartbeat);
+        problems.at_least("appProxy.maxBody", &self.max_body, "1Ki");
+        if *self.remember > Duration::from_secs(60) {
+            problems
+                .add("appProxy.remember", "must be at most 1m: so long may a right that was taken away hold");
+        }
+        if self.workflows.url.is_some() && self.workflows.token_file.is_none() {
+            problems.add("appProxy.workflows.tokenFile", "is not set, and appProxy.workflows.url needs it");
+        }
+    }
+
+    /// Where Rollouts and Workflows are changed beside its own namespace.
+    pub(crate) fn namespaces(&self) -> Vec<String> {
+        self.namespaces.iter().map(|place| place.0.clone()).collect()
+    }
+}
+
+/// A namespace, or `*` for all.
+#[derive(Debug)]
+struct Place(String);
+
+impl Unit for Place {
+    const FORMAT: &'static str = "namespace-or-all";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text == "*" || crate::cli::is_label(text) {
+            return Ok(Self(text.to_owned()));
+        }
+        Err(format!("'{text}' is neither the name of a namespace nor *"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::config::tests::wrong;
+
+    #[test]
+    fn what_cannot_be_is_refused_with_its_path() {
+        for (path, text, message) in [
+            (
+                "appProxy.remember",
+                "2m",
+                "appProxy.remember: must be at most 1m: so long may a right that was taken away hold",
+            ),
+            (
+                "appProxy.workflows.url",
+                "http://argo-server:2746",
+                "appProxy.workflows.tokenFile: is not set, and appProxy.workflows.url needs it",
+            ),
+            (
+                "appProxy.namespaces",
+                "A_b",
+                "appProxy.namespaces: 'A_b' is neither the name of a namespace nor *",
+            ),
+        ] {
+            let said = wrong(&[(path, text)]);
+            assert_eq!(said.trim_end_matches(" (from --set)"), message);
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! What the app proxy of a runtime asks: whether somebody may do something there, and that what was done is kept.
+//!
+//! takes: a runtime's own token, and the token of whoever asks it - gives: whether they may, and which rule says so or that none
+//! does - calls: the store - fails: closed; a runtime is answered about itself alone
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse as _, Response};
+use pipeline_core::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use sha2::{Digest as _, Sha256};
+use stages_platform_store::{Access, Action, Decision, Entity, KnownSubject, RecordedAct, Role, Scope};
+
+use crate::api::Api;
+use crate::caller::{Caller, Refusal, kept, unread};
+use crate::schema::ACCOUNT;
+
+/// Records that are taken at once.
+const RECORDS: usize = 100;
+/// Characters of a record that are kept.
+const LONGEST: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Asked {
+    token: SecretString,
+    /// `None`: what no rule grants.
+    action: Option<Action>,
+    entity: Entity,
+    attributes: Attributes,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Attributes {
+    /// `None`: the runtime that asks.
+    runtime: Option<String>,
+    #[serde(default)]
+    namespace: String,
+    /// Of an application.
+    name: Option<String>,
+}
+
+#[derive(Serialize, Default)]
+struct Verdict {
+    allowed: bool,
+    who: Option<String>,
+    account: Option<&'static str>,
+    rule: Option<i64>,
+    why: Option<String>,
+    /// Whether it may be remembered for a while.
+    lasts: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Records {
+    records: Vec<Record>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Record {
+    who: String,
+    act: String,
+    place: String,
+    outcome: String,
+}
+
+/// Whoever a token is of.
+struct Somebody {
+    access: Access,
+    scope: Scope,
+    lasts: bool,
+}
+
+fn name_of(value: &impl Serialize) -> String {
+    let value = serde_json::to_value(value).ok();
+    value.and_then(|value| value.as_str().map(str::to_owned)).unwrap_or_default()
+}
+
+impl Verdict {
+    fn refused(somebody: Option<Somebody>, why: impl Into<String>) -> Self {
+        let lasts = somebody.as_ref().is_none_or(|somebody| somebody.lasts);
+        let who = somebody.map(|somebody| somebody.access.who);
+        let account = who.as_ref().map(|_| ACCOUNT);
+        Self { who, account, why: Some(why.into()), lasts, ..Self::default() }
+    }
+}
+
+/// `POST /2.0/api/authorize`: whether somebody may.
+pub(crate) async fn authorize(State(api): State<Api>, request: Request) -> Response {
+    let judged = async {
+        let (head, body) = request.into_parts();
+        let (caller, body) = api.asked(&head, body).await?;
+        let Caller::Runtime(runtime) = caller else { return Err(Refusal::NotARuntime) };
+        let asked: Asked = read(&body)?;
+        Ok::<_, Refusal>(Json(judge(&api, &runtime.name, asked).await?).into_response())
+    };
+    judged.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())
+}
+
+/// `POST /2.0/api/audit`: keeps what was done in a runtime.
+pub(crate) async fn audit(State(api): State<Api>, request: Request) -> Response {
+    let recorded = async {
+        let (head, body) = request.into_parts();
+        let (caller, body) = api.asked(&head, body).await?;
+        let Caller::Runtime(runtime) = caller else { return Err(Refusal::NotARuntime) };
+        let Records { records } = read(&body)?;
+        let named = |text: &str| {
+            (1..=64).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
+        };
+        if records.len() > RECORDS || !records.iter().all(|record| named(&record.act)) {
+            let text = format!(
+                "there are at most {RECORDS} records, and the act of each is the name of an operation"
+            );
+            return Err(Refusal::Wrong(text));
+        }
+        let short = |text: &str| text.chars().filter(|c| !c.is_control()).take(LONGEST).collect::<String>();
+        let kept_as = |Record { who, act, place, outcome }: Record| RecordedAct {
+            who: short(&who),
+            act,
+            subject: short(&format!("{}/{place}: {outcome}", runtime.name)),
+        };
+        let records: Vec<RecordedAct> = records.into_iter().map(kept_as).collect();
+        let count = records.len();
+        api.store.record(records, api.now()).await.map_err(kept)?;
+        Ok::<_, Refusal>(Json(json!({"recorded": count})).into_response())
+    };
+    recorded.await.unwrap_or_else(|refusal: Refusal| refusal.into_response())
+}
+
+/// Where in a body the fault is, may be told; the body itself is not: it holds a token.
+fn read<'b, T: Deserialize<'b>>(body: &'b [u8]) -> Result<T, Refusal> {
+    serde_json::from_slice(body).map_err(|error| {
+        let (line, column) = (error.line(), error.column());
+        Refusal::Wrong(format!("the body is not what is asked here: line {line}, column {column}"))
+    })
+}
+
+async fn judge(api: &Api, runtime: &str, asked: Asked) -> Result<Verdict, Refusal> {
+    let Asked { token, action, entity, attributes } = asked;
+    let Some(somebody) = somebody(api, runtime, &token).await? else {
+        let known = api.store.runtime(&token).await.map_err(unread)?;
+        let why = known.map_or(Refusal::Unknown, |_| Refusal::NotAPerson);
+        return Ok(Verdict::refused(None, why.to_string()));
+    };
+    if let Some(other) = attributes.runtime.as_deref().filter(|other| *other != runtime) {
+        let why = format!("this is the app proxy of the runtime '{runtime}': ask that of '{other}'");
+        return Ok(Verdict::refused(Some(somebody), why));
+    }
+    let reads = [Action::View, Action::AccessLogs, Action::ViewPodLogs, Action::AccessArtifacts];
+    if somebody.scope != Scope::Full && !action.is_some_and(|action| reads.contains(&action)) {
+        return Ok(Verdict::refused(Some(somebody), Refusal::ReadsOnly.to_string()));
+    }
+    let Attributes { namespace, name, .. } = attributes;
+    let known = match &name {
+        Some(name) => api.store.subject((runtime, &namespace, name)).await.map_err(unread)?,
+        None => KnownSubject::default(),
+    };
+    let labels = known.labels();
+    let subject = known.within(runtime, &namespace, &labels);
+    let Somebody { access, lasts, .. } = somebody;
+    let who = access.who.clone();
+    let told = |allowed, rule, why| Verdict {
+        allowed,
+        who: Some(who.clone()),
+        account: Some(ACCOUNT),
+        rule,
+        why,
+        lasts,
+    };
+    // The runtime itself is seen by whoever sees anything of it.
+    if action == Some(Action::View) && namespace.is_empty() && name.is_none() && access.sees_of(runtime) {
+        return Ok(told(true, None, None));
+    }
+    let decision = match action {
+        Some(action) => access.decide(action, entity, &subject),
+        None if access.role == Role::Admin => Decision::Admin,
+        None => Decision::None(Vec::new()),
+    };
+    Ok(match decision {
+        Decision::Admin => told(true, None, None),
+        Decision::Rule(id) => told(true, Some(id), None),
+        Decision::None(others) => told(false, None, Some(refusal(&who, action, entity, &others))),
+    })
+}
+
+/// Which rules come close, or that none does.
+fn refusal(who: &str, action: Option<Action>, entity: Entity, others: &[i64]) -> String {
+    let Some(action) = action else {
+        return format!("'{who}' may not: no rule allows this, it is for admins");
+    };
+    let (action, entity) = (name_of(&action), name_of(&entity));
+    match others {
+        [] => format!("'{who}' may not: no rule of a team of theirs allows {action} of {entity}"),
+        [one] => format!("'{who}' may not: rule {one} allows {action} of {entity}, and not of this one"),
+        several => {
+            let several: Vec<String> = several.iter().map(i64::to_string).collect();
+            let several = several.join(", ");
+            format!(
+                "'{who}' may not: rules {several} allow {action} of {entity}, and none of them of this one"
+            )
+        }
+    }
+}
+
+/// Whose token it is: an API key, a session, or a pass of this very runtime.
+async fn somebody(api: &Api, runtime: &str, token: &SecretString) -> Result<Option<Somebody>, Refusal> {
+    let now = api.now();
+    if let Some(pass) = api.store.pass(token, now).await.map_err(unread)? {
+        let own = pass.runtime == runtime;
+        // It ends within the minute that an answer may be remembered.
+        return Ok(own.then_some(Somebody { access: pass.access, scope: pass.scope, lasts: false }));
+    }
+    if let Some((who, scope)) = api.store.key(token, now).await.map_err(unread)? {
+        let access = api.store.access(&who).await.map_err(unread)?;
+        return Ok(access.map(|access| Somebody { access, scope, lasts: true }));
+    }
+    let digest = Sha256::digest(token.expose_secret().as_bytes()).into();
+    let Some(who) = api.store.session(digest, now).await.map_err(unread)? else { return Ok(None) };
+    let access = api.store.access(&who).await.map_err(unread)?;
+    Ok(access.map(|access| Somebody { access, scope: Scope::Full, lasts: true }))
+}

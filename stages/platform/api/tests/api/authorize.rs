@@ -1,0 +1,95 @@
+//! What the app proxy of a runtime asks, and what it tells.
+
+use serde_json::{Value, json};
+use stages_platform_store::Rule;
+
+use crate::served::{Credential, Served, by, still, told};
+
+async fn judged(served: &Served, who: &str, action: &str, attributes: Value) -> Value {
+    let asked =
+        json!({"token": who, "action": action, "entity": "gitopsApplications", "attributes": attributes});
+    let url = format!("{}/2.0/api/authorize", served.url);
+    let asked = served.client.post(url).header(served.runtime.0, &served.runtime.1).json(&asked);
+    asked.send().await.unwrap().json().await.unwrap()
+}
+
+async fn allow(served: &Served, attributes: Value) -> i64 {
+    let rule = json!({"entityType": "gitopsApplications", "teams": ["shop"], "actions": ["SYNC"], "attributes": attributes});
+    let rule: Rule = serde_json::from_value(rule).unwrap();
+    let now = still().as_millisecond();
+    served.store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now).await.unwrap();
+    assert!(served.store.add_rule(&by("ada"), &rule, now).await.unwrap());
+    served.store.rules().await.unwrap().last().unwrap().id
+}
+
+#[tokio::test]
+async fn rules_decide_by_what_was_reported_of_an_application() {
+    let served = Served::new().await;
+    served.report("prod", "argocd/shop").await;
+    let lin = served.member.1.clone();
+    let shop = json!({"namespace": "argocd", "name": "shop"});
+    let rule = allow(
+        &served,
+        json!([{"name": "NAMESPACE", "value": "argocd"}, {"name": "RUNTIME", "value": "prod"}]),
+    )
+    .await;
+    let yes = json!({"allowed": true, "who": "lin", "account": "default", "rule": rule, "why": null, "lasts": true});
+    assert_eq!(judged(&served, &lin, "SYNC", shop.clone()).await, yes);
+    // What is not known of an application is no match.
+    let now = still().as_millisecond();
+    assert!(served.store.remove_rule(&by("ada"), rule, now).await.unwrap());
+    let first = allow(&served, json!([{"name": "LABEL", "key": "team", "value": "shop"}])).await;
+    let second = allow(&served, json!([{"name": "PRODUCT_NAME", "value": "shop"}])).await;
+    let no = judged(&served, &lin, "SYNC", shop.clone()).await;
+    let why = format!(
+        "'lin' may not: rules {first}, {second} allow SYNC of gitopsApplications, and none of them of this one"
+    );
+    assert_eq!(
+        no,
+        json!({"allowed": false, "who": "lin", "account": "default", "rule": null, "why": why, "lasts": true})
+    );
+    let session = judged(&served, "of-ada", "SYNC", shop.clone()).await;
+    assert_eq!(
+        session,
+        json!({"allowed": true, "who": "ada", "account": "default", "rule": null, "why": null, "lasts": true})
+    );
+    let nobody = judged(&served, "of-nobody", "SYNC", shop).await;
+    let why = "this key, token or session is not known, or has ended";
+    assert_eq!(
+        nobody,
+        json!({"allowed": false, "who": null, "account": null, "rule": null, "why": why, "lasts": true})
+    );
+}
+
+#[tokio::test]
+async fn a_runtime_alone_asks_and_tells_and_only_what_there_is() {
+    let served = Served::new().await;
+    let post = async |who: &Credential, path: &str, body: Value| {
+        let asked = served.client.post(format!("{}/2.0/api/{path}", served.url)).header(who.0, &who.1);
+        told(asked.json(&body).send().await.unwrap()).await
+    };
+    let only = "only the app proxy of a runtime may ask this: send the runtime's token\n";
+    for path in ["authorize", "audit"] {
+        assert_eq!(post(&served.admin, path, json!({})).await, (403, only.to_owned()));
+    }
+    let (status, said) =
+        post(&served.runtime, "authorize", json!({"token": "canary", "action": "DANCE"})).await;
+    assert_eq!(
+        (status, said.contains("canary"), said.starts_with("the body is not what is asked here: line 1")),
+        (400, false, true)
+    );
+    let record = |act: &str| json!({"who": "lin", "act": act, "place": "argocd/shop", "outcome": "done\n"});
+    let (status, said) = post(&served.runtime, "audit", json!({"records": [record("rm -rf")]})).await;
+    assert_eq!(
+        (status, &*said),
+        (400, "there are at most 100 records, and the act of each is the name of an operation\n")
+    );
+    let many = vec![record("syncApplication"); 101];
+    assert_eq!(post(&served.runtime, "audit", json!({"records": many})).await.0, 400);
+    let (status, said) =
+        post(&served.runtime, "audit", json!({"records": [record("syncApplication")]})).await;
+    assert_eq!((status, &*said), (200, r#"{"recorded":1}"#));
+    let log = served.data(&served.admin, "{ auditLog(first: 1) { who how act subject } }", json!({})).await;
+    let row = json!({"who": "lin", "how": "app-proxy", "act": "syncApplication", "subject": "prod/argocd/shop: done"});
+    assert_eq!(log["auditLog"], json!([row]));
+}

@@ -1,0 +1,299 @@
+//! Argo CD's API: what is asked of an application there, and what is changed.
+//!
+//! takes: an application and what is to be done - gives: what Argo CD answers - calls: `{argocd}/api/v1/applications/...`
+//! fails: with what Argo CD said, secrets taken out; a session that is refused is renewed once. Nothing is tried again: whoever
+//! asked decides that.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::{Call, NoMeter, Peer};
+use pipeline_redact::Redactor;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+use stages_client::header::AUTHORIZATION;
+use stages_client::{
+    Client, HttpError, Login, Method, Opened, Reply, RequestBuilder, Session, Sessions, Token,
+};
+
+use crate::error::ActError;
+
+const PEER: &str = "Argo CD";
+const SESSION: Call = Call::new(Peer::new("argocd"), "session");
+/// So much of what Argo CD says of a failure is told.
+const SAID: usize = 1_000;
+
+/// What Argo CD is called with.
+#[derive(Debug, Clone)]
+pub enum Access {
+    /// A token of an account.
+    Token(Token),
+    /// The session of an account that logs in.
+    Login(Login),
+}
+
+/// One Argo CD.
+pub(crate) struct ArgoCd {
+    client: Client,
+    access: Credentials,
+    redactor: Redactor,
+}
+
+enum Credentials {
+    Token(Token),
+    Sessions(Arc<Sessions>),
+}
+
+/// An application there.
+#[derive(Debug, Clone)]
+pub(crate) struct Name {
+    pub(crate) namespace: String,
+    pub(crate) name: String,
+}
+
+/// A call: what it is, and where.
+struct Asked<'a> {
+    act: &'static str,
+    method: Method,
+    path: &'a [&'a str],
+    query: Vec<(&'static str, String)>,
+    body: Option<Value>,
+}
+
+impl<'a> Asked<'a> {
+    fn get(act: &'static str, path: &'a [&'a str]) -> Self {
+        Self { act, method: Method::GET, path, query: Vec::new(), body: None }
+    }
+}
+
+impl std::fmt::Debug for ArgoCd {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ArgoCd").field("host", self.client.host()).finish_non_exhaustive()
+    }
+}
+
+impl ArgoCd {
+    pub(crate) fn new(client: Client, access: Access, redactor: Redactor) -> Self {
+        let access = match access {
+            Access::Token(token) => Credentials::Token(token),
+            Access::Login(login) => Credentials::Sessions(Arc::new(Sessions::new(login, SESSION))),
+        };
+        Self { client, access, redactor }
+    }
+
+    /// What takes secrets out of texts of Argo CD.
+    pub(crate) fn redactor(&self) -> &Redactor {
+        &self.redactor
+    }
+
+    /// The application, as it is.
+    pub(crate) async fn application(&self, app: &Name) -> Result<Value, ActError> {
+        self.about(app, Asked::get("read the application", &[])).await
+    }
+
+    pub(crate) async fn refresh(&self, app: &Name, kind: &'static str) -> Result<Value, ActError> {
+        let query = vec![("refresh", kind.to_owned())];
+        self.about(app, Asked { query, ..Asked::get("refresh the application", &[]) }).await
+    }
+
+    /// What a sync does; `options` are those of Argo CD's own request.
+    pub(crate) async fn sync(&self, app: &Name, options: Value) -> Result<Value, ActError> {
+        self.post(app, "sync the application", "sync", options).await
+    }
+
+    pub(crate) async fn rollback(&self, app: &Name, options: Value) -> Result<Value, ActError> {
+        self.post(app, "roll the application back", "rollback", options).await
+    }
+
+    pub(crate) async fn terminate(&self, app: &Name) -> Result<(), ActError> {
+        let act = "end the application's operation";
+        let asked = Asked { method: Method::DELETE, ..Asked::get(act, &["operation"]) };
+        self.about::<Value>(app, asked).await.map(drop)
+    }
+
+    pub(crate) async fn tree<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
+        self.about(app, Asked::get("read the resource tree", &["resource-tree"])).await
+    }
+
+    pub(crate) async fn managed<T: DeserializeOwned>(&self, app: &Name) -> Result<T, ActError> {
+        self.about(app, Asked::get("read the managed resources", &["managed-resources"])).await
+    }
+
+    pub(crate) async fn events<T: DeserializeOwned>(
+        &self,
+        app: &Name,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<T, ActError> {
+        self.about(app, Asked { query, ..Asked::get("read events", &["events"]) }).await
+    }
+
+    pub(crate) async fn delete(
+        &self,
+        app: &Name,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<(), ActError> {
+        let asked = Asked::get("delete the resource", &["resource"]);
+        self.about::<Value>(app, Asked { method: Method::DELETE, query, ..asked }).await.map(drop)
+    }
+
+    pub(crate) async fn actions<T: DeserializeOwned>(
+        &self,
+        app: &Name,
+        query: Vec<(&'static str, String)>,
+    ) -> Result<T, ActError> {
+        self.about(app, Asked { query, ..Asked::get("list actions", &["resource", "actions"]) }).await
+    }
+
+    pub(crate) async fn run(
+        &self,
+        app: &Name,
+        query: Vec<(&'static str, String)>,
+        action: &str,
+    ) -> Result<(), ActError> {
+        let asked = Asked::get("run the action", &["resource", "actions"]);
+        let asked = Asked { method: Method::POST, query, body: Some(action.into()), ..asked };
+        self.about::<Value>(app, asked).await.map(drop)
+    }
+
+    /// Lines of logs, as Argo CD streams them, for at most so long.
+    pub(crate) async fn logs(
+        &self,
+        app: &Name,
+        query: Vec<(&'static str, String)>,
+        within: Duration,
+    ) -> Result<Opened, ActError> {
+        let asked = Asked { query, ..Asked::get("read logs", &["logs"]) };
+        let (act, path) = (asked.act, of(app, asked.path));
+        for last in [false, true] {
+            let (request, session) = self.request(app, &asked, &path).await?;
+            let opened = self.client.open(act, request.timeout(within)).await.map_err(|e| away(act, e))?;
+            match opened {
+                Ok(opened) => return Ok(opened),
+                Err(reply) if !last && self.lost(&reply, session.as_ref()) => {}
+                Err(reply) => return Err(self.refused(act, &reply)),
+            }
+        }
+        Err(ActError::Unreadable(PEER))
+    }
+
+    /// Whether the token is one of Argo CD; `None`: it does not answer.
+    pub(crate) async fn knows_us(&self) -> Result<bool, ActError> {
+        let asked = Asked::get("ask who this is", &[]);
+        let answer: Value = self.ask(&asked, &["api", "v1", "session", "userinfo"], None).await?;
+        Ok(answer.get("loggedIn") == Some(&Value::Bool(true)))
+    }
+
+    async fn post(
+        &self,
+        app: &Name,
+        act: &'static str,
+        path: &str,
+        mut body: Value,
+    ) -> Result<Value, ActError> {
+        if let Value::Object(fields) = &mut body {
+            fields.retain(|_, value| !value.is_null());
+            fields.insert("name".to_owned(), json!(app.name));
+            fields.insert("appNamespace".to_owned(), json!(app.namespace));
+        }
+        self.about(app, Asked { method: Method::POST, body: Some(body), ..Asked::get(act, &[path]) }).await
+    }
+
+    async fn about<T: DeserializeOwned>(&self, app: &Name, asked: Asked<'_>) -> Result<T, ActError> {
+        let path = of(app, asked.path);
+        self.ask(&asked, &path, Some(app)).await
+    }
+
+    async fn ask<T: DeserializeOwned>(
+        &self,
+        asked: &Asked<'_>,
+        path: &[&str],
+        app: Option<&Name>,
+    ) -> Result<T, ActError> {
+        let act = asked.act;
+        for last in [false, true] {
+            let (request, session) = match app {
+                Some(app) => self.request(app, asked, path).await?,
+                None => {
+                    let request =
+                        self.client.request(act, Method::GET, path).map_err(|error| away(act, error))?;
+                    self.authorized(act, request).await?
+                }
+            };
+            let reply = self.client.send(act, request).await.map_err(|error| away(act, error))?;
+            if !last && self.lost(&reply, session.as_ref()) {
+                continue;
+            }
+            if !(200..300).contains(&reply.status()) {
+                return Err(self.refused(act, &reply));
+            }
+            if let Some(session) = &session {
+                session.is_taken();
+            }
+            return serde_json::from_slice(reply.body()).map_err(|_| ActError::Unreadable(PEER));
+        }
+        Err(ActError::Unreadable(PEER))
+    }
+
+    async fn request(
+        &self,
+        app: &Name,
+        asked: &Asked<'_>,
+        path: &[&str],
+    ) -> Result<(RequestBuilder, Option<Session>), ActError> {
+        let act = asked.act;
+        let request =
+            self.client.request(act, asked.method.clone(), path).map_err(|error| away(act, error))?;
+        let mut request = request.query(&[("appNamespace", &app.namespace)]).query(&asked.query);
+        if let Some(body) = &asked.body {
+            request = request.json(body);
+        }
+        self.authorized(act, request).await
+    }
+
+    async fn authorized(
+        &self,
+        act: &'static str,
+        request: RequestBuilder,
+    ) -> Result<(RequestBuilder, Option<Session>), ActError> {
+        match &self.access {
+            Credentials::Token(token) => {
+                let request = self.client.authorize(act, request, token, "Bearer ").await;
+                Ok((request.map_err(|error| away(act, error))?, None))
+            }
+            Credentials::Sessions(sessions) => {
+                let session = sessions.get(&self.client, &NoMeter).await.map_err(|error| away(act, error))?;
+                Ok((request.header(AUTHORIZATION, session.header()), Some(session)))
+            }
+        }
+    }
+
+    /// Whether another session may help.
+    fn lost(&self, reply: &Reply, session: Option<&Session>) -> bool {
+        match (&self.access, session) {
+            (Credentials::Sessions(sessions), Some(session)) if reply.status() == 401 => {
+                sessions.lost(session)
+            }
+            _ => false,
+        }
+    }
+
+    fn refused(&self, act: &'static str, reply: &Reply) -> ActError {
+        let status = reply.status();
+        if status == 401 {
+            let said = "it does not know this app proxy: see the token or the login under the setting argocd";
+            return ActError::Peer { peer: PEER, act, status, said: said.to_owned() };
+        }
+        let body: Value = serde_json::from_slice(reply.body()).unwrap_or_default();
+        let said = ["message", "error"].iter().find_map(|key| body.get(key)?.as_str());
+        let said: String = said.unwrap_or("it does not say why").chars().take(SAID).collect();
+        ActError::Peer { peer: PEER, act, status, said: self.redactor.text(&said).into_owned() }
+    }
+}
+
+fn of<'a>(app: &'a Name, rest: &[&'a str]) -> Vec<&'a str> {
+    [&["api", "v1", "applications", &app.name], rest].concat()
+}
+
+fn away(act: &'static str, source: HttpError) -> ActError {
+    ActError::Away { peer: PEER, act, source }
+}

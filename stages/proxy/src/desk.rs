@@ -1,0 +1,140 @@
+//! Where every operation passes: who asks, whether they may, the act, and its record.
+//!
+//! An act goes on to its end and into the audit log in a task of its own, whether or not whoever asked still waits.
+
+use std::sync::Arc;
+
+use pipeline_core::SecretString;
+use tokio::sync::Semaphore;
+use tokio_util::task::TaskTracker;
+
+use crate::audit::{Audit, Place, Record};
+use crate::error::ActError;
+use crate::gate::{Denied, Gate, Granted, Subject};
+use crate::operation::Operation;
+
+/// Acts under way at a time.
+const ACTS: usize = 64;
+
+/// Whoever asks: the token that came with the request.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Caller(pub(crate) Option<SecretString>);
+
+/// What an operation is about, and what of it, for the audit log.
+#[derive(Debug, Clone)]
+pub(crate) struct About {
+    pub(crate) operation: Operation,
+    pub(crate) subject: Subject,
+    /// Such as a resource of the application.
+    pub(crate) detail: String,
+}
+
+/// Where every operation passes. Cloning shares.
+#[derive(Debug, Clone)]
+pub(crate) struct Desk {
+    gate: Arc<Gate>,
+    audit: Audit,
+    acts: TaskTracker,
+    places: Arc<Semaphore>,
+}
+
+impl About {
+    pub(crate) fn new(operation: Operation, subject: Subject) -> Self {
+        Self { operation, subject, detail: String::new() }
+    }
+
+    pub(crate) fn of(self, detail: impl Into<String>) -> Self {
+        Self { detail: detail.into(), ..self }
+    }
+
+    fn record(&self, who: String, outcome: String) -> Record {
+        let place = match &*self.detail {
+            "" => self.subject.place(),
+            detail => format!("{} {detail}", self.subject.place()),
+        };
+        Record { who, act: self.operation.name, place, outcome }
+    }
+}
+
+impl Desk {
+    pub(crate) fn new(gate: Gate, audit: Audit) -> Self {
+        let (gate, places) = (Arc::new(gate), Arc::new(Semaphore::new(ACTS)));
+        Self { gate, audit, acts: TaskTracker::new(), places }
+    }
+
+    /// Reads something, for whoever may.
+    pub(crate) async fn read<T>(
+        &self,
+        caller: &Caller,
+        about: About,
+        doing: impl Future<Output = Result<T, ActError>>,
+    ) -> Result<T, ActError> {
+        self.let_in(caller, &about, self.audit.place().ok()).await?;
+        doing.await
+    }
+
+    /// Changes something, for whoever may, and records it.
+    pub(crate) async fn act<T: Send + 'static>(
+        &self,
+        caller: &Caller,
+        about: About,
+        doing: impl Future<Output = Result<T, ActError>> + Send + 'static,
+    ) -> Result<T, ActError> {
+        let (desk, caller) = (self.clone(), caller.clone());
+        let done = self.acts.spawn(async move {
+            let _one = desk.places.acquire().await.map_err(|_| ActError::Stopping)?;
+            let place = desk.audit.place()?;
+            let (granted, place) = desk.let_in(&caller, &about, Some(place)).await?;
+            let done = doing.await;
+            let outcome = match &done {
+                Ok(_) => "done".to_owned(),
+                Err(error) => format!("failed: {}", error.code()),
+            };
+            if let Some(place) = place {
+                place.take(about.record(granted.who, outcome));
+            }
+            done
+        });
+        done.await.unwrap_or(Err(ActError::Stopping))
+    }
+
+    /// Lets somebody in who begins what lasts, and records that they did.
+    pub(crate) async fn begin(&self, caller: &Caller, about: &About) -> Result<Granted, ActError> {
+        let place = self.audit.place()?;
+        let (granted, place) = self.let_in(caller, about, Some(place)).await?;
+        if let Some(place) = place {
+            place.take(about.record(granted.who.clone(), "done".to_owned()));
+        }
+        Ok(granted)
+    }
+
+    /// Whether they still may.
+    pub(crate) async fn still(&self, caller: &Caller, about: &About) -> Result<(), ActError> {
+        self.let_in(caller, about, self.audit.place().ok()).await.map(drop)
+    }
+
+    /// Who it is; one who is known and may not is recorded.
+    async fn let_in(
+        &self,
+        caller: &Caller,
+        about: &About,
+        place: Option<Place>,
+    ) -> Result<(Granted, Option<Place>), ActError> {
+        let token = caller.0.as_ref().ok_or(ActError::NoCredentials)?;
+        match self.gate.check(token, about.operation, &about.subject).await {
+            Ok(granted) => Ok((granted, place)),
+            Err(Denied { who, error }) => {
+                if let (Some(place), Some(who)) = (place, who) {
+                    place.take(about.record(who, format!("refused: {error}")));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    /// When the acts under way are done.
+    pub(crate) async fn finished(&self) {
+        self.acts.close();
+        self.acts.wait().await;
+    }
+}

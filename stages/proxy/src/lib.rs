@@ -1,0 +1,27 @@
+//! The app proxy: carries out in the cluster what people ask for in the console or on the command line, as them.
+//!
+//! takes: GraphQL at `/app-proxy/api/graphql` and `/api/graphql`, with a token of the platform - gives: what Argo CD, Rollouts
+//! and Workflows say, and changes there what whoever asks may change - calls: the platform, which says whether they may and keeps
+//! the audit log; Argo CD; the API server; the server of Argo Workflows, where there is one
+//! fails: closed: while the platform does not answer nobody is let in
+
+mod argocd;
+mod audit;
+mod desk;
+mod error;
+mod gate;
+mod heartbeat;
+mod logs;
+mod operation;
+mod platform;
+mod proxy;
+mod rollouts;
+mod routes;
+mod schema;
+mod workflows;
+
+pub use argocd::Access;
+pub use error::ActError;
+pub use operation::Operation;
+pub use proxy::{BuildError, Limits, Proxy, ProxyConfig, rights};
+pub use schema::sdl;

@@ -1,0 +1,214 @@
+//! The app proxy, made of its settings.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::http::HeaderValue;
+use pipeline_core::Shutdown;
+use pipeline_redact::{RedactionKey, Redactor};
+use stages_client::{Client, Target, TargetError, Token};
+use stages_kube::{Cluster, ConfigError, Right, Scope};
+use tokio::sync::{Semaphore, watch};
+
+use crate::argocd::{Access, ArgoCd};
+use crate::audit::{Audit, Recorder};
+use crate::desk::Desk;
+use crate::gate::Gate;
+use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
+use crate::platform::Platform;
+use crate::rollouts::Rollouts;
+use crate::routes::Front;
+use crate::schema::{self, RuntimeStatus, Works};
+use crate::workflows::{Server, Workflows};
+
+/// What it is made of.
+#[derive(Debug)]
+pub struct ProxyConfig {
+    /// The platform's address.
+    pub platform: String,
+    /// The runtime's own token there.
+    pub platform_token: Token,
+    /// How it is called.
+    pub platform_http: stages_client::Config,
+    /// Argo CD's address, and the path that it is served under.
+    pub argocd: (String, String),
+    /// What it is called with.
+    pub access: Access,
+    /// How it is called.
+    pub argocd_http: stages_client::Config,
+    /// The server of Argo Workflows, its token, and how it is called; `None`: the API server is asked.
+    pub workflows: Option<(String, Token, stages_client::Config)>,
+    /// How the API server is found.
+    pub cluster: Cluster,
+    /// The runtime's namespace.
+    pub namespace: String,
+    /// Which pages may ask; empty: none.
+    pub cors_origin: String,
+    /// How much is taken.
+    pub limits: Limits,
+}
+
+/// How much is taken.
+#[derive(Debug, Clone, Copy)]
+pub struct Limits {
+    /// Bytes of a body.
+    pub body: usize,
+    /// Streams of logs at a time.
+    pub streams: usize,
+    /// How long an answer of the platform is remembered.
+    pub remembered: Duration,
+    /// How often the runtime is looked at.
+    pub heartbeat: Duration,
+}
+
+/// Why there is no app proxy.
+#[derive(Debug, thiserror::Error)]
+pub enum BuildError {
+    /// An address is none.
+    #[error("take the setting {setting}")]
+    Address {
+        /// Which.
+        setting: &'static str,
+        /// Why.
+        source: TargetError,
+    },
+    /// A client cannot be built.
+    #[error("prepare to call {peer}")]
+    Client {
+        /// Whom.
+        peer: &'static str,
+        /// Why.
+        source: stages_client::BuildError,
+    },
+    /// The API server cannot be found.
+    #[error("find the API server (settings under `kubernetes`)")]
+    Cluster(#[from] ConfigError),
+    /// No header can say so.
+    #[error("appProxy.cors is no origin such as https://platform.example.com")]
+    Origin,
+    /// No random numbers.
+    #[error("make a key that texts are redacted with")]
+    Key(#[source] std::io::Error),
+}
+
+/// An app proxy that answers once its routes are served.
+pub struct Proxy {
+    front: Front,
+    desk: Desk,
+    heartbeat: Heartbeat,
+    recorder: Recorder,
+    stop: Shutdown,
+}
+
+impl std::fmt::Debug for Proxy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Proxy").field("namespace", &self.heartbeat.namespace).finish_non_exhaustive()
+    }
+}
+
+async fn client(
+    peer: &'static str,
+    (setting, address, root): (&'static str, &str, &str),
+    http: stages_client::Config,
+) -> Result<Client, BuildError> {
+    let target = Target::new(address, root).map_err(|source| BuildError::Address { setting, source })?;
+    http.build(target).await.map_err(|source| BuildError::Client { peer, source })
+}
+
+impl ProxyConfig {
+    /// Prepares everything, and asks nobody. `stop` ends streams, the heartbeat and the audit log.
+    ///
+    /// # Errors
+    /// [`BuildError`] names the setting.
+    pub async fn build(self, stop: Shutdown) -> Result<Proxy, BuildError> {
+        let address = ("platform.url", self.platform.as_str(), "");
+        let platform = Platform {
+            client: client("the platform", address, self.platform_http).await?,
+            token: self.platform_token,
+        };
+        let key = RedactionKey::generate().map_err(BuildError::Key)?;
+        let (url, root) = (self.argocd.0.as_str(), self.argocd.1.as_str());
+        let argocd = client("Argo CD", ("argocd.url", url, root), self.argocd_http).await?;
+        let argocd = Arc::new(ArgoCd::new(argocd, self.access, Redactor::new(key.as_bytes())));
+        let server = match self.workflows {
+            Some((url, token, http)) => {
+                let client = client("Argo Workflows", ("appProxy.workflows.url", &url, ""), http).await?;
+                Some(Server { client, token })
+            }
+            None => None,
+        };
+        let cluster = Arc::new(self.cluster.reader().await?);
+        let cors = match &*self.cors_origin {
+            "" => None,
+            origin => Some(HeaderValue::from_str(origin).map_err(|_| BuildError::Origin)?),
+        };
+        let (audit, recorder) = Audit::new(platform.clone());
+        let desk = Desk::new(Gate::new(platform.clone(), self.limits.remembered), audit);
+        let (status, looked) = watch::channel(RuntimeStatus::unlooked());
+        let works = Works {
+            desk: desk.clone(),
+            argocd: argocd.clone(),
+            rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
+            workflows: Workflows { cluster: cluster.clone(), server },
+            platform: platform.clone(),
+            streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
+            status: looked,
+        };
+        let front = Front { schema: schema::build(works), cors, body: self.limits.body, stop: stop.clone() };
+        let (namespace, every) = (self.namespace, self.limits.heartbeat);
+        let heartbeat = Heartbeat { platform, argocd, cluster, namespace, every, status };
+        Ok(Proxy { front, desk, heartbeat, recorder, stop })
+    }
+}
+
+impl Proxy {
+    /// What it answers.
+    pub fn routes(&self) -> Router {
+        self.front.clone().routes()
+    }
+
+    /// Looks at the runtime and tells the audit log, until it is told to stop, and the acts under way are done and told.
+    pub async fn run(self) {
+        let Self { front, desk, heartbeat, recorder, stop } = self;
+        drop(front);
+        let told = Shutdown::new();
+        let acts = async {
+            stop.cancelled().await;
+            desk.finished().await;
+            told.cancel();
+        };
+        tokio::join!(heartbeat.run(stop.clone()), recorder.run(told.clone()), acts);
+    }
+}
+
+/// What it needs to be allowed: Rollouts and Workflows in these namespaces (`*`: all), and what its runtime is made of in its own.
+#[must_use]
+pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
+    let places: BTreeSet<&str> = namespaces.iter().map(String::as_str).chain([namespace]).collect();
+    let scopes: Vec<Scope> = match places.contains("*") {
+        true => vec![Scope::Cluster],
+        false => places.into_iter().map(|place| Scope::Namespace(place.to_owned())).collect(),
+    };
+    let right = |group, resource, verbs, scope: &Scope| Right {
+        group,
+        resource,
+        verbs,
+        names: Vec::new(),
+        scope: scope.clone(),
+    };
+    let mut rights = Vec::new();
+    for scope in &scopes {
+        rights.push(right("apps", "replicasets", &["list"], scope));
+        rights.push(right("argoproj.io", "analysisruns", &["list"], scope));
+        rights.push(right("argoproj.io", "rollouts", &["get", "patch"], scope));
+        rights.push(right("argoproj.io", "rollouts/status", &["patch"], scope));
+        rights.push(right("argoproj.io", "workflows", &["create", "get", "list", "patch"], scope));
+    }
+    let own = Scope::Namespace(namespace.to_owned());
+    rights.push(right("argoproj.io", "applications", &["get", "list"], &own));
+    let names = vec![TOKEN.to_owned(), GIT.to_owned(), REPOSITORIES.to_owned()];
+    rights.push(Right { names, ..right("", "secrets", &["get"], &own) });
+    rights
+}

@@ -1,0 +1,266 @@
+//! Argo Rollouts: objects of the API server, changed as Rollouts' own tools change them.
+//!
+//! takes: a Rollout that an application is shown to have, by its uid - gives: what was changed - calls: the API server; Argo CD for
+//! the application's tree - fails: a Rollout of another application or of another cluster is refused; one that moves on meanwhile
+//! is not changed
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use stages_kube::{QuestionError, Reader};
+
+use crate::argocd::{ArgoCd, Name};
+use crate::error::ActError;
+
+const GROUP: &str = "argoproj.io";
+const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
+/// What Rollouts calls a revision of a ReplicaSet.
+const REVISION: &str = "rollout.argoproj.io/revision";
+const HASH: &str = "rollouts-pod-template-hash";
+/// ReplicaSets that are read of a namespace.
+const MOST: u32 = 500;
+
+/// Changes Rollouts.
+#[derive(Clone)]
+pub(crate) struct Rollouts {
+    pub(crate) cluster: Arc<Reader>,
+    pub(crate) argocd: Arc<ArgoCd>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Promote,
+    PromoteFull,
+    Pause,
+    Resume,
+    Abort,
+    Retry,
+    Restart,
+    SkipStep,
+}
+
+#[derive(Deserialize)]
+struct Tree {
+    #[serde(default)]
+    nodes: Vec<Node>,
+}
+
+#[derive(Deserialize)]
+struct Node {
+    #[serde(default)]
+    group: String,
+    kind: String,
+    #[serde(default)]
+    namespace: String,
+    name: String,
+    #[serde(default)]
+    uid: String,
+}
+
+/// A revision that is still there.
+#[derive(Debug, Clone)]
+pub(crate) struct Revision {
+    pub(crate) number: i64,
+    pub(crate) replica_set: Value,
+}
+
+/// Whether Kubernetes takes a text as a name: then it is one segment of a path, too.
+pub(crate) fn named(what: &str, name: &str) -> Result<(), ActError> {
+    let well = (1..=253).contains(&name.len())
+        && name.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-' || b == b'.')
+        && name.starts_with(|c: char| c.is_ascii_alphanumeric())
+        && name.ends_with(|c: char| c.is_ascii_alphanumeric());
+    if well { Ok(()) } else { Err(ActError::Wrong(format!("that is no name of {what} in Kubernetes"))) }
+}
+
+fn path(namespace: &str, name: &str) -> String {
+    format!("{API}/{namespace}/rollouts/{name}")
+}
+
+fn text<'a>(object: &'a Value, pointer: &str) -> &'a str {
+    object.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+fn wrong(text: &str) -> ActError {
+    ActError::Wrong(text.to_owned())
+}
+
+impl Rollouts {
+    /// The Rollout, if the application has it and it is in the cluster of this runtime.
+    pub(crate) async fn find(&self, app: &Name, namespace: &str, name: &str) -> Result<Value, ActError> {
+        named("a namespace", namespace)?;
+        named("a Rollout", name)?;
+        let tree: Tree = self.argocd.tree(app).await?;
+        let node = tree.nodes.into_iter().find(|node| {
+            node.group == GROUP && node.kind == "Rollout" && node.namespace == namespace && node.name == name
+        });
+        let node = node.ok_or_else(|| {
+            ActError::NotFound(format!(
+                "the application {}/{} has no Rollout {namespace}/{name}",
+                app.namespace, app.name
+            ))
+        })?;
+        let elsewhere = || {
+            ActError::NotFound(format!(
+                "the Rollout {namespace}/{name} of this application is not in the cluster of this runtime: run its action \
+                 with runResourceAction"
+            ))
+        };
+        let rollout = self.get("read the rollout", &path(namespace, name)).await?.ok_or_else(elsewhere)?;
+        if node.uid.is_empty() || text(&rollout, "/metadata/uid") != node.uid {
+            return Err(elsewhere());
+        }
+        Ok(rollout)
+    }
+
+    pub(crate) async fn change(
+        &self,
+        app: &Name,
+        (namespace, name): (&str, &str),
+        change: Change,
+    ) -> Result<(), ActError> {
+        let rollout = self.find(app, namespace, name).await?;
+        let version = text(&rollout, "/metadata/resourceVersion");
+        let aborted = rollout.pointer("/status/abort") == Some(&Value::Bool(true));
+        let held = rollout.pointer("/spec/paused") == Some(&Value::Bool(true));
+        let waits = rollout
+            .pointer("/status/pauseConditions")
+            .and_then(Value::as_array)
+            .is_some_and(|conditions| !conditions.is_empty());
+        let (spec, status) = match change {
+            Change::Pause => (Some(json!({"paused": true})), None),
+            Change::Restart => {
+                (Some(json!({"restartAt": Timestamp::now().strftime("%FT%TZ").to_string()})), None)
+            }
+            Change::Promote | Change::Resume if !held && !waits => {
+                return Err(wrong("the Rollout is not paused: skip its step, or promote it fully"));
+            }
+            Change::Promote | Change::Resume => {
+                (held.then(|| json!({"paused": false})), waits.then(|| json!({"pauseConditions": null})))
+            }
+            Change::PromoteFull => {
+                if text(&rollout, "/status/currentPodHash") == text(&rollout, "/status/stableRS") {
+                    return Err(wrong("the Rollout has nothing to promote: what is there is stable"));
+                }
+                (None, Some(json!({"promoteFull": true})))
+            }
+            Change::Abort => (None, Some(json!({"abort": true}))),
+            Change::Retry if !aborted => {
+                return Err(wrong("the Rollout was not aborted: there is nothing to retry"));
+            }
+            Change::Retry => (None, Some(json!({"abort": false}))),
+            Change::SkipStep => {
+                let steps = rollout.pointer("/spec/strategy/canary/steps").and_then(Value::as_array);
+                let steps = i64::try_from(steps.map_or(0, Vec::len)).unwrap_or(0);
+                let at = rollout.pointer("/status/currentStepIndex").and_then(Value::as_i64).unwrap_or(0);
+                if at >= steps {
+                    return Err(wrong("the Rollout has no step left to skip"));
+                }
+                (None, Some(json!({"pauseConditions": null, "currentStepIndex": at + 1})))
+            }
+        };
+        let path = path(namespace, name);
+        let mut version = json!(version);
+        if let Some(spec) = spec {
+            // The version that was looked at: what has changed since is not changed.
+            let patch = json!({"metadata": {"resourceVersion": version}, "spec": spec});
+            let changed = self.merge("change the rollout", &path, &patch).await?;
+            version = changed.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        }
+        if let Some(status) = status {
+            let patch = json!({"metadata": {"resourceVersion": version}, "status": status});
+            self.merge("change the rollout", &format!("{path}/status"), &patch).await?;
+        }
+        Ok(())
+    }
+
+    /// Revisions that it can be rolled back to, the newest first.
+    pub(crate) async fn revisions(&self, rollout: &Value) -> Result<Vec<Revision>, ActError> {
+        let (namespace, uid) = (text(rollout, "/metadata/namespace"), text(rollout, "/metadata/uid"));
+        let path = format!("/apis/apps/v1/namespaces/{namespace}/replicasets?limit={MOST}");
+        let list = self.get("list replica sets", &path).await?.unwrap_or_default();
+        let owned = |set: &Value| {
+            let owners = set.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            owners.is_some_and(|owners| owners.iter().any(|owner| text(owner, "/uid") == uid))
+        };
+        let revision = |set: &Value| {
+            let number = set.pointer("/metadata/annotations")?.get(REVISION)?.as_str()?.parse().ok()?;
+            Some(Revision { number, replica_set: set.clone() })
+        };
+        let items = list.get("items").and_then(Value::as_array);
+        let mut found: Vec<Revision> =
+            items.into_iter().flatten().filter(|set| owned(set)).filter_map(revision).collect();
+        found.sort_by_key(|revision| std::cmp::Reverse(revision.number));
+        Ok(found)
+    }
+
+    /// Rolls back to a revision, or to the one before; gives the number that it has from now on.
+    pub(crate) async fn rollback(
+        &self,
+        app: &Name,
+        (namespace, name): (&str, &str),
+        to: Option<i64>,
+    ) -> Result<i64, ActError> {
+        let rollout = self.find(app, namespace, name).await?;
+        if rollout.pointer("/spec/workloadRef").is_some_and(|of| !of.is_null()) {
+            return Err(wrong(
+                "the Rollout takes its pods from another object (workloadRef): roll that back",
+            ));
+        }
+        let revisions = self.revisions(&rollout).await?;
+        let newest = revisions.first().map_or(0, |revision| revision.number);
+        let found = match to {
+            Some(number) => revisions.iter().find(|revision| revision.number == number),
+            None => revisions.get(1),
+        };
+        let found = found.ok_or_else(|| match to {
+            Some(number) => ActError::NotFound(format!("the Rollout has no revision {number} any more")),
+            None => ActError::NotFound("the Rollout has no revision before this one".to_owned()),
+        })?;
+        if found.number == newest {
+            return Err(wrong("the Rollout is at that revision already"));
+        }
+        let mut template = found.replica_set.pointer("/spec/template").cloned().unwrap_or_default();
+        if let Some(labels) = template.pointer_mut("/metadata/labels").and_then(Value::as_object_mut) {
+            labels.remove(HASH);
+        }
+        // The whole template: what the newer one has beside the older must go. And only of the version that was looked at.
+        let patch = json!([
+            {"op": "replace", "path": "/metadata/resourceVersion", "value": text(&rollout, "/metadata/resourceVersion")},
+            {"op": "replace", "path": "/spec/template", "value": template},
+        ]);
+        let act = "roll the rollout back";
+        let failed = |source| ActError::Cluster { act, source };
+        self.cluster.json_patch(&path(namespace, name), &patch).await.map_err(failed)?;
+        Ok(newest + 1)
+    }
+
+    /// Runs that analyse it, the newest first.
+    pub(crate) async fn analysis_runs(&self, rollout: &Value) -> Result<Vec<Value>, ActError> {
+        let (namespace, uid) = (text(rollout, "/metadata/namespace"), text(rollout, "/metadata/uid"));
+        let path = format!("{API}/{namespace}/analysisruns?limit={MOST}");
+        let list = self.get("list analysis runs", &path).await?.unwrap_or_default();
+        let items = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+        let owned = |run: &Value| {
+            let owners = run.pointer("/metadata/ownerReferences").and_then(Value::as_array);
+            owners.is_some_and(|owners| owners.iter().any(|owner| text(owner, "/uid") == uid))
+        };
+        let mut found: Vec<Value> = items.into_iter().filter(owned).collect();
+        found.sort_by(|a, b| {
+            text(b, "/metadata/creationTimestamp").cmp(text(a, "/metadata/creationTimestamp"))
+        });
+        Ok(found)
+    }
+
+    async fn get(&self, act: &'static str, path: &str) -> Result<Option<Value>, ActError> {
+        self.cluster.get(path).await.map_err(|source| ActError::Cluster { act, source })
+    }
+
+    async fn merge(&self, act: &'static str, path: &str, patch: &Value) -> Result<Value, ActError> {
+        let failed = |source: QuestionError| ActError::Cluster { act, source };
+        self.cluster.merge(path, patch, false).await.map_err(failed)
+    }
+}

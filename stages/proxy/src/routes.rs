@@ -1,0 +1,131 @@
+//! The routes: the API, below `/app-proxy` and without it, and whether it lives.
+//!
+//! takes: HTTP - gives: answers of the schema; a stream of events to whoever accepts one - calls: nothing itself - fails: 401
+//! without a token, 413 for a body that is too long, 400 for one that is no query; whatever else is wrong stands under `errors` of
+//! an answer 200
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use async_graphql::Request;
+use axum::body::to_bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::{get, post};
+use axum::{Json, Router};
+use futures::StreamExt as _;
+use pipeline_core::{SecretString, Shutdown};
+
+use crate::desk::Caller;
+use crate::error::ActError;
+use crate::schema::Schema;
+
+/// What answers.
+#[derive(Clone)]
+pub(crate) struct Front {
+    pub(crate) schema: Schema,
+    pub(crate) cors: Option<HeaderValue>,
+    /// The most that a body may be long.
+    pub(crate) body: usize,
+    pub(crate) stop: Shutdown,
+}
+
+const METHODS: HeaderValue = HeaderValue::from_static("GET,HEAD,PUT,PATCH,POST,DELETE");
+const HEADERS: HeaderValue = HeaderValue::from_static("content-type,authorization,x-access-token");
+const TOKEN: HeaderName = HeaderName::from_static("x-access-token");
+/// A comment on a stream of events on which nothing comes, so that nobody between takes it for dead.
+const ALIVE: Duration = Duration::from_secs(15);
+
+impl Front {
+    pub(crate) fn routes(self) -> Router {
+        let alive = || get(async || "OK");
+        let api = Router::new()
+            .route("/api/graphql", post(graphql))
+            .route("/api/readyz", alive())
+            .route("/api/healthz", alive())
+            .route("/api/health", alive())
+            .with_state(self.clone());
+        Router::new().nest("/app-proxy", api.clone()).merge(api).layer(from_fn_with_state(self, cors))
+    }
+}
+
+/// The token, as it is or after `Bearer`.
+fn token(headers: &HeaderMap) -> Option<SecretString> {
+    let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    let given = text(header::AUTHORIZATION).filter(|text| !text.is_empty()).or_else(|| text(TOKEN))?;
+    let bearer = given.split_at_checked(7).filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer "));
+    let given = bearer.map_or(given, |(_, token)| token.trim());
+    (!given.is_empty()).then(|| SecretString::from(given))
+}
+
+fn wrong(status: StatusCode, text: &str) -> Response {
+    (status, format!("{text}\n")).into_response()
+}
+
+async fn graphql(State(front): State<Front>, request: axum::extract::Request) -> Response {
+    let (head, body) = request.into_parts();
+    let Some(token) = token(&head.headers) else {
+        return wrong(StatusCode::UNAUTHORIZED, &ActError::NoCredentials.to_string());
+    };
+    let Ok(body) = to_bytes(body, front.body).await else {
+        return wrong(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            &format!("the body is longer than {} bytes", front.body),
+        );
+    };
+    // Where in a text that is not JSON the fault is, may be told; the text itself is not.
+    let request: Request = match serde_json::from_slice(&body) {
+        Ok(request) => request,
+        Err(error) => {
+            let text = format!(
+                r#"the body is no JSON of the form {{"query": "…", "variables": {{}}}}: line {}, column {}"#,
+                error.line(),
+                error.column()
+            );
+            return wrong(StatusCode::BAD_REQUEST, &text);
+        }
+    };
+    let request = request.data(Caller(Some(token)));
+    let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if accepts.contains("text/event-stream") {
+        return stream(&front, request);
+    }
+    let mut response = Json(front.schema.execute(request).await).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Events `next`, each with an answer, and `complete`.
+fn stream(front: &Front, request: Request) -> Response {
+    let stop = front.stop.clone();
+    let answers = front.schema.execute_stream(request).take_until(async move { stop.cancelled().await });
+    let events = answers.map(|answer| Event::default().event("next").json_data(answer).unwrap_or_default());
+    let events = events.chain(futures::stream::once(async { Event::default().event("complete") }));
+    let events = events.map(Ok::<_, Infallible>);
+    let mut response = Sse::new(events).keep_alive(KeepAlive::new().interval(ALIVE)).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// Says which pages may ask, and answers what browsers ask before.
+async fn cors(State(front): State<Front>, request: axum::extract::Request, next: Next) -> Response {
+    let asked_before = request.method() == Method::OPTIONS;
+    let mut response = match asked_before {
+        true => StatusCode::NO_CONTENT.into_response(),
+        false => next.run(request).await,
+    };
+    if let Some(origin) = front.cors {
+        let headers = response.headers_mut();
+        headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
+        headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));
+        headers.append(header::VARY, HeaderValue::from_static("origin"));
+        if asked_before {
+            headers.insert(header::ACCESS_CONTROL_ALLOW_METHODS, METHODS);
+            headers.insert(header::ACCESS_CONTROL_ALLOW_HEADERS, HEADERS);
+        }
+    }
+    response
+}

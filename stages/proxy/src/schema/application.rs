@@ -1,0 +1,233 @@
+//! What Argo CD knows of an application, as it is told: shapes are those of its own answers.
+
+use async_graphql::SimpleObject;
+use pipeline_redact::Redactor;
+use serde::{Deserialize, Deserializer};
+use serde_json::Value;
+
+/// How a resource is.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct HealthStatus {
+    status: Option<String>,
+    message: Option<String>,
+}
+
+/// Something that Argo CD says of a resource.
+#[derive(SimpleObject, Deserialize)]
+pub(crate) struct ResourceInfo {
+    name: String,
+    value: String,
+}
+
+/// A resource, by its names.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(default)]
+pub(crate) struct ResourceRef {
+    group: Option<String>,
+    version: Option<String>,
+    kind: Option<String>,
+    namespace: Option<String>,
+    name: Option<String>,
+    uid: Option<String>,
+}
+
+/// A node of the tree.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ResourceNode {
+    group: Option<String>,
+    version: Option<String>,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    uid: Option<String>,
+    #[serde(deserialize_with = "or_none")]
+    parent_refs: Vec<ResourceRef>,
+    #[serde(deserialize_with = "or_none")]
+    info: Vec<ResourceInfo>,
+    #[serde(deserialize_with = "or_none")]
+    images: Vec<String>,
+    health: Option<HealthStatus>,
+    resource_version: Option<String>,
+    created_at: Option<String>,
+}
+
+/// What an application has, and what that has.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ApplicationTree {
+    #[serde(deserialize_with = "or_none")]
+    nodes: Vec<ResourceNode>,
+    #[serde(deserialize_with = "or_none")]
+    orphaned_nodes: Vec<ResourceNode>,
+}
+
+/// Live and target state of a resource, as JSON texts with secrets taken out.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ManagedResource {
+    group: Option<String>,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    target_state: Option<String>,
+    live_state: Option<String>,
+    normalized_live_state: Option<String>,
+    predicted_live_state: Option<String>,
+    hook: bool,
+    modified: bool,
+}
+
+/// An answer that is a list.
+#[derive(Deserialize)]
+#[serde(bound = "T: Deserialize<'de>")]
+pub(crate) struct Items<T> {
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) items: Vec<T>,
+}
+
+/// A resource that is not as Git says.
+#[derive(SimpleObject)]
+pub(crate) struct ResourceDiff {
+    group: Option<String>,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    /// What is there, as YAML; null: nothing.
+    live: Option<String>,
+    /// What a sync would make of it, as YAML; null: nothing.
+    target: Option<String>,
+}
+
+/// A deployment of an application.
+#[derive(SimpleObject)]
+pub(crate) struct HistoryEntry {
+    id: i64,
+    revision: Option<String>,
+    revisions: Vec<String>,
+    deploy_started_at: Option<String>,
+    deployed_at: Option<String>,
+    initiated_by: Option<String>,
+    automated: bool,
+}
+
+/// An event of Kubernetes.
+#[derive(SimpleObject)]
+pub(crate) struct Event {
+    r#type: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    count: Option<i64>,
+    first_timestamp: Option<String>,
+    last_timestamp: Option<String>,
+    involved_object: Option<ResourceRef>,
+    source: Option<String>,
+}
+
+/// An action that a resource offers.
+#[derive(SimpleObject, Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ResourceAction {
+    name: String,
+    display_name: Option<String>,
+    disabled: bool,
+}
+
+/// What a resource offers.
+#[derive(Deserialize)]
+pub(crate) struct Actions {
+    #[serde(default, deserialize_with = "or_none")]
+    pub(crate) actions: Vec<ResourceAction>,
+}
+
+/// Go writes a list of nothing as null.
+fn or_none<'de, D: Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Option::<Vec<T>>::deserialize(deserializer).map(Option::unwrap_or_default)
+}
+
+impl ManagedResource {
+    /// Without secrets.
+    pub(crate) fn redacted(mut self, redactor: &Redactor) -> Self {
+        let states = [
+            &mut self.target_state,
+            &mut self.live_state,
+            &mut self.normalized_live_state,
+            &mut self.predicted_live_state,
+        ];
+        for state in states {
+            // Argo CD writes what is not there as null.
+            let kept = state.take().filter(|text| !text.is_empty() && text != "null");
+            *state = kept.map(|text| redactor.manifest(&text).into_owned());
+        }
+        self
+    }
+
+    /// What is not as Git says; `None`: nothing of it.
+    pub(crate) fn diff(self) -> Option<ResourceDiff> {
+        if self.hook {
+            return None;
+        }
+        let live = self.normalized_live_state.or(self.live_state);
+        let target = match &self.target_state {
+            // It is there and Git does not have it: a sync with prune takes it away.
+            None => None,
+            Some(_) => self.predicted_live_state.or(self.target_state),
+        };
+        if live == target {
+            return None;
+        }
+        let Self { group, kind, namespace, name, .. } = self;
+        Some(ResourceDiff { group, kind, namespace, name, live: yaml(live), target: yaml(target) })
+    }
+}
+
+fn yaml(json: Option<String>) -> Option<String> {
+    let value: Value = serde_json::from_str(&json?).ok()?;
+    serde_saphyr::to_string(&value).ok()
+}
+
+impl HistoryEntry {
+    pub(crate) fn all(application: &Value) -> Vec<Self> {
+        let entries = application.pointer("/status/history").and_then(Value::as_array);
+        let one = |entry: &Value| {
+            let revisions = entry.get("revisions").and_then(Value::as_array);
+            Some(Self {
+                id: super::number(entry, "/id")?,
+                revision: super::text(entry, "/revision"),
+                revisions: revisions
+                    .into_iter()
+                    .flatten()
+                    .filter_map(|it| it.as_str().map(str::to_owned))
+                    .collect(),
+                deploy_started_at: super::text(entry, "/deployStartedAt"),
+                deployed_at: super::text(entry, "/deployedAt"),
+                initiated_by: super::text(entry, "/initiatedBy/username"),
+                automated: super::is_true(entry, "/initiatedBy/automated"),
+            })
+        };
+        entries.into_iter().flatten().rev().filter_map(one).collect()
+    }
+}
+
+impl Event {
+    pub(crate) fn of(event: &Value, redactor: &Redactor) -> Self {
+        let text = |pointer| super::text(event, pointer);
+        let involved = event.get("involvedObject").cloned();
+        Self {
+            r#type: text("/type"),
+            reason: text("/reason"),
+            message: text("/message").map(|message| redactor.text(&message).into_owned()),
+            count: super::number(event, "/count"),
+            first_timestamp: text("/firstTimestamp"),
+            last_timestamp: text("/lastTimestamp").or_else(|| text("/eventTime")),
+            involved_object: involved.and_then(|it| serde_json::from_value(it).ok()),
+            source: text("/source/component").or_else(|| text("/reportingComponent")),
+        }
+    }
+
+    /// When it was seen last.
+    pub(crate) fn at(&self) -> Option<String> {
+        self.last_timestamp.clone()
+    }
+}

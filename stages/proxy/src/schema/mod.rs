@@ -1,0 +1,112 @@
+//! The schema: what may be asked, and how much at a time.
+
+mod application;
+mod inputs;
+mod mutation;
+mod query;
+mod rollout;
+mod runtime;
+mod subscription;
+mod workflow;
+
+use std::sync::Arc;
+
+use async_graphql::{Context, SimpleObject};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+
+use crate::argocd::ArgoCd;
+use crate::desk::{Caller, Desk};
+use crate::platform::Platform;
+use crate::rollouts::Rollouts;
+use crate::workflows::Workflows;
+
+pub(crate) use self::runtime::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
+
+pub(crate) type Schema = async_graphql::Schema<query::Query, mutation::Mutation, subscription::Subscription>;
+
+/// How deep fields may stand within each other: what introspection asks stands thirteen deep.
+const DEPTH: usize = 15;
+/// How many fields a document may have.
+const COMPLEXITY: usize = 500;
+/// Directives on a field.
+const DIRECTIVES: usize = 8;
+
+/// All that resolvers work with.
+pub(crate) struct Works {
+    pub(crate) desk: Desk,
+    pub(crate) argocd: Arc<ArgoCd>,
+    pub(crate) rollouts: Rollouts,
+    pub(crate) workflows: Workflows,
+    pub(crate) platform: Platform,
+    /// Streams of logs that may be open.
+    pub(crate) streams: Arc<Semaphore>,
+    /// What was found of the runtime.
+    pub(crate) status: tokio::sync::watch::Receiver<RuntimeStatus>,
+}
+
+/// An object of Kubernetes.
+#[derive(SimpleObject)]
+pub(crate) struct ObjectMeta {
+    name: String,
+    namespace: Option<String>,
+}
+
+/// What an act was done to.
+#[derive(SimpleObject)]
+pub(crate) struct ActedOn {
+    metadata: ObjectMeta,
+}
+
+impl ActedOn {
+    fn named(namespace: &str, name: &str) -> Self {
+        let metadata = ObjectMeta { name: name.to_owned(), namespace: Some(namespace.to_owned()) };
+        Self { metadata }
+    }
+}
+
+fn builder() -> async_graphql::SchemaBuilder<query::Query, mutation::Mutation, subscription::Subscription> {
+    Schema::build(query::Query, mutation::Mutation, subscription::Subscription)
+        .limit_depth(DEPTH)
+        .limit_complexity(COMPLEXITY)
+        .limit_directives(DIRECTIVES)
+        .disable_suggestions()
+}
+
+pub(crate) fn build(works: Works) -> Schema {
+    builder().data(works).finish()
+}
+
+/// The schema, in the language that schemas are written in.
+#[must_use]
+pub fn sdl() -> String {
+    builder().finish().sdl()
+}
+
+fn works<'c>(context: &Context<'c>) -> async_graphql::Result<&'c Works> {
+    context.data::<Works>()
+}
+
+fn caller<'c>(context: &Context<'c>) -> async_graphql::Result<&'c Caller> {
+    context.data::<Caller>()
+}
+
+/// A text somewhere in an object.
+fn text(object: &Value, pointer: &str) -> Option<String> {
+    object.pointer(pointer).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
+}
+
+fn number(object: &Value, pointer: &str) -> Option<i64> {
+    object.pointer(pointer).and_then(Value::as_i64)
+}
+
+fn is_true(object: &Value, pointer: &str) -> bool {
+    object.pointer(pointer) == Some(&Value::Bool(true))
+}
+
+fn meta(object: &Value) -> ObjectMeta {
+    ObjectMeta {
+        name: text(object, "/metadata/name").unwrap_or_default(),
+        namespace: text(object, "/metadata/namespace"),
+    }
+}

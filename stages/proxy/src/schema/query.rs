@@ -1,0 +1,212 @@
+//! What may be read.
+
+use async_graphql::{Context, Object, Result};
+use serde_json::Value;
+
+use super::application::{
+    Actions, ApplicationTree, Event, HistoryEntry, Items, ManagedResource, ResourceAction, ResourceDiff,
+};
+use super::inputs::{ApplicationId, ObjectId, ResourceId};
+use super::rollout::{AnalysisRun, Rollout};
+use super::runtime::{RuntimeStatus, VersionInfo};
+use super::workflow::Workflow;
+use super::{Works, caller, works};
+use crate::desk::About;
+use crate::error::ActError;
+use crate::gate::Subject;
+use crate::operation::Operation;
+
+/// What may be read.
+pub(crate) struct Query;
+
+/// Workflows of a page.
+const FIRST: u32 = 100;
+
+/// Reads something of an application, for whoever may.
+async fn read<T>(
+    context: &Context<'_>,
+    operation: Operation,
+    subject: Subject,
+    doing: impl AsyncFnOnce(&Works) -> std::result::Result<T, ActError>,
+) -> Result<T> {
+    let (works, caller) = (works(context)?, caller(context)?);
+    let done = works.desk.read(caller, About::new(operation, subject), doing(works)).await;
+    done.map_err(|error| error.graphql())
+}
+
+/// The runtime itself, as rules see it.
+fn runtime() -> Subject {
+    Subject::default()
+}
+
+#[Object]
+impl Query {
+    /// What this is.
+    async fn version_info(&self, context: &Context<'_>) -> Result<VersionInfo> {
+        read(context, Operation::VERSION_INFO, runtime(), async |works| {
+            let platform_host = works.platform.client.host().to_string();
+            let version = env!("CARGO_PKG_VERSION").to_owned();
+            Ok(VersionInfo { version, platform_host, platform_version: None })
+        })
+        .await
+    }
+
+    /// What the app proxy found of its runtime when it looked last.
+    async fn runtime_status(&self, context: &Context<'_>) -> Result<RuntimeStatus> {
+        read(context, Operation::RUNTIME_STATUS, runtime(), async |works| Ok(works.status.borrow().clone()))
+            .await
+    }
+
+    /// What an application has, and what that has.
+    async fn resource_tree(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+    ) -> Result<ApplicationTree> {
+        let app = application.name();
+        read(context, Operation::RESOURCE_TREE, application.subject(), async |works| {
+            works.argocd.tree(&app).await
+        })
+        .await
+    }
+
+    /// Live and target state of its resources.
+    async fn managed_resources(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+    ) -> Result<Vec<ManagedResource>> {
+        let app = application.name();
+        read(context, Operation::MANAGED_RESOURCES, application.subject(), async |works| {
+            let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
+            Ok(all.items.into_iter().map(|one| one.redacted(works.argocd.redactor())).collect())
+        })
+        .await
+    }
+
+    /// What is not as Git says.
+    async fn application_diff(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+    ) -> Result<Vec<ResourceDiff>> {
+        let app = application.name();
+        read(context, Operation::APPLICATION_DIFF, application.subject(), async |works| {
+            let all: Items<ManagedResource> = works.argocd.managed(&app).await?;
+            let redactor = works.argocd.redactor();
+            Ok(all.items.into_iter().filter_map(|one| one.redacted(redactor).diff()).collect())
+        })
+        .await
+    }
+
+    /// Its deployments, the newest first.
+    async fn application_history(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+    ) -> Result<Vec<HistoryEntry>> {
+        let app = application.name();
+        read(context, Operation::APPLICATION_HISTORY, application.subject(), async |works| {
+            works.argocd.application(&app).await.map(|found| HistoryEntry::all(&found))
+        })
+        .await
+    }
+
+    /// Of the application itself, or of a resource of it; the newest first.
+    async fn application_events(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        resource: Option<ResourceId>,
+    ) -> Result<Vec<Event>> {
+        let app = application.name();
+        read(context, Operation::APPLICATION_EVENTS, application.subject(), async |works| {
+            let query = match resource {
+                Some(of) => vec![("resourceNamespace", of.namespace), ("resourceName", of.name)],
+                None => Vec::new(),
+            };
+            let all: Items<Value> = works.argocd.events(&app, query).await?;
+            let redactor = works.argocd.redactor();
+            let mut all: Vec<Event> = all.items.iter().map(|one| Event::of(one, redactor)).collect();
+            all.sort_by_key(|event| std::cmp::Reverse(event.at()));
+            Ok(all)
+        })
+        .await
+    }
+
+    /// What a resource offers to be run.
+    async fn resource_actions(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        resource: ResourceId,
+    ) -> Result<Vec<ResourceAction>> {
+        let app = application.name();
+        read(context, Operation::RESOURCE_ACTIONS, application.subject(), async |works| {
+            let found: Actions = works.argocd.actions(&app, resource.query()).await?;
+            Ok(found.actions)
+        })
+        .await
+    }
+
+    /// A Rollout of the application.
+    async fn rollout(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        rollout: ObjectId,
+    ) -> Result<Rollout> {
+        let app = application.name();
+        read(context, Operation::ROLLOUT, application.subject(), async |works| {
+            let found = works.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
+            let revisions = works.rollouts.revisions(&found).await?;
+            Ok(Rollout::of(&found, &revisions))
+        })
+        .await
+    }
+
+    /// What analyses a Rollout of the application, the newest first.
+    async fn analysis_runs(
+        &self,
+        context: &Context<'_>,
+        application: ApplicationId,
+        rollout: ObjectId,
+    ) -> Result<Vec<AnalysisRun>> {
+        let app = application.name();
+        read(context, Operation::ANALYSIS_RUNS, application.subject(), async |works| {
+            let found = works.rollouts.find(&app, &rollout.namespace, &rollout.name).await?;
+            let runs = works.rollouts.analysis_runs(&found).await?;
+            Ok(runs.iter().map(AnalysisRun::of).collect())
+        })
+        .await
+    }
+
+    /// Of a namespace, the newest first: 100, unless fewer are asked for.
+    async fn workflows(
+        &self,
+        context: &Context<'_>,
+        namespace: String,
+        first: Option<u32>,
+    ) -> Result<Vec<Workflow>> {
+        let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
+        read(context, Operation::WORKFLOW_LIST, subject, async |works| {
+            let found = works.workflows.list(&namespace, first.unwrap_or(FIRST).min(FIRST)).await?;
+            Ok(found.iter().map(Workflow::of).collect())
+        })
+        .await
+    }
+
+    /// One workflow.
+    async fn workflow(
+        &self,
+        context: &Context<'_>,
+        namespace: String,
+        workflow_name: String,
+    ) -> Result<Workflow> {
+        let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
+        read(context, Operation::WORKFLOW, subject, async |works| {
+            works.workflows.get(&namespace, &workflow_name).await.map(|found| Workflow::of(&found))
+        })
+        .await
+    }
+}

@@ -1,0 +1,269 @@
+//! Argo Workflows: objects of the API server, or acts of the server of Argo Workflows where its address is set.
+//!
+//! takes: a workflow, or a template - gives: what was changed or made - calls: the API server; `{workflows}/api/v1/workflows/...`
+//! fails: to retry, and to resume nodes that the controller has put away, takes that server: said so where there is none
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use serde_json::{Map, Value, json};
+use stages_client::{Client, HttpError, Method, Reply, Token};
+use stages_kube::Reader;
+
+use crate::error::ActError;
+use crate::rollouts::named;
+
+const API: &str = "/apis/argoproj.io/v1alpha1/namespaces";
+const PEER: &str = "Argo Workflows";
+/// What the controller keeps of a workflow in its labels; a workflow that begins has none of it.
+const OF_A_RUN: [&str; 3] = [
+    "workflows.argoproj.io/completed",
+    "workflows.argoproj.io/phase",
+    "workflows.argoproj.io/workflow-archiving-status",
+];
+const NEEDS_SERVER: &str =
+    "this takes the server of Argo Workflows: set appProxy.workflows.url, and appProxy.workflows.tokenFile";
+
+/// The server of Argo Workflows.
+#[derive(Debug, Clone)]
+pub(crate) struct Server {
+    pub(crate) client: Client,
+    pub(crate) token: Token,
+}
+
+/// Changes workflows.
+#[derive(Clone)]
+pub(crate) struct Workflows {
+    pub(crate) cluster: Arc<Reader>,
+    pub(crate) server: Option<Server>,
+}
+
+/// What is to be done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Change {
+    Retry,
+    Terminate,
+    Stop,
+    Suspend,
+    Resume,
+}
+
+/// A workflow that is to be, of a template.
+pub(crate) struct New {
+    pub(crate) template: String,
+    pub(crate) cluster_scope: bool,
+    pub(crate) entrypoint: Option<String>,
+    pub(crate) generate_name: String,
+    pub(crate) parameters: Vec<(String, String)>,
+}
+
+impl Change {
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Retry => "retry",
+            Self::Terminate => "terminate",
+            Self::Stop => "stop",
+            Self::Suspend => "suspend",
+            Self::Resume => "resume",
+        }
+    }
+}
+
+fn of(namespace: &str, name: &str) -> Result<String, ActError> {
+    named("a namespace", namespace)?;
+    named("a workflow", name)?;
+    Ok(format!("{API}/{namespace}/workflows/{name}"))
+}
+
+fn failed(act: &'static str) -> impl Fn(stages_kube::QuestionError) -> ActError {
+    move |source| ActError::Cluster { act, source }
+}
+
+fn is_over(workflow: &Value) -> bool {
+    let phase = workflow.pointer("/status/phase").and_then(Value::as_str).unwrap_or_default();
+    matches!(phase, "Succeeded" | "Failed" | "Error")
+}
+
+impl Workflows {
+    pub(crate) async fn list(&self, namespace: &str, first: u32) -> Result<Vec<Value>, ActError> {
+        named("a namespace", namespace)?;
+        let path = format!("{API}/{namespace}/workflows?limit=500");
+        let list = self.cluster.get(&path).await.map_err(failed("list workflows"))?.unwrap_or_default();
+        let mut all = list.get("items").and_then(Value::as_array).cloned().unwrap_or_default();
+        let created = |one: &Value| {
+            let at = one.pointer("/metadata/creationTimestamp").and_then(Value::as_str);
+            at.unwrap_or_default().to_owned()
+        };
+        all.sort_by_key(|one| std::cmp::Reverse(created(one)));
+        all.truncate(usize::try_from(first).unwrap_or(usize::MAX));
+        Ok(all)
+    }
+
+    pub(crate) async fn get(&self, namespace: &str, name: &str) -> Result<Value, ActError> {
+        let path = of(namespace, name)?;
+        let found = self.cluster.get(&path).await.map_err(failed("read the workflow"))?;
+        found.ok_or_else(|| ActError::NotFound(format!("there is no workflow {namespace}/{name}")))
+    }
+
+    pub(crate) async fn change(&self, namespace: &str, name: &str, change: Change) -> Result<(), ActError> {
+        let path = of(namespace, name)?;
+        if let Some(server) = &self.server {
+            let body = json!({"namespace": namespace, "name": name});
+            let path = ["api", "v1", "workflows", namespace, name, change.word()];
+            return server.ask(Method::PUT, &path, &body).await.map(drop);
+        }
+        let workflow = self.get(namespace, name).await?;
+        let over = is_over(&workflow);
+        if over && change != Change::Retry {
+            return Err(ActError::Wrong("the workflow is over".to_owned()));
+        }
+        let mut patch = match change {
+            Change::Retry => return Err(ActError::Wrong(NEEDS_SERVER.to_owned())),
+            Change::Terminate => json!({"spec": {"shutdown": "Terminate"}}),
+            Change::Stop => json!({"spec": {"shutdown": "Stop"}}),
+            Change::Suspend => json!({"spec": {"suspend": true}}),
+            Change::Resume => resumed(&workflow)?,
+        };
+        let version = workflow.pointer("/metadata/resourceVersion").cloned().unwrap_or_default();
+        if let Value::Object(fields) = &mut patch {
+            fields.insert("metadata".to_owned(), json!({"resourceVersion": version}));
+        }
+        let changed = self.cluster.merge(&path, &patch, false).await;
+        changed.map(drop).map_err(failed("change the workflow"))
+    }
+
+    /// A workflow of a template; gives its name.
+    pub(crate) async fn create(&self, namespace: &str, new: New) -> Result<String, ActError> {
+        named("a namespace", namespace)?;
+        named("a template", &new.template)?;
+        if let Some(server) = &self.server {
+            let kind = if new.cluster_scope { "ClusterWorkflowTemplate" } else { "WorkflowTemplate" };
+            let parameters: Vec<String> =
+                new.parameters.iter().map(|(name, value)| format!("{name}={value}")).collect();
+            let body = json!({
+                "namespace": namespace, "resourceKind": kind, "resourceName": new.template,
+                "submitOptions": {
+                    "generateName": new.generate_name, "entryPoint": new.entrypoint, "parameters": parameters,
+                },
+            });
+            let path = ["api", "v1", "workflows", namespace, "submit"];
+            return name_of(&server.ask(Method::POST, &path, &body).await?);
+        }
+        let parameters: Vec<Value> =
+            new.parameters.iter().map(|(name, value)| json!({"name": name, "value": value})).collect();
+        let mut spec = json!({
+            "workflowTemplateRef": {"name": new.template, "clusterScope": new.cluster_scope},
+            "arguments": {"parameters": parameters},
+        });
+        if let (Value::Object(spec), Some(entrypoint)) = (&mut spec, new.entrypoint) {
+            spec.insert("entrypoint".to_owned(), entrypoint.into());
+        }
+        let kind = if new.cluster_scope { "cluster-workflow-template" } else { "workflow-template" };
+        let label = format!("workflows.argoproj.io/{kind}");
+        let labels: Map<String, Value> = [(label, new.template.into())].into_iter().collect();
+        self.make(namespace, json!({"generateName": new.generate_name, "labels": labels}), spec).await
+    }
+
+    /// The same workflow once more; gives its name.
+    pub(crate) async fn resubmit(&self, namespace: &str, name: &str) -> Result<String, ActError> {
+        of(namespace, name)?;
+        if let Some(server) = &self.server {
+            let body = json!({"namespace": namespace, "name": name});
+            let path = ["api", "v1", "workflows", namespace, name, "resubmit"];
+            return name_of(&server.ask(Method::PUT, &path, &body).await?);
+        }
+        let workflow = self.get(namespace, name).await?;
+        if !is_over(&workflow) {
+            return Err(ActError::Wrong("the workflow is not over yet: stop it first".to_owned()));
+        }
+        let mut spec = workflow.get("spec").cloned().unwrap_or_default();
+        if let Value::Object(spec) = &mut spec {
+            spec.remove("shutdown");
+            spec.remove("suspend");
+        }
+        let metadata = workflow.get("metadata");
+        let kept =
+            |of: &str| metadata.and_then(|metadata| metadata.get(of)).cloned().unwrap_or_else(|| json!({}));
+        let mut labels = kept("labels");
+        if let Value::Object(labels) = &mut labels {
+            labels.retain(|label, _| !OF_A_RUN.contains(&label.as_str()));
+            labels.insert("workflows.argoproj.io/resubmitted-from-workflow".to_owned(), name.into());
+        }
+        let prefix = match metadata.and_then(|metadata| metadata.get("generateName")).and_then(Value::as_str)
+        {
+            Some(prefix) if !prefix.is_empty() => prefix.to_owned(),
+            _ => format!("{name}-"),
+        };
+        self.make(namespace, json!({"generateName": prefix, "labels": labels}), spec).await
+    }
+
+    async fn make(&self, namespace: &str, metadata: Value, spec: Value) -> Result<String, ActError> {
+        let workflow = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Workflow", "metadata": metadata, "spec": spec,
+        });
+        let path = format!("{API}/{namespace}/workflows");
+        let made = self.cluster.create(&path, &workflow).await.map_err(failed("make the workflow"))?;
+        name_of(&made)
+    }
+}
+
+/// The workflow goes on, and the nodes that wait for somebody with it.
+fn resumed(workflow: &Value) -> Result<Value, ActError> {
+    let status = workflow.get("status");
+    let put_away = ["compressedNodes", "offloadNodeStatusVersion"].iter().any(|key| {
+        status.and_then(|status| status.get(key)).and_then(Value::as_str).is_some_and(|it| !it.is_empty())
+    });
+    if put_away {
+        return Err(ActError::Wrong(NEEDS_SERVER.to_owned()));
+    }
+    let nodes = status.and_then(|status| status.get("nodes")).and_then(Value::as_object);
+    let waits = |node: &&Value| {
+        node.get("type") == Some(&json!("Suspend")) && node.get("phase") == Some(&json!("Running"))
+    };
+    let now = Timestamp::now().strftime("%FT%TZ").to_string();
+    let ended: Map<String, Value> = nodes
+        .into_iter()
+        .flatten()
+        .filter(|(_, node)| waits(node))
+        .map(|(id, _)| (id.clone(), json!({"phase": "Succeeded", "finishedAt": now})))
+        .collect();
+    let held = workflow.pointer("/spec/suspend") == Some(&Value::Bool(true));
+    if !held && ended.is_empty() {
+        return Err(ActError::Wrong("the workflow is not suspended".to_owned()));
+    }
+    let mut patch = json!({"spec": {"suspend": null}});
+    if let (Value::Object(patch), false) = (&mut patch, ended.is_empty()) {
+        patch.insert("status".to_owned(), json!({"nodes": ended}));
+    }
+    Ok(patch)
+}
+
+fn name_of(made: &Value) -> Result<String, ActError> {
+    let name = made.pointer("/metadata/name").and_then(Value::as_str).filter(|name| !name.is_empty());
+    name.map(str::to_owned).ok_or(ActError::Unreadable(PEER))
+}
+
+impl Server {
+    async fn ask(&self, method: Method, path: &[&str], body: &Value) -> Result<Value, ActError> {
+        let act = "change the workflow";
+        let away = |source: HttpError| ActError::Away { peer: PEER, act, source };
+        let request = self.client.request(act, method, path).map_err(away)?.json(body);
+        let request = self.client.authorize(act, request, &self.token, "Bearer ").await.map_err(away)?;
+        let reply = self.client.send(act, request).await.map_err(away)?;
+        if !(200..300).contains(&reply.status()) {
+            return Err(refused(act, &reply));
+        }
+        serde_json::from_slice(reply.body()).map_err(|_| ActError::Unreadable(PEER))
+    }
+}
+
+/// What the server says may quote parameters of a workflow: only that it refused is told.
+fn refused(act: &'static str, reply: &Reply) -> ActError {
+    let status = reply.status();
+    let said = match status {
+        401 | 403 => "see the token under appProxy.workflows and what its ServiceAccount may",
+        404 => "there is no such workflow or template",
+        _ => "its log says why",
+    };
+    ActError::Peer { peer: PEER, act, status, said: said.to_owned() }
+}

@@ -1,0 +1,138 @@
+//! An Argo CD: real HTTP on a free port, of one application, which keeps every change that it is told.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use futures::StreamExt as _;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The token that it wants: never to be seen elsewhere.
+pub(crate) const TOKEN: &str = "canary-of-argo-cd";
+
+/// What it was told: method, path with query, body.
+pub(crate) type Change = (String, String, Value);
+
+#[derive(Clone, Default)]
+pub(crate) struct ArgoCd {
+    changes: Arc<Mutex<Vec<Change>>>,
+    /// Answers every call so from now on.
+    pub(crate) broken: Arc<Mutex<Option<(u16, String)>>>,
+}
+
+impl ArgoCd {
+    pub(crate) async fn start() -> (Self, String) {
+        let argocd = Self::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(argocd.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        (argocd, url)
+    }
+
+    /// What it was told since the last look.
+    pub(crate) fn take(&self) -> Vec<Change> {
+        std::mem::take(&mut self.changes.lock().unwrap())
+    }
+}
+
+fn refused(status: u16, said: &str) -> Response {
+    let body = json!({"error": said, "code": 7, "message": said}).to_string();
+    (StatusCode::from_u16(status).unwrap(), body).into_response()
+}
+
+/// What it says of the only application that it has.
+fn read(path: &str) -> Option<Value> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "keys"}, "data": {"a": "c2VjcmV0LWNhbmFyeQ=="}});
+    let map = |replicas: i32| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "spec": {"replicas": replicas}}).to_string()
+    };
+    Some(match path {
+        "/api/v1/session/userinfo" => json!({"loggedIn": true, "username": "admin"}),
+        "/api/v1/applications/shop" => json!({
+            "metadata": {"name": "shop", "namespace": "argocd"},
+            "status": {"history": [
+                {"id": 1, "revision": "aaa", "deployedAt": "2026-01-01T00:00:00Z", "initiatedBy": {"username": "ada"}},
+                {"id": 2, "revision": "bbb", "deployedAt": "2026-01-02T00:00:00Z", "initiatedBy": {"automated": true}},
+            ]},
+        }),
+        "/api/v1/applications/shop/resource-tree" => json!({
+            "nodes": [
+                {"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout", "namespace": "default", "name": "web", "uid": "uid-web",
+                 "health": {"status": "Suspended"}, "info": [{"name": "Revision", "value": "Rev:2"}], "images": ["web:2"]},
+                {"group": "argoproj.io", "version": "v1alpha1", "kind": "Rollout", "namespace": "default", "name": "far", "uid": "uid-elsewhere"},
+                {"version": "v1", "kind": "Pod", "namespace": "default", "name": "web-1", "uid": "p", "parentRefs": [{"kind": "ReplicaSet", "name": "web"}]},
+            ],
+            "orphanedNodes": null,
+        }),
+        "/api/v1/applications/shop/managed-resources" => json!({"items": [
+            {"kind": "Secret", "name": "keys", "namespace": "default", "targetState": secret.to_string(), "liveState": secret.to_string(),
+             "normalizedLiveState": secret.to_string(), "predictedLiveState": secret.to_string()},
+            {"group": "apps", "kind": "Deployment", "name": "web", "namespace": "default", "targetState": map(2), "liveState": map(1),
+             "normalizedLiveState": map(1), "predictedLiveState": map(2), "modified": true},
+            {"kind": "ConfigMap", "name": "old", "namespace": "default", "targetState": "null", "liveState": map(0)},
+        ]}),
+        "/api/v1/applications/shop/events" => json!({"metadata": {}, "items": [
+            {"type": "Normal", "reason": "OperationStarted", "message": "ada began", "count": 1,
+             "lastTimestamp": "2026-01-01T00:00:00Z", "involvedObject": {"kind": "Application", "name": "shop"}},
+            {"type": "Warning", "reason": "OperationFailed", "message": "it failed", "lastTimestamp": "2026-01-02T00:00:00Z"},
+        ]}),
+        "/api/v1/applications/shop/resource/actions" => {
+            json!({"actions": [{"name": "restart"}, {"name": "scale", "disabled": true}]})
+        }
+        _ => return None,
+    })
+}
+
+async fn answer(
+    State(argocd): State<ArgoCd>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    if headers.get("authorization").is_none_or(|value| value != format!("Bearer {TOKEN}").as_str()) {
+        return refused(401, "no session information");
+    }
+    let broken = argocd.broken.lock().unwrap().clone();
+    if let Some((status, said)) = broken {
+        return refused(status, &said);
+    }
+    let (path, query) = (uri.path(), uri.query().unwrap_or_default());
+    let about = path.starts_with("/api/v1/applications/");
+    // Applications of one name stand in several namespaces.
+    if about && method != Method::POST && !query.contains("appNamespace=argocd") {
+        return refused(403, "permission denied");
+    }
+    if path.ends_with("/logs") {
+        let lines = [
+            r#"{"result":{"content":"first","timeStampStr":"2026-01-01T00:00:00Z","podName":"web-1"}}"#,
+            "\n",
+            r#"{"result":{"content":"second","podName":"web-1"}}"#,
+            "\n",
+            r#"{"result":{"content":"","last":true}}"#,
+            "\n",
+        ];
+        // In pieces that end within a line.
+        let text = lines.concat();
+        let pieces: Vec<Result<Vec<u8>, std::io::Error>> =
+            text.as_bytes().chunks(37).map(|piece| Ok(piece.to_vec())).collect();
+        let told = (method.to_string(), uri.to_string(), Value::Null);
+        argocd.changes.lock().unwrap().push(told);
+        return Body::from_stream(futures::stream::iter(pieces).boxed()).into_response();
+    }
+    let changes = method != Method::GET || query.contains("refresh=");
+    if changes {
+        let body = serde_json::from_str(&body).unwrap_or(Value::Null);
+        argocd.changes.lock().unwrap().push((method.to_string(), uri.to_string(), body));
+        return match about {
+            true => json!({}).to_string().into_response(),
+            false => refused(404, "Not Found"),
+        };
+    }
+    read(path).map_or_else(|| refused(404, "not found"), |answer| answer.to_string().into_response())
+}

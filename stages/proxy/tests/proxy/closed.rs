@@ -1,0 +1,105 @@
+//! Nobody is let in by guess: what is remembered, and what is said while the platform is away.
+
+use std::time::Duration;
+
+use crate::operations::asked;
+use crate::support::{Running, SOON, by, now};
+
+#[tokio::test]
+async fn nobody_is_let_in_while_the_platform_is_away() {
+    let running = Running::start().await;
+    let tree = asked("{ resourceTree(application: APP) { nodes { name } } }");
+    running.data(&running.admin, &tree).await;
+    running.platform.abort();
+    let said = "nobody is let in while the platform does not answer: see that this app proxy reaches it, and try again";
+    let until = tokio::time::Instant::now() + SOON;
+    // Connections that are open may be answered a little longer.
+    loop {
+        let answer = running.ask(&running.admin, &tree).await;
+        if answer["errors"][0]["message"] == said {
+            break;
+        }
+        assert!(tokio::time::Instant::now() < until, "{answer}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
+    assert_eq!(running.refused(&running.admin, &sync).await, (said.to_owned(), "PLATFORM_AWAY".to_owned()));
+    assert!(running.argocd.take().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_is_remembered_for_the_same_question_alone() {
+    let running = Running::remembering(Duration::from_secs(60)).await;
+    let rule = running.allow("VIEW", "gitopsApplications", "argocd").await;
+    let tree = asked("{ resourceTree(application: APP) { nodes { name } } }");
+    running.data(&running.member, &tree).await;
+    running.take_away(rule).await;
+    // It was asked just now.
+    running.data(&running.member, &tree).await;
+    let none = |action: &str| {
+        format!("'lin' may not: no rule of a team of theirs allows {action} of gitopsApplications")
+    };
+    // Another application, another action and another token are other questions.
+    let other = tree.replace("\"argocd\"", "\"team\"");
+    assert_eq!(running.refused(&running.member, &other).await.0, none("VIEW"));
+    let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
+    assert_eq!(running.refused(&running.member, &sync).await.0, none("SYNC"));
+    let scope = stages_platform_store::Scope::Full;
+    let key = running.store.add_key(&by("lin"), "again", scope, now() + 60_000, now()).await.unwrap();
+    use pipeline_core::ExposeSecret as _;
+    assert_eq!(running.refused(key.expose_secret(), &tree).await.0, none("VIEW"));
+}
+
+#[tokio::test]
+async fn a_pass_is_good_for_its_own_runtime_and_is_never_remembered() {
+    use pipeline_core::ExposeSecret as _;
+    let running = Running::remembering(Duration::from_secs(60)).await;
+    let full = stages_platform_store::Scope::Full;
+    let tree = asked("{ resourceTree(application: APP) { nodes { name } } }");
+    let pass = running.store.add_pass(&by("ada"), full, "prod", None, now()).await.unwrap().unwrap();
+    running.data(pass.expose_secret(), &tree).await;
+    // One that is over is refused at once, though it was good just now.
+    let ended =
+        running.store.add_pass(&by("ada"), full, "prod", None, now() - 61_000).await.unwrap().unwrap();
+    let unknown = "this key, token or session is not known, or has ended";
+    assert_eq!(running.refused(ended.expose_secret(), &tree).await.0, unknown);
+    assert!(running.store.register(&by("ada"), "eu1", "{}", false, now()).await.unwrap().is_some());
+    let other = running.store.add_pass(&by("ada"), full, "eu1", None, now()).await.unwrap().unwrap();
+    assert_eq!(running.refused(other.expose_secret(), &tree).await.0, unknown);
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_the_runtime_is_looked_at_and_told_to_the_platform() {
+    let running = Running::start().await;
+    let status = "{ runtimeStatus { argoCdState syncMode eventReporterArgoCDToken { status description } encryptionKey { status description } } }";
+    let settled = async |state: &str| {
+        let until = tokio::time::Instant::now() + SOON;
+        loop {
+            let found = running.data(&running.admin, status).await;
+            if found["runtimeStatus"]["argoCdState"] == state {
+                return found["runtimeStatus"].clone();
+            }
+            assert!(tokio::time::Instant::now() < until, "{found}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let found = settled("CONNECTED").await;
+    assert_eq!(found["eventReporterArgoCDToken"]["status"], "SUCCESSFUL");
+    let unregistered = "the runtime 'prod' has a token and is not registered: createRuntime registers it";
+    assert_eq!(found["encryptionKey"]["description"], unregistered);
+    assert_eq!(found["syncMode"], "HELM");
+    *running.argocd.broken.lock().unwrap() = Some((401, "invalid session".to_owned()));
+    let found = settled("NOT_AUTHORIZED").await;
+    let said = "Argo CD does not know the token or login under the setting argocd: give it one that it knows";
+    assert_eq!(found["eventReporterArgoCDToken"]["description"], said);
+    let until = tokio::time::Instant::now() + SOON;
+    loop {
+        let runtime = running.store.registrations(Some("prod")).await.unwrap().remove(0);
+        if runtime.problems.contains("give it one that it knows") {
+            assert!(runtime.problems.contains(r#""title":"Argo CD""#), "{}", runtime.problems);
+            break;
+        }
+        assert!(tokio::time::Instant::now() < until, "{}", runtime.problems);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

@@ -1,0 +1,195 @@
+//! An API server: real HTTP on a free port; objects by their path, which change as patches say and keep a version.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse as _, Response};
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+
+/// The token that it wants: never to be seen elsewhere.
+pub(crate) const TOKEN: &str = "canary-of-the-cluster";
+pub(crate) const WEB: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/rollouts/web";
+pub(crate) const BUILD: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows/build";
+pub(crate) const DONE: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows/done";
+
+#[derive(Clone, Default)]
+pub(crate) struct Cluster {
+    pub(crate) objects: Arc<Mutex<BTreeMap<String, Value>>>,
+    changes: Arc<Mutex<Vec<String>>>,
+}
+
+impl Cluster {
+    pub(crate) async fn start() -> (Self, String) {
+        let cluster = Self::default();
+        cluster.fill();
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}", listener.local_addr().unwrap());
+        let router = Router::new().fallback(answer).with_state(cluster.clone());
+        tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        (cluster, url)
+    }
+
+    /// A Rollout that waits at a step, with two revisions, and two workflows: one waits for somebody, one is over.
+    pub(crate) fn fill(&self) {
+        let set = |name: &str, revision: &str| {
+            json!({
+                "metadata": {"name": name, "namespace": "default", "annotations": {"rollout.argoproj.io/revision": revision},
+                             "ownerReferences": [{"uid": "uid-web"}], "creationTimestamp": "2026-01-01T00:00:00Z"},
+                "spec": {"template": {
+                    "metadata": {"labels": {"app": "web", "rollouts-pod-template-hash": name}},
+                    "spec": {"containers": [{"name": "web", "image": format!("web:{revision}")}]},
+                }},
+                "status": {"replicas": 1},
+            })
+        };
+        let sets = "/apis/apps/v1/namespaces/default/replicasets";
+        let runs = "/apis/argoproj.io/v1alpha1/namespaces/default/analysisruns";
+        let workflow = |name: &str, phase: &str| {
+            json!({
+                "metadata": {"name": name, "namespace": "default", "uid": name, "resourceVersion": "1", "generateName": "build-",
+                             "labels": {"team": "shop", "workflows.argoproj.io/completed": "true"}},
+                "spec": {"suspend": true, "workflowTemplateRef": {"name": "build"}},
+                "status": {"phase": phase, "nodes": {
+                    "n1": {"type": "Suspend", "phase": "Running", "displayName": "approve"},
+                    "n2": {"type": "Pod", "phase": "Running"},
+                }},
+            })
+        };
+        let objects = [
+            (
+                WEB.to_owned(),
+                json!({
+                    "metadata": {"name": "web", "namespace": "default", "uid": "uid-web", "resourceVersion": "1"},
+                    "spec": {"strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}]}},
+                             "template": {"spec": {"containers": [{"name": "web", "image": "web:2", "env": [{"name": "NEW"}]}]}}},
+                    "status": {"phase": "Paused", "currentStepIndex": 1, "pauseConditions": [{"reason": "CanaryPauseStep"}],
+                               "currentPodHash": "b", "stableRS": "a", "abort": true},
+                }),
+            ),
+            (format!("{sets}/a"), set("a", "1")),
+            (format!("{sets}/b"), set("b", "2")),
+            (
+                format!("{sets}/other"),
+                json!({"metadata": {"name": "other", "ownerReferences": [{"uid": "another"}]}}),
+            ),
+            (
+                format!("{runs}/web-1"),
+                json!({
+                    "metadata": {"name": "web-1", "namespace": "default", "ownerReferences": [{"uid": "uid-web"}]},
+                    "status": {"phase": "Running"},
+                }),
+            ),
+            (
+                WEB.replace("/web", "/far"),
+                json!({"metadata": {"name": "far", "namespace": "default", "uid": "uid-here"}}),
+            ),
+            (BUILD.to_owned(), workflow("build", "Running")),
+            (DONE.to_owned(), workflow("done", "Failed")),
+        ];
+        *self.objects.lock().unwrap() = objects.into_iter().collect();
+    }
+
+    pub(crate) fn object(&self, path: &str) -> Value {
+        self.objects.lock().unwrap().get(path).cloned().unwrap_or_default()
+    }
+
+    /// What it was told since the last look: methods and paths.
+    pub(crate) fn take(&self) -> Vec<String> {
+        std::mem::take(&mut self.changes.lock().unwrap())
+    }
+}
+
+fn status(code: u16) -> Response {
+    let body = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code}).to_string();
+    (StatusCode::from_u16(code).unwrap(), body).into_response()
+}
+
+fn merge(into: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else { return into.clone_from(patch) };
+    if !into.is_object() {
+        *into = json!({});
+    }
+    let into = into.as_object_mut().unwrap();
+    for (name, value) in fields {
+        match value {
+            Value::Null => drop(into.remove(name)),
+            value => merge(into.entry(name.clone()).or_insert(Value::Null), value),
+        }
+    }
+}
+
+async fn answer(
+    State(cluster): State<Cluster>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: String,
+) -> Response {
+    if headers.get("authorization").is_none_or(|value| value != format!("Bearer {TOKEN}").as_str()) {
+        return status(401);
+    }
+    let path = uri.path().to_owned();
+    let mut objects = cluster.objects.lock().unwrap();
+    if method == Method::GET {
+        if let Some(object) = objects.get(&path) {
+            return object.to_string().into_response();
+        }
+        let below = format!("{path}/");
+        let items: Vec<&Value> =
+            objects.iter().filter(|(at, _)| at.starts_with(&below)).map(|(_, it)| it).collect();
+        return match items.is_empty() {
+            true => status(404),
+            false => json!({"items": items}).to_string().into_response(),
+        };
+    }
+    cluster.changes.lock().unwrap().push(format!("{method} {path}"));
+    let body: Value = serde_json::from_str(&body).unwrap();
+    if method == Method::POST {
+        let mut made = body;
+        let name = format!("{}x7k2p", made["metadata"]["generateName"].as_str().unwrap());
+        made["metadata"]["name"] = name.as_str().into();
+        objects.insert(format!("{path}/{name}"), made.clone());
+        return (StatusCode::CREATED, made.to_string()).into_response();
+    }
+    // What stands in the status of a Rollout changes through its subresource alone, and nothing else does there.
+    let of_status = path.ends_with("/status");
+    let Some(object) = objects.get_mut(path.trim_end_matches("/status")) else { return status(404) };
+    let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let mut patch = match kind {
+        "application/merge-patch+json" => body,
+        "application/json-patch+json" => {
+            let mut patch = json!({});
+            for one in body.as_array().unwrap() {
+                assert_eq!(one["op"], "replace");
+                match one["path"].as_str().unwrap() {
+                    "/metadata/resourceVersion" => {
+                        patch["metadata"] = json!({"resourceVersion": one["value"]});
+                    }
+                    "/spec/template" => {
+                        // A replacement is none that is merged.
+                        object["spec"]["template"] = Value::Null;
+                        patch["spec"] = json!({"template": one["value"]});
+                    }
+                    other => panic!("{other}"),
+                }
+            }
+            patch
+        }
+        other => panic!("{other}"),
+    };
+    let version = &object["metadata"]["resourceVersion"];
+    if patch["metadata"]["resourceVersion"].is_string() && patch["metadata"]["resourceVersion"] != *version {
+        return status(409);
+    }
+    let next = version.as_str().unwrap().parse::<u64>().unwrap() + 1;
+    if path.contains("/rollouts/") {
+        patch.as_object_mut().unwrap().remove(if of_status { "spec" } else { "status" });
+    }
+    merge(object, &patch);
+    object["metadata"]["resourceVersion"] = next.to_string().into();
+    object.to_string().into_response()
+}

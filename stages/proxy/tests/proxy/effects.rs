@@ -1,0 +1,272 @@
+//! What each operation tells Argo CD and the API server, and what it says of them.
+
+use serde_json::{Value, json};
+
+use crate::cluster::{BUILD, DONE, WEB};
+use crate::operations::asked;
+use crate::support::Running;
+
+#[tokio::test]
+async fn a_sync_says_all_that_was_asked_for_as_argo_cd_takes_it() {
+    let running = Running::start().await;
+    let query = r#"mutation { syncApplication(application: APP, options: {
+        dryRun: true, prune: true, revision: "abc", infos: [{name: "why", value: "test"}],
+        resources: [{name: "web", group: "apps", kind: "Deployment", namespace: "default"}],
+        retryStrategy: {limit: 3, backoff: {duration: "5s", factor: 2, maxDuration: "1m"}},
+        strategy: {hook: {force: true}}, syncOptions: {items: ["CreateNamespace=true"]}
+    }) { metadata { name namespace } } }"#;
+    let done = running.data(&running.admin, &asked(query)).await;
+    assert_eq!(done, json!({"syncApplication": {"metadata": {"name": "shop", "namespace": "argocd"}}}));
+    let changes = running.argocd.take();
+    let (method, path, body) = &changes[0];
+    assert_eq!(
+        (method.as_str(), path.as_str()),
+        ("POST", "/api/v1/applications/shop/sync?appNamespace=argocd")
+    );
+    let expected = json!({
+        "name": "shop", "appNamespace": "argocd", "dryRun": true, "prune": true, "revision": "abc",
+        "infos": [{"name": "why", "value": "test"}],
+        "resources": [{"name": "web", "group": "apps", "kind": "Deployment", "namespace": "default"}],
+        "retryStrategy": {"limit": 3, "backoff": {"duration": "5s", "factor": 2, "maxDuration": "1m"}},
+        "strategy": {"hook": {"force": true}}, "syncOptions": {"items": ["CreateNamespace=true"]},
+    });
+    assert_eq!(*body, expected);
+    let other =
+        r#"mutation { syncApplication(application: APP, options: {name: "cart"}) { metadata { name } } }"#;
+    let said = "options.name is to be the application's own name, or left out";
+    assert_eq!(
+        running.refused(&running.admin, &asked(other)).await,
+        (said.to_owned(), "BAD_REQUEST".to_owned())
+    );
+}
+
+#[tokio::test]
+async fn acts_on_applications_reach_argo_cd_at_their_own_places() {
+    let running = Running::start().await;
+    let of = "group=apps&version=v1&kind=Deployment&namespace=default&resourceName=web";
+    let app = "/api/v1/applications/shop";
+    let cases: [(&str, &str, String, Value); 7] = [
+        (
+            "terminateOperation(application: APP) { terminated }",
+            "DELETE",
+            format!("{app}/operation?appNamespace=argocd"),
+            Value::Null,
+        ),
+        (
+            "refreshApplication(application: APP) { metadata { name } }",
+            "GET",
+            format!("{app}?appNamespace=argocd&refresh=normal"),
+            Value::Null,
+        ),
+        (
+            "refreshApplication(application: APP, type: hard) { metadata { name } }",
+            "GET",
+            format!("{app}?appNamespace=argocd&refresh=hard"),
+            Value::Null,
+        ),
+        (
+            "rollbackApplication(application: APP, options: {id: 1, prune: true}) { metadata { name } }",
+            "POST",
+            format!("{app}/rollback?appNamespace=argocd"),
+            json!({"id": 1, "prune": true, "name": "shop", "appNamespace": "argocd"}),
+        ),
+        (
+            "deleteResource(application: APP, resource: DEPLOYMENT, options: {orphan: true})",
+            "DELETE",
+            format!("{app}/resource?appNamespace=argocd&{of}&force=false&orphan=true"),
+            Value::Null,
+        ),
+        (
+            "restartResource(application: APP, resource: DEPLOYMENT)",
+            "POST",
+            format!("{app}/resource/actions?appNamespace=argocd&{of}"),
+            json!("restart"),
+        ),
+        (
+            r#"runResourceAction(application: APP, resource: DEPLOYMENT, action: "scale")"#,
+            "POST",
+            format!("{app}/resource/actions?appNamespace=argocd&{of}"),
+            json!("scale"),
+        ),
+    ];
+    for (field, method, path, body) in cases {
+        running.data(&running.admin, &asked(&format!("mutation {{ {field} }}"))).await;
+        assert_eq!(running.argocd.take(), [(method.to_owned(), path, body)], "{field}");
+    }
+    let pod = r#"mutation { restartResource(application: APP, resource: {kind: "Pod", namespace: "default", name: "web"}) }"#;
+    let said =
+        "a Deployment, StatefulSet or DaemonSet of the group apps is restarted: run the action of any other";
+    assert_eq!(running.refused(&running.admin, &asked(pod)).await.0, said);
+}
+
+#[tokio::test]
+async fn what_argo_cd_says_is_told_without_secrets() {
+    let running = Running::start().await;
+    let read = async |query: &str| running.data(&running.admin, &asked(query)).await;
+    let tree = read("{ resourceTree(application: APP) { nodes { kind name health { status } parentRefs { kind } } orphanedNodes { name } } }").await;
+    assert_eq!(
+        tree["resourceTree"]["nodes"][0],
+        json!({"kind": "Rollout", "name": "web", "health": {"status": "Suspended"}, "parentRefs": []})
+    );
+    assert_eq!(tree["resourceTree"]["nodes"][2]["parentRefs"], json!([{"kind": "ReplicaSet"}]));
+    let managed =
+        read("{ managedResources(application: APP) { kind liveState targetState predictedLiveState } }")
+            .await;
+    let text = managed.to_string();
+    assert!(!text.contains("c2VjcmV0") && text.contains("redacted:hmac-sha256:"), "{text}");
+    assert_eq!(managed["managedResources"][2]["targetState"], Value::Null);
+    let diff = read("{ applicationDiff(application: APP) { kind name live target } }").await;
+    let yaml =
+        |replicas: u8| format!("apiVersion: apps/v1\nkind: Deployment\nspec:\n  replicas: {replicas}\n");
+    let expected = json!([
+        {"kind": "Deployment", "name": "web", "live": yaml(1), "target": yaml(2)},
+        {"kind": "ConfigMap", "name": "old", "live": yaml(0), "target": null},
+    ]);
+    assert_eq!(diff["applicationDiff"], expected);
+    let history =
+        read("{ applicationHistory(application: APP) { id revision initiatedBy automated } }").await;
+    let expected = json!([
+        {"id": 2, "revision": "bbb", "initiatedBy": null, "automated": true},
+        {"id": 1, "revision": "aaa", "initiatedBy": "ada", "automated": false},
+    ]);
+    assert_eq!(history["applicationHistory"], expected);
+    let events = read("{ applicationEvents(application: APP) { type reason message count } }").await;
+    assert_eq!(
+        events["applicationEvents"][0],
+        json!({"type": "Warning", "reason": "OperationFailed", "message": "it failed", "count": null})
+    );
+    let actions = read("{ resourceActions(application: APP, resource: DEPLOYMENT) { name disabled } }").await;
+    assert_eq!(
+        actions["resourceActions"],
+        json!([{"name": "restart", "disabled": false}, {"name": "scale", "disabled": true}])
+    );
+}
+
+#[tokio::test]
+async fn each_act_on_a_rollout_changes_what_the_tools_of_rollouts_change() {
+    let running = Running::start().await;
+    let act = async |field: &str| {
+        running.cluster.fill();
+        running.data(&running.admin, &asked(&format!("mutation {{ {field} }}"))).await
+    };
+    let web = || running.cluster.object(WEB);
+    for field in ["promoteRollout", "resumeRollout"] {
+        act(&format!("{field}(application: APP, rollout: WEB) {{ metadata {{ name }} }}")).await;
+        assert_eq!(
+            (&web()["status"]["pauseConditions"], &web()["status"]["currentStepIndex"]),
+            (&Value::Null, &json!(1))
+        );
+    }
+    act("promoteRollout(application: APP, rollout: WEB, full: true) { metadata { name } }").await;
+    assert_eq!(web()["status"]["promoteFull"], true);
+    act("pauseRollout(application: APP, rollout: WEB) { metadata { name } }").await;
+    assert_eq!(web()["spec"]["paused"], true);
+    act("abortRollout(application: APP, rollout: WEB) { metadata { name } }").await;
+    assert_eq!(web()["status"]["abort"], true);
+    act("retryRollout(application: APP, rollout: WEB) { metadata { name } }").await;
+    assert_eq!(web()["status"]["abort"], false);
+    act("restartRollout(application: APP, rollout: WEB) { metadata { name } }").await;
+    assert!(web()["spec"]["restartAt"].as_str().unwrap().ends_with('Z'));
+    act("skipCurrentStep(application: APP, rollout: WEB) { metadata { name } }").await;
+    assert_eq!(
+        (&web()["status"]["pauseConditions"], &web()["status"]["currentStepIndex"]),
+        (&Value::Null, &json!(2))
+    );
+    let back = act("rollbackRollout(application: APP, rollout: WEB) { rollout newRevision }").await;
+    assert_eq!(back["rollbackRollout"], json!({"rollout": "web", "newRevision": 3}));
+    // The whole template of the older one, without what Rollouts adds to it, and without what the newer one has beside it.
+    let template = json!({"metadata": {"labels": {"app": "web"}}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}});
+    assert_eq!(web()["spec"]["template"], template);
+    running.cluster.fill();
+    let read = "{ rollout(application: APP, rollout: WEB) { phase paused aborted strategy currentStepIndex steps revision revisions { revision images } } analysisRuns(application: APP, rollout: WEB) { metadata { name } phase } }";
+    let told = running.data(&running.admin, &asked(read)).await;
+    let expected = json!({
+        "phase": "Paused", "paused": true, "aborted": true, "strategy": "canary", "currentStepIndex": 1, "steps": 3, "revision": 2,
+        "revisions": [{"revision": 2, "images": ["web:2"]}, {"revision": 1, "images": ["web:1"]}],
+    });
+    assert_eq!(told["rollout"], expected);
+    assert_eq!(told["analysisRuns"], json!([{"metadata": {"name": "web-1"}, "phase": "Running"}]));
+}
+
+#[tokio::test]
+async fn what_cannot_be_done_to_a_rollout_is_refused_and_nothing_is_changed() {
+    let running = Running::start().await;
+    let set = |pointer: &str, value: Value| {
+        running.cluster.fill();
+        let mut objects = running.cluster.objects.lock().unwrap();
+        *objects.get_mut(WEB).unwrap().pointer_mut(pointer).unwrap() = value;
+    };
+    let refused = async |field: &str, rollout: &str| {
+        let query =
+            format!("mutation {{ {field}(application: APP, rollout: {rollout}) {{ metadata {{ name }} }} }}");
+        running.refused(&running.admin, &asked(&query)).await.0
+    };
+    let missing = "the application argocd/shop has no Rollout default/none";
+    assert_eq!(refused("pauseRollout", r#"{namespace: "default", name: "none"}"#).await, missing);
+    // Of the same name in the cluster of this runtime, and another object.
+    let far = "the Rollout default/far of this application is not in the cluster of this runtime: run its action with \
+               runResourceAction";
+    assert_eq!(refused("pauseRollout", r#"{namespace: "default", name: "far"}"#).await, far);
+    let path = "that is no name of a Rollout in Kubernetes";
+    assert_eq!(refused("pauseRollout", r#"{namespace: "default", name: "../../secrets/x"}"#).await, path);
+    set("/status/pauseConditions", json!([]));
+    let going = "the Rollout is not paused: skip its step, or promote it fully";
+    assert_eq!(refused("promoteRollout", "WEB").await, going);
+    set("/status/abort", json!(false));
+    assert_eq!(
+        refused("retryRollout", "WEB").await,
+        "the Rollout was not aborted: there is nothing to retry"
+    );
+    set("/status/currentStepIndex", json!(3));
+    assert_eq!(refused("skipCurrentStep", "WEB").await, "the Rollout has no step left to skip");
+    running.cluster.fill();
+    let back =
+        asked("mutation { rollbackRollout(application: APP, rollout: WEB, revision: 9) { newRevision } }");
+    assert_eq!(running.refused(&running.admin, &back).await.0, "the Rollout has no revision 9 any more");
+    assert!(running.cluster.take().is_empty());
+}
+
+#[tokio::test]
+async fn each_act_on_a_workflow_changes_what_its_controller_acts_on() {
+    let running = Running::start().await;
+    let act = async |field: &str| running.data(&running.admin, &format!("mutation {{ {field} }}")).await;
+    let at = r#"(namespace: "default", workflowName: "build") { metadata { name } }"#;
+    act(&format!("terminateWorkflow{at}")).await;
+    assert_eq!(running.cluster.object(BUILD)["spec"]["shutdown"], "Terminate");
+    act(&format!("stopWorkflow{at}")).await;
+    assert_eq!(running.cluster.object(BUILD)["spec"]["shutdown"], "Stop");
+    act(&format!("resumeWorkflow{at}")).await;
+    let build = running.cluster.object(BUILD);
+    assert_eq!(build["spec"].get("suspend"), None);
+    assert_eq!(
+        (&build["status"]["nodes"]["n1"]["phase"], &build["status"]["nodes"]["n2"]["phase"]),
+        (&json!("Succeeded"), &json!("Running"))
+    );
+    act(&format!("suspendWorkflow{at}")).await;
+    assert_eq!(running.cluster.object(BUILD)["spec"]["suspend"], true);
+    let again =
+        act(r#"resubmitWorkflow(namespace: "default", workflowName: "done") { newWorkflowName }"#).await;
+    assert_eq!(again["resubmitWorkflow"]["newWorkflowName"], "build-x7k2p");
+    let made = running.cluster.object(&DONE.replace("/done", "/build-x7k2p"));
+    assert_eq!(
+        made["metadata"]["labels"],
+        json!({"team": "shop", "workflows.argoproj.io/resubmitted-from-workflow": "done"})
+    );
+    assert_eq!(made["spec"], json!({"workflowTemplateRef": {"name": "build"}}));
+    let new = r#"createWorkflowFromTemplate(args: {namespace: "default", workflowTemplateName: "ship", entrypoint: "main",
+        parameters: [{name: "tag", value: "v1"}]}) { newWorkflowName }"#;
+    assert_eq!(act(new).await["createWorkflowFromTemplate"]["newWorkflowName"], "ship-x7k2p");
+    let made = running.cluster.object(&DONE.replace("/done", "/ship-x7k2p"));
+    let expected = json!({
+        "workflowTemplateRef": {"name": "ship", "clusterScope": false}, "entrypoint": "main",
+        "arguments": {"parameters": [{"name": "tag", "value": "v1"}]},
+    });
+    assert_eq!(made["spec"], expected);
+    assert_eq!(made["metadata"]["labels"], json!({"workflows.argoproj.io/workflow-template": "ship"}));
+    let over =
+        r#"mutation { stopWorkflow(namespace: "default", workflowName: "done") { metadata { name } } }"#;
+    assert_eq!(running.refused(&running.admin, over).await.0, "the workflow is over");
+    let none = r#"{ workflow(namespace: "default", workflowName: "none") { phase } }"#;
+    let missing = ("there is no workflow default/none".to_owned(), "NOT_FOUND".to_owned());
+    assert_eq!(running.refused(&running.admin, none).await, missing);
+}

@@ -1,0 +1,14 @@
+//! The app proxy over real HTTP: a real platform with a store of its own, an Argo CD and an API server that keep what they are
+//! told.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod argocd;
+mod canaries;
+mod closed;
+mod cluster;
+mod effects;
+mod front;
+mod logs;
+mod operations;
+mod schema;
+mod support;

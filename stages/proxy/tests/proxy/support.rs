@@ -1,0 +1,217 @@
+//! An app proxy that runs, with all that it asks.
+
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use pipeline_core::{ExposeSecret as _, Shutdown};
+use reqwest::Client;
+use serde_json::{Value, json};
+use stages_client::Token;
+use stages_platform_api::{Api, ForwardConfig};
+use stages_platform_store::{
+    Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Store,
+    StoreConfig, create_token,
+};
+use stages_proxy::{Access, Limits, ProxyConfig};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+use crate::argocd::{self, ArgoCd};
+use crate::cluster::{self, Cluster};
+
+/// Waited for what is to happen, on a machine however busy.
+pub(crate) const SOON: Duration = Duration::from_secs(120);
+
+pub(crate) struct Running {
+    pub(crate) url: String,
+    pub(crate) client: Client,
+    pub(crate) store: Store,
+    pub(crate) argocd: ArgoCd,
+    pub(crate) cluster: Cluster,
+    /// An admin's key, one of theirs that reads, a member's, and the runtime's own token.
+    pub(crate) admin: String,
+    pub(crate) reads: String,
+    pub(crate) member: String,
+    pub(crate) runtime: String,
+    pub(crate) stop: Shutdown,
+    pub(crate) platform: JoinHandle<()>,
+    _folder: TempDir,
+}
+
+pub(crate) fn by(who: &str) -> By {
+    By { who: who.to_owned(), how: "session" }
+}
+
+pub(crate) fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+async fn listen() -> (TcpListener, String) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    (listener, url)
+}
+
+impl Running {
+    pub(crate) async fn start() -> Self {
+        Self::remembering(Duration::ZERO).await
+    }
+
+    /// With answers of the platform remembered for so long.
+    pub(crate) async fn remembering(remembered: Duration) -> Self {
+        crate::canaries::logged();
+        static ONCE: OnceLock<()> = OnceLock::new();
+        ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let folder = TempDir::new().unwrap();
+        let place = Place::Sqlite(folder.path().join("platform.db"));
+        let runtime = create_token(&place, "prod").await.unwrap().expose_secret().to_owned();
+        let day = Duration::from_secs(86_400);
+        let retention = Retention { history: 90 * day, keys: day, interval: day };
+        let (store, _) = StoreConfig { place, retention }.build(&prometheus::Registry::new()).await.unwrap();
+        let end = now() + 3_600_000;
+        store.keep_link([7; 32], end).await.unwrap();
+        let ada = Account { name: "ada".to_owned(), password: "$made-up".to_owned(), role: Role::Admin };
+        assert!(store.use_link([7; 32], now(), &ada).await.unwrap());
+        let lin = Account { name: "lin".to_owned(), role: Role::Member, ..ada };
+        assert!(store.add_person(&by("ada"), &lin, now()).await.unwrap());
+        store.set_teams(&by("ada"), "lin", &["shop".to_owned()], now()).await.unwrap();
+        let key = async |who: &str, scope| {
+            store.add_key(&by(who), "test", scope, end, now()).await.unwrap().expose_secret().to_owned()
+        };
+        let (admin, reads, member) =
+            (key("ada", Scope::Full).await, key("ada", Scope::Read).await, key("lin", Scope::Full).await);
+        let stop = Shutdown::new();
+        let (listener, platform_url) = listen().await;
+        let served = axum::serve(
+            listener,
+            Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone())).routes(),
+        );
+        let platform = tokio::spawn(async move { served.await.unwrap() });
+        let (argocd, argocd_url) = ArgoCd::start().await;
+        let (cluster, cluster_url) = Cluster::start().await;
+        let http = || stages_client::Config::new(SOON, 1 << 20);
+        let config = ProxyConfig {
+            platform: platform_url,
+            platform_token: Token::literal(runtime.clone()),
+            platform_http: http(),
+            argocd: (argocd_url, String::new()),
+            access: Access::Token(Token::literal(argocd::TOKEN)),
+            argocd_http: http(),
+            workflows: None,
+            cluster: stages_kube::Cluster::Server {
+                url: cluster_url,
+                token: Some(cluster::TOKEN.to_owned().into()),
+                token_file: None,
+                ca_file: None,
+            },
+            namespace: "argocd".to_owned(),
+            cors_origin: "https://platform.example".to_owned(),
+            limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },
+        };
+        let proxy = config.build(stop.clone()).await.unwrap();
+        let (listener, url) = listen().await;
+        let routes = proxy.routes();
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        tokio::spawn(proxy.run());
+        let client = Client::new();
+        Self {
+            url,
+            client,
+            store,
+            argocd,
+            cluster,
+            admin,
+            reads,
+            member,
+            runtime,
+            stop,
+            platform,
+            _folder: folder,
+        }
+    }
+
+    /// Lets the member's team do this, where the Application, or the workflow, is in this namespace; gives the rule's number.
+    pub(crate) async fn allow(&self, action: &str, entity: &str, namespace: &str) -> i64 {
+        let action: Action = serde_json::from_value(action.into()).unwrap();
+        let entity: Entity = serde_json::from_value(entity.into()).unwrap();
+        let attribute = Attribute { name: AttributeName::Namespace, key: None, value: namespace.to_owned() };
+        let rule = Rule {
+            id: 0,
+            entity_type: entity,
+            teams: vec!["shop".to_owned()],
+            tags: Vec::new(),
+            actions: vec![action],
+            attributes: vec![attribute],
+        };
+        assert!(self.store.add_rule(&by("ada"), &rule, now()).await.unwrap());
+        self.store.rules().await.unwrap().last().unwrap().id
+    }
+
+    pub(crate) async fn take_away(&self, rule: i64) {
+        assert!(self.store.remove_rule(&by("ada"), rule, now()).await.unwrap());
+    }
+
+    /// The whole answer.
+    pub(crate) async fn ask(&self, token: &str, query: &str) -> Value {
+        let asked =
+            self.client.post(format!("{}/app-proxy/api/graphql", self.url)).header("authorization", token);
+        let asked = match query.starts_with("subscription") {
+            true => asked.header("accept", "text/event-stream"),
+            false => asked,
+        };
+        let text = asked.json(&json!({"query": query})).send().await.unwrap().text().await.unwrap();
+        match query.starts_with("subscription") {
+            // Of a stream the first item tells whether it was begun.
+            true => serde_json::from_str(events(&text).first().unwrap()).unwrap(),
+            false => serde_json::from_str(&text).unwrap(),
+        }
+    }
+
+    /// What an answer without errors holds.
+    pub(crate) async fn data(&self, token: &str, query: &str) -> Value {
+        let answer = self.ask(token, query).await;
+        assert_eq!(answer.get("errors"), None, "{query}: {answer}");
+        answer["data"].clone()
+    }
+
+    /// Message and code of the only error.
+    pub(crate) async fn refused(&self, token: &str, query: &str) -> (String, String) {
+        let answer = self.ask(token, query).await;
+        let error = &answer["errors"][0];
+        let text = |value: &Value| value.as_str().unwrap_or_else(|| panic!("{query}: {answer}")).to_owned();
+        (text(&error["message"]), text(&error["extensions"]["code"]))
+    }
+
+    /// Lines of the audit log that the app proxy wrote, the newest first, once there are so many: who, act, and what of it.
+    pub(crate) async fn audit(&self, rows: usize) -> Vec<(String, String, String)> {
+        let until = tokio::time::Instant::now() + SOON;
+        loop {
+            let all = self.store.audit(i64::MAX, 1_000).await.unwrap();
+            let of = all.into_iter().filter(|act| act.how == "app-proxy");
+            let found: Vec<_> = of.map(|act| (act.who, act.act, act.subject)).collect();
+            if found.len() >= rows {
+                return found;
+            }
+            assert!(tokio::time::Instant::now() < until, "{found:?}");
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    }
+}
+
+/// The data of the events `next` of a stream.
+pub(crate) fn events(text: &str) -> Vec<String> {
+    let event = |block: &str| {
+        let is_next = block.lines().any(|line| line == "event: next");
+        let data = block.lines().find_map(|line| line.strip_prefix("data: "));
+        data.filter(|_| is_next).map(str::to_owned)
+    };
+    text.split("\n\n").filter_map(event).collect()
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.stop.cancel();
+    }
+}

@@ -249,16 +249,35 @@ pub(super) fn is_locator(name: &str) -> bool {
             .any(|word| compact.contains(word))
 }
 
+/// Whether `name` names variables that are secret: `extraSecretEnv`.
+pub(super) fn is_environment(name: &str) -> bool {
+    let words = words(name);
+    words
+        .last()
+        .is_some_and(|last| matches!(last.as_str(), "env" | "envs" | "environment" | "vars" | "variables"))
+        && words.iter().any(|word| word == "secret" || word == "secrets")
+}
+
 /// Whether `name` says that its value is a checksum: `checksum/secret`, `tokenHash`.
 pub(super) fn is_checksum(name: &str) -> bool {
     let words = words(name);
-    let says =
-        ["checksum", "checksums", "sha256", "sha1", "sha", "digest", "fingerprint", "thumbprint", "etag"];
+    let says = [
+        "checksum",
+        "checksums",
+        "sha256",
+        "sha1",
+        "sha",
+        "digest",
+        "fingerprint",
+        "thumbprint",
+        "etag",
+        "hash",
+    ];
     // `password_sha256_hex` is what a password is checked against, and guessed by.
     let password = words.iter().any(|word| word == "password" || word == "passwd");
     words.iter().any(|word| says.contains(&word.as_str()))
         && !(password
-            && words.iter().any(|word| word.starts_with("sha"))
+            && words.iter().any(|word| word.starts_with("sha") || word == "hash")
             && words.first().is_none_or(|word| word != "checksum"))
 }
 

@@ -103,12 +103,14 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
         ("!{", "}"),
         ("{", "}"),
         ("~~", "~~"),
+        ("[", "]"),
     ] {
         if let Some(inner) = range(open, close)
             && rest.get(inner.clone()).is_some_and(|inner| {
                 let inner = inner.trim();
                 let expression = open.starts_with("<%") && super::shape::is_expression(inner);
-                (expression || name(inner.rsplit(['/', ':']).next().unwrap_or(inner)))
+                let loud = open != "[" || inner.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_');
+                loud && (expression || name(inner.rsplit(['/', ':']).next().unwrap_or(inner)))
                     && (open != "{" || inner.len() <= 40)
                     && !inner.contains("__")
             })

@@ -435,10 +435,10 @@ pub const ROWS: &[Row] = &[
     ),
     line(
         "mail-login",
-        "RFC 4954: AUTH PLAIN, AUTH LOGIN",
-        &["h plain ", "h login "],
-        r"\b(?i:auth (?:plain|login)) ([A-Za-z0-9+/]*[A-Z][A-Za-z0-9+/]*[a-z][A-Za-z0-9+/]+=*)",
-        ["AUTH PLAIN AGFwcAB0aGlzdGxl", "auth login YXBwdGhpcw=="],
+        "RFC 4954: AUTH PLAIN, AUTH LOGIN; RFC 9051: LOGIN",
+        &["h plain ", "h login ", "1 login ", "2 login ", "3 login "],
+        r#"\b(?i:auth (?:plain|login)) ([A-Za-z0-9+/]*[A-Z][A-Za-z0-9+/]*[a-z][A-Za-z0-9+/]+=*)|\b[aA.][0-9]+ LOGIN "?[^\s"]+"? "?([^\s"]+)"#,
+        ["AUTH PLAIN AGFwcAB0aGlzdGxl", "a1 LOGIN app thistle"],
         ["auth login page", "AUTH PLAIN LOGIN"],
     ),
     line(
@@ -472,9 +472,9 @@ pub const ROWS: &[Row] = &[
         "shared-secret",
         "strongSwan: ipsec.secrets",
         &["sk \"", "eap \"", "uth \"", "ntlm \"", ": rsa "],
-        r#"(?i):\s+(?:PSK|EAP|XAUTH|NTLM|RSA\s+\S+)\s+"([^"]+)"#,
+        r#"(?i)(?:^|:\s)\s*(?:PSK|EAP|XAUTH|NTLM|RSA\s+\S+)\s+"([^"]+)"#,
         ["%any %any : PSK \"thistle\"", "app : EAP \"thistle\""],
-        ["mode: PSK", "key: rsa 4096"],
+        ["mode: PSK", "leftauth=psk \"x\""],
     ),
     line(
         "snmp-user",
@@ -540,14 +540,6 @@ pub const ROWS: &[Row] = &[
             "invalid argument \"t\" for \"--token\" flag",
         ],
         ["invalid value \"x\" for flag -port", "invalid value \"x\" for password-file"],
-    ),
-    line(
-        "ipsec-secret",
-        "strongSwan and Libreswan: ipsec.secrets",
-        &["psk \"", "eap \"", "xauth \""],
-        r#"(?i)(?:^|[\s:])(?:psk|eap|xauth)\s+"([^"]+)""#,
-        ["%any : PSK \"thistle\"", "ada : EAP \"thistle\""],
-        ["leftauth=psk \"", "eap \"\""],
     ),
     line(
         "dns-challenge",

@@ -266,6 +266,14 @@ impl<'r> Walk<'r> {
                 }
             }
         }
+        if names::is_environment(name) {
+            // `extraSecretEnv: {FOO: x}`.
+            for value in inner.values_mut() {
+                if value.as_str().is_some_and(|text| shape::is_key(text) || shape::is_password(text)) {
+                    self.seal(value, Place::Secret, depth);
+                }
+            }
+        }
         if !inner.keys().any(|member| matches!(member.as_str(), "key" | "keys" | "salt")) {
             return;
         }

@@ -117,7 +117,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
 /// Last words that are dropped before a name is judged: `PASSWORD_PROD`, `tokenValue`.
 pub(super) static SUFFIXES: Words = LazyLock::new(|| {
     set(
-        "value b64 base64 plain plaintext encoded raw prod production dev staging test old new primary secondary \
+        "value hex b64 base64 plain plaintext encoded raw prod production dev staging test old new primary secondary \
          backup",
     )
 });
@@ -156,7 +156,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          ignored deprecated supported being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
-         generation flow review controller fallback logic module plugin backend cache limit limits current remaining quota exhausted",
+         generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted",
     )
 });
 

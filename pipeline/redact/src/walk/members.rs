@@ -158,9 +158,9 @@ pub(in super::super) fn is_secret_value(name: &str, class: Class, value: &Value)
         (Class::Plain, _) => false,
         // `secrets: [db_password, web-tls]` lists names.
         (Class::Secret, Value::Array(items))
-            if matches!(name, "secrets" | "credentials")
-                && items.iter().all(labels_one)
-                && items.iter().any(names_one) =>
+            if items.iter().all(labels_one)
+                && (matches!(name, "secrets" | "credentials") && items.iter().any(names_one)
+                    || name.contains("FromSecret")) =>
         {
             false
         }

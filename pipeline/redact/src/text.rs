@@ -17,6 +17,8 @@ mod sql;
 mod tests;
 mod value;
 
+use value::{holds_keys, is_filled_line};
+
 /// How far a name reaches back from its end, in bytes.
 const NAME: usize = 128;
 /// How far the end of a value that may hold spaces is looked for, in bytes.
@@ -410,7 +412,14 @@ impl<'t> Scan<'t> {
     /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
     /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
     fn apart(&self, name: &Name<'t>, from: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
-        let first = self.byte(from).filter(|first| !matches!(first, b'}' | b')' | b'|'))?;
+        let first = self.byte(from).filter(|first| !matches!(first, b'}' | b')'))?;
+        if matches!(first, b'|' | b'?') {
+            // `process.env.TOKEN || "x"`.
+            let value = self.instead(from)?;
+            return class
+                .holds(name.text, self.text.get(value.clone())?)
+                .then_some((value, "literal instead"));
+        }
         if name.text.starts_with('-') {
             let starts =
                 !self.before(name.start).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte));
@@ -564,25 +573,6 @@ impl<'t> Scan<'t> {
             }
         }
     }
-}
-
-/// Whether every line of a block gives a name what looks like a key.
-fn holds_keys(block: &str) -> bool {
-    let mut lines =
-        block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
-    lines.peek().is_some()
-        && lines.all(|line| {
-            line.split_once('=').is_some_and(|(_, value)| {
-                shape::is_key(value) || shape::is_harmless(value.trim().trim_matches('"'))
-            })
-        })
-}
-
-/// Whether a line of a block gives nothing but what is filled in elsewhere.
-fn is_filled_line(line: &str) -> bool {
-    let line = line.trim();
-    let value = line.split_once(": ").map_or(line, |(_, value)| value).trim().trim_matches(['"', '\'']);
-    line.starts_with('#') || line.ends_with(':') || shape::is_harmless(value)
 }
 
 fn is_quote(byte: u8) -> bool {

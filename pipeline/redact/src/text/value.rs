@@ -302,3 +302,22 @@ fn is_command(text: &str) -> bool {
             && rest.starts_with(['/', '-', '$', '.', '"', '\''])
     })
 }
+
+/// Whether every line of a block gives a name what looks like a key.
+pub(super) fn holds_keys(block: &str) -> bool {
+    let mut lines =
+        block.lines().map(str::trim).filter(|line| !line.is_empty() && !line.starts_with('#')).peekable();
+    lines.peek().is_some()
+        && lines.all(|line| {
+            line.split_once('=').is_some_and(|(_, value)| {
+                shape::is_key(value) || shape::is_harmless(value.trim().trim_matches('"'))
+            })
+        })
+}
+
+/// Whether a line of a block gives nothing but what is filled in elsewhere.
+pub(super) fn is_filled_line(line: &str) -> bool {
+    let line = line.trim();
+    let value = line.split_once(": ").map_or(line, |(_, value)| value).trim().trim_matches(['"', '\'']);
+    line.starts_with('#') || line.ends_with(':') || shape::is_harmless(value)
+}

@@ -21,7 +21,7 @@ pub(crate) use self::arguments::app_proxy::OnAppProxy;
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
 pub(crate) use self::arguments::bus::{BusCommand, OnBus, Tapping};
 pub(crate) use self::arguments::git::{
-    Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit, Output,
+    Applications, Changed, Commits, GitCommand, ManifestsOf, OfRepository, OnGit, Output,
 };
 pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
 pub(crate) use self::arguments::router::OnRouter;

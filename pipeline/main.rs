@@ -19,7 +19,7 @@ fn main() -> ExitCode {
         cli::Command::Values(command) => cli::values::convert(&command),
         cli::Command::Crds(command) => cli::crds::run(&command),
         cli::Command::Check(check) => cli::check::run(&check),
-        cli::Command::Git(given) => cli::git::run(&given),
+        cli::Command::Git(given) => cli::git::run(&given, &variables),
         cli::Command::Redact(given) => cli::redact::run(&given).map(|()| ExitCode::SUCCESS),
         cli::Command::Secrets(command) => app::secrets(command).map(|()| ExitCode::SUCCESS),
         cli::Command::Rbac(command) => match app::rbac(&command, &variables) {

@@ -1,5 +1,6 @@
 //! `gitops-runtime git`: what a repository says of applications, without a cluster.
 
+mod remote;
 mod show;
 
 use std::collections::BTreeSet;
@@ -16,6 +17,7 @@ use stages_git::walk::{Asked, Change, WalkLimits};
 use stages_git::{Address, Commit, GitRepository};
 
 use crate::cli::{Applications, Changed, Commits, GitCommand, ManifestsOf, OnGit};
+use crate::config::Variables;
 
 /// Bytes of the largest file of applications.
 const LARGEST: u64 = 256 * 1024 * 1024;
@@ -94,11 +96,11 @@ fn is_zero(number: &usize) -> bool {
 ///
 /// # Errors
 /// It cannot be answered; each with what to do next.
-pub(crate) fn run(given: &OnGit) -> anyhow::Result<ExitCode> {
+pub(crate) fn run(given: &OnGit, variables: &Variables) -> anyhow::Result<ExitCode> {
     match &given.command {
-        GitCommand::Changed(given) => changed(given),
-        GitCommand::Commits(given) => commits(given),
-        GitCommand::Manifests(given) => listed(given),
+        GitCommand::Changed(given) => changed(given, variables),
+        GitCommand::Commits(given) => commits(given, variables),
+        GitCommand::Manifests(given) => listed(given, variables),
     }
 }
 
@@ -111,9 +113,9 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-fn listed(given: &ManifestsOf) -> anyhow::Result<ExitCode> {
-    let repository = GitRepository::open(&given.repository.repo)?;
-    let revision = repository.resolve(&given.revision)?;
+fn listed(given: &ManifestsOf, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let opened = remote::open(&given.repository, &[&given.revision], variables)?;
+    let (repository, revision) = (&opened.repository, opened.resolve(&given.revision)?);
     let found = manifests(&repository.snapshot(revision)?, &given.path, given.recurse)?;
     if found.manifests.is_empty() && found.unread.is_empty() {
         bail!(
@@ -126,15 +128,17 @@ fn listed(given: &ManifestsOf) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-fn commits(given: &Commits) -> anyhow::Result<ExitCode> {
-    let repository = GitRepository::open(&given.repository.repo)?;
-    let to = repository.resolve(&given.revision)?;
-    let since = given.since.as_deref().map(|since| repository.resolve(since)).transpose()?;
+fn commits(given: &Commits, variables: &Variables) -> anyhow::Result<ExitCode> {
+    let revisions: Vec<&str> =
+        [Some(&*given.revision), given.since.as_deref()].into_iter().flatten().collect();
+    let opened = remote::open(&given.repository, &revisions, variables)?;
+    let (repository, to) = (&opened.repository, opened.resolve(&given.revision)?);
+    let since = given.since.as_deref().map(|since| opened.resolve(since)).transpose()?;
     let mut names = Vec::new();
     let mut asked = Vec::new();
     if given.paths.is_empty() {
         let files = repository.snapshot(to)?;
-        let address = address(&repository, &given.applications)?;
+        let address = address(repository, &given.applications)?;
         for application in read(&given.applications.files)? {
             let mut paths = BTreeSet::new();
             for source in application.of(&address) {
@@ -167,7 +171,7 @@ fn commits(given: &Commits) -> anyhow::Result<ExitCode> {
         let all = if none_is_new { found.newest.into_iter().collect() } else { found.since };
         shown.applications.push(ShownApplication {
             application,
-            commits: told(&repository, all)?,
+            commits: told(repository, all)?,
             more: found.more,
             none_is_new,
         });
@@ -186,16 +190,17 @@ fn told(repository: &GitRepository, changes: Vec<Change>) -> anyhow::Result<Vec<
         .collect()
 }
 
-fn changed(given: &Changed) -> anyhow::Result<ExitCode> {
+fn changed(given: &Changed, variables: &Variables) -> anyhow::Result<ExitCode> {
     if given.applications.files.is_empty() {
         bail!("-f names no file of applications; kubectl get applications -A -o yaml makes one");
     }
-    let repository = GitRepository::open(&given.repository.repo)?;
-    let (base, head) = (repository.resolve(&given.base)?, repository.resolve(&given.head)?);
+    let opened = remote::open(&given.repository, &[&given.base, &given.head], variables)?;
+    let repository = &opened.repository;
+    let (base, head) = (opened.resolve(&given.base)?, opened.resolve(&given.head)?);
     let from = repository.merge_base(base, head).context(
         "a clone without its whole history does not show what a pull request changes: fetch it with --unshallow",
     )?;
-    let address = address(&repository, &given.applications)?;
+    let address = address(repository, &given.applications)?;
     let all = read(&given.applications.files)?;
     let (before, after) = (repository.snapshot(from)?, repository.snapshot(head)?);
     let mut names = Vec::new();
@@ -245,7 +250,7 @@ fn changed(given: &Changed) -> anyhow::Result<ExitCode> {
             application,
             paths: differing.paths,
             more_paths: differing.more_paths,
-            commits: told(&repository, found.since)?,
+            commits: told(repository, found.since)?,
         });
     }
     shown.changed.sort_by(|a, b| a.application.cmp(&b.application));

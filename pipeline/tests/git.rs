@@ -223,3 +223,29 @@ fn what_cannot_be_told_is_refused_with_what_to_do() {
         "gitops-runtime: the repository has no remote origin: --url says how applications call it\n"
     );
 }
+
+#[test]
+fn a_repository_elsewhere_is_fetched_into_a_cache() {
+    let mono = Monorepo::new();
+    let cache = tempfile::tempdir().unwrap();
+    let at = cache.path().join("clones");
+    let url = format!("file://{}", mono.directory.path().display());
+    let asked = |more: &[&str]| {
+        let place = ["--repo", &url, "--cache", at.to_str().unwrap()];
+        run(cache.path(), &[more, &place].concat(), "")
+    };
+    let (code, text) = printed(&asked(&["commits", "--revision", "pr", "--path", "apps/web"]));
+    assert_eq!(code, Some(0));
+    assert!(text.contains("apps/web/a.yaml") && text.contains("First"), "{text}");
+    let refusal = refused(&asked(&["commits", "--revision", "none", "--path", "apps/web"]));
+    assert_eq!(refusal, format!("gitops-runtime: {url} has no branch, tag or commit none\n"));
+    let refusal = refused(&run(
+        cache.path(),
+        &["commits", "--repo", "https://me:hidden@git.example.com/a", "--path", "a"],
+        "",
+    ));
+    assert_eq!(
+        refusal,
+        "gitops-runtime: the address of the repository is refused: it holds a password: give it in a Secret, a file or the environment\n"
+    );
+}

@@ -71,7 +71,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-redact", &[]),
     ("stages-argocd", &["pipeline-core", "pipeline-redact", "stages-client"]),
     ("stages-client", &["pipeline-core"]),
-    ("stages-git", &[]),
+    // Servers of repositories are peers as others are: one way to set up TLS serves all.
+    ("stages-git", &["stages-client"]),
     ("stages-kube", &["pipeline-core"]),
     // What somebody asks of a runtime is sent on to it.
     ("stages-platform-api", &["pipeline-core", "stages-client", "stages-platform-store"]),

@@ -14,7 +14,9 @@ Examples:
   Which commits changed an application since it was last synced?
     gitops-runtime git commits --since 4f2a91c --path apps/shop --path charts/web
   Which file and lines make each object of a directory?
-    gitops-runtime git manifests --revision v1.4.0 --path apps/shop --recurse";
+    gitops-runtime git manifests --revision v1.4.0 --path apps/shop --recurse
+  The same of a repository elsewhere, without a clone of one's own:
+    GIT_PASSWORD=... gitops-runtime git commits --repo https://git.example.com/team/mono.git --path apps/shop";
 
 const CHANGED: &str = "\
 Examples:
@@ -85,12 +87,35 @@ pub(crate) enum Output {
 /// Which repository, and how what is found is shown.
 #[derive(Args)]
 pub(crate) struct OfRepository {
-    /// The repository: a directory in it
-    #[arg(long, value_name = "DIRECTORY", default_value = ".")]
-    pub(crate) repo: PathBuf,
+    /// The repository: a directory in it, or the address of one elsewhere (https, http, file)
+    #[arg(long, value_name = "DIRECTORY|URL", default_value = ".")]
+    pub(crate) repo: String,
     /// How it is shown
     #[arg(short, long, value_enum, value_name = "FORMAT", default_value = "table")]
     pub(crate) output: Output,
+    #[command(flatten)]
+    pub(crate) remote: Elsewhere,
+}
+
+/// How a repository elsewhere is fetched. A password is given in a file or in GIT_PASSWORD, never as an argument.
+#[derive(Args)]
+#[command(next_help_heading = "Repositories elsewhere")]
+pub(crate) struct Elsewhere {
+    /// Where clones are kept; ~/.cache/gitops-runtime/git if none is given
+    #[arg(long, value_name = "DIRECTORY")]
+    pub(crate) cache: Option<PathBuf>,
+    /// The user of HTTP; GIT_USERNAME if none is given
+    #[arg(long, value_name = "NAME")]
+    pub(crate) username: Option<String>,
+    /// A file with the password or token of HTTP; GIT_PASSWORD if none is given
+    #[arg(long, value_name = "FILE")]
+    pub(crate) password_file: Option<PathBuf>,
+    /// A PEM file with authorities that are trusted beside those of the system
+    #[arg(long, value_name = "FILE")]
+    pub(crate) ca_file: Option<PathBuf>,
+    /// Bytes that one fetch may take; 2 GiB if none is given
+    #[arg(long, value_name = "BYTES")]
+    pub(crate) max_bytes: Option<u64>,
 }
 
 /// Which applications.

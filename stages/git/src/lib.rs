@@ -4,7 +4,7 @@
 //! - `gix`, in Rust alone: cannot push yet, and whoever commits, rebases and pushes needs that. Two libraries for one format
 //!   are one too many.
 //! - `git2` with `https` and `ssh`: brings OpenSSL, a second provider of TLS beside the one that everything else here uses,
-//!   and its time limits can be set through `unsafe` alone. So it speaks to no server itself.
+//!   and its time limits can be set through `unsafe` alone. So it speaks to no server itself: [`remote`] does.
 //! - the programs `git` and `ssh`: the image holds neither, and a process for each application and commit is what takes the
 //!   incumbent's way minutes.
 //!
@@ -14,6 +14,7 @@ mod address;
 pub mod application;
 mod error;
 pub mod manifests;
+pub mod remote;
 mod repository;
 mod snapshot;
 #[cfg(test)]
@@ -24,5 +25,6 @@ mod yaml;
 pub use address::Address;
 pub use error::GitError;
 pub use git2::Oid;
+pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl};
 pub use repository::{Commit, GitRepository};
 pub use snapshot::{Listed, Snapshot, join, shown};

@@ -43,13 +43,21 @@ impl GitRepository {
     /// # Errors
     /// There is none, or it is somebody else's.
     pub fn open(directory: &Path) -> Result<Self, GitError> {
-        // What a repository's objects are is kept by the walk itself, within bounds.
-        git2::opts::enable_caching(false);
-        // Every object that was fetched was hashed when it came; hashing it at each reading takes longer than all else.
-        git2::opts::strict_hash_verification(false);
+        settle();
         let ceilings = std::env::var_os("GIT_CEILING_DIRECTORIES").unwrap_or_default();
         let ceilings = std::env::split_paths(&ceilings);
         let inner = Repository::open_ext(directory, RepositoryOpenFlags::empty(), ceilings)
+            .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
+        Ok(Self { inner })
+    }
+
+    /// Opens a bare repository, and no other that its directory is in.
+    ///
+    /// # Errors
+    /// There is none, or it is somebody else's.
+    pub(crate) fn open_bare(directory: &Path) -> Result<Self, GitError> {
+        settle();
+        let inner = Repository::open_bare(directory)
             .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;
         Ok(Self { inner })
     }
@@ -148,4 +156,12 @@ impl GitRepository {
             signed: self.inner.extract_signature(&id, None).is_ok(),
         })
     }
+}
+
+/// How the library works, in the whole process.
+fn settle() {
+    // What a repository's objects are is kept by the walk itself, within bounds.
+    git2::opts::enable_caching(false);
+    // Every object that was fetched was hashed when it came; hashing it at each reading takes longer than all else.
+    git2::opts::strict_hash_verification(false);
 }

@@ -1,0 +1,108 @@
+//! The repository that is asked: a directory of this machine, or one elsewhere that is fetched into a cache.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context as _;
+use stages_git::remote::{Access, Config, Credential, Credentials};
+use stages_git::{Checkout, Checkouts, GitRepository, Oid, RepositoryUrl};
+
+use crate::cli::OfRepository;
+use crate::config::Variables;
+
+/// A repository that can be asked, and what the revisions mean that were named.
+pub(super) struct Opened {
+    pub(super) repository: GitRepository,
+    found: BTreeMap<String, Oid>,
+    // What is in use stays in the cache.
+    _held: Vec<Checkout>,
+}
+
+impl Opened {
+    /// The commit of a revision.
+    pub(super) fn resolve(&self, revision: &str) -> anyhow::Result<Oid> {
+        match self.found.get(revision) {
+            Some(found) => Ok(*found),
+            None => Ok(self.repository.resolve(revision)?),
+        }
+    }
+}
+
+/// Opens the repository; of one elsewhere these revisions are fetched.
+pub(super) fn open(
+    given: &OfRepository,
+    revisions: &[&str],
+    variables: &Variables,
+) -> anyhow::Result<Opened> {
+    let is_elsewhere = given.repo.contains("://") || is_scp(&given.repo);
+    if !is_elsewhere {
+        let repository = GitRepository::open(Path::new(&given.repo))?;
+        return Ok(Opened { repository, found: BTreeMap::new(), _held: Vec::new() });
+    }
+    let url = RepositoryUrl::read(&given.repo)?;
+    let access = access(given, &url, variables)?;
+    let mut config = Config { files: true, ..Config::new(cache(given, variables)?) };
+    if let Some(bytes) = given.remote.max_bytes {
+        config.fetch_bytes = bytes;
+        config.bytes = config.bytes.max(bytes);
+    }
+    stages_client::install_crypto();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .context("start the runtime")?;
+    runtime.block_on(async {
+        let checkouts = Checkouts::new(config).await.context("--cache names another directory")?;
+        checkouts.set_access(access);
+        let (mut found, mut held) = (BTreeMap::new(), Vec::new());
+        for revision in revisions {
+            let checkout = checkouts.checkout(&url, revision).await?;
+            found.insert((*revision).to_owned(), checkout.commit);
+            held.push(checkout);
+        }
+        let first = held.first().context("no revision was asked for")?;
+        Ok(Opened { repository: first.open()?, found, _held: held })
+    })
+}
+
+/// `user@host:path`, and no directory of this name.
+fn is_scp(repo: &str) -> bool {
+    let host = repo.split_once(':').map(|(host, _)| host);
+    host.is_some_and(|host| host.contains('@') && !host.contains('/')) && !Path::new(repo).exists()
+}
+
+fn cache(given: &OfRepository, variables: &Variables) -> anyhow::Result<PathBuf> {
+    if let Some(cache) = &given.remote.cache {
+        return Ok(cache.clone());
+    }
+    let of = |name: &str| variables.get(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+    let base = of("XDG_CACHE_HOME").or_else(|| of("HOME").map(|home| home.join(".cache")));
+    Ok(base
+        .context("neither HOME nor XDG_CACHE_HOME is set: --cache names a directory for clones")?
+        .join("gitops-runtime/git"))
+}
+
+fn access(given: &OfRepository, url: &RepositoryUrl, variables: &Variables) -> anyhow::Result<Access> {
+    let remote = &given.remote;
+    let of = |name: &str| variables.get(name).filter(|value| !value.is_empty()).cloned();
+    let file = |path: &PathBuf| fs::read_to_string(path).with_context(|| format!("read {}", path.display()));
+    let mut credential = Credential { url: url.to_string(), ..Credential::default() };
+    match (&remote.password_file, of("GIT_PASSWORD")) {
+        (Some(path), _) => {
+            credential.password = Some(file(path)?.trim_end_matches(['\r', '\n']).to_owned().into());
+            credential.from = path.display().to_string();
+        }
+        (None, Some(password)) => {
+            credential.password = Some(password.into());
+            "GIT_PASSWORD".clone_into(&mut credential.from);
+        }
+        (None, None) => {}
+    }
+    credential.username = remote.username.clone().or_else(|| of("GIT_USERNAME"));
+    let everywhere = remote.ca_file.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
+    let shows = credential.password.is_some();
+    let credentials = Credentials::new(shows.then_some(credential).into_iter().collect());
+    Ok(Access { credentials, everywhere, ..Access::default() })
+}

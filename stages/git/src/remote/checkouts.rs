@@ -1,0 +1,370 @@
+//! Repositories elsewhere, fetched into a directory that is bounded.
+//!
+//! takes: the address of a repository and a branch, tag or commit - gives: a [`Checkout`], whose commit and all it follows
+//! are on this machine - fails: with a [`FetchError`] that says what to do.
+//!
+//! One repository is fetched once at a time, however many ask; one that fails is asked again after a while and bothers
+//! nobody else. Only what is asked for is fetched: branches that nobody names stay where they are. When the directory is
+//! full, the clone that was used longest ago goes; one that is in use never does.
+
+use std::collections::HashMap;
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant, SystemTime};
+
+use git2::Oid;
+use tokio::sync::Semaphore;
+
+use super::access::Access;
+use super::url::Scheme;
+use super::{FetchError, RepositoryUrl, bare, session};
+use crate::GitRepository;
+
+/// Names that are remembered of one repository.
+const MOST_NAMES: usize = 4_096;
+/// So long is waited for the process that had the directory before.
+const HANDED_OVER: Duration = Duration::from_secs(5);
+/// A file whose age says when a clone was used last.
+const USED: &str = "used";
+
+/// What repositories may cost.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where clones are kept; nothing else may be in it.
+    pub directory: PathBuf,
+    /// Bytes of all clones. What is in use, and one fetch more, may be beyond.
+    pub bytes: u64,
+    /// Bytes of one fetch.
+    pub fetch_bytes: u64,
+    /// Bytes of one object: so much memory, and twice that, one may take while it is indexed.
+    pub object_bytes: u64,
+    /// Limit of connecting, TLS and SSH included.
+    pub connect_timeout: Duration,
+    /// Limit of hearing nothing.
+    pub idle: Duration,
+    /// Limit of a whole fetch.
+    pub timeout: Duration,
+    /// For so long a branch is where it was seen last; a commit is where it is for ever.
+    pub fresh: Duration,
+    /// For so long a repository that failed is not asked again.
+    pub pause: Duration,
+    /// Fetches at the same time.
+    pub concurrent: usize,
+    /// Repositories of this machine (`file://`) are read.
+    pub files: bool,
+}
+
+impl Config {
+    /// Clones in a directory, within limits that suit most.
+    pub fn new(directory: PathBuf) -> Self {
+        Self {
+            directory,
+            bytes: 4 << 30,
+            fetch_bytes: 2 << 30,
+            object_bytes: 100 << 20,
+            connect_timeout: Duration::from_secs(15),
+            idle: Duration::from_secs(60),
+            timeout: Duration::from_secs(600),
+            fresh: Duration::from_secs(30),
+            pause: Duration::from_secs(10),
+            concurrent: 4,
+            files: false,
+        }
+    }
+}
+
+/// Fetches repositories, and keeps them while they are used. Cloning shares everything.
+#[derive(Clone)]
+pub struct Checkouts {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    config: Config,
+    access: Mutex<Arc<Access>>,
+    entries: Mutex<HashMap<RepositoryUrl, Arc<Entry>>>,
+    slots: Semaphore,
+    // Another process that names the same directory is told so.
+    _lock: File,
+}
+
+/// One repository of the cache.
+struct Entry {
+    directory: PathBuf,
+    used: Mutex<Instant>,
+    state: tokio::sync::Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    names: HashMap<String, (Oid, Instant)>,
+    failed: HashMap<String, (Arc<FetchError>, Instant)>,
+}
+
+/// A commit that is on this machine, with everything it follows, for as long as this is held.
+#[derive(Clone)]
+pub struct Checkout {
+    /// The commit.
+    pub commit: Oid,
+    entry: Arc<Entry>,
+    url: RepositoryUrl,
+}
+
+impl Checkout {
+    /// Opens the clone; work with it blocks.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&self) -> Result<GitRepository, FetchError> {
+        GitRepository::open_bare(&self.entry.directory)
+            .map_err(|source| FetchError::Read { url: self.url.to_string(), source })
+    }
+
+    /// The clone's directory.
+    pub fn directory(&self) -> &Path {
+        &self.entry.directory
+    }
+
+    /// Reads from the clone, on a thread that may block.
+    ///
+    /// # Errors
+    /// The clone cannot be opened, or the process is stopping.
+    pub async fn read<T: Send + 'static>(
+        &self,
+        read: impl FnOnce(&GitRepository, Oid) -> T + Send + 'static,
+    ) -> Result<T, FetchError> {
+        let this = self.clone();
+        tokio::task::spawn_blocking(move || Ok(read(&this.open()?, this.commit)))
+            .await
+            .unwrap_or(Err(FetchError::Stopping))
+    }
+}
+
+impl Checkouts {
+    /// Opens the directory, removes what a killed process left in it, and takes it for this process alone.
+    ///
+    /// # Errors
+    /// It cannot be written to, or another process has it.
+    pub async fn new(config: Config) -> Result<Self, FetchError> {
+        tokio::task::spawn_blocking(move || Self::open(config)).await.unwrap_or(Err(FetchError::Stopping))
+    }
+
+    fn open(config: Config) -> Result<Self, FetchError> {
+        let directory = &config.directory;
+        let cannot = |error: std::io::Error| FetchError::cache(directory, &error);
+        fs::create_dir_all(directory).map_err(cannot)?;
+        let lock = File::create(directory.join("lock")).map_err(cannot)?;
+        let began = Instant::now();
+        loop {
+            match lock.try_lock() {
+                Ok(()) => break,
+                // The process before may be ending right now.
+                Err(TryLockError::WouldBlock) if began.elapsed() < HANDED_OVER => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                Err(TryLockError::WouldBlock) => {
+                    return Err(FetchError::CacheInUse { directory: directory.display().to_string() });
+                }
+                Err(TryLockError::Error(error)) => return Err(cannot(error)),
+            }
+        }
+        for entry in fs::read_dir(directory).map_err(cannot)?.flatten() {
+            let path = entry.path();
+            match path.extension().and_then(|end| end.to_str()) {
+                Some("git") => bare::sweep(&path),
+                Some("gone") => {
+                    let _ = fs::remove_dir_all(&path);
+                }
+                _ => {}
+            }
+        }
+        let slots = Semaphore::new(config.concurrent.max(1));
+        let inner = Inner { config, access: Mutex::default(), entries: Mutex::default(), slots, _lock: lock };
+        inner.evict();
+        Ok(Self { inner: Arc::new(inner) })
+    }
+
+    /// From now on repositories are asked with these credentials, hosts and authorities. What was refused before is tried
+    /// again at once.
+    pub fn set_access(&self, access: Access) {
+        *lock(&self.inner.access) = Arc::new(access);
+        let all: Vec<Arc<Entry>> = lock(&self.inner.entries).values().cloned().collect();
+        for entry in all {
+            // One that is being fetched right now is asked with the former ones and pauses if that fails.
+            if let Ok(mut state) = entry.state.try_lock() {
+                state.failed.clear();
+            }
+        }
+    }
+
+    /// The commit that a branch, a tag, `HEAD` or an (abbreviated) id means now; it is fetched.
+    ///
+    /// # Errors
+    /// As [`Checkouts::checkout`].
+    pub async fn resolve(&self, url: &RepositoryUrl, revision: &str) -> Result<Oid, Arc<FetchError>> {
+        Ok(self.checkout(url, revision).await?.commit)
+    }
+
+    /// Has a commit on this machine. Of a commit's whole id that is there already nobody is asked; a branch or tag is asked
+    /// for once it is older than `fresh`. An empty revision is `HEAD`.
+    ///
+    /// # Errors
+    /// The repository cannot be fetched, or has no such revision. The same error is given to all who ask within `pause`.
+    pub async fn checkout(&self, url: &RepositoryUrl, revision: &str) -> Result<Checkout, Arc<FetchError>> {
+        let revision = if revision.is_empty() { "HEAD" } else { revision };
+        let config = &self.inner.config;
+        if url.scheme() == Scheme::File && !config.files {
+            return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
+        }
+        let entry = self.inner.entry(url);
+        let done = |commit| Ok(Checkout { commit, entry: entry.clone(), url: url.clone() });
+        if let Some(commit) = whole(revision)
+            && here(&entry, commit).await
+        {
+            return done(commit);
+        }
+        let mut state = entry.state.lock().await;
+        if let Some(commit) = whole(revision)
+            && here(&entry, commit).await
+        {
+            return done(commit);
+        }
+        match state.names.get(revision) {
+            Some((commit, seen)) if seen.elapsed() < config.fresh => return done(*commit),
+            _ => {}
+        }
+        // A repository that cannot be had at all is remembered under no revision.
+        for of in [revision, ""] {
+            match state.failed.get(of) {
+                Some((error, seen)) if seen.elapsed() < config.pause => return Err(error.clone()),
+                _ => {}
+            }
+        }
+        let fetched = self.fetch(url, &entry, revision).await;
+        state.names.retain(|_, (_, seen)| seen.elapsed() < config.fresh);
+        state.failed.retain(|_, (_, seen)| seen.elapsed() < config.pause);
+        match fetched {
+            Ok(commit) => {
+                if state.names.len() < MOST_NAMES && whole(revision).is_none() {
+                    state.names.insert(revision.to_owned(), (commit, Instant::now()));
+                }
+                state.failed.clear();
+                let inner = self.inner.clone();
+                let checkout = done(commit);
+                // The clone that was just fetched is in use, and stays.
+                let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
+                checkout
+            }
+            Err(error) => {
+                let of = if matches!(error, FetchError::NoRevision { .. }) { revision } else { "" };
+                let error = Arc::new(error);
+                if state.failed.len() < MOST_NAMES {
+                    state.failed.insert(of.to_owned(), (error.clone(), Instant::now()));
+                }
+                Err(error)
+            }
+        }
+    }
+
+    async fn fetch(&self, url: &RepositoryUrl, entry: &Entry, revision: &str) -> Result<Oid, FetchError> {
+        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
+        let access = lock(&self.inner.access).clone();
+        let config = &self.inner.config;
+        let fetching = session::fetch(url, &entry.directory, revision, config, &access);
+        let started = Instant::now();
+        let fetched = tokio::time::timeout(config.timeout, fetching)
+            .await
+            .unwrap_or_else(|_| Err(FetchError::TooSlow { url: url.to_string(), limit: config.timeout }));
+        let seconds = started.elapsed().as_secs_f32();
+        match &fetched {
+            Ok(commit) => tracing::debug!(%url, revision, %commit, seconds, "fetched"),
+            Err(error) => {
+                tracing::debug!(%url, revision, error = error as &dyn std::error::Error, seconds, "not fetched");
+            }
+        }
+        fetched
+    }
+}
+
+impl Inner {
+    fn entry(&self, url: &RepositoryUrl) -> Arc<Entry> {
+        let mut entries = lock(&self.entries);
+        let entry = entries.entry(url.clone()).or_insert_with(|| {
+            Arc::new(Entry {
+                directory: self.config.directory.join(url.directory()),
+                used: Mutex::new(Instant::now()),
+                state: tokio::sync::Mutex::default(),
+            })
+        });
+        *lock(&entry.used) = Instant::now();
+        entry.clone()
+    }
+
+    /// Removes clones that nobody uses, the one that was used longest ago first, until the rest fits.
+    fn evict(&self) {
+        let mut all = Vec::new();
+        let mut sum = 0;
+        for entry in fs::read_dir(&self.config.directory).into_iter().flatten().flatten() {
+            let path = entry.path();
+            if path.extension().is_some_and(|end| end == "git") {
+                let size = bare::size(&path, 0);
+                let used = fs::metadata(path.join(USED)).and_then(|of| of.modified());
+                sum += size;
+                all.push((path, size, used.unwrap_or(SystemTime::UNIX_EPOCH)));
+            }
+        }
+        {
+            let entries = lock(&self.entries);
+            for entry in entries.values() {
+                let ago = lock(&entry.used).elapsed();
+                let used = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
+                if let Some(of) = all.iter_mut().find(|(path, ..)| *path == entry.directory) {
+                    of.2 = used;
+                    // The next process is told so as well; nothing is lost if it is not.
+                    let _ = File::create(entry.directory.join(USED)).and_then(|file| file.set_modified(used));
+                }
+            }
+        }
+        all.sort_by_key(|(_, _, used)| *used);
+        let mut gone = Vec::new();
+        for (path, size, _) in all {
+            if sum <= self.config.bytes {
+                break;
+            }
+            let mut entries = lock(&self.entries);
+            let known = entries.iter().find(|(_, entry)| entry.directory == path);
+            // Held by the map alone: nobody can begin to use it while the map is locked.
+            let unused = known.is_none_or(|(_, entry)| Arc::strong_count(entry) == 1);
+            let to = path.with_extension("gone");
+            if unused && fs::rename(&path, &to).is_ok() {
+                entries.retain(|_, entry| entry.directory != path);
+                sum -= size;
+                gone.push(to);
+            }
+        }
+        for path in gone {
+            let _ = fs::remove_dir_all(path);
+        }
+        // Addresses that were asked for and have no clone are forgotten some day.
+        let mut entries = lock(&self.entries);
+        if entries.len() > MOST_NAMES {
+            entries.retain(|_, entry| Arc::strong_count(entry) > 1 || entry.directory.exists());
+        }
+    }
+}
+
+/// A commit's whole id.
+fn whole(revision: &str) -> Option<Oid> {
+    (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten()
+}
+
+async fn here(entry: &Entry, commit: Oid) -> bool {
+    let directory = entry.directory.clone();
+    let look = move || git2::Repository::open_bare(&directory).is_ok_and(|of| bare::has(&of, commit));
+    tokio::task::spawn_blocking(look).await.unwrap_or_default()
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}

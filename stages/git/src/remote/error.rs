@@ -1,0 +1,211 @@
+//! Why a repository elsewhere could not be had, and what to do about it.
+
+use std::io;
+use std::time::Duration;
+
+use git2::Oid;
+
+use crate::GitError;
+
+/// A repository elsewhere, or a revision of it, could not be had. No address's password, token or key ever stands in one.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The address is none.
+    #[error("the address of the repository is refused: {why}")]
+    Address {
+        /// What is wrong with it.
+        why: &'static str,
+    },
+    /// Repositories of this machine are not read unless that is allowed.
+    #[error("{url} is on this machine, where repositories are read only if `files` allows it")]
+    FilesRefused {
+        /// Which.
+        url: String,
+    },
+    /// No connection.
+    #[error("cannot connect to {host}: {why}")]
+    Connect {
+        /// Whom to.
+        host: String,
+        /// Why not.
+        why: String,
+    },
+    /// The server's certificate is not trusted.
+    #[error(
+        "the certificate of {host} is not trusted ({why}): add its authority to the ConfigMap argocd-tls-certs-cm under the key {host}, or to the file of authorities"
+    )]
+    Certificate {
+        /// Whose.
+        host: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// SSH is not spoken.
+    #[error("{url} is asked over SSH, which is not spoken: give the https address of the repository")]
+    Ssh {
+        /// Which repository.
+        url: String,
+    },
+    /// The server wants credentials, and there are none.
+    #[error(
+        "{url} wants credentials and none are configured for it: a Secret labelled argocd.argoproj.io/secret-type, a file or the environment gives them"
+    )]
+    NoCredentials {
+        /// Which repository.
+        url: String,
+    },
+    /// The server refused the credentials.
+    #[error("{url} refused the credentials of {from}: they are wrong, expired, or may not read it")]
+    Refused {
+        /// Which repository.
+        url: String,
+        /// Where they are from.
+        from: String,
+    },
+    /// The credentials cannot be used.
+    #[error("the credentials of {from} cannot be used: {why}")]
+    BadCredentials {
+        /// Where they are from.
+        from: String,
+        /// Why not.
+        why: String,
+    },
+    /// There is no repository.
+    #[error("no repository is at {url}: it was moved or deleted, or the credentials may not see it")]
+    NoRepository {
+        /// Which.
+        url: String,
+    },
+    /// The server sends its callers elsewhere.
+    #[error("{url} is answered with a redirect to {to}, which is not followed: give that address instead")]
+    Redirected {
+        /// Which repository.
+        url: String,
+        /// The host it points at.
+        to: String,
+    },
+    /// The server answers, but with an error.
+    #[error("{host} answered with {status}: try again later, or ask its operator")]
+    Status {
+        /// Who.
+        host: String,
+        /// The status.
+        status: u16,
+    },
+    /// What answers is no Git server.
+    #[error("{host} does not answer as a Git server does: {why}")]
+    Protocol {
+        /// Who.
+        host: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The server said what is wrong.
+    #[error("{host} refused: {message}")]
+    Remote {
+        /// Who.
+        host: String,
+        /// Its words, one line.
+        message: String,
+    },
+    /// The server sends nothing.
+    #[error("{host} sent nothing for {} s: it hangs, or the network between does", limit.as_secs_f32())]
+    Idle {
+        /// Who.
+        host: String,
+        /// How long was waited.
+        limit: Duration,
+    },
+    /// The fetch takes too long.
+    #[error("fetching {url} took longer than {} s: raise the time limit if the repository is that large", limit.as_secs_f32())]
+    TooSlow {
+        /// Which repository.
+        url: String,
+        /// The limit.
+        limit: Duration,
+    },
+    /// More arrives than may.
+    #[error("{url} sends more than {limit} bytes: raise the size limit if the repository is that large")]
+    TooLarge {
+        /// Which repository.
+        url: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// An object is larger than one may be.
+    #[error("{url} holds an object of {size} bytes, and no more than {limit} are taken")]
+    LargeObject {
+        /// Which repository.
+        url: String,
+        /// Its size.
+        size: u64,
+        /// The limit.
+        limit: u64,
+    },
+    /// What arrived is no pack.
+    #[error("what {url} sent is damaged: {why}")]
+    Damaged {
+        /// Which repository.
+        url: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The cache cannot be written.
+    #[error("cannot write to the cache directory {directory}: {why}")]
+    Cache {
+        /// Which directory.
+        directory: String,
+        /// Why not.
+        why: String,
+    },
+    /// Another process uses the cache directory.
+    #[error("the cache directory {directory} is used by another process: give each its own")]
+    CacheInUse {
+        /// Which directory.
+        directory: String,
+    },
+    /// The revision is not there.
+    #[error("{url} has no branch, tag or commit {revision}")]
+    NoRevision {
+        /// Which repository.
+        url: String,
+        /// The revision.
+        revision: String,
+    },
+    /// The server does not send what was asked for.
+    #[error("{url} did not send the commit {commit}")]
+    NotSent {
+        /// Which repository.
+        url: String,
+        /// Which commit.
+        commit: Oid,
+    },
+    /// What was fetched cannot be read.
+    #[error("read the repository fetched from {url}")]
+    Read {
+        /// Which repository.
+        url: String,
+        /// Why not.
+        source: GitError,
+    },
+    /// The process is stopping.
+    #[error("the process is stopping")]
+    Stopping,
+}
+
+impl FetchError {
+    /// Whether another try may go well without anybody changing anything.
+    pub fn is_transient(&self) -> bool {
+        match self {
+            Self::Connect { .. } | Self::Idle { .. } | Self::TooSlow { .. } | Self::Stopping => true,
+            Self::Cache { .. } | Self::Damaged { .. } | Self::NotSent { .. } | Self::Protocol { .. } => true,
+            Self::Status { status, .. } => *status == 429 || *status >= 500,
+            _ => false,
+        }
+    }
+
+    pub(super) fn cache(directory: &std::path::Path, error: &io::Error) -> Self {
+        Self::Cache { directory: directory.display().to_string(), why: error.to_string() }
+    }
+}

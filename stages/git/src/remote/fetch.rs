@@ -1,0 +1,99 @@
+//! One fetch: what the server has, what we lack of it, and the pack of that.
+//!
+//! All is said in one round: what we want, the newest commits that we have, and `done`. More rounds would find an older
+//! common commit of histories that went apart long ago; then more arrives than need be, and nothing else.
+
+use git2::Oid;
+
+use super::FetchError;
+use super::advertised::Advertised;
+use super::connection::Connection;
+use super::pack::PackReceiver;
+use super::packet::{Packet, delimiter, flush, line, text};
+
+const AGENT: &str = concat!("agent=gitops-runtime/", env!("CARGO_PKG_VERSION"));
+
+/// Asks for commits and all they follow that does not follow from `haves`, and takes the pack.
+pub(super) async fn fetch(
+    connection: &mut Connection,
+    advertised: &Advertised,
+    wants: &[Oid],
+    haves: &[Oid],
+    mut receiver: PackReceiver,
+) -> Result<(), FetchError> {
+    if advertised.second {
+        connection.send(second(wants, haves)).await?;
+        loop {
+            match connection.packet().await? {
+                Packet::Data(data) if text(&data) == "packfile" => break,
+                Packet::Data(data) => refused(connection, &text(&data))?,
+                Packet::Delimiter | Packet::Flush => {}
+                Packet::End => return Err(connection.broken("its answer holds no pack")),
+            }
+        }
+    } else {
+        if !advertised.has("side-band-64k") {
+            return Err(connection.broken("it does not know side-band-64k, which every server of today does"));
+        }
+        connection.send(first(advertised, wants, haves)).await?;
+    }
+    loop {
+        let Packet::Data(data) = connection.packet().await? else { break };
+        match data.first() {
+            Some(1) => receiver.take(data.slice(1..)).await?,
+            Some(2) => {}
+            Some(3) => return Err(connection.refusal(&text(&data.slice(1..)))),
+            // Of the first version: which of `haves` it has as well.
+            _ if !advertised.second && (data.starts_with(b"ACK ") || data.starts_with(b"NAK")) => {}
+            _ => {
+                refused(connection, &text(&data))?;
+                return Err(connection.broken("a part of its pack is of no band"));
+            }
+        }
+    }
+    receiver.finish().await
+}
+
+fn refused(connection: &Connection, of: &str) -> Result<(), FetchError> {
+    of.strip_prefix("ERR ").map_or(Ok(()), |message| Err(connection.refusal(message)))
+}
+
+fn second(wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
+    let mut request = Vec::new();
+    line(&mut request, "command=fetch");
+    line(&mut request, AGENT);
+    delimiter(&mut request);
+    for option in ["ofs-delta", "no-progress", "include-tag"] {
+        line(&mut request, option);
+    }
+    for want in wants {
+        line(&mut request, &format!("want {want}"));
+    }
+    for have in haves {
+        line(&mut request, &format!("have {have}"));
+    }
+    line(&mut request, "done");
+    flush(&mut request);
+    request
+}
+
+fn first(advertised: &Advertised, wants: &[Oid], haves: &[Oid]) -> Vec<u8> {
+    let mut options = " side-band-64k".to_owned();
+    for option in ["ofs-delta", "no-progress", "include-tag"].iter().filter(|option| advertised.has(option)) {
+        options = format!("{options} {option}");
+    }
+    if advertised.capabilities.iter().any(|of| of.starts_with("agent=")) {
+        options = format!("{options} {AGENT}");
+    }
+    let mut request = Vec::new();
+    for want in wants {
+        line(&mut request, &format!("want {want}{options}"));
+        options.clear();
+    }
+    flush(&mut request);
+    for have in haves {
+        line(&mut request, &format!("have {have}"));
+    }
+    line(&mut request, "done");
+    request
+}

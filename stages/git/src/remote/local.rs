@@ -1,0 +1,77 @@
+//! A repository of this machine, fetched by the library itself.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use git2::{AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks};
+
+use super::checkouts::Config;
+use super::{FetchError, RepositoryUrl, bare};
+
+/// Cancels what runs on another thread once nobody waits for it.
+struct Cancel(Arc<AtomicBool>);
+
+impl Drop for Cancel {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+pub(super) async fn fetch(
+    url: &RepositoryUrl,
+    directory: &Path,
+    revision: &str,
+    config: &Config,
+) -> Result<Oid, FetchError> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let _cancel = Cancel(stop.clone());
+    let (url, directory, revision) = (url.clone(), directory.to_owned(), revision.to_owned());
+    let limit = config.fetch_bytes;
+    tokio::task::spawn_blocking(move || blocking(&url, &directory, &revision, limit, &stop))
+        .await
+        .unwrap_or(Err(FetchError::Stopping))
+}
+
+fn blocking(
+    url: &RepositoryUrl,
+    directory: &Path,
+    revision: &str,
+    limit: u64,
+    stop: &AtomicBool,
+) -> Result<Oid, FetchError> {
+    let clone = bare::prepare(directory, url)?;
+    let path = url.url().and_then(|url| url.to_file_path().ok());
+    let path = path.ok_or(FetchError::Address { why: "it is no path of this machine" })?;
+    let gone = || FetchError::NoRepository { url: url.to_string() };
+    if !path.exists() {
+        return Err(gone());
+    }
+    let mut remote = clone.remote_anonymous(path.to_str().ok_or_else(gone)?).map_err(|_| gone())?;
+    let mut too_large = false;
+    let fetched = {
+        let mut callbacks = RemoteCallbacks::new();
+        callbacks.transfer_progress(|progress| {
+            too_large = progress.received_bytes() as u64 > limit;
+            !too_large && !stop.load(Ordering::Relaxed)
+        });
+        let mut options = FetchOptions::new();
+        options.remote_callbacks(callbacks).download_tags(AutotagOption::All).prune(git2::FetchPrune::On);
+        let what = ["+refs/heads/*:refs/remotes/origin/*", "+HEAD:refs/remotes/origin/HEAD"];
+        remote.fetch(&what, Some(&mut options), None)
+    };
+    match fetched {
+        Ok(()) => {}
+        Err(_) if too_large => return Err(FetchError::TooLarge { url: url.to_string(), limit }),
+        Err(_) if stop.load(Ordering::Relaxed) => return Err(FetchError::Stopping),
+        Err(error) if error.code() == ErrorCode::NotFound => return Err(gone()),
+        Err(error) => {
+            return Err(FetchError::Damaged { url: url.to_string(), why: error.message().to_owned() });
+        }
+    }
+    let none = || FetchError::NoRevision { url: url.to_string(), revision: crate::shown(revision) };
+    let names =
+        [format!("refs/remotes/origin/{revision}"), format!("refs/tags/{revision}"), revision.to_owned()];
+    let named = names.iter().find_map(|name| clone.revparse_single(name).ok());
+    named.and_then(|object| object.peel_to_commit().ok()).map(|commit| commit.id()).ok_or_else(none)
+}

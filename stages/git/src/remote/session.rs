@@ -1,0 +1,162 @@
+//! From a revision's name to its commit on this machine: finds out what it means, and fetches what is not there.
+
+use std::path::Path;
+
+use git2::{Oid, Repository};
+
+use super::access::Access;
+use super::advertised::{Advertised, Ref};
+use super::checkouts::Config;
+use super::connection::Connection;
+use super::http::{HttpCall, HttpExchange};
+use super::pack::{PackLimits, PackReceiver};
+use super::url::Scheme;
+use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
+
+/// Branches that are fetched to find a commit that the server does not send by its id.
+const MOST_BRANCHES: usize = 1_000;
+
+/// What is fetched: names in the clone, and what they mean.
+type Wanted = Vec<(String, Oid)>;
+
+/// Fetches what a revision means into the clone of a directory.
+pub(super) async fn fetch(
+    url: &RepositoryUrl,
+    directory: &Path,
+    revision: &str,
+    config: &Config,
+    access: &Access,
+) -> Result<Oid, FetchError> {
+    if url.scheme() == Scheme::File {
+        return local::fetch(url, directory, revision, config).await;
+    }
+    if url.scheme() == Scheme::Ssh {
+        return Err(FetchError::Ssh { url: url.to_string() });
+    }
+    let session = Session { url, directory, config, access };
+    let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
+    let mut connection = session.connect().await?;
+    let found = Advertised::read(&mut connection, &prefixes(revision)).await?;
+    let named = named(&found.refs, revision);
+    let first = match (named, whole) {
+        (Some(of), _) => (bare::kept_as(&of.name, of.commit()), of.commit()),
+        (None, Some(commit)) => (bare::kept_as(revision, commit), commit),
+        (None, None) if is_id => return session.by_branches(revision).await,
+        (None, None) => return Err(session.none(revision)),
+    };
+    let commit = first.1;
+    match session.take(&mut connection, &found, vec![first]).await {
+        // A server may refuse to send a commit that no branch points at.
+        Err(FetchError::Remote { .. } | FetchError::Connect { .. }) if named.is_none() => {
+            session.by_branches(revision).await
+        }
+        taken => taken.map(|()| commit),
+    }
+}
+
+/// What the names of branches and tags begin with that a revision may mean.
+fn prefixes(revision: &str) -> Vec<String> {
+    let mut all = vec!["refs/tags/".to_owned()];
+    if revision.starts_with("refs/") {
+        all.push(revision.to_owned());
+    } else if git2::Reference::is_valid_name(&format!("refs/heads/{revision}")) {
+        all.push(format!("refs/heads/{revision}"));
+    }
+    all
+}
+
+/// What a revision means: as Argo CD reads it, a branch goes before a tag.
+fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
+    let forms = [revision.to_owned(), format!("refs/heads/{revision}"), format!("refs/tags/{revision}")];
+    let is = |form: &String| refs.iter().find(|of| of.name == *form);
+    forms.iter().filter(|form| *form == "HEAD" || form.starts_with("refs/")).find_map(is)
+}
+
+struct Session<'a> {
+    url: &'a RepositoryUrl,
+    directory: &'a Path,
+    config: &'a Config,
+    access: &'a Access,
+}
+
+impl Session<'_> {
+    fn none(&self, revision: &str) -> FetchError {
+        FetchError::NoRevision { url: self.url.to_string(), revision: crate::shown(revision) }
+    }
+
+    async fn connect(&self) -> Result<Connection, FetchError> {
+        let (url, host) = (self.url, self.url.host());
+        let credential = self.access.credentials.of(url);
+        let (connect_timeout, idle) = (self.config.connect_timeout, self.config.idle);
+        let credential = credential.as_ref();
+        let authorities = self.access.authorities(&host);
+        let call = HttpCall { url, credential, authorities, connect_timeout, idle };
+        Ok(Connection::new(HttpExchange::open(call).await?, host, idle))
+    }
+
+    /// Fetches all branches, and looks for a commit among what they follow.
+    async fn by_branches(&self, revision: &str) -> Result<Oid, FetchError> {
+        let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
+        let mut connection = self.connect().await?;
+        let found = Advertised::read(&mut connection, &prefixes).await?;
+        let branches = found.refs.iter().filter(|of| of.name.starts_with("refs/heads/")).take(MOST_BRANCHES);
+        let wanted: Wanted = branches.map(|of| (bare::kept_as(&of.name, of.commit()), of.commit())).collect();
+        if !wanted.is_empty() {
+            self.take(&mut connection, &found, wanted).await?;
+        }
+        let id = revision.to_owned();
+        self.in_clone(move |clone| Ok(bare::abbreviated(clone, &id)))
+            .await?
+            .ok_or_else(|| self.none(revision))
+    }
+
+    /// Fetches what is not there of what is wanted, and names it.
+    async fn take(
+        &self,
+        connection: &mut Connection,
+        found: &Advertised,
+        wanted: Wanted,
+    ) -> Result<(), FetchError> {
+        let of = wanted.clone();
+        let (missing, haves) = self
+            .in_clone(move |clone| {
+                let mut missing: Vec<Oid> =
+                    of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
+                missing.sort_unstable();
+                missing.dedup();
+                Ok((missing, bare::haves(clone)))
+            })
+            .await?;
+        if !missing.is_empty() {
+            let limits = PackLimits { bytes: self.config.fetch_bytes, object: self.config.object_bytes };
+            let receiver = PackReceiver::new(self.directory, self.url, limits);
+            protocol::fetch(connection, found, &missing, &haves, receiver).await?;
+            let (url, directory) = (self.url.clone(), self.directory.to_owned());
+            self.in_clone(move |clone| {
+                if let Some(commit) = missing.iter().find(|id| !bare::has(clone, **id)) {
+                    return Err(FetchError::NotSent { url: url.to_string(), commit: *commit });
+                }
+                if bare::is_whole(clone, &missing, &haves) {
+                    return Ok(());
+                }
+                bare::remove(&directory);
+                let why = "a commit lacks what it follows, or its files".to_owned();
+                Err(FetchError::Damaged { url: url.to_string(), why })
+            })
+            .await?;
+        }
+        let (url, refs) = (self.url.clone(), found.refs.clone());
+        self.in_clone(move |clone| bare::name(clone, &url, &wanted, &refs)).await
+    }
+
+    async fn in_clone<T: Send + 'static>(
+        &self,
+        act: impl FnOnce(&Repository) -> Result<T, FetchError> + Send + 'static,
+    ) -> Result<T, FetchError> {
+        let (directory, url) = (self.directory.to_owned(), self.url.clone());
+        tokio::task::spawn_blocking(move || act(&bare::prepare(&directory, &url)?))
+            .await
+            .unwrap_or(Err(FetchError::Stopping))
+    }
+}

@@ -1,0 +1,180 @@
+//! The address of a repository elsewhere, as it is shown, compared and called.
+
+use std::fmt;
+
+use sha2::{Digest as _, Sha256};
+use url::Url;
+
+use super::FetchError;
+
+/// How a repository is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scheme {
+    /// `https://`.
+    Https,
+    /// `http://`.
+    Http,
+    /// `ssh://` or `user@host:path`.
+    Ssh,
+    /// `file://` or a path of this machine.
+    File,
+}
+
+/// The address of a repository, without a password: what stands in one is never shown, and never kept.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct RepositoryUrl {
+    text: String,
+    /// Its path is below the home of its user: `host:path` without a slash.
+    below_home: bool,
+}
+
+impl RepositoryUrl {
+    /// Reads `https://host/path`, `http://`, `ssh://user@host:port/path`, `user@host:path`, `file:///path` or `/path`.
+    ///
+    /// # Errors
+    /// It is none of these, or holds a password.
+    pub fn read(text: &str) -> Result<Self, FetchError> {
+        let text = text.trim();
+        let refused = |why| FetchError::Address { why };
+        if text.is_empty() || text.len() > 2_048 || text.contains(char::is_control) {
+            return Err(refused("it is empty, longer than 2,048 characters, or holds control characters"));
+        }
+        if let Some(path) = text.strip_prefix('/') {
+            return Ok(Self { text: format!("file:///{path}"), below_home: false });
+        }
+        let mut below_home = false;
+        let whole = match text.split_once("://") {
+            Some(_) => text.to_owned(),
+            None => match text.split_once(':') {
+                Some((host, path)) if !host.contains('/') && !host.is_empty() && !path.is_empty() => {
+                    below_home = !path.starts_with('/');
+                    format!("ssh://{host}/{}", path.trim_start_matches('/'))
+                }
+                _ => {
+                    return Err(refused(
+                        "it does not begin with https://, http://, ssh://, file:// or a host",
+                    ));
+                }
+            },
+        };
+        let url = Url::parse(&whole).map_err(|_| refused("it is no URL"))?;
+        if !matches!(url.scheme(), "https" | "http" | "ssh" | "file") {
+            return Err(refused("it must begin with https://, http://, ssh:// or file://"));
+        }
+        if url.password().is_some() {
+            return Err(refused("it holds a password: give it in a Secret, a file or the environment"));
+        }
+        if url.query().is_some() || url.fragment().is_some() {
+            return Err(refused("it holds a query or a fragment"));
+        }
+        if url.scheme() != "file" && url.host_str().is_none_or(str::is_empty) {
+            return Err(refused("it names no host"));
+        }
+        // A host or user that begins with a dash is an option to many a program.
+        if url.host_str().is_some_and(|host| host.starts_with('-')) || url.username().starts_with('-') {
+            return Err(refused("its host or user begins with a dash"));
+        }
+        let mut url = url;
+        if matches!(url.scheme(), "https" | "http") {
+            // The user of an address is no part of where it is; credentials are found by the address.
+            let _ = url.set_username("");
+        }
+        Ok(Self { text: url.as_str().trim_end_matches('/').to_owned(), below_home })
+    }
+
+    /// As it is shown.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
+    /// How it is called.
+    pub fn scheme(&self) -> Scheme {
+        match self.text.split_once("://").map(|(scheme, _)| scheme) {
+            Some("https") => Scheme::Https,
+            Some("http") => Scheme::Http,
+            Some("ssh") => Scheme::Ssh,
+            _ => Scheme::File,
+        }
+    }
+
+    /// `host`, or `host:port` where it is not the scheme's own.
+    pub fn host(&self) -> String {
+        let url = self.url();
+        let host = url.as_ref().and_then(|url| url.host_str()).unwrap_or_default().to_owned();
+        match url.and_then(|url| url.port()) {
+            Some(port) => format!("{host}:{port}"),
+            None => host,
+        }
+    }
+
+    pub(super) fn url(&self) -> Option<Url> {
+        Url::parse(&self.text).ok()
+    }
+
+    /// A name for its directory: no two addresses share one, and nothing of an address stands in it.
+    pub(super) fn directory(&self) -> String {
+        let digest = Sha256::digest(format!("{}{}", self.text, if self.below_home { "~" } else { "" }));
+        let name: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+        format!("{name}.git")
+    }
+}
+
+impl fmt::Display for RepositoryUrl {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{RepositoryUrl, Scheme};
+
+    #[test]
+    fn an_address_is_read_in_each_of_its_ways() {
+        for (text, shown, scheme, host) in [
+            ("https://Example.com/a/b.git/", "https://example.com/a/b.git", Scheme::Https, "example.com"),
+            (
+                "https://me@example.com:8443/a",
+                "https://example.com:8443/a",
+                Scheme::Https,
+                "example.com:8443",
+            ),
+            ("http://example.com:80/a", "http://example.com/a", Scheme::Http, "example.com"),
+            ("git@example.com:team/a.git", "ssh://git@example.com/team/a.git", Scheme::Ssh, "example.com"),
+            ("ssh://git@example.com:2222/a", "ssh://git@example.com:2222/a", Scheme::Ssh, "example.com:2222"),
+            ("/srv/git/a.git", "file:///srv/git/a.git", Scheme::File, ""),
+            ("file:///srv/git/a.git", "file:///srv/git/a.git", Scheme::File, ""),
+        ] {
+            let url = RepositoryUrl::read(text).unwrap();
+            assert_eq!((url.as_str(), url.scheme(), &*url.host()), (shown, scheme, host), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_is_refused_is_not_repeated() {
+        for (text, why) in [
+            ("", "it is empty, longer than 2,048 characters, or holds control characters"),
+            ("https://a/b\nc", "it is empty, longer than 2,048 characters, or holds control characters"),
+            ("just-a-name", "it does not begin with https://, http://, ssh://, file:// or a host"),
+            ("ftp://example.com/a", "it must begin with https://, http://, ssh:// or file://"),
+            ("ext::sh -c true", "it is no URL"),
+            (
+                "https://me:hidden@example.com/a",
+                "it holds a password: give it in a Secret, a file or the environment",
+            ),
+            ("https://example.com/a?token=hidden", "it holds a query or a fragment"),
+            ("ssh://-oProxyCommand=true/a", "its host or user begins with a dash"),
+        ] {
+            let error = RepositoryUrl::read(text).unwrap_err().to_string();
+            assert_eq!(error, format!("the address of the repository is refused: {why}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn each_address_has_a_directory_of_its_own() {
+        let name = |text| RepositoryUrl::read(text).unwrap().directory();
+        assert_eq!(name("https://example.com/a"), name("https://me@example.com/a/"));
+        assert_ne!(name("https://example.com/a"), name("http://example.com/a"));
+        assert_eq!(name("https://example.com/a").len(), 36);
+    }
+}

@@ -1,0 +1,275 @@
+//! Over HTTP and HTTPS.
+
+use std::collections::BTreeMap;
+
+use axum::http::StatusCode;
+use axum::response::Redirect;
+use base64::Engine as _;
+use stages_git::remote::{Access, Credential};
+
+use crate::support::{Authority, Cache, Forge, Serving, commit, git, serve, status, text};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_a_tag_and_a_commit_are_fetched_in_both_versions_of_the_protocol() {
+    for first_version in [false, true] {
+        let forge = Forge::new();
+        let path = forge.repository("team/mono");
+        let old = git(&path, &["rev-parse", "main"]);
+        git(&path, &["-c", "user.name=A", "-c", "user.email=a@b", "tag", "-a", "-m", "One", "v1", "main"]);
+        let serving = Serving { first_version, ..Serving::new(&forge) };
+        let url = format!("{}/team/mono.git", serving.http().await);
+        let cache = Cache::new(|_| {}).await;
+        let at = cache.checkout(&url, "main").await.unwrap();
+        assert_eq!(at.commit.to_string(), old);
+        assert_eq!(text(&at, "a.yaml").await.as_deref(), Some("a: 1\n"));
+        let new = commit(&path, "main", "a.yaml", "a: 2\n");
+        let side = commit(&path, "feature/x", "b.yaml", "b: 1\n");
+        for (revision, wanted) in [
+            ("HEAD", &new),
+            ("", &new),
+            ("main", &new),
+            ("refs/heads/main", &new),
+            ("feature/x", &side),
+            ("v1", &old),
+            ("refs/tags/v1", &old),
+            (old.as_str(), &old),
+            (side.as_str(), &side),
+            (side.get(..10).unwrap(), &side),
+        ] {
+            let found = cache.checkout(&url, revision).await.unwrap();
+            assert_eq!(found.commit.to_string(), *wanted, "{revision}");
+        }
+        let tags = at.read(|repository, commit| repository.commit(commit).unwrap().tags).await.unwrap();
+        assert_eq!(tags, ["v1"]);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_that_no_branch_points_at_is_found_by_what_branches_follow() {
+    for first_version in [false, true] {
+        let forge = Forge::new();
+        let path = forge.repository("a");
+        let old = git(&path, &["rev-parse", "main"]);
+        commit(&path, "main", "a.yaml", "a: 2\n");
+        let serving = Serving { first_version, ..Serving::new(&forge) };
+        let url = format!("{}/a.git", serving.http().await);
+        let cache = Cache::new(|_| {}).await;
+        assert_eq!(cache.checkout(&url, &old).await.unwrap().commit.to_string(), old);
+        // It is here now, so that nobody is asked.
+        let before = serving.requests();
+        cache.checkout(&url, &old).await.unwrap();
+        assert_eq!(serving.requests(), before);
+        let none = "0123456789012345678901234567890123456789";
+        let refusal = cache.refusal(&url, none).await;
+        assert_eq!(refusal, format!("{url} has no branch, tag or commit {none}"));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_is_asked_for_is_fetched() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let side = commit(&path, "side", "b.yaml", "b: 1\n");
+    let url = format!("{}/a.git", Serving::new(&forge).http().await);
+    let cache = Cache::new(|_| {}).await;
+    let at = cache.checkout(&url, "main").await.unwrap();
+    let has = at.read(move |repository, _| repository.resolve(&side).is_ok()).await.unwrap();
+    assert!(!has, "a branch that nobody named was fetched");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_branch_that_was_pushed_over_is_followed() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let url = format!("{}/a.git", Serving::new(&forge).http().await);
+    let cache = Cache::new(|_| {}).await;
+    commit(&path, "main", "a.yaml", "a: 2\n");
+    cache.checkout(&url, "main").await.unwrap();
+    git(&path, &["update-ref", "refs/heads/main", "main~1"]);
+    let new = commit(&path, "main", "a.yaml", "a: 3\n");
+    assert_eq!(cache.checkout(&url, "main").await.unwrap().commit.to_string(), new);
+    // A branch becomes the directory of others.
+    git(&path, &["update-ref", "refs/heads/x", "main"]);
+    cache.checkout(&url, "x").await.unwrap();
+    git(&path, &["update-ref", "-d", "refs/heads/x"]);
+    let below = commit(&path, "x/y", "b.yaml", "b: 1\n");
+    assert_eq!(cache.checkout(&url, "x/y").await.unwrap().commit.to_string(), below);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn credentials_are_shown_where_they_are_configured_and_nowhere_else() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let serving = Serving::new(&forge);
+    let basic = format!("Basic {}", base64::engine::general_purpose::STANDARD.encode("ada:right"));
+    let serving = Serving { authorization: Some(basic), ..serving };
+    let server = serving.http().await;
+    let url = format!("{server}/a.git");
+    let cache = Cache::new(|_| {}).await;
+    let none = format!(
+        "{url} wants credentials and none are configured for it: a Secret labelled argocd.argoproj.io/secret-type, a file or the environment gives them"
+    );
+    assert_eq!(cache.refusal(&url, "main").await, none);
+    let of = |password: &str| Credential {
+        from: "the Secret argocd/repo".to_owned(),
+        url: server.clone(),
+        is_prefix: true,
+        username: Some("ada".to_owned()),
+        password: Some(password.to_owned().into()),
+        ..Credential::default()
+    };
+    cache.give(of("wrong"));
+    let refused = cache.refusal(&url, "main").await;
+    assert_eq!(
+        refused,
+        format!(
+            "{url} refused the credentials of the Secret argocd/repo: they are wrong, expired, or may not read it"
+        )
+    );
+    cache.give(of("right"));
+    cache.checkout(&url, "main").await.unwrap();
+    // Nothing of them is kept beside what was fetched.
+    let found =
+        std::process::Command::new("grep").args(["-rE", "right|ada:"]).arg(cache.folder.path()).output();
+    assert_eq!(String::from_utf8(found.unwrap().stdout).unwrap(), "");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_redirect_to_another_host_is_named_and_not_followed() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let serving = Serving::new(&forge);
+    let other = serving.http().await;
+    let to = format!("{other}/a.git/info/refs?service=git-upload-pack");
+    let server = serve(axum::Router::new().fallback(async move || Redirect::permanent(&to))).await;
+    let cache = Cache::new(|_| {}).await;
+    let refusal = cache.refusal(&format!("{server}/a.git"), "main").await;
+    let wanted = format!(
+        "{server}/a.git is answered with a redirect to {other}, which is not followed: give that address instead"
+    );
+    assert_eq!(refusal, wanted);
+    assert_eq!(serving.requests(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_moved_on_its_host_is_followed() {
+    let forge = Forge::new();
+    forge.repository("new");
+    let backend = Serving::new(&forge).router();
+    let moved = "/new.git/info/refs?service=git-upload-pack";
+    let moves = async || Redirect::permanent(moved);
+    let server =
+        serve(axum::Router::new().route("/old.git/info/refs", axum::routing::get(moves)).merge(backend))
+            .await;
+    let cache = Cache::new(|_| {}).await;
+    cache.checkout(&format!("{server}/old.git"), "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_must_be_trusted() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let authority = Authority::new();
+    let server = authority.serve(Serving::new(&forge).router()).await;
+    let host = server.trim_start_matches("https://").to_owned();
+    let url = format!("{server}/a.git");
+    let cache = Cache::new(|_| {}).await;
+    let trust = |pem: &str| Access {
+        authorities: BTreeMap::from([("localhost".to_owned(), pem.to_owned())]),
+        ..Access::default()
+    };
+    // Of somebody else, so that this machine needs no authorities of its own.
+    cache.checkouts.set_access(trust(&Authority::new().pem));
+    let refusal = cache.refusal(&url, "main").await;
+    assert!(
+        refusal.starts_with(&format!("the certificate of {host} is not trusted (invalid peer certificate")),
+        "{refusal}"
+    );
+    let what = format!(
+        "): add its authority to the ConfigMap argocd-tls-certs-cm under the key {host}, or to the file of authorities"
+    );
+    assert!(refusal.ends_with(&what), "{refusal}");
+    cache.checkouts.set_access(trust(&authority.pem));
+    cache.checkout(&url, "main").await.unwrap();
+    cache.checkouts.set_access(trust("nothing"));
+    let refusal = cache.refusal(&url, "HEAD").await;
+    assert!(refusal.contains("what is configured for it holds no certificate in PEM"), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_certificate_goes_unverified_where_the_repository_s_secret_says_so() {
+    let forge = Forge::new();
+    forge.repository("a");
+    let server = Authority::new().serve(Serving::new(&forge).router()).await;
+    let url = format!("{server}/a.git");
+    let cache = Cache::new(|_| {}).await;
+    cache.give(Credential { url: url.clone(), insecure: true, ..Credential::default() });
+    cache.checkout(&url, "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repository_that_vanished_leaves_what_is_here_and_others_alone() {
+    let forge = Forge::new();
+    let (gone, other) = (forge.repository("gone"), forge.repository("other"));
+    let server = Serving::new(&forge).http().await;
+    let url = format!("{server}/gone.git");
+    let cache = Cache::new(|_| {}).await;
+    let at = cache.checkout(&url, "main").await.unwrap();
+    std::fs::remove_dir_all(&gone).unwrap();
+    let refusal = cache.refusal(&url, "main").await;
+    assert_eq!(
+        refusal,
+        format!("no repository is at {url}: it was moved or deleted, or the credentials may not see it")
+    );
+    assert_eq!(cache.checkout(&url, &at.commit.to_string()).await.unwrap().commit, at.commit);
+    commit(&other, "main", "a.yaml", "a: 2\n");
+    cache.checkout(&format!("{server}/other.git"), "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_git_server_is_named() {
+    let page = serve(axum::Router::new().fallback(async || "a page")).await;
+    let busy = serve(axum::Router::new().fallback(async || status(StatusCode::SERVICE_UNAVAILABLE))).await;
+    let cache = Cache::new(|_| {}).await;
+    let host = |url: &str| url.trim_start_matches("http://").to_owned();
+    assert_eq!(
+        cache.refusal(&format!("{page}/a"), "main").await,
+        format!(
+            "{} does not answer as a Git server does: what is at this address is a page, or files without a server of Git's protocol",
+            host(&page)
+        )
+    );
+    assert_eq!(
+        cache.refusal(&format!("{busy}/a"), "main").await,
+        format!("{} answered with 503: try again later, or ask its operator", host(&busy))
+    );
+    let refusal = cache.refusal("http://127.0.0.1:1/a", "main").await;
+    assert!(refusal.starts_with("cannot connect to 127.0.0.1:1: "), "{refusal}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn repositories_of_this_machine_are_read_only_where_that_is_allowed() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let url = format!("file://{}", path.display());
+    let cache = Cache::new(|_| {}).await;
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!("{url} is on this machine, where repositories are read only if `files` allows it")
+    );
+    let cache = Cache::new(|config| config.files = true).await;
+    let old = cache.checkout(&url, "main").await.unwrap().commit.to_string();
+    let new = commit(&path, "main", "a.yaml", "a: 2\n");
+    for (revision, wanted) in [("HEAD", &new), ("main", &new), (&old, &old)] {
+        assert_eq!(cache.checkout(&url, revision).await.unwrap().commit.to_string(), *wanted, "{revision}");
+    }
+    assert_eq!(cache.refusal(&url, "nothing").await, format!("{url} has no branch, tag or commit nothing"));
+    git(&path, &["symbolic-ref", "HEAD", "refs/heads/unborn"]);
+    let other = Cache::new(|config| config.files = true).await;
+    assert_eq!(other.checkout(&url, "main").await.unwrap().commit.to_string(), new);
+    let none = format!("file://{}/none.git", forge.folder.path().display());
+    assert_eq!(
+        cache.refusal(&none, "main").await,
+        format!("no repository is at {none}: it was moved or deleted, or the credentials may not see it")
+    );
+}

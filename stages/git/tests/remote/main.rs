@@ -1,0 +1,8 @@
+//! Repositories elsewhere, of real servers: `git http-backend` behind HTTP and HTTPS.
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+mod broken;
+mod cache;
+mod hostile;
+mod http;
+mod support;

@@ -1,0 +1,299 @@
+//! Servers and repositories for tests.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use axum::serve::Listener;
+use stages_git::remote::{Access, Checkouts, Config, Credential, Credentials};
+use stages_git::{Checkout, FetchError, RepositoryUrl};
+use tempfile::TempDir;
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tokio_rustls::server::TlsStream;
+
+/// Runs the real git.
+pub(crate) fn git(directory: &Path, arguments: &[&str]) -> String {
+    let done = Command::new("git")
+        .args(arguments)
+        .current_dir(directory)
+        .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env("GIT_CONFIG_NOSYSTEM", "1")
+        .envs([("GIT_AUTHOR_NAME", "Ada"), ("GIT_AUTHOR_EMAIL", "ada@example.com")])
+        .envs([("GIT_COMMITTER_NAME", "Ada"), ("GIT_COMMITTER_EMAIL", "ada@example.com")])
+        .output()
+        .unwrap();
+    assert!(done.status.success(), "git {arguments:?}: {}", String::from_utf8_lossy(&done.stderr));
+    String::from_utf8(done.stdout).unwrap().trim().to_owned()
+}
+
+/// Bare repositories in a folder.
+pub(crate) struct Forge {
+    pub(crate) folder: TempDir,
+}
+
+impl Forge {
+    pub(crate) fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A bare repository `<name>.git` with a branch `main` of one commit.
+    pub(crate) fn repository(&self, name: &str) -> PathBuf {
+        let path = self.folder.path().join(format!("{name}.git"));
+        git(self.folder.path(), &["init", "-q", "--bare", "-b", "main", path.to_str().unwrap()]);
+        commit(&path, "main", "a.yaml", "a: 1\n");
+        path
+    }
+}
+
+/// Commits a file to a branch of a bare repository.
+pub(crate) fn commit(repository: &Path, branch: &str, file: &str, content: &str) -> String {
+    let work = tempfile::tempdir().unwrap();
+    let at = work.path();
+    git(at, &["clone", "-q", repository.to_str().unwrap(), "."]);
+    if git(at, &["branch", "-r"]).contains(&format!("origin/{branch}")) {
+        git(at, &["checkout", "-q", branch]);
+    } else {
+        git(at, &["checkout", "-q", "-B", branch]);
+    }
+    std::fs::write(at.join(file), content).unwrap();
+    git(at, &["add", "."]);
+    git(at, &["commit", "-q", "-m", &format!("Change {file}")]);
+    git(at, &["push", "-q", "origin", &format!("HEAD:{branch}")]);
+    git(at, &["rev-parse", "HEAD"])
+}
+
+/// What a server wants and speaks.
+#[derive(Clone)]
+pub(crate) struct Serving {
+    pub(crate) folder: PathBuf,
+    /// `Authorization` that it wants.
+    pub(crate) authorization: Option<String>,
+    /// It does not know the second version of the protocol.
+    pub(crate) first_version: bool,
+    pub(crate) requests: Arc<AtomicUsize>,
+}
+
+impl Serving {
+    pub(crate) fn new(forge: &Forge) -> Self {
+        let folder = forge.folder.path().to_owned();
+        Self { folder, authorization: None, first_version: false, requests: Arc::default() }
+    }
+
+    /// How many requests there were.
+    pub(crate) fn requests(&self) -> usize {
+        self.requests.load(Ordering::SeqCst)
+    }
+
+    pub(crate) fn router(&self) -> Router {
+        Router::new().fallback(backend).with_state(self.clone())
+    }
+
+    /// Serves over HTTP, and gives the address.
+    pub(crate) async fn http(&self) -> String {
+        serve(self.router()).await
+    }
+}
+
+/// Serves anything over HTTP.
+pub(crate) async fn serve(router: Router) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    format!("http://{address}")
+}
+
+pub(crate) async fn backend(State(serving): State<Serving>, request: Request) -> Response {
+    serving.requests.fetch_add(1, Ordering::SeqCst);
+    let (parts, body) = request.into_parts();
+    let text = |name: &str| {
+        let value = parts.headers.get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_owned()
+    };
+    if serving.authorization.as_ref().is_some_and(|wanted| *wanted != text("authorization")) {
+        return status(StatusCode::UNAUTHORIZED);
+    }
+    let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
+    let mut child = tokio::process::Command::new("git")
+        .arg("http-backend")
+        .env_clear()
+        .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+        .env("GIT_PROJECT_ROOT", &serving.folder)
+        .env("GIT_HTTP_EXPORT_ALL", "1")
+        .env("PATH_INFO", parts.uri.path())
+        .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
+        .env("REQUEST_METHOD", parts.method.as_str())
+        .env("CONTENT_TYPE", text("content-type"))
+        .env("GIT_PROTOCOL", if serving.first_version { String::new() } else { text("git-protocol") })
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    let (_, done) = tokio::join!(
+        async move {
+            let _ = stdin.write_all(&body).await;
+        },
+        child.wait_with_output()
+    );
+    of_cgi(&done.unwrap().stdout)
+}
+
+fn of_cgi(output: &[u8]) -> Response {
+    let end = output.windows(4).position(|window| window == b"\r\n\r\n").unwrap();
+    let (head, body) = output.split_at(end + 4);
+    let mut answer = Response::new(Body::from(Bytes::copy_from_slice(body)));
+    for line in String::from_utf8_lossy(head).lines() {
+        match line.split_once(": ") {
+            Some(("Status", value)) => {
+                let code = value.split(' ').next().unwrap().parse().unwrap();
+                *answer.status_mut() = StatusCode::from_u16(code).unwrap();
+            }
+            Some((name, value)) => {
+                let mut headers = HeaderMap::new();
+                let name: axum::http::HeaderName = name.parse().unwrap();
+                headers.insert(name, value.parse().unwrap());
+                answer.headers_mut().extend(headers);
+            }
+            None => {}
+        }
+    }
+    answer
+}
+
+pub(crate) fn status(code: StatusCode) -> Response {
+    let mut answer = Response::new(Body::empty());
+    *answer.status_mut() = code;
+    answer
+}
+
+/// An authority that signs certificates of this machine.
+pub(crate) struct Authority {
+    pub(crate) pem: String,
+    acceptor: TlsAcceptor,
+}
+
+impl Authority {
+    pub(crate) fn new() -> Self {
+        let key = rcgen::KeyPair::generate().unwrap();
+        let mut of = rcgen::CertificateParams::new(Vec::<String>::new()).unwrap();
+        of.is_ca = rcgen::IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
+        let issuer = rcgen::CertifiedIssuer::self_signed(of, key).unwrap();
+        let key = rcgen::KeyPair::generate().unwrap();
+        let of = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+        let leaf = of.signed_by(&key, &issuer).unwrap();
+        let key = PrivateKeyDer::Pkcs8(key.serialize_der().into());
+        let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+        let config = ServerConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![leaf.der().clone()], key)
+            .unwrap();
+        Self { pem: issuer.pem(), acceptor: TlsAcceptor::from(Arc::new(config)) }
+    }
+
+    /// Serves over HTTPS.
+    pub(crate) async fn serve(&self, router: Router) -> String {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let tls = Tls { listener, acceptor: self.acceptor.clone() };
+        tokio::spawn(async move { axum::serve(tls, router).await });
+        format!("https://localhost:{port}")
+    }
+}
+
+struct Tls {
+    listener: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for Tls {
+    type Io = TlsStream<TcpStream>;
+    type Addr = std::net::SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            if let Ok((stream, address)) = self.listener.accept().await
+                && let Ok(stream) = self.acceptor.accept(stream).await
+            {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> std::io::Result<Self::Addr> {
+        self.listener.local_addr()
+    }
+}
+
+/// A cache in a folder of its own.
+pub(crate) struct Cache {
+    pub(crate) folder: TempDir,
+    pub(crate) checkouts: Checkouts,
+}
+
+/// Limits that no slow machine comes near, and no pause after a failure.
+pub(crate) fn config(folder: &Path) -> Config {
+    Config {
+        connect_timeout: Duration::from_secs(120),
+        idle: Duration::from_secs(120),
+        fresh: Duration::ZERO,
+        pause: Duration::ZERO,
+        ..Config::new(folder.join("cache"))
+    }
+}
+
+impl Cache {
+    pub(crate) async fn new(change: impl FnOnce(&mut Config)) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut config = config(folder.path());
+        change(&mut config);
+        let checkouts = Checkouts::new(config).await.unwrap();
+        Self { folder, checkouts }
+    }
+
+    pub(crate) async fn checkout(&self, url: &str, revision: &str) -> Result<Checkout, Arc<FetchError>> {
+        self.checkouts.checkout(&address(url), revision).await
+    }
+
+    /// What it says that went wrong.
+    pub(crate) async fn refusal(&self, url: &str, revision: &str) -> String {
+        match self.checkout(url, revision).await {
+            Ok(found) => panic!("{url} was fetched: {}", found.commit),
+            Err(error) => error.to_string(),
+        }
+    }
+
+    pub(crate) fn give(&self, credential: Credential) {
+        let credentials = Credentials::new(vec![credential]);
+        self.checkouts.set_access(Access { credentials, ..Access::default() });
+    }
+}
+
+pub(crate) fn address(url: &str) -> RepositoryUrl {
+    RepositoryUrl::read(url).unwrap()
+}
+
+/// The text of a file of a checkout.
+pub(crate) async fn text(of: &Checkout, path: &'static str) -> Option<String> {
+    of.read(move |repository, commit| repository.snapshot(commit).unwrap().text(path, 1 << 20).unwrap())
+        .await
+        .unwrap()
+}
+
+/// A text that hardly shrinks when it is compressed.
+pub(crate) fn noise(length: usize) -> String {
+    let mut random = fastrand::Rng::with_seed(7);
+    (0..length).map(|_| random.alphanumeric()).collect()
+}

@@ -4,6 +4,7 @@
 mod admin;
 mod app_proxy;
 mod applications;
+mod board;
 mod build;
 pub(crate) mod bus;
 pub(crate) mod join;

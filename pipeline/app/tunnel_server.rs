@@ -8,6 +8,7 @@ use pipeline_core::{Given, Service as _, Shutdown};
 use prometheus::Registry;
 use stages_tunnel::{Anybody, Credentials, CredentialsFile, PlatformCredentials};
 
+use super::board::Tunnels;
 use super::pages::Pages;
 use crate::cli::OnTunnelServer;
 use crate::config::{Config, Variables};
@@ -33,7 +34,14 @@ async fn run(config: &Config, is_single: bool, stop: Shutdown) -> anyhow::Result
     let domain = settings.domain.clone();
     let scheme = if settings.tls.is_some() { "https" } else { "http" };
     let registry = Registry::new();
-    let server = settings.build(credentials(config, is_single).await?, &registry).await?;
+    let mut server = settings.build(credentials(config, is_single).await?, &registry).await?;
+    if config.bus.is_some() {
+        let (listen, reached) = config.tunnel_server.peers.addresses()?;
+        let Some(connected) = super::join::connected(config, &stop).await? else { return Ok(()) };
+        let board = Tunnels::open(&connected.jetstream()).await;
+        server = server.beside(listen, reached, Arc::new(board)).await?;
+        tracing::info!(address = %listen, "passing visitors on between servers that share the bus");
+    }
     let address = server.address();
     let leaving = stop.clone();
     let pages =

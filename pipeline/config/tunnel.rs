@@ -1,14 +1,14 @@
 //! The settings of the roles `tunnel-server` and `tunnel-client`. What each means, and its default, stands in
 //! `config/default.yaml`, and there alone.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
 use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use stages_tunnel::{Name, Networks, ServerConfig, Times};
+use stages_tunnel::{Name, NameError, Networks, ServerConfig, Times};
 use url::Url;
 
 use super::Token;
@@ -31,6 +31,32 @@ pub(crate) struct Server {
     answer_timeout: As<Duration>,
     check_interval: As<Duration>,
     pub(crate) drain_delay: As<Duration>,
+    pub(crate) peers: Peers,
+}
+
+/// Other servers behind the same name.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Peers {
+    listen: As<Option<SocketAddr>>,
+    address: As<Option<Reached>>,
+}
+
+impl Peers {
+    /// Where they connect, and the address that they reach it at.
+    ///
+    /// # Errors
+    /// When that is not known.
+    pub(crate) fn addresses(&self) -> anyhow::Result<(SocketAddr, Option<SocketAddr>)> {
+        let listen = self.listen.unwrap_or_else(|| SocketAddr::from(([0, 0, 0, 0], 8081)));
+        let reached = self.address.as_ref().map(|address| address.0);
+        anyhow::ensure!(
+            reached.is_some() || !listen.ip().is_unspecified(),
+            "tunnelServer.peers.address is not set: set it to the address that other servers reach this one at, such as \
+             its pod's"
+        );
+        Ok((listen, reached))
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -111,6 +137,10 @@ impl Server {
 impl Client {
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.token("tunnelClient", &self.token, &self.token_file);
+        if self.protocol == Protocol::Native && self.name.as_ref().is_some_and(|name| !name.is_unambiguous())
+        {
+            problems.add("tunnelClient.name", NameError::Dash.to_string());
+        }
     }
 
     /// What the server speaks.
@@ -159,7 +189,32 @@ impl Unit for Option<Name> {
         if text.is_empty() {
             return Ok(None);
         }
-        Name::read(text).map(Some).map_err(|error| error.to_string())
+        // What it speaks says whether a runtime may have a dash in its name: `Client::check`.
+        let adopted = |error: NameError| match error {
+            NameError::Dash => Name::read_adopted(text).map_err(|_| error),
+            other => Err(other),
+        };
+        Name::read(text).or_else(adopted).map(Some).map_err(|error| error.to_string())
+    }
+}
+
+/// An address that others reach; port 0 stands for that of the listener.
+#[derive(Debug)]
+struct Reached(SocketAddr);
+
+impl Unit for Option<Reached> {
+    const FORMAT: &'static str = "reached-address";
+
+    fn read(text: &str) -> Result<Self, String> {
+        if text.is_empty() {
+            return Ok(None);
+        }
+        let alone = || text.parse::<IpAddr>().ok().map(|address| SocketAddr::new(address, 0));
+        let address = text.parse().ok().or_else(alone);
+        let address = address.filter(|address: &SocketAddr| !address.ip().is_unspecified());
+        let wrong =
+            || format!("'{text}' is not an address that others reach, such as 10.1.2.3 or 10.1.2.3:8081");
+        address.map(|address| Some(Reached(address))).ok_or_else(wrong)
     }
 }
 
@@ -231,6 +286,12 @@ mod tests {
                 "tunnelClient.allow: '10.0.0.0/40' is not an address or a network such as 10.0.0.0/8",
             ),
             (
+                "tunnelServer.peers.address",
+                "0.0.0.0",
+                "tunnelServer.peers.address: '0.0.0.0' is not an address that others reach, such as 10.1.2.3 or \
+                 10.1.2.3:8081",
+            ),
+            (
                 "tunnelClient.id",
                 "a b",
                 "tunnelClient.id: must have at most 128 characters, none of them a space",
@@ -239,5 +300,35 @@ mod tests {
             let said = wrong(&[(flag, text)]);
             assert_eq!(said.trim_end_matches(" (from --set)"), message);
         }
+    }
+
+    #[test]
+    fn other_servers_reach_an_address_that_is_said_or_listened_on() {
+        let addresses = |flags: &[(&str, &str)]| {
+            let config = resolve(flags, &host()).unwrap();
+            config.tunnel_server.peers.addresses().map_err(|error| error.to_string())
+        };
+        assert_eq!(
+            addresses(&[]).unwrap_err(),
+            "tunnelServer.peers.address is not set: set it to the address that other servers reach this one at, such as its \
+             pod's"
+        );
+        let at = |text: &str| text.parse::<std::net::SocketAddr>().unwrap();
+        for (listen, address, reached) in [
+            ("127.0.0.1:9000", "", None),
+            ("0.0.0.0:9000", "10.1.2.3", Some(at("10.1.2.3:0"))),
+            ("[::]:9000", "[fd00::1]:9001", Some(at("[fd00::1]:9001"))),
+            ("[::]:9000", "fd00::1", Some(at("[fd00::1]:0"))),
+        ] {
+            let given = [("tunnelServer.peers.listen", listen), ("tunnelServer.peers.address", address)];
+            assert_eq!(addresses(&given), Ok((at(listen), reached)));
+        }
+    }
+
+    #[test]
+    fn a_server_of_the_frp_family_takes_a_runtime_with_a_dash() {
+        let flags = [("tunnelClient.name", "acme-team-prod"), ("tunnelClient.protocol", "frp")];
+        let config = resolve(&flags, &host()).unwrap();
+        assert_eq!(config.tunnel_client.name.as_ref().map(|name| name.as_str()), Some("acme-team-prod"));
     }
 }

@@ -19,6 +19,9 @@ Examples:
   Behind an ingress that has TLS and says who asked, for the runtimes of a platform: each has ACCOUNT-RUNTIME with its token:
     gitops-runtime tunnel-server --domain tunnels.example.com --platform-url https://platform.example.com \\
       --set tunnelServer.trustedProxies=10.0.0.0/8
+  Several behind one name, each of which passes visitors on to the one that has their tunnel:
+    gitops-runtime tunnel-server --domain tunnels.example.com --tokens-file tokens --bus nats://nats:4222 \\
+      --set tunnelServer.peers.address=10.1.2.3
 
 Clients of the frp 0.44 family are served as well, over the protocol websocket or wss: a proxy of type http whose name and
 subdomain are ACCOUNT-RUNTIME, with the token as its metadata Authorization. That protocol is weaker: TLS alone protects the
@@ -62,6 +65,9 @@ pub(crate) struct OnTunnelServer {
     /// The platform that is asked which runtime a token is of
     #[arg(long, value_name = "URL")]
     platform_url: Option<String>,
+    /// The NATS servers by which several servers behind one name know of each other's tunnels
+    #[arg(long, value_name = "URL")]
+    bus: Option<String>,
     /// Where health and metrics are served, such as 127.0.0.1:8088; with --single nowhere, unless it is given
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<String>,
@@ -129,6 +135,7 @@ impl OnTunnelServer {
             ("tunnelServer.listen", "--listen", &self.listen),
             ("tunnelServer.domain", "--domain", &self.domain),
             ("tunnelServer.tokensFile", "--tokens-file", &self.tokens_file),
+            ("bus.url", "--bus", &self.bus),
             ("serve.address", "--serve", &self.serve),
         ];
         given(&self.config, if self.single { &single } else { &[] }, &self.set, &own)

@@ -28,4 +28,5 @@ mod top;
 mod traces;
 mod tunnel;
 mod verify;
+mod way_in;
 mod wire;

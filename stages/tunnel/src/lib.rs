@@ -3,8 +3,9 @@
 //! takes: visitors' requests at a [`Server`], whose host names a tunnel - gives: them to the service that a [`Client`] beside
 //! the runtime forwards to, over a connection which the client opened - fails: with an answer to the visitor that says which
 //! side is missing. What both speak stands in [`native`]; a server
-//! takes clients of the frp 0.44 family as well, whose protocol is weaker.
+//! takes clients of the frp 0.44 family as well, whose protocol is weaker. Servers behind one name know of each other by a [`Board`].
 
+mod board;
 mod client;
 mod credentials;
 mod dial;
@@ -13,6 +14,7 @@ mod metrics;
 mod mux;
 mod name;
 pub mod native;
+mod peers;
 mod platform;
 mod proxy;
 mod registry;
@@ -22,6 +24,7 @@ mod session;
 mod visitors;
 mod ws;
 
+pub use board::{Board, BoardError, Posted, Watching};
 pub use client::{Client, ClientConfig, ClientError, Protocol, Ready};
 pub use credentials::{Anybody, Credentials, CredentialsError, CredentialsFile, Verdict, digest_of};
 pub use dial::{Dial, DialError};

@@ -7,7 +7,8 @@ const ACCOUNT: usize = 24;
 /// Characters of a runtime at most: with the account and the dash between them it is one DNS label.
 const RUNTIME: usize = 38;
 
-/// `<account>-<runtime>`, one DNS label. Neither part may hold a dash, so that no two pairs have the same name.
+/// `<account>-<runtime>`, one DNS label. Neither part may hold a dash, so that no two pairs have the same name; but for a
+/// client of a server that has other rules.
 #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name {
     label: String,
@@ -54,6 +55,29 @@ impl Name {
             }
         }
         Ok(Self { label: text.to_owned(), dash: account.len() })
+    }
+
+    /// Reads what a server of the frp family may know a runtime by, which has a dash in its name.
+    ///
+    /// # Errors
+    /// [`NameError`].
+    pub fn read_adopted(text: &str) -> Result<Self, NameError> {
+        let (account, runtime) = text.split_once('-').ok_or(NameError::Dash)?;
+        let plain: String = runtime.chars().filter(|letter| *letter != '-').collect();
+        if runtime.len() > RUNTIME {
+            return Err(NameError::Length { part: "runtime", most: RUNTIME });
+        }
+        if runtime.starts_with('-') || runtime.ends_with('-') {
+            return Err(NameError::Characters("runtime"));
+        }
+        let dash = Self::read(&format!("{account}-{plain}"))?.dash;
+        Ok(Self { label: text.to_owned(), dash })
+    }
+
+    /// Whether no other account and runtime make this name.
+    #[must_use]
+    pub fn is_unambiguous(&self) -> bool {
+        !self.runtime().contains('-')
     }
 
     /// The label of the host.
@@ -127,6 +151,26 @@ mod tests {
             ("a-b\u{e9}", "the runtime in the name of a tunnel holds lower-case letters and digits alone"),
         ] {
             assert_eq!(Name::read(text).unwrap_err().to_string(), why, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_runtime_with_a_dash_is_adopted_and_told_from_others() {
+        let name = Name::read_adopted("account1-team-prod").unwrap();
+        assert_eq!((name.as_str(), name.runtime()), ("account1-team-prod", "team-prod"));
+        assert!(!name.is_unambiguous() && Name::read_adopted("a-b").unwrap().is_unambiguous());
+        let characters = "the runtime in the name of a tunnel holds lower-case letters and digits alone";
+        for (text, why) in [
+            ("shop", NameError::Dash.to_string()),
+            ("a--b", characters.to_owned()),
+            ("a-b-", characters.to_owned()),
+            ("a-B-c", characters.to_owned()),
+            (
+                &format!("a-{}", "b-".repeat(20)),
+                "the runtime in the name of a tunnel has 1 to 38 characters".to_owned(),
+            ),
+        ] {
+            assert_eq!(Name::read_adopted(text).unwrap_err().to_string(), why, "{text}");
         }
     }
 

@@ -9,6 +9,7 @@ use tokio::sync::watch;
 
 use crate::Name;
 use crate::session::{Active, Owner, Session};
+use crate::visitors::Networks;
 
 /// A tunnel whose last connection is gone is expected back for this long.
 const EXPECTED_FOR: Duration = Duration::from_secs(60);
@@ -47,10 +48,18 @@ struct Tunnel {
     left: Instant,
 }
 
+impl Tunnel {
+    fn new() -> Self {
+        Self { sessions: Vec::new(), left: Instant::now() }
+    }
+}
+
 /// Which connections serve which tunnel.
 #[derive(Debug)]
 pub(crate) struct Registry {
     tunnels: Mutex<HashMap<Name, Tunnel>>,
+    /// What other servers behind the same name have.
+    remotes: Mutex<HashMap<Name, Vec<Arc<Session>>>>,
     changed: watch::Sender<()>,
     next: AtomicU64,
     /// Until then any tunnel may have been connected to the server that was here before.
@@ -62,6 +71,7 @@ impl Registry {
     pub(crate) fn new(young: Duration) -> Self {
         Self {
             tunnels: Mutex::default(),
+            remotes: Mutex::default(),
             changed: watch::Sender::new(()),
             next: AtomicU64::new(1),
             young: Instant::now() + young,
@@ -79,7 +89,71 @@ impl Registry {
 
     /// Whether `owner` may have the tunnel.
     pub(crate) fn may(&self, name: &Name, owner: &Owner) -> Result<(), Conflict> {
+        self.may_elsewhere(name, owner)?;
         may(self.tunnels().get(name), owner)
+    }
+
+    /// Whether `owner` may have the tunnel, as far as other servers have it.
+    fn may_elsewhere(&self, name: &Name, owner: &Owner) -> Result<(), Conflict> {
+        for session in self.remotes().get(name).into_iter().flatten() {
+            if session.owner.client != owner.client {
+                return Err(Conflict::Taken);
+            }
+            if session.owner.generation > owner.generation {
+                return Err(Conflict::Superseded);
+            }
+        }
+        Ok(())
+    }
+
+    fn remotes(&self) -> MutexGuard<'_, HashMap<Name, Vec<Arc<Session>>>> {
+        self.remotes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes what other servers have. A newer life of a client that connected to one of them takes a tunnel over.
+    pub(crate) fn elsewhere(&self, remotes: HashMap<Name, Vec<Arc<Session>>>) {
+        let tunnels = self.tunnels();
+        for (name, sessions) in &remotes {
+            for (here, there) in tunnels
+                .get(name)
+                .into_iter()
+                .flat_map(|tunnel| &tunnel.sessions)
+                .flat_map(|here| sessions.iter().map(move |there| (here, there)))
+            {
+                let is_newer = there.owner.generation > here.owner.generation;
+                if there.owner.client == here.owner.client && is_newer && !here.is_draining() {
+                    here.lead.supersede();
+                    here.drain();
+                }
+            }
+        }
+        drop(tunnels);
+        let before = std::mem::replace(&mut *self.remotes(), remotes);
+        let remotes = self.remotes();
+        let kept = |name: &Name, session: &Arc<Session>| {
+            remotes.get(name).is_some_and(|kept| kept.iter().any(|other| other.id == session.id))
+        };
+        let gone = before.iter().flat_map(|(name, sessions)| sessions.iter().map(move |one| (name, one)));
+        let gone: Vec<&Arc<Session>> =
+            gone.filter(|(name, session)| !kept(name, session)).map(|(_, session)| session).collect();
+        let is_changed =
+            !gone.is_empty() || before.values().flatten().count() != remotes.values().flatten().count();
+        gone.iter().for_each(|session| session.drain());
+        drop(remotes);
+        if is_changed {
+            self.changed.send_replace(());
+        }
+    }
+
+    /// The tunnels that are served here: whose they are, and who may visit.
+    pub(crate) fn here(&self) -> HashMap<Name, (Owner, Networks)> {
+        let newest = |tunnel: &Tunnel| {
+            let serving = tunnel.sessions.iter().filter(|session| !session.is_draining());
+            let newest = serving.max_by_key(|session| session.owner.generation)?;
+            Some((newest.owner.clone(), newest.allowed.clone()))
+        };
+        let tunnels = self.tunnels();
+        tunnels.iter().filter_map(|(name, tunnel)| Some((name.clone(), newest(tunnel)?))).collect()
     }
 
     /// Adds a connection; those of older lives of the same client are drained, and told.
@@ -88,9 +162,7 @@ impl Registry {
             let mut tunnels = self.tunnels();
             tunnels.retain(|_, tunnel| !tunnel.sessions.is_empty() || tunnel.left.elapsed() < EXPECTED_FOR);
             may(tunnels.get(name), &session.owner)?;
-            let tunnel = tunnels
-                .entry(name.clone())
-                .or_insert_with(|| Tunnel { sessions: Vec::new(), left: Instant::now() });
+            let tunnel = tunnels.entry(name.clone()).or_insert_with(Tunnel::new);
             for before in &tunnel.sessions {
                 if before.owner.generation < session.owner.generation && !before.is_draining() {
                     // The note waits in the connection before that may find itself drained, and close.
@@ -106,8 +178,11 @@ impl Registry {
 
     /// Nothing new is led through a connection.
     pub(crate) fn drain(&self, session: &Session) {
-        let _held = self.tunnels();
-        session.drain();
+        {
+            let _held = self.tunnels();
+            session.drain();
+        }
+        self.changed.send_replace(());
     }
 
     /// Takes a connection out.
@@ -120,8 +195,29 @@ impl Registry {
         self.changed.send_replace(());
     }
 
-    /// The connection of the tunnel that has least to do, but for those in `tried`.
+    /// The connection of the tunnel that has least to do, but for those in `tried`: one to this server, else by way of
+    /// another.
     pub(crate) fn route(&self, name: &Name, tried: &[u64]) -> Route {
+        let here = self.among(name, tried);
+        if matches!(here, Route::Through(_)) {
+            return here;
+        }
+        let remotes = self.remotes();
+        let others = remotes.get(name).into_iter().flatten();
+        let usable = others.filter(|session| !session.is_draining() && !tried.contains(&session.id));
+        match usable.min_by_key(|session| session.active()) {
+            Some(session) => Route::Through(session.begin()),
+            None if remotes.get(name).is_some_and(|sessions| !sessions.is_empty()) => Route::Expected,
+            None => here,
+        }
+    }
+
+    /// The connection to this server that has least to do.
+    pub(crate) fn local(&self, name: &Name) -> Route {
+        self.among(name, &[])
+    }
+
+    fn among(&self, name: &Name, tried: &[u64]) -> Route {
         let tunnels = self.tunnels();
         let Some(tunnel) = tunnels.get(name) else {
             return if Instant::now() < self.young { Route::Expected } else { Route::Unknown };
@@ -137,6 +233,9 @@ impl Registry {
 
     /// Whether nobody else leads visitors of this tunnel through.
     pub(crate) fn is_free(&self, name: &Name) -> bool {
+        if self.remotes().contains_key(name) {
+            return false;
+        }
         self.tunnels()
             .get(name)
             .is_none_or(|tunnel| tunnel.sessions.iter().all(|session| session.is_draining()))

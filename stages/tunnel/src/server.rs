@@ -27,7 +27,9 @@ use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::board::Board;
 use crate::metrics::{Metrics, Refusal};
+use crate::peers::Peers;
 use crate::proxy::{HEAD, Proxy};
 use crate::registry::Registry;
 use crate::session::{Body, Io};
@@ -137,6 +139,9 @@ pub enum ServerError {
     /// A metric is there already.
     #[error("count what happens")]
     Metrics(#[source] prometheus::Error),
+    /// No key can be made that other servers are known by.
+    #[error("make a key for other servers")]
+    Key(#[source] getrandom::Error),
 }
 
 /// What all connections of a server share.
@@ -187,6 +192,7 @@ pub struct Server {
     connections: usize,
     grace: Duration,
     shared: Arc<Shared>,
+    peers: Option<(TcpListener, Arc<Peers>)>,
 }
 
 impl std::fmt::Debug for Server {
@@ -238,6 +244,7 @@ impl ServerConfig {
             connections: self.connections,
             grace: self.grace,
             shared: Arc::new(shared),
+            peers: None,
         })
     }
 }
@@ -266,6 +273,31 @@ impl Server {
     pub fn address(&self) -> SocketAddr {
         self.address
     }
+
+    /// Listens for other servers behind the same name as well, which `board` tells of this one and this one of them. They
+    /// reach it at `advertised`, else where it listens.
+    ///
+    /// # Errors
+    /// [`ServerError::Listen`] and [`ServerError::Key`].
+    pub async fn beside(
+        mut self,
+        address: SocketAddr,
+        advertised: Option<SocketAddr>,
+        board: Arc<dyn Board>,
+    ) -> Result<Self, ServerError> {
+        let listening = |source| ServerError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listening)?;
+        let own = listener.local_addr().map_err(listening)?;
+        let advertised = advertised.map_or(own, |mut advertised| {
+            if advertised.port() == 0 {
+                advertised.set_port(own.port());
+            }
+            advertised
+        });
+        let peers = Peers::new(advertised, board, self.shared.registry.clone()).map_err(ServerError::Key)?;
+        self.peers = Some((listener, Arc::new(peers)));
+        Ok(self)
+    }
 }
 
 #[async_trait]
@@ -277,6 +309,13 @@ impl Service for Server {
     async fn serve(self: Box<Self>, given: Given) -> Result<(), StageError> {
         let places = Arc::new(Semaphore::new(self.connections));
         let visitors = TaskTracker::new();
+        if let Some((listener, peers)) = self.peers {
+            let (keeping, close) = (peers.clone(), self.shared.close.clone());
+            let closing = close.clone();
+            self.shared.tunnels.spawn(async move { keeping.keep(closing).await });
+            // Visitors whom others pass on are visitors.
+            self.shared.tunnels.spawn(peers.serve(listener, visitors.clone(), close));
+        }
         loop {
             let place = tokio::select! {
                 () = given.stop.cancelled() => break,

@@ -49,6 +49,15 @@ impl Networks {
     }
 }
 
+impl std::fmt::Display for Networks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for (number, network) in self.0.iter().enumerate() {
+            write!(f, "{}{network}", if number == 0 { "" } else { "," })?;
+        }
+        Ok(())
+    }
+}
+
 impl FromIterator<IpNet> for Networks {
     fn from_iter<I: IntoIterator<Item = IpNet>>(networks: I) -> Self {
         Self(networks.into_iter().collect())

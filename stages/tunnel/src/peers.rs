@@ -1,0 +1,460 @@
+//! Servers behind one name: each tells the others which tunnels it has, and visitors who come to another are passed on.
+//!
+//! takes: what stands on a [`Board`] that they share - gives: a way to the server that has a tunnel, beside the tunnels of this
+//! one; streams of other servers, led through the tunnels of this one
+//! calls: the board; other servers at the address that each says of itself, with the key that it says there: whoever may read
+//! the board may pass visitors on, and nobody else
+//! fails: what is known stays while the board is away; a server that is not heard of for ten seconds is gone, and so are its
+//! tunnels. Of two clients that open one tunnel at two servers at the same moment both may be taken until the board has told.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use serde::{Deserialize, Serialize};
+use subtle::ConstantTimeEq as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::time::{Instant, timeout};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Name;
+use crate::board::{Board, Posted};
+use crate::registry::{Registry, Route};
+use crate::relay::relay;
+use crate::session::{Io, Lead, LeadError, Owner, Session};
+use crate::visitors::Networks;
+
+const SERVER: &str = "server.";
+const TUNNEL: &str = "tunnel.";
+/// Bytes of the key of a server.
+const KEY: usize = 32;
+/// Version of what one server says to another.
+const VERSION: u8 = 1;
+/// A server says that it is there this often.
+const BEAT: Duration = Duration::from_secs(3);
+/// One that was not heard of for so long is gone.
+const GONE: Duration = Duration::from_secs(10);
+/// What is said of a tunnel goes by itself after this long, and is said again in a third of it.
+const KEPT: Duration = Duration::from_secs(600);
+/// A server that was not reached is asked again after this long.
+const ASIDE: Duration = Duration::from_secs(2);
+/// To reach another server, and for it to answer.
+const REACH: Duration = Duration::from_secs(5);
+/// To take back what was told.
+const LEAVE: Duration = Duration::from_secs(2);
+/// Connections of other servers at a time.
+const CONNECTIONS: usize = 16_384;
+
+/// What a server answers another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Answer {
+    Led = 0,
+    Key = 1,
+    NoTunnel = 2,
+    Full = 3,
+    Late = 4,
+}
+
+/// What a server says of itself.
+#[derive(Serialize, Deserialize)]
+struct Card {
+    address: SocketAddr,
+    key: String,
+}
+
+/// What it says of a tunnel that it has.
+#[derive(Serialize, Deserialize, PartialEq, Eq, Clone)]
+struct Said {
+    client: String,
+    generation: u64,
+    allowed: String,
+}
+
+/// Another server.
+#[derive(Debug, Clone)]
+struct Peer {
+    address: SocketAddr,
+    key: [u8; KEY],
+    heard: Instant,
+    /// It was not reached: not before then is it tried again.
+    aside: Option<Instant>,
+}
+
+/// Another server's tunnel.
+struct Remote {
+    said: Said,
+    session: Arc<Session>,
+    /// A list of all did not hold it: it goes then, unless it is said again.
+    doomed: Option<Instant>,
+}
+
+#[derive(Default)]
+struct Known {
+    servers: HashMap<String, Peer>,
+    tunnels: HashMap<(String, Name), Remote>,
+    is_interrupted: bool,
+}
+
+/// Other servers, and what they have.
+pub(crate) struct Peers {
+    id: String,
+    key: [u8; KEY],
+    address: SocketAddr,
+    board: Arc<dyn Board>,
+    registry: Arc<Registry>,
+    known: Arc<Mutex<Known>>,
+}
+
+impl fmt::Debug for Peers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Peers").field("id", &self.id).field("address", &self.address).finish_non_exhaustive()
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn unhex(text: &str) -> Option<[u8; KEY]> {
+    let mut key = [0; KEY];
+    if text.len() != 2 * KEY || !text.is_ascii() {
+        return None;
+    }
+    for (at, byte) in key.iter_mut().enumerate() {
+        *byte = u8::from_str_radix(text.get(2 * at..2 * at + 2)?, 16).ok()?;
+    }
+    Some(key)
+}
+
+fn lock(known: &Mutex<Known>) -> MutexGuard<'_, Known> {
+    known.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Peers {
+    /// A server that others reach at `address`.
+    pub(crate) fn new(
+        address: SocketAddr,
+        board: Arc<dyn Board>,
+        registry: Arc<Registry>,
+    ) -> Result<Self, getrandom::Error> {
+        let (mut id, mut key) = ([0; 8], [0; KEY]);
+        getrandom::fill(&mut id)?;
+        getrandom::fill(&mut key)?;
+        Ok(Self { id: hex(&id), key, address, board, registry, known: Arc::default() })
+    }
+
+    /// Tells others, and listens to what they tell, until told to stop; then takes back what it told.
+    pub(crate) async fn keep(&self, stop: CancellationToken) {
+        let mut watching = self.board.watch();
+        let mut changes = self.registry.changes();
+        let mut told: HashMap<Name, (Said, Instant)> = HashMap::new();
+        let mut beat = Instant::now();
+        loop {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                posted = watching.next() => {
+                    if matches!(posted, Posted::All(_)) {
+                        // The board may have lost what it was told.
+                        told.clear();
+                        beat = Instant::now();
+                    }
+                    self.take(posted);
+                }
+                () = tokio::time::sleep_until(beat) => {
+                    let card = Card { address: self.address, key: hex(&self.key) };
+                    self.put(&format!("{SERVER}{}", self.id), &card, GONE).await;
+                    beat = Instant::now() + BEAT;
+                    self.prune();
+                }
+                _ = changes.changed() => {}
+            }
+            self.tell(&mut told).await;
+        }
+        let leave = async {
+            self.drop_said(&format!("{SERVER}{}", self.id)).await;
+            for name in told.keys() {
+                self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await;
+            }
+        };
+        // What is not taken back goes by itself.
+        drop(timeout(LEAVE, leave).await);
+    }
+
+    /// Says which tunnels there are here, where that differs from what was said.
+    async fn tell(&self, told: &mut HashMap<Name, (Said, Instant)>) {
+        let here = self.registry.here();
+        let gone: Vec<Name> = told.keys().filter(|name| !here.contains_key(*name)).cloned().collect();
+        for name in gone {
+            // While the board is away nothing is told, and all that happens meanwhile is told at once later.
+            if !self.drop_said(&format!("{TUNNEL}{}.{name}", self.id)).await {
+                return;
+            }
+            told.remove(&name);
+        }
+        for (name, (owner, allowed)) in here {
+            let said =
+                Said { client: owner.client, generation: owner.generation, allowed: allowed.to_string() };
+            let is_new =
+                told.get(&name).is_none_or(|(before, at)| *before != said || at.elapsed() > KEPT / 3);
+            if !is_new {
+                continue;
+            }
+            if !self.put(&format!("{TUNNEL}{}.{name}", self.id), &said, KEPT).await {
+                return;
+            }
+            told.insert(name, (said, Instant::now()));
+        }
+    }
+
+    async fn put(&self, key: &str, value: &impl Serialize, ttl: Duration) -> bool {
+        let Ok(value) = serde_json::to_vec(value) else { return false };
+        match timeout(REACH, self.board.put(key, Bytes::from(value), ttl)).await {
+            Ok(Ok(())) => true,
+            Ok(Err(error)) => {
+                tracing::debug!(error = &*error as &dyn std::error::Error, "other servers are not told");
+                false
+            }
+            Err(_) => false,
+        }
+    }
+
+    async fn drop_said(&self, key: &str) -> bool {
+        matches!(timeout(REACH, self.board.remove(key)).await, Ok(Ok(())))
+    }
+
+    /// What happened on the board.
+    fn take(&self, posted: Posted) {
+        match posted {
+            Posted::All(all) => {
+                let now = Instant::now();
+                let listed: HashSet<&str> = all.iter().map(|(key, _)| key.as_str()).collect();
+                {
+                    let mut known = lock(&self.known);
+                    known.is_interrupted = false;
+                    // Who could not say meanwhile that it is there has time to.
+                    known.servers.values_mut().for_each(|peer| peer.heard = now);
+                    for ((server, name), remote) in &mut known.tunnels {
+                        if !listed.contains(format!("{TUNNEL}{server}.{name}").as_str()) {
+                            remote.doomed.get_or_insert(now + GONE);
+                        }
+                    }
+                }
+                for (key, value) in &all {
+                    self.learn(key, value);
+                }
+            }
+            Posted::Put(key, value) => self.learn(&key, &value),
+            Posted::Removed(key) => {
+                let mut known = lock(&self.known);
+                if let Some(server) = key.strip_prefix(SERVER) {
+                    known.servers.remove(server);
+                } else if let Some(which) = which(&key) {
+                    known.tunnels.remove(&which);
+                }
+            }
+            Posted::Interrupted => lock(&self.known).is_interrupted = true,
+        }
+        self.publish();
+    }
+
+    fn learn(&self, key: &str, value: &[u8]) {
+        if let Some(server) = key.strip_prefix(SERVER) {
+            if server == self.id {
+                return;
+            }
+            let Ok(card) = serde_json::from_slice::<Card>(value) else { return };
+            let Some(key) = unhex(&card.key) else { return };
+            let peer = Peer { address: card.address, key, heard: Instant::now(), aside: None };
+            let mut known = lock(&self.known);
+            let aside = known.servers.get(server).and_then(|before| before.aside);
+            known.servers.insert(server.to_owned(), Peer { aside, ..peer });
+        } else if let Some((server, name)) = which(key) {
+            if server == self.id {
+                return;
+            }
+            let Ok(said) = serde_json::from_slice::<Said>(value) else { return };
+            let Ok(allowed) = Networks::read(&said.allowed) else { return };
+            let mut known = lock(&self.known);
+            if let Some(before) = known.tunnels.get_mut(&(server.clone(), name.clone()))
+                && before.said == said
+            {
+                before.doomed = None;
+                return;
+            }
+            let owner = Owner { client: said.client.clone(), generation: said.generation };
+            let passed = Passed { server: server.clone(), name: name.clone(), known: self.known.clone() };
+            let session = Arc::new(Session::new(self.registry.number(), owner, Box::new(passed), allowed));
+            known.tunnels.insert((server, name), Remote { said, session, doomed: None });
+        }
+    }
+
+    /// Forgets servers that are gone, and their tunnels.
+    fn prune(&self) {
+        {
+            let mut known = lock(&self.known);
+            if known.is_interrupted {
+                return;
+            }
+            let now = Instant::now();
+            known.servers.retain(|_, peer| now.duration_since(peer.heard) < GONE);
+            known.tunnels.retain(|_, remote| remote.doomed.is_none_or(|when| now < when));
+        }
+        self.publish();
+    }
+
+    /// Tells the registry which tunnels other servers have.
+    fn publish(&self) {
+        let mut remotes: HashMap<Name, Vec<Arc<Session>>> = HashMap::new();
+        {
+            let known = lock(&self.known);
+            for ((server, name), remote) in &known.tunnels {
+                if known.servers.contains_key(server) {
+                    remotes.entry(name.clone()).or_default().push(remote.session.clone());
+                }
+            }
+        }
+        self.registry.elsewhere(remotes);
+    }
+
+    /// Leads what other servers pass on through the tunnels of this one, until told to stop.
+    pub(crate) async fn serve(
+        self: Arc<Self>,
+        listener: TcpListener,
+        running: TaskTracker,
+        stop: CancellationToken,
+    ) {
+        let places = Arc::new(tokio::sync::Semaphore::new(CONNECTIONS));
+        loop {
+            let accepted = tokio::select! {
+                () = stop.cancelled() => return,
+                accepted = listener.accept() => accepted,
+            };
+            let Ok((stream, peer)) = accepted else {
+                tokio::time::sleep(Duration::from_millis(50)).await;
+                continue;
+            };
+            let Ok(place) = places.clone().try_acquire_owned() else { continue };
+            let (own, ended) = (self.clone(), stop.clone());
+            running.spawn(async move {
+                tokio::select! {
+                    () = ended.cancelled() => {}
+                    () = own.lead(stream, peer) => {}
+                }
+                drop(place);
+            });
+        }
+    }
+
+    async fn lead(&self, mut stream: TcpStream, peer: SocketAddr) {
+        drop(stream.set_nodelay(true));
+        let Ok(Ok((key, name, visitor))) = timeout(REACH, asked(&mut stream)).await else { return };
+        if !bool::from(key.ct_eq(&self.key)) {
+            tracing::warn!(peer = %peer.ip(), "somebody who is no server of tunnels asked for one");
+            drop(stream.write_u8(Answer::Key as u8).await);
+            return;
+        }
+        let Route::Through(active) = self.registry.local(&name) else {
+            drop(stream.write_u8(Answer::NoTunnel as u8).await);
+            return;
+        };
+        let answer = match active.session().lead.lead(visitor).await {
+            Ok(mut io) => {
+                if stream.write_u8(Answer::Led as u8).await.is_ok() {
+                    drop(relay(&mut stream, &mut io).await);
+                }
+                return;
+            }
+            Err(LeadError::Full) => Answer::Full,
+            Err(LeadError::Gone) => Answer::NoTunnel,
+            Err(LeadError::Late) => Answer::Late,
+        };
+        drop(stream.write_u8(answer as u8).await);
+    }
+}
+
+/// The server and the tunnel of a key.
+fn which(key: &str) -> Option<(String, Name)> {
+    let (server, name) = key.strip_prefix(TUNNEL)?.split_once('.')?;
+    Some((server.to_owned(), Name::read(name).ok()?))
+}
+
+/// What another server asks for: its key, the tunnel and the visitor.
+async fn asked(stream: &mut TcpStream) -> std::io::Result<([u8; KEY], Name, SocketAddr)> {
+    let wrong = || std::io::Error::from(std::io::ErrorKind::InvalidData);
+    if stream.read_u8().await? != VERSION {
+        return Err(wrong());
+    }
+    let mut key = [0; KEY];
+    stream.read_exact(&mut key).await?;
+    let mut text = async || -> std::io::Result<String> {
+        let mut bytes = vec![0; usize::from(stream.read_u8().await?)];
+        stream.read_exact(&mut bytes).await?;
+        String::from_utf8(bytes).map_err(|_| wrong())
+    };
+    let name = Name::read(&text().await?).map_err(|_| wrong())?;
+    let visitor = text().await?.parse().map_err(|_| wrong())?;
+    Ok((key, name, visitor))
+}
+
+/// Leads to a tunnel of another server.
+struct Passed {
+    server: String,
+    name: Name,
+    known: Arc<Mutex<Known>>,
+}
+
+impl fmt::Debug for Passed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Passed")
+            .field("server", &self.server)
+            .field("name", &self.name)
+            .finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Lead for Passed {
+    async fn lead(&self, visitor: SocketAddr) -> Result<Box<dyn Io>, LeadError> {
+        let peer = lock(&self.known).servers.get(&self.server).cloned().ok_or(LeadError::Gone)?;
+        if peer.aside.is_some_and(|until| Instant::now() < until) {
+            return Err(LeadError::Gone);
+        }
+        let asking = async {
+            let mut stream = TcpStream::connect(peer.address).await?;
+            stream.set_nodelay(true)?;
+            let visitor = visitor.to_string();
+            let mut ask = vec![VERSION];
+            ask.extend_from_slice(&peer.key);
+            for text in [self.name.as_str(), &visitor] {
+                // Names and addresses are short.
+                ask.push(u8::try_from(text.len()).map_err(std::io::Error::other)?);
+                ask.extend_from_slice(text.as_bytes());
+            }
+            stream.write_all(&ask).await?;
+            let answer = stream.read_u8().await?;
+            Ok::<_, std::io::Error>((stream, answer))
+        };
+        match timeout(REACH, asking).await {
+            Ok(Ok((stream, answer))) if answer == Answer::Led as u8 => Ok(Box::new(stream)),
+            Ok(Ok((_, answer))) if answer == Answer::Full as u8 => Err(LeadError::Full),
+            Ok(Ok((_, answer))) if answer == Answer::Late as u8 => Err(LeadError::Late),
+            Ok(Ok(_)) => Err(LeadError::Gone),
+            Ok(Err(_)) | Err(_) => {
+                if let Some(peer) = lock(&self.known).servers.get_mut(&self.server) {
+                    peer.aside = Some(Instant::now() + ASIDE);
+                }
+                Err(LeadError::Gone)
+            }
+        }
+    }
+
+    // Its own server tells the client, which learns of the newer life as this one did.
+    fn supersede(&self) {}
+}

@@ -49,6 +49,9 @@
   "nats.auth.tokenSecretKeyRef" .Values.nats.auth.tokenSecretKeyRef
   "nats.tls.caSecretKeyRef" .Values.nats.tls.caSecretKeyRef
   "platform.postgres.secretKeyRef" .Values.platform.postgres.secretKeyRef
+  "tunnelClient.tokenSecretKeyRef" .Values.tunnelClient.tokenSecretKeyRef
+  "tunnelClient.tls.caSecretKeyRef" .Values.tunnelClient.tls.caSecretKeyRef
+  "tunnelServer.tokensSecretKeyRef" .Values.tunnelServer.tokensSecretKeyRef
   "reporter.redactionKey.secretKeyRef" .Values.reporter.redactionKey.secretKeyRef -}}
 {{- if and $ref (not (and $ref.name $ref.key)) -}}
 {{- $problems = append $problems (printf "%s: needs name and key" $path) -}}
@@ -76,9 +79,57 @@
 {{- $problems = append $problems "reporter.autoscaling.minReplicas: is more than maxReplicas" -}}
 {{- end -}}
 {{- end -}}
-{{- with .Values.reporter.pdb -}}
-{{- if and .enabled (eq (toString .minAvailable) "") (eq (toString .maxUnavailable) "") -}}
-{{- $problems = append $problems "reporter.pdb: needs minAvailable or maxUnavailable" -}}
+{{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb -}}
+{{- if and $pdb.enabled (eq (toString $pdb.minAvailable) "") (eq (toString $pdb.maxUnavailable) "") -}}
+{{- $problems = append $problems (printf "%s.pdb: needs minAvailable or maxUnavailable" $group) -}}
+{{- end -}}
+{{- end -}}
+{{- $access := include "gitops-runtime.access" . -}}
+{{- $route := $runtime.httpRoute -}}
+{{- if and (eq $access "ingress") (not $runtime.ingress.hosts) -}}
+{{- $problems = append $problems "global.runtime.ingress.hosts: must be given for an Ingress" -}}
+{{- end -}}
+{{- if and (eq $access "ingress") (not $runtime.ingress.className) -}}
+{{- $problems = append $problems "global.runtime.ingress.className: must be given for an Ingress" -}}
+{{- end -}}
+{{- if and (eq $access "httpRoute") (not (and $route.hostnames $route.parentRefs)) -}}
+{{- $problems = append $problems "global.runtime.httpRoute: needs hostnames and parentRefs" -}}
+{{- end -}}
+{{- if and (eq $access "virtualService") (not (and $runtime.virtualService.hosts $runtime.virtualService.gateways)) -}}
+{{- $problems = append $problems "global.runtime.virtualService: needs hosts and gateways" -}}
+{{- end -}}
+{{- with .Values.tunnelClient -}}
+{{- if eq $access "tunnel" -}}
+{{- $tunnel := include "gitops-runtime.tunnelName" $ -}}
+{{- $pattern := ternary "^[a-z0-9]{1,24}-[a-z0-9][-a-z0-9]{0,37}$" "^[a-z0-9]{1,24}-[a-z0-9]{1,38}$" (eq .protocol "frp") -}}
+{{- if and (not .name) (not $codefresh.accountId) -}}
+{{- $problems = append $problems "global.codefresh.accountId: must be given for a tunnel, which is named after it" -}}
+{{- else if not (regexMatch $pattern $tunnel) -}}
+{{- $problems = append $problems (printf "tunnelClient.name: %s is no name of a tunnel, which is ACCOUNT-RUNTIME of lower-case letters and digits; give one" $tunnel) -}}
+{{- end -}}
+{{- if not (or .forward $.Values.router.enabled) -}}
+{{- $problems = append $problems "tunnelClient.forward: must be given where the router is off" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.tunnelServer -}}
+{{- if .enabled -}}
+{{- if not .domain -}}
+{{- $problems = append $problems "tunnelServer.domain: must be given" -}}
+{{- end -}}
+{{- if and .ingress.enabled (not .ingress.host) -}}
+{{- $problems = append $problems "tunnelServer.ingress.host: must be given for an Ingress" -}}
+{{- end -}}
+{{- if gt (int .replicaCount) 1 -}}
+{{- if eq $.Values.nats.mode "none" -}}
+{{- $problems = append $problems "tunnelServer.replicaCount: more than one server needs a bus; set nats.mode" -}}
+{{- else if and (eq $.Values.nats.mode "embedded") (not $.Values.reporter.enabled) -}}
+{{- $problems = append $problems "tunnelServer.replicaCount: embedded servers of the bus run beside the reporter alone; set nats.mode to existing" -}}
+{{- end -}}
+{{- end -}}
+{{- if not (or .tokensSecretKeyRef.name $.Values.platform.enabled (ne $codefresh.url "https://g.codefresh.io")) -}}
+{{- $problems = append $problems "tunnelServer.tokensSecretKeyRef: must be given, or a platform of your own" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.platform.ingress.enabled (not .Values.platform.ingress.host) -}}
@@ -89,6 +140,11 @@
 {{- if .store.postgresUrl -}}
 {{- $problems = append $problems "platform.config.platformServer.store.postgresUrl: a secret does not belong in a ConfigMap; give platform.postgres.secretKeyRef" -}}
 {{- end -}}
+{{- end -}}
+{{- end -}}
+{{- with .Values.tunnelClient.config.tunnelClient -}}
+{{- if and (kindIs "map" .) .token -}}
+{{- $problems = append $problems "tunnelClient.config.tunnelClient.token: a secret does not belong in a ConfigMap; give tunnelClient.tokenSecretKeyRef" -}}
 {{- end -}}
 {{- end -}}
 {{- range $path := list "kubernetes.token" "argocd.token" "platform.token" "bus.password" "bus.token" "admin.token" "traces.otlp.token" "traces.otlp.headers" -}}

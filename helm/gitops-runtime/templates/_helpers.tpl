@@ -141,18 +141,6 @@ priorityClassName: {{ . | quote }}
 {{- end -}}
 {{- end }}
 
-{{- define "gitops-runtime.ingressHost" -}}
-{{- with .Values.global.runtime -}}
-{{- if and .ingress.enabled .ingress.hosts -}}
-{{- .ingress.protocol }}://{{ first .ingress.hosts }}
-{{- else if and .httpRoute.enabled .httpRoute.hostnames -}}
-{{- .httpRoute.protocol }}://{{ first .httpRoute.hostnames }}
-{{- else -}}
-{{- .ingressUrl -}}
-{{- end -}}
-{{- end -}}
-{{- end }}
-
 {{/* Proxies. NO_PROXY begins with the API server's address, which Kubernetes tells every pod. */}}
 {{- define "gitops-runtime.proxies" -}}
 {{- with .Values.global.httpProxy }}
@@ -182,6 +170,28 @@ priorityClassName: {{ . | quote }}
 {{/* The name of the Secret with what nobody gives. */}}
 {{- define "gitops-runtime.generated" -}}
 {{ include "gitops-runtime.fullname" . }}-generated
+{{- end }}
+
+{{/* The components that run and are asked for health and metrics, as YAML. */}}
+{{- define "gitops-runtime.components" -}}
+{{- toYaml (compact (list
+  (ternary "reporter" "" .Values.reporter.enabled)
+  (ternary "platform" "" .Values.platform.enabled)
+  (ternary "router" "" (ne (include "gitops-runtime.routes" .) ""))
+  (ternary "tunnel-client" "" (ne (include "gitops-runtime.tunnels" .) ""))
+  (ternary "tunnel-server" "" .Values.tunnelServer.enabled)
+)) -}}
+{{- end }}
+
+{{/* Who may ask a role without a port for metrics alone whether it is well, as rules of ingress. */}}
+{{- define "gitops-runtime.healthFrom" -}}
+- ports: [{protocol: TCP, port: 8088}]
+  {{- with .Values.networkPolicy.metricsFrom }}
+  from:
+    - podSelector:
+        matchLabels: {{- include "gitops-runtime.selector" (list $ "test") | nindent 10 }}
+    {{- toYaml . | nindent 4 }}
+  {{- end }}
 {{- end }}
 
 {{/* What nobody gives and the reporter's first container makes, as YAML: the keys of that Secret. */}}

@@ -20,8 +20,16 @@ The platform keeps what is reported, in one replica:
 {{- end }}
 {{- end }}
 
+{{- $access := include "gitops-runtime.accessNotes" . | fromYaml }}
+{{- if $access.said }}
+
+From outside it is reached {{ join "; " $access.said }}.
+Which hop fails, and what to do:
+  gitops-runtime check access --namespace {{ .Release.Namespace }}{{ ternary "" (printf " --service %s" .Values.router.service.name) (eq .Values.router.service.name "internal-router") }}
+{{- end }}
+
 Left to do:
-{{- $todo := list }}
+{{- $todo := $access.todo }}
 {{- if and .Values.platform.enabled (not .Values.platform.postgres.secretKeyRef.name) (not .Values.platform.backup.enabled) }}
 {{- $todo = append $todo "nobody backs the platform's store up: set platform.backup.enabled" }}
 {{- end }}
@@ -78,16 +86,9 @@ Left to do:
 {{- end }}
 {{- $idle := list }}
 {{- range $path, $value := dict
-  "global.codefresh.accountId" $codefresh.accountId
+  "global.codefresh.accountId" (ternary "" $codefresh.accountId (eq (include "gitops-runtime.access" .) "tunnel"))
   "global.codefresh.userToken.secretKeyRef" $codefresh.userToken.secretKeyRef
   "global.runtime.codefreshHosted" $runtime.codefreshHosted
-  "global.runtime.ingress.tls" $runtime.ingress.tls
-  "global.runtime.ingress.annotations" $runtime.ingress.annotations
-  "global.runtime.ingress.labels" $runtime.ingress.labels
-  "global.runtime.ingress.skipValidation" $runtime.ingress.skipValidation
-  "global.runtime.httpRoute.parentRefs" $runtime.httpRoute.parentRefs
-  "global.runtime.httpRoute.annotations" $runtime.httpRoute.annotations
-  "global.runtime.httpRoute.labels" $runtime.httpRoute.labels
   "global.runtime.gitCredentials.username" (ternary "" $runtime.gitCredentials.username (eq $runtime.gitCredentials.username "username"))
   "global.runtime.gitCredentials.password.secretKeyRef" $runtime.gitCredentials.password.secretKeyRef
   "global.integrations.argo-cd.repoServer.svc" (ternary "" $argocd.repoServer.svc (eq $argocd.repoServer.svc "argocd-repo-server"))

@@ -27,7 +27,7 @@ use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
 /// Kinds of others, whose definitions are not installed here.
-const FOREIGN: &str = "monitoring.coreos.com";
+const FOREIGN: [&str; 3] = ["monitoring.coreos.com/", "gateway.networking.k8s.io/", "networking.istio.io/"];
 /// Namespaces that rendered objects stand in.
 const NAMESPACES: &str = "
 apiVersion: v1
@@ -216,7 +216,7 @@ impl Trial<'_> {
         if !is_rendered {
             return Ok(Verdict::Refused(format!("Helm: {}", first(&text))));
         }
-        let own: Vec<&str> = text.split("\n---\n").filter(|document| !document.contains(FOREIGN)).collect();
+        let own: Vec<&str> = text.split("\n---\n").filter(|document| !is_foreign(document)).collect();
         // Where nothing runs, nothing is rendered.
         if !own.iter().any(|document| document.contains("\nkind: ")) {
             return Ok(Verdict::Taken);
@@ -233,6 +233,12 @@ impl Trial<'_> {
         let (is_taken, text) = ended(kubectl, &own.join("\n---\n")).await?;
         Ok(if is_taken { Verdict::Taken } else { Verdict::Refused(first(&text)) })
     }
+}
+
+/// Whether a document is of a kind whose definition is not installed.
+fn is_foreign(document: &str) -> bool {
+    let version = document.lines().find_map(|line| line.strip_prefix("apiVersion: "));
+    version.is_some_and(|version| FOREIGN.iter().any(|group| version.starts_with(group)))
 }
 
 /// Whether a program ended well, and what it said: on standard output if it did, else on standard error.

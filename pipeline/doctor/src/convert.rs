@@ -113,6 +113,15 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
             let names = text.split(',').map(str::trim).filter(|name| !name.is_empty());
             value = names.collect();
         }
+        // The incumbent's is a host alone, and its servers speak frp.
+        "tunnelClient.to" => {
+            let host = node.text().unwrap_or_default();
+            value = if host.contains("://") { host.into() } else { format!("https://{host}").into() };
+        }
+        "tunnelClient.allow" => {
+            let text = node.text().unwrap_or_default();
+            value = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
+        }
         _ if to.ends_with("topologySpreadConstraints") => {
             let mut cut = false;
             for constraint in value.as_array_mut().into_iter().flatten() {
@@ -122,7 +131,7 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
                 converted.note(path, node, CONSTRAINT);
             }
         }
-        "reporter.affinity" if !node.entries().is_empty() => {
+        "reporter.affinity" | "router.affinity" | "tunnelClient.affinity" if !node.entries().is_empty() => {
             converted.note(
                 path,
                 node,
@@ -161,10 +170,10 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
-        ["internal-router", "imagePullSecrets"] => {
-            Fate::None("this component is not there yet; global.imagePullSecrets serves all pods")
-        }
-        ["internal-router", ..] => Fate::None(ELSEWHERE),
+        ["internal-router", "imagePullSecrets"] => Fate::None("global.imagePullSecrets serves all pods"),
+        ["internal-router", "clusterDomain"] => to("router.config.router.dns.clusterDomain".to_owned()),
+        ["internal-router", rest @ ..] => router(rest),
+        ["tunnel-client", rest @ ..] => tunnel(rest),
         ["argo-cd"] => Fate::Below,
         ["argo-cd", "enabled"] => Fate::None(
             "the Argo CD that is there stays: it is not taken over, and argo-cd.enabled of this chart makes a new one",
@@ -181,13 +190,9 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["sealed-secrets" | "argo-workflows"] => {
             Fate::None("is no part of this chart: install its own chart beside it, with these values")
         }
-        [
-            "app-proxy"
-            | "gitops-operator"
-            | "argo-gateway"
-            | "tunnel-client"
-            | "codefreshWorkflowLogStoreCM",
-        ] => Fate::None(ELSEWHERE),
+        ["app-proxy" | "gitops-operator" | "argo-gateway" | "codefreshWorkflowLogStoreCM"] => {
+            Fate::None(ELSEWHERE)
+        }
         _ => Fate::None(OTHER),
     }
 }
@@ -206,6 +211,72 @@ fn shared(path: &[&str]) -> Fate {
         Fate::Below
     } else {
         Fate::None(OTHER)
+    }
+}
+
+/// What every role without state has under the same key, in the incumbent's chart and here.
+const ROLE: &[&str] = &[
+    "replicaCount",
+    "nodeSelector",
+    "tolerations",
+    "affinity",
+    "resources",
+    "topologySpreadConstraints",
+    "podAnnotations",
+    "podLabels",
+    "priorityClassName",
+];
+
+/// What a key of the incumbent's router means here.
+fn router(path: &[&str]) -> Fate {
+    match path {
+        [] | ["pdb" | "service"] => Fate::Below,
+        [key] if ROLE.contains(key) => Fate::To(format!("router.{key}")),
+        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => {
+            Fate::To(format!("router.pdb.{key}"))
+        }
+        ["service", "annotations"] => Fate::To("router.service.annotations".to_owned()),
+        ["service", _] => Fate::None("the Service is a ClusterIP with port 80"),
+        ["fullnameOverride"] => Fate::To("router.service.name".to_owned()),
+        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["resolver" | "dnsService" | "dnsNamespace"] => {
+            Fate::None("names are asked of the servers of /etc/resolv.conf, on OpenShift as well")
+        }
+        ["routing"] => Fate::None("give router.appProxyUrl and router.workflowsUrl"),
+        ["env"] => Fate::None("no variable is heeded: set router.config"),
+        ["nameOverride" | "serviceAccount" | "podSecurityContext" | "securityContext"] => {
+            Fate::None("names are made of the release's, no account is needed, and every pod is restricted")
+        }
+        _ => Fate::None(OTHER),
+    }
+}
+
+/// What a key of the incumbent's client of a tunnel means here.
+fn tunnel(path: &[&str]) -> Fate {
+    match path {
+        [] | ["tunnelServer" | "tunnel"] => Fate::Below,
+        [
+            key @ ("enabled" | "nodeSelector" | "tolerations" | "affinity" | "resources" | "podAnnotations"),
+        ] => Fate::To(format!("tunnelClient.{key}")),
+        ["libraryMode"] => Fate::None("this chart renders the client itself"),
+        ["tunnelServer", "host"] => Fate::To("tunnelClient.to".to_owned()),
+        ["tunnelServer", "subdomainHost"] => Fate::To("tunnelClient.domain".to_owned()),
+        ["tunnelServer", "authorization"] => Fate::Below,
+        ["tunnelServer", "authorization", "secretKeyRef"] => {
+            Fate::To("tunnelClient.tokenSecretKeyRef".to_owned())
+        }
+        ["tunnelServer", "port" | "protocol" | "tls"] => {
+            Fate::None("is part of the address: tunnelClient.to")
+        }
+        ["tunnel", "ipsAllowList"] => Fate::To("tunnelClient.allow".to_owned()),
+        ["tunnel", "subdomainPrefix"] => Fate::To("tunnelClient.name".to_owned()),
+        ["tunnel", "forwardTo"] => Fate::None("give tunnelClient.forward; visitors are led to the router"),
+        ["logLevel"] => Fate::To("tunnelClient.config.log.level".to_owned()),
+        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["replicaCount"] => {
+            Fate::None("one client opens the tunnel; tunnelClient.replicaCount adds those that stand by")
+        }
+        _ => Fate::None(OTHER),
     }
 }
 
@@ -251,6 +322,7 @@ fn reporter(path: &[&str]) -> Fate {
 
 /// What follows from several keys together.
 fn settle(converted: &mut Converted) {
+    settle_tunnel(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
     let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
@@ -272,6 +344,41 @@ fn settle(converted: &mut Converted) {
                 .to_owned(),
         });
     }
+}
+
+/// The incumbent's tunnel is there unless something else leads in: to the public platform's servers, where no other is named.
+fn settle_tunnel(converted: &mut Converted) {
+    let values = &converted.values;
+    let at = |path: &str| values.pointer(path);
+    let is_on = |path: &str| at(path) == Some(&Json::Bool(true));
+    let is_given = |path: &str| at(path).and_then(Json::as_str).is_some_and(|text| !text.is_empty());
+    let has_server = is_given("/tunnelClient/to");
+    let other = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
+        .iter()
+        .any(|path| is_on(path))
+        || is_given("/global/runtime/ingressUrl");
+    let is_off = at("/tunnelClient/enabled") == Some(&Json::Bool(false));
+    let is_public = at("/global/codefresh/url")
+        .and_then(Json::as_str)
+        .is_none_or(|url| url.trim_end_matches('/') == "https://g.codefresh.io");
+    let is_meant = is_given("/global/codefresh/accountId") && is_public && !other && !is_off;
+    if !has_server && !is_meant {
+        return;
+    }
+    let mut added = Vec::new();
+    if !has_server {
+        set(&mut converted.values, "tunnelClient.to", "https://register-tunnels.cf-cd.com".into());
+        added.push("to");
+    }
+    if converted.values.pointer("/tunnelClient/domain").is_none() {
+        set(&mut converted.values, "tunnelClient.domain", "tunnels.cf-cd.com".into());
+        added.push("domain");
+    }
+    set(&mut converted.values, "tunnelClient.protocol", "frp".into());
+    added.push("protocol");
+    let mut why = format!("{} set as the other chart has it", added.join(", "));
+    why.push_str(": its servers speak frp; native is better where yours do");
+    converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
 }
 
 /// Sets what stands at a path with dots; the last part may hold none.

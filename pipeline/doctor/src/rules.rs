@@ -32,13 +32,14 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0011", "the runtime's name is not one that the platform takes"),
     ("GR0020", "an Ingress has no host"),
     ("GR0021", "a host is empty or no host name"),
-    ("GR0022", "an Ingress has no class"),
+    ("GR0022", "an Ingress has no class, or one that does not lead everything in"),
     ("GR0023", "a tunnel needs the account"),
     ("GR0024", "the platform cannot reach the runtime"),
     ("GR0025", "an HTTPRoute attaches to no Gateway"),
     ("GR0026", "an HTTPRoute has no host name"),
     ("GR0027", "there are several ways to reach the runtime"),
     ("GR0028", "a tunnel does not reach another platform"),
+    ("GR0029", "a VirtualService has no host name or no Gateway"),
     ("GR0030", "there is no user token to register with"),
     ("GR0031", "a reference to a Secret lacks its name or key"),
     ("GR0032", "a reference names a reserved Secret"),
@@ -63,6 +64,10 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0067", "a process refuses its settings"),
     ("GR0068", "the platform's Ingress has no host"),
     ("GR0069", "more replicas log in than Argo CD bears"),
+    ("GR0070", "a tunnel's name is none that its server takes"),
+    ("GR0071", "a tunnel leads nowhere"),
+    ("GR0072", "a tunnel server has no domain or no host"),
+    ("GR0073", "nothing says who may open a tunnel"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
@@ -174,7 +179,13 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         peers::check(&mut judged);
         chart::check(&mut judged);
         kubernetes::check(&mut judged);
-        for group in ["reporter.config", "platform.config"] {
+        for group in [
+            "reporter.config",
+            "platform.config",
+            "router.config",
+            "tunnelClient.config",
+            "tunnelServer.config",
+        ] {
             let Some(given) = judged.given.at(group).map(Node::json) else { continue };
             for (path, why) in (around.settings)(&given) {
                 let path = format!("{group}.{path}");

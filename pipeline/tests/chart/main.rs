@@ -2,6 +2,7 @@
 //! by it with the bad ones.
 #![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
 
+mod access;
 mod before;
 mod commands;
 mod dependency;

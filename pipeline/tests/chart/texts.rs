@@ -6,7 +6,7 @@ use std::path::Path;
 use crate::helm::{chart, expect, objects, pods, template, values};
 
 /// The notes with these values. `helm template` leaves them out, so a copy of the chart renders them as an object.
-fn notes(arguments: &[&str]) -> String {
+pub(crate) fn notes(arguments: &[&str]) -> String {
     let folder = tempfile::tempdir().unwrap();
     copy(&chart(), folder.path());
     let template_of_notes = "notes: {{ include \"gitops-runtime.notes\" . | quote }}\n";
@@ -55,7 +55,7 @@ fn the_notes_list_what_is_left_to_do_for_these_values() {
     ] {
         assert!(trial.contains(said), "{said}: {trial}");
     }
-    let file = values("good-ingress").remove(0);
+    let file = values("good-ingress.yaml").remove(0);
     let ingress = notes(&["--values", file.to_str().unwrap()]);
     assert!(
         ingress.contains("without effect in this version:\n  - global.codefresh.accountId\n"),

@@ -57,6 +57,15 @@ fn readings(path: &str) -> Vec<String> {
         ("nats.", "$values."),
         ("reporter.", "$values."),
         ("platform.", "$values."),
+        // The roles without state have one template.
+        ("router.", "$values."),
+        ("tunnelClient.", "$values."),
+        ("tunnelServer.", "$values."),
+        ("router.", "$router."),
+        ("tunnelClient.", "$client."),
+        ("tunnelClient.", "."),
+        ("tunnelServer.", "$server."),
+        ("global.runtime.ingress.", "$ingress."),
         ("reporter.autoscaling.", "."),
         ("reporter.pdb.", "."),
     ];

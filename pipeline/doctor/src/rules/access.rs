@@ -1,4 +1,5 @@
-//! The runtime's name, and how the platform reaches it: tunnel, Ingress, HTTPRoute, or an address of one's own.
+//! The runtime's name, and how the platform reaches it: Ingress, HTTPRoute, tunnel, VirtualService, or an address of one's
+//! own; and the server of tunnels.
 
 use super::{Judged, Value};
 
@@ -10,8 +11,10 @@ pub(super) fn check(judged: &mut Judged) {
     name(judged);
     let ingress = judged.truth("global.runtime.ingress.enabled");
     let route = judged.truth("global.runtime.httpRoute.enabled");
-    let tunnel = judged.truth("tunnel-client.enabled") && !ingress;
-    let address = !judged.is_empty("global.runtime.ingressUrl");
+    let mesh = judged.truth("global.runtime.virtualService.enabled");
+    let own = judged.truth("tunnelClient.enabled") && !judged.is_empty("tunnelClient.to");
+    let incumbent = judged.truth("tunnel-client.enabled") && !ingress;
+    let has_domain = !judged.is_empty("tunnelClient.domain");
     if ingress {
         hosts(judged, "global.runtime.ingress.hosts", "GR0020");
         if judged.is_empty("global.runtime.ingress.className") {
@@ -22,6 +25,11 @@ pub(super) fn check(judged: &mut Judged) {
                 "name one",
             );
         }
+        if judged.text("global.runtime.ingress.className") == "istio" {
+            let todo = "set global.runtime.virtualService with the host and its gateway, and ingress.enabled to false";
+            let wanted = "a VirtualService for Istio, whose Ingresses know no WebSockets";
+            judged.warning("GR0022", "global.runtime.ingress.className", wanted, todo);
+        }
     }
     if route {
         hosts(judged, "global.runtime.httpRoute.hostnames", "GR0026");
@@ -30,25 +38,136 @@ pub(super) fn check(judged: &mut Judged) {
             judged.error("GR0025", "global.runtime.httpRoute.parentRefs", wanted, "name the Gateway");
         }
     }
-    if tunnel {
-        if judged.is_empty("global.codefresh.accountId") {
-            let todo = "give it: a tunnel is named after it";
-            judged.error("GR0023", "global.codefresh.accountId", "the id of the account", todo);
+    if mesh {
+        hosts(judged, "global.runtime.virtualService.hosts", "GR0029");
+        if judged.is_empty("global.runtime.virtualService.gateways") {
+            let path = "global.runtime.virtualService.gateways";
+            judged.error(
+                "GR0029",
+                path,
+                "a list of Gateways of Istio, as namespace/name",
+                "name the Gateway",
+            );
         }
+    }
+    if own && !ingress && !route {
+        tunnel(judged);
+    } else if incumbent {
+        account(judged);
         if judged.text("global.codefresh.url").trim_end_matches('/') != PLATFORM {
             let todo = "use an Ingress, an HTTPRoute or ingressUrl";
             judged.warning("GR0028", "tunnel-client.enabled", "false with a platform of one's own", todo);
         }
     }
-    let ways = [ingress, route, tunnel, address].into_iter().filter(|way| *way).count();
+    // Without a domain the address of a tunnel is said by ingressUrl.
+    let address = !judged.is_empty("global.runtime.ingressUrl") && !(own && !has_domain);
+    let ways = [ingress, route, own || incumbent, mesh, address].into_iter().filter(|way| *way).count();
     if ways == 0 {
-        let wanted = "one of ingress.enabled, httpRoute.enabled, ingressUrl";
+        let wanted =
+            "one of ingress.enabled, httpRoute.enabled, virtualService.enabled, ingressUrl, tunnelClient.to";
         let todo = "choose one when the platform is to reach into the runtime; reports go out without it";
         judged.warning("GR0024", RUNTIME, wanted, todo);
     }
     if ways > 1 {
-        let wanted = "one of ingress.enabled, httpRoute.enabled, ingressUrl and a tunnel";
+        let wanted =
+            "one of ingress.enabled, httpRoute.enabled, a tunnel, virtualService.enabled and ingressUrl";
         judged.warning("GR0027", RUNTIME, wanted, "the first of them is what the platform is told: keep one");
+    }
+    server(judged);
+}
+
+/// The way that the chart renders: the first that is given.
+pub(super) fn way(judged: &Judged) -> Option<&'static str> {
+    let tunnel = judged.truth("tunnelClient.enabled") && !judged.is_empty("tunnelClient.to");
+    [
+        ("ingress", judged.truth("global.runtime.ingress.enabled")),
+        ("httpRoute", judged.truth("global.runtime.httpRoute.enabled")),
+        ("tunnel", tunnel),
+        ("virtualService", judged.truth("global.runtime.virtualService.enabled")),
+        ("url", !judged.is_empty("global.runtime.ingressUrl")),
+    ]
+    .into_iter()
+    .find_map(|(way, given)| given.then_some(way))
+}
+
+fn account(judged: &mut Judged) {
+    if judged.is_empty("global.codefresh.accountId") {
+        let todo = "give it: a tunnel is named after it";
+        judged.error("GR0023", "global.codefresh.accountId", "the id of the account", todo);
+    }
+}
+
+/// The client of a tunnel: its name, what it leads to, and where it is visited.
+fn tunnel(judged: &mut Judged) {
+    let given = judged.text("tunnelClient.name").to_owned();
+    if given.is_empty() {
+        account(judged);
+    }
+    let (account, runtime) =
+        (judged.text("global.codefresh.accountId").to_owned(), judged.text("global.runtime.name").to_owned());
+    let name = if given.is_empty() { format!("{account}-{runtime}") } else { given.clone() };
+    let is_known = !given.is_empty() || !(account.is_empty() || runtime.is_empty());
+    let is_adopted = judged.text("tunnelClient.protocol") == "frp";
+    if is_known && !is_tunnel(&name, is_adopted) {
+        let todo = "give tunnelClient.name: a runtime with a dash in its name is reached by its id";
+        let wanted = "ACCOUNT-RUNTIME of lower-case letters and digits, at most 24 and 38, for the tunnel";
+        let path = if given.is_empty() { "global.runtime.name" } else { "tunnelClient.name" };
+        judged.error("GR0070", path, wanted, todo);
+    }
+    if judged.is_empty("tunnelClient.forward") && !judged.truth("router.enabled") {
+        let todo = "give it, or set router.enabled";
+        judged.error("GR0071", "tunnelClient.forward", "an address to lead visitors to", todo);
+    }
+    if judged.is_empty("tunnelClient.domain") && judged.is_empty("global.runtime.ingressUrl") {
+        let todo = "give it, so that the platform is told the runtime's address";
+        judged.warning("GR0024", "tunnelClient.domain", "the domain that tunnels are visited at", todo);
+    }
+}
+
+/// Whether a text names a tunnel; a server of the frp family takes a runtime with dashes.
+fn is_tunnel(name: &str, is_adopted: bool) -> bool {
+    let Some((account, runtime)) = name.split_once('-') else { return false };
+    let is_plain = |text: &str, most: usize, dash: bool| {
+        (1..=most).contains(&text.len())
+            && text.bytes().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || (dash && c == b'-'))
+            && !text.starts_with('-')
+            && !text.ends_with('-')
+    };
+    is_plain(account, 24, false) && is_plain(runtime, 38, is_adopted)
+}
+
+/// The server of tunnels.
+fn server(judged: &mut Judged) {
+    if !judged.truth("tunnelServer.enabled") {
+        return;
+    }
+    let todo = "give it: tunnels are visited at ACCOUNT-RUNTIME.DOMAIN";
+    for (path, wanted, needed) in [
+        ("tunnelServer.domain", "a domain such as tunnels.example.com", true),
+        (
+            "tunnelServer.ingress.host",
+            "the host that clients connect to",
+            judged.truth("tunnelServer.ingress.enabled"),
+        ),
+    ] {
+        if needed && judged.is_empty(path) {
+            judged.error("GR0072", path, wanted, todo);
+        }
+    }
+    let asks = judged.truth("platform.enabled") || judged.text("global.codefresh.url") != PLATFORM;
+    if judged.is_empty("tunnelServer.tokensSecretKeyRef") && !asks {
+        let todo = "give it, or the address of a platform of your own, which knows whose token it is";
+        judged.error("GR0073", "tunnelServer.tokensSecretKeyRef", "a Secret with the file of tokens", todo);
+    }
+    let replicas = "tunnelServer.replicaCount";
+    if judged.number(replicas).is_some_and(|count| count > 1.0) {
+        let mode = judged.text("nats.mode");
+        if mode == "none" {
+            judged.error("GR0060", replicas, "1 without a bus", "set nats.mode to embedded or existing");
+        } else if mode == "embedded" && !judged.truth("reporter.enabled") {
+            let wanted = "1 with embedded servers of the bus, which run beside the reporter alone";
+            judged.error("GR0060", replicas, wanted, "set nats.mode to existing");
+        }
     }
 }
 
@@ -91,7 +210,7 @@ fn hosts(judged: &mut Judged, path: &str, missing: &'static str) {
         let label = |label: &str| {
             !label.is_empty()
                 && label.len() <= 63
-                && label.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+                && label.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
                 && !label.starts_with('-')
                 && !label.ends_with('-')
         };
@@ -99,7 +218,7 @@ fn hosts(judged: &mut Judged, path: &str, missing: &'static str) {
             judged.error(
                 "GR0021",
                 path,
-                "host names, without protocol, port and path",
+                "host names in lower case, without protocol, port and path",
                 "write the host name alone",
             );
             if let Some(finding) = judged.findings.last_mut() {

@@ -17,6 +17,9 @@ const SECRETS: &[&str] = &[
 /// Where budgets stand, ours first.
 const BUDGETS: &[&str] = &[
     "reporter.pdb",
+    "router.pdb",
+    "tunnelClient.pdb",
+    "tunnelServer.pdb",
     "global.event-reporters.pdb",
     "app-proxy.pdb",
     "gitops-operator.pdb",
@@ -36,12 +39,15 @@ pub(super) fn check(judged: &mut Judged) {
             }
         }
     }
-    let database = "platform.config.platformServer.store.postgresUrl";
-    if !judged.is_empty(database) {
-        let todo = "give platform.postgres.secretKeyRef";
-        judged.error("GR0066", database, "no secret: settings stand in a ConfigMap", todo);
-        if let Some(finding) = judged.findings.last_mut() {
-            finding.found = crate::finding::MASKED.to_owned();
+    for (path, todo) in [
+        ("platform.config.platformServer.store.postgresUrl", "give platform.postgres.secretKeyRef"),
+        ("tunnelClient.config.tunnelClient.token", "give tunnelClient.tokenSecretKeyRef"),
+    ] {
+        if !judged.is_empty(path) {
+            judged.error("GR0066", path, "no secret: settings stand in a ConfigMap", todo);
+            if let Some(finding) = judged.findings.last_mut() {
+                finding.found = crate::finding::MASKED.to_owned();
+            }
         }
     }
     let password = super::argocd_access(judged) == "password" && judged.truth("reporter.enabled");

@@ -53,6 +53,9 @@ const SECRETS: &[(&str, bool)] = &[
     ("nats.auth.credentialsSecretKeyRef", false),
     ("nats.tls.caSecretKeyRef", false),
     ("platform.postgres.secretKeyRef", false),
+    ("tunnelClient.tokenSecretKeyRef", false),
+    ("tunnelClient.tls.caSecretKeyRef", false),
+    ("tunnelServer.tokensSecretKeyRef", false),
 ];
 
 /// What whoever installs must be allowed to create in the namespace.
@@ -120,6 +123,18 @@ pub(super) fn helm(judged: &mut Judged, unanswered: &mut Unanswered, version: Re
 }
 
 fn gateways(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
+    let mesh = "global.runtime.virtualService.enabled";
+    if judged.truth(mesh) && place.cluster.get("/apis/networking.istio.io/v1beta1")?.is_none() {
+        let found = "no kind of networking.istio.io/v1beta1 in the cluster".to_owned();
+        judged.told(
+            Severity::Error,
+            "GR0109",
+            mesh,
+            found,
+            "Istio's definitions",
+            "install it, or use an Ingress",
+        );
+    }
     let group = "global.runtime.httpRoute";
     if !judged.truth(&format!("{group}.enabled")) {
         return Ok(());
@@ -170,10 +185,12 @@ fn secrets(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
     let inline = !judged.is_empty(&format!("{AUTH}.{kind}"));
     let reports = judged.text("reporter.sink") == "platform";
     let (runs, has_platform) = (judged.truth("reporter.enabled"), judged.truth("platform.enabled"));
+    let tunnels = super::access::way(judged) == Some("tunnel");
+    let opens = tunnels && judged.is_empty("tunnelClient.tokenSecretKeyRef");
     for (path, always) in SECRETS {
         let unused = match *path {
             // The chart's own platform gives it once it runs: the notes say how.
-            "global.codefresh.runtimeToken.secretKeyRef" => !reports || !runs || has_platform,
+            "global.codefresh.runtimeToken.secretKeyRef" => (!reports || !runs || has_platform) && !opens,
             "global.integrations.argo-cd.server.auth.tokenSecretKeyRef" => inline || !runs || kind != "token",
             "global.integrations.argo-cd.server.auth.passwordSecretKeyRef" => {
                 inline || !runs || kind != "password"
@@ -224,6 +241,14 @@ fn rights(judged: &mut Judged, place: &Place<'_>) -> Result<(), String> {
         let more = more.into_iter().filter(|(.., needed)| *needed);
         wanted.extend(more.map(|(group, resource, _)| ("create", group, resource, Some(place.namespace))));
     }
+    let way = super::access::way(judged).filter(|_| judged.truth("router.enabled"));
+    let entrance = match way {
+        Some("ingress") => Some(("networking.k8s.io", "ingresses")),
+        Some("httpRoute") => Some(("gateway.networking.k8s.io", "httproutes")),
+        Some("virtualService") => Some(("networking.istio.io", "virtualservices")),
+        _ => None,
+    };
+    wanted.extend(entrance.map(|(group, resource)| ("create", group, resource, Some(place.namespace))));
     let argocd = argocd(judged, place);
     if judged.truth("rbac.create") {
         let rbac = "rbac.authorization.k8s.io";

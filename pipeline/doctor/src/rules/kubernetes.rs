@@ -40,6 +40,8 @@ enum Shape {
     Ports,
 }
 
+const TLS: &[&str] = &["hosts", "secretName"];
+const PARENT: &[&str] = &["name", "namespace", "sectionName", "port", "kind", "group"];
 const TOLERATION: &[&str] = &["key", "operator", "value", "effect", "tolerationSeconds"];
 const SPREAD: &[&str] = &[
     "topologyKey",
@@ -88,7 +90,12 @@ const SHAPES: &[(&str, Shape)] = &[
     ("global.runtime.httpRoute.annotations", Shape::Annotations),
     ("global.runtime.httpRoute.labels", Shape::Labels),
     ("global.runtime.ingress.annotations", Shape::Annotations),
+    ("global.runtime.ingress.className", Shape::Name),
     ("global.runtime.ingress.labels", Shape::Labels),
+    ("global.runtime.ingress.tls", Shape::Items(TLS, false)),
+    ("global.runtime.httpRoute.parentRefs", Shape::Items(PARENT, false)),
+    ("global.runtime.virtualService.annotations", Shape::Annotations),
+    ("global.runtime.virtualService.labels", Shape::Labels),
     ("metrics.dashboards.annotations", Shape::Annotations),
     ("metrics.dashboards.labels", Shape::Labels),
     ("metrics.rules.labels", Shape::Labels),
@@ -97,6 +104,8 @@ const SHAPES: &[(&str, Shape)] = &[
     ("networkPolicy.kubernetesApiPorts", Shape::Ports),
     ("networkPolicy.metricsFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
     ("networkPolicy.platformFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
+    ("networkPolicy.routerFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
+    ("networkPolicy.routerTo", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
     ("platform.backup.persistence.existingClaim", Shape::Name),
     ("platform.backup.persistence.size", Shape::Quantity),
     ("platform.backup.persistence.storageClass", Shape::Name),
@@ -119,7 +128,27 @@ const SHAPES: &[(&str, Shape)] = &[
     ("reporter.service.annotations", Shape::Annotations),
     ("reporter.serviceAccount.annotations", Shape::Annotations),
     ("reporter.serviceAccount.name", Shape::Name),
+    ("router.service.annotations", Shape::Annotations),
+    ("router.service.name", Shape::Part),
+    ("tunnelServer.domain", Shape::Name),
+    ("tunnelServer.ingress.annotations", Shape::Annotations),
+    ("tunnelServer.ingress.className", Shape::Name),
+    ("tunnelServer.ingress.host", Shape::Name),
+    ("tunnelServer.ingress.tlsSecretName", Shape::Name),
+    ("tunnelServer.service.annotations", Shape::Annotations),
+    ("tunnelServer.tls.secretName", Shape::Name),
 ];
+
+/// What a role without state has beside that.
+const OF_ROLES: &[(&str, Shape)] = &[
+    ("livenessProbe", Shape::Numbers(PROBE)),
+    ("pdb.maxUnavailable", Shape::Share),
+    ("pdb.minAvailable", Shape::Share),
+    ("readinessProbe", Shape::Numbers(PROBE)),
+];
+
+/// Those roles.
+const ROLES: &[&str] = &["router", "tunnelClient", "tunnelServer"];
 
 /// What every kind of pod has, below its own group.
 const OF_PODS: &[(&str, Shape)] = &[
@@ -143,8 +172,13 @@ pub(super) fn check(judged: &mut Judged) {
     for (path, shape) in SHAPES {
         of(judged, path, *shape);
     }
-    for group in ["global", "reporter", "nats", "platform"] {
+    for group in ["global", "reporter", "nats", "platform"].iter().chain(ROLES) {
         for (key, shape) in OF_PODS {
+            of(judged, &format!("{group}.{key}"), *shape);
+        }
+    }
+    for group in ROLES {
+        for (key, shape) in OF_ROLES {
             of(judged, &format!("{group}.{key}"), *shape);
         }
     }
@@ -285,6 +319,7 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
                     && (!is_named
                         || name.is_some_and(|name| matches("[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?", name)))
                     && (known != TOLERATION || is_toleration(item))
+                    && (known != TLS || is_tls(item))
             };
             let number = items.iter().position(|item| !is_right(item))?;
             Some((
@@ -303,6 +338,19 @@ fn wrong(node: &Node, shape: Shape) -> Option<(String, String)> {
             Some((format!("item {number} that is no port"), "ports from 1 to 65535".to_owned()))
         }
     }
+}
+
+fn is_tls(item: &Node) -> bool {
+    let is_name = |node: &Node| node.text().is_some_and(|text| text.len() <= 253 && matches(SUBDOMAIN, text));
+    let is_host = |node: &Node| {
+        let rest = node.text().map(|text| text.strip_prefix("*.").unwrap_or(text));
+        rest.is_some_and(|text| text.len() <= 253 && matches(SUBDOMAIN, text))
+    };
+    let hosts = item.get("hosts").is_none_or(|hosts| match &hosts.value {
+        Value::List(hosts) => hosts.iter().all(is_host),
+        _ => false,
+    });
+    hosts && item.get("secretName").is_none_or(is_name)
 }
 
 fn is_toleration(item: &Node) -> bool {

@@ -15,6 +15,9 @@ pub(super) const REFERENCES: &[&str] = &[
     "nats.auth.tokenSecretKeyRef",
     "nats.auth.credentialsSecretKeyRef",
     "nats.tls.caSecretKeyRef",
+    "tunnelClient.tokenSecretKeyRef",
+    "tunnelClient.tls.caSecretKeyRef",
+    "tunnelServer.tokensSecretKeyRef",
 ];
 
 /// Secrets that may stand in the values, and the reference that is better.

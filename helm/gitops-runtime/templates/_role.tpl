@@ -1,0 +1,146 @@
+{{/*
+A role without state: its settings, Service, Deployment and budget. Takes a dict:
+  root, component, values: the context, the component's name and its group of values
+  command: the arguments of the program
+  settings: its settings in YAML
+  env: variables, as a list; may be left out
+  files: the Secrets that it reads as files: where, and name and key
+  ports: of its container beside 8088 (health and metrics), as [{name, containerPort}]
+  service: name, annotations, type and ports of its Service
+*/}}
+{{- define "gitops-runtime.role" -}}
+{{- $root := .root -}}
+{{- $values := .values -}}
+{{- $name := printf "%s-%s" (include "gitops-runtime.fullname" $root) .component -}}
+{{- $labels := include "gitops-runtime.labels" (list $root .component) -}}
+{{- $selector := include "gitops-runtime.selector" (list $root .component) -}}
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- $labels | nindent 4 }}
+data:
+  config.yaml: |
+    {{- .settings | nindent 4 }}
+---
+apiVersion: v1
+kind: Service
+metadata:
+  name: {{ default $name .service.name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- $labels | nindent 4 }}
+  {{- with .service.annotations }}
+  annotations: {{- toYaml . | nindent 4 }}
+  {{- end }}
+spec:
+  {{- with .service.type }}
+  type: {{ . }}
+  {{- end }}
+  {{- if $root.Values.ipv6.enabled }}
+  ipFamilyPolicy: PreferDualStack
+  {{- end }}
+  selector: {{- $selector | nindent 4 }}
+  ports:
+    {{- range .service.ports }}
+    - {name: {{ .name }}, port: {{ .port }}, targetPort: {{ .targetPort }}, protocol: TCP}
+    {{- end }}
+    - {name: health, port: 8088, targetPort: health, protocol: TCP}
+---
+apiVersion: apps/v1
+kind: Deployment
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- $labels | nindent 4 }}
+spec:
+  replicas: {{ int $values.replicaCount }}
+  revisionHistoryLimit: 3
+  strategy:
+    type: RollingUpdate
+    rollingUpdate: {maxSurge: 1, maxUnavailable: 0}
+  selector:
+    matchLabels: {{- $selector | nindent 6 }}
+  template:
+    metadata:
+      labels:
+        {{- with $values.podLabels }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+        {{- $selector | nindent 8 }}
+        app.kubernetes.io/part-of: codefresh-gitops-runtime
+      annotations:
+        checksum/settings: {{ sha256sum .settings }}
+        {{- with $values.podAnnotations }}
+        {{- toYaml . | nindent 8 }}
+        {{- end }}
+    spec:
+      automountServiceAccountToken: false
+      enableServiceLinks: false
+      terminationGracePeriodSeconds: {{ int $values.terminationGracePeriodSeconds }}
+      securityContext: {{- include "gitops-runtime.podSecurity" $root | nindent 8 }}
+      {{- include "gitops-runtime.scheduling" (list $root .component $values) | nindent 6 }}
+      containers:
+        - name: {{ .component }}
+          image: {{ include "gitops-runtime.image" (list $root $root.Values.image) | quote }}
+          imagePullPolicy: {{ $root.Values.image.pullPolicy }}
+          args: {{- toYaml (concat .command (list "--config" "/etc/gitops-runtime/settings/config.yaml")) | nindent 12 }}
+          {{- $proxies := include "gitops-runtime.proxies" $root }}
+          {{- if or $proxies .env }}
+          env:
+            {{- with .env }}
+            {{- toYaml . | nindent 12 }}
+            {{- end }}
+            {{- $proxies | nindent 12 }}
+          {{- end }}
+          ports:
+            {{- range .ports }}
+            - {name: {{ .name }}, containerPort: {{ .containerPort }}, protocol: TCP}
+            {{- end }}
+            - {name: health, containerPort: 8088, protocol: TCP}
+          readinessProbe:
+            httpGet: {path: /readyz, port: health}
+            {{- toYaml $values.readinessProbe | nindent 12 }}
+          livenessProbe:
+            httpGet: {path: /healthz, port: health}
+            {{- toYaml $values.livenessProbe | nindent 12 }}
+          resources: {{- toYaml $values.resources | nindent 12 }}
+          securityContext: {{- include "gitops-runtime.security" $root | nindent 12 }}
+          volumeMounts:
+            - {name: settings, mountPath: /etc/gitops-runtime/settings, readOnly: true}
+            - {name: tmp, mountPath: /tmp}
+            {{- range $place, $_ := .files }}
+            - {name: {{ $place }}, mountPath: /etc/gitops-runtime/{{ $place }}, readOnly: true}
+            {{- end }}
+      volumes:
+        - name: settings
+          configMap: {name: {{ $name }}}
+        - name: tmp
+          emptyDir: {}
+        {{- range $place, $from := .files }}
+        - name: {{ $place }}
+          secret:
+            secretName: {{ $from.name }}
+            defaultMode: 0440
+            {{- with $from.key }}
+            items: [{key: {{ . | quote }}, path: {{ . | quote }}}]
+            {{- end }}
+        {{- end }}
+{{- if $values.pdb.enabled }}
+---
+apiVersion: policy/v1
+kind: PodDisruptionBudget
+metadata:
+  name: {{ $name }}
+  namespace: {{ $root.Release.Namespace }}
+  labels: {{- $labels | nindent 4 }}
+spec:
+  selector:
+    matchLabels: {{- $selector | nindent 6 }}
+  {{- if ne (toString $values.pdb.minAvailable) "" }}
+  minAvailable: {{ $values.pdb.minAvailable }}
+  {{- else }}
+  maxUnavailable: {{ $values.pdb.maxUnavailable }}
+  {{- end }}
+{{- end }}
+{{- end }}

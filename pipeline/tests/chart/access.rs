@@ -1,0 +1,447 @@
+//! The ways in: exactly one is rendered, in the order in which the platform is told of them, each with what its controller
+//! needs; and what the notes say is left to do for it.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use crate::commands::run;
+use crate::helm::{ROOT, chart, object, objects, objects_of, pods, template, values};
+use crate::texts::notes;
+
+/// What these values render to.
+fn rendered(values: &Value) -> Vec<Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("values.yaml");
+    std::fs::write(&file, values.to_string()).unwrap();
+    objects_of(&chart(), &["--values", file.to_str().unwrap()]).unwrap()
+}
+
+/// The settings of a role.
+fn settings(objects: &[Value], component: &str) -> Value {
+    let map = object(objects, "ConfigMap", &format!("-{component}")).unwrap();
+    serde_saphyr::from_str(map["data"]["config.yaml"].as_str().unwrap()).unwrap()
+}
+
+/// What the platform is told of the runtime.
+fn told(objects: &[Value]) -> &Value {
+    &object(objects, "ConfigMap", "codefresh-cm").unwrap()["data"]
+}
+
+/// The kinds that lead in, and the components that do.
+fn ways(objects: &[Value]) -> Vec<String> {
+    let kinds = ["Ingress", "HTTPRoute", "VirtualService"];
+    let of_kind = objects.iter().filter(|object| kinds.contains(&object["kind"].as_str().unwrap()));
+    let mut ways: Vec<String> = of_kind.map(|object| object["kind"].as_str().unwrap().to_owned()).collect();
+    ways.extend(object(objects, "Deployment", "-tunnel-client").map(|_| "tunnel".to_owned()));
+    ways
+}
+
+#[test]
+fn the_first_way_that_is_given_is_rendered_and_no_other() {
+    let mut values = json!({
+        "global": {
+            "codefresh": {"accountId": "acme"},
+            "runtime": {
+                "name": "prod",
+                "ingress": {"enabled": true, "hosts": ["ingress.example.com"]},
+                "httpRoute": {"enabled": true, "hostnames": ["route.example.com"], "parentRefs": [{"name": "public"}]},
+                "virtualService": {"enabled": true, "hosts": ["mesh.example.com"], "gateways": ["istio/public"]},
+                "ingressUrl": "https://own.example.com",
+            },
+        },
+        "tunnelClient": {"to": "https://register.example.com", "domain": "tunnels.example.com"},
+    });
+    let off = |values: &mut Value, at: &str| *values.pointer_mut(at).unwrap() = json!(false);
+    for (way, address, next) in [
+        ("Ingress", "https://ingress.example.com", "/global/runtime/ingress/enabled"),
+        ("HTTPRoute", "https://route.example.com", "/global/runtime/httpRoute/enabled"),
+        ("tunnel", "https://acme-prod.tunnels.example.com", ""),
+        ("VirtualService", "https://mesh.example.com", "/global/runtime/virtualService/enabled"),
+    ] {
+        let objects = rendered(&values);
+        assert_eq!(ways(&objects), [way]);
+        assert_eq!(told(&objects)["ingressHost"], address);
+        let components = told(&objects)["components"].as_str().unwrap();
+        assert_eq!(components.contains("- codefresh-tunnel-client"), way == "tunnel", "{components}");
+        assert!(components.contains("- internal-router"), "{components}");
+        match next {
+            "" => values["tunnelClient"]["to"] = json!(""),
+            next => off(&mut values, next),
+        }
+    }
+    let objects = rendered(&values);
+    assert!(ways(&objects).is_empty());
+    assert_eq!(told(&objects)["ingressHost"], "https://own.example.com");
+    assert!(
+        object(&objects, "Deployment", "-router").is_some(),
+        "a gateway of one's own leads to the router"
+    );
+    values["global"]["runtime"]["ingressUrl"] = json!("");
+    let objects = rendered(&values);
+    assert!(object(&objects, "Deployment", "-router").is_none(), "nothing leads to the router");
+    assert_eq!(told(&objects)["ingressHost"], "");
+}
+
+#[test]
+fn every_way_leads_the_prefixes_that_are_served_to_the_service_of_the_router() {
+    for file in values("good-") {
+        let objects = objects(&file);
+        let Some(router) = object(&objects, "Deployment", "-router") else { continue };
+        let component = router["spec"]["selector"]["matchLabels"]["app.kubernetes.io/component"].clone();
+        assert_eq!(component, "router");
+        let service = objects
+            .iter()
+            .find(|object| {
+                object["kind"] == "Service"
+                    && object["spec"]["selector"]["app.kubernetes.io/component"] == "router"
+            })
+            .unwrap();
+        let name = &service["metadata"]["name"];
+        let port = &service["spec"]["ports"][0];
+        assert_eq!(
+            (&port["name"], &port["port"], &port["targetPort"]),
+            (&json!("http"), &json!(80), &json!("http"))
+        );
+        let has_workflows = settings(&objects, "router")["router"]["workflows"]["url"] != "";
+        let mut prefixes = vec!["/webhooks"];
+        prefixes.extend(has_workflows.then_some("/workflows"));
+        prefixes.push("/app-proxy");
+        let mut led = 0;
+        for object in &objects {
+            let paths: Vec<(&Value, &Value)> = match object["kind"].as_str().unwrap() {
+                "Ingress" => {
+                    let rules = object["spec"]["rules"].as_array().unwrap().iter();
+                    let paths = rules.flat_map(|rule| rule["http"]["paths"].as_array().into_iter().flatten());
+                    let paths = paths.filter(|path| path["path"] != "/");
+                    paths.map(|path| (&path["path"], &path["backend"]["service"]["name"])).collect()
+                }
+                "HTTPRoute" => {
+                    let rule = &object["spec"]["rules"][0];
+                    let matches = rule["matches"].as_array().unwrap().iter();
+                    matches.map(|path| (&path["path"]["value"], &rule["backendRefs"][0]["name"])).collect()
+                }
+                "VirtualService" => {
+                    let http = &object["spec"]["http"][0];
+                    let matches = http["match"].as_array().unwrap().iter();
+                    matches
+                        .map(|path| (&path["uri"]["prefix"], &http["route"][0]["destination"]["host"]))
+                        .collect()
+                }
+                _ => continue,
+            };
+            for (number, (path, to)) in paths.iter().enumerate() {
+                assert_eq!(
+                    (*path, *to),
+                    (&json!(prefixes[number % prefixes.len()]), name),
+                    "{}",
+                    file.display()
+                );
+                led += 1;
+            }
+        }
+        assert_eq!(led % prefixes.len(), 0, "{}", file.display());
+    }
+}
+
+#[test]
+fn each_controller_gets_the_annotations_that_it_needs_below_those_that_are_given() {
+    let ingress = |file: &str, end: &str| -> (Value, Value) {
+        let objects = objects(&values(file).remove(0));
+        let ingress = object(&objects, "Ingress", end).unwrap().clone();
+        (ingress, told(&objects).clone())
+    };
+    let (community, cm) = ingress("good-ingress-community", "-router");
+    assert_eq!(
+        community["metadata"]["annotations"],
+        json!({
+            "nginx.ingress.kubernetes.io/proxy-body-size": "100m",
+            "nginx.ingress.kubernetes.io/proxy-buffering": "off",
+            "nginx.ingress.kubernetes.io/proxy-read-timeout": "3600",
+            "nginx.ingress.kubernetes.io/proxy-send-timeout": "3600",
+        })
+    );
+    assert_eq!(community["spec"]["tls"][0]["secretName"], "runtime-tls");
+    assert_eq!(
+        (&cm["ingressController"], &cm["ingressClassName"]),
+        (&json!("k8s.io/ingress-nginx"), &json!("nginx"))
+    );
+    let (alb, cm) = ingress("good-ingress-alb", "-router");
+    let annotations = &alb["metadata"]["annotations"];
+    assert_eq!(annotations["alb.ingress.kubernetes.io/scheme"], "internal");
+    assert_eq!(annotations["alb.ingress.kubernetes.io/target-type"], "ip");
+    assert_eq!(annotations["alb.ingress.kubernetes.io/listen-ports"], r#"[{"HTTP": 80}, {"HTTPS": 443}]"#);
+    assert!(annotations["alb.ingress.kubernetes.io/group.name"].is_null(), "an empty text takes it away");
+    assert_eq!(cm["ingressController"], "ingress.k8s.aws/alb");
+    for (file, controller) in [
+        ("good-ingress-traefik", "traefik.io/ingress-controller"),
+        ("good-ingress-ambassador", "getambassador.io/ingress-controller"),
+        ("good-ingress.yaml", ""),
+    ] {
+        let (other, cm) = ingress(file, "-router");
+        assert!(other["metadata"]["annotations"].is_null(), "{other}");
+        assert_eq!(cm["ingressController"], controller);
+    }
+}
+
+#[test]
+fn nginx_takes_a_minion_with_the_paths_and_a_master_of_each_host_with_the_certificate() {
+    let objects = objects(&values("good-ingress-nginx").remove(0));
+    let minion = object(&objects, "Ingress", "-router").unwrap();
+    let annotations = &minion["metadata"]["annotations"];
+    assert_eq!(annotations["nginx.org/mergeable-ingress-type"], "minion");
+    assert_eq!(annotations["nginx.org/websocket-services"], "entrance");
+    assert!(minion["spec"]["tls"].is_null() && minion["metadata"]["labels"]["example.com/a"] == "b");
+    for (end, host) in [("-master", "runtime.example.com"), ("-master-1", "hooks.example.com")] {
+        let master = object(&objects, "Ingress", end).unwrap();
+        assert_eq!(master["metadata"]["annotations"], json!({"nginx.org/mergeable-ingress-type": "master"}));
+        assert_eq!(master["spec"]["tls"][0]["secretName"], "runtime-tls");
+        assert_eq!(master["spec"]["rules"], json!([{"host": host}]));
+    }
+    let own = json!({"global": {"runtime": {"name": "prod", "ingress": {
+        "enabled": true, "hosts": ["a.example.com"], "annotations": {"nginx.org/mergeable-ingress-type": ""},
+        "tls": [{"hosts": ["a.example.com"], "secretName": "tls"}],
+    }}}});
+    let objects = rendered(&own);
+    let alone = object(&objects, "Ingress", "-router").unwrap();
+    assert_eq!(
+        alone["metadata"]["annotations"]["nginx.org/proxy-buffering"], "False",
+        "annotations tell whose it is"
+    );
+    assert_eq!(alone["spec"]["tls"][0]["secretName"], "tls");
+}
+
+#[test]
+fn the_settings_of_every_role_are_such_that_the_program_starts_with_them() {
+    let mut seen = std::collections::BTreeSet::new();
+    for file in values("good-") {
+        for object in objects(&file) {
+            let Some(settings) = object["data"]["config.yaml"].as_str() else { continue };
+            let folder = tempfile::tempdir().unwrap();
+            let config = folder.path().join("config.yaml");
+            std::fs::write(&config, settings).unwrap();
+            let checked = run(&["config", "check", config.to_str().unwrap()]);
+            let said = String::from_utf8_lossy(&checked.stderr).into_owned();
+            assert_eq!(checked.status.code(), Some(0), "{}: {said}\n{settings}", file.display());
+            seen.insert(object["metadata"]["name"].as_str().unwrap().to_owned());
+        }
+    }
+    for role in ["reporter", "platform", "router", "tunnel-client", "tunnel-server"] {
+        assert!(seen.contains(&format!("prod-gitops-runtime-{role}")), "{role}: {seen:?}");
+    }
+}
+
+#[test]
+fn roles_find_services_of_their_namespace_without_an_account_of_kubernetes() {
+    let objects = objects(&values("good-ingress-community").remove(0));
+    let router = settings(&objects, "router");
+    assert_eq!(router["router"]["appProxy"]["url"], "http://cap-app-proxy.runtime.svc:3017");
+    assert_eq!(router["router"]["workflows"]["url"], "http://argo-server.runtime.svc:2746");
+    assert_eq!(router["router"]["webhooks"]["allow"], json!(["runtime/*"]));
+    let elsewhere = settings(&self::objects(&values("good-ingress-nginx").remove(0)), "router");
+    assert_eq!(elsewhere["router"]["appProxy"]["url"], "https://app-proxy.example.com:3443");
+    for (name, _, pod) in pods(&objects).into_iter().filter(|(name, ..)| name.ends_with("-router\"")) {
+        assert_eq!(pod["automountServiceAccountToken"], false, "{name}");
+    }
+    let objects = self::objects(&values("good-tunnel.yaml").remove(0));
+    let client = settings(&objects, "tunnel-client");
+    assert_eq!(client["tunnelClient"]["forward"], "http://internal-router.runtime.svc");
+    assert_eq!(client["tunnelClient"]["name"], "0123456789abcdef01234567-prod");
+    assert_eq!(client["tunnelClient"]["tokenFile"], "/etc/gitops-runtime/token/token");
+    assert_eq!(client["tunnelClient"]["caFile"], "/etc/gitops-runtime/ca/ca.crt");
+}
+
+#[test]
+fn policies_let_each_role_reach_what_it_needs_and_be_reached_by_whom_the_values_say() {
+    let objects = objects(&values("good-tunnel.yaml").remove(0));
+    let policy = |component: &str| {
+        object(&objects, "NetworkPolicy", &format!("-{component}")).unwrap()["spec"].clone()
+    };
+    let client = policy("tunnel-client");
+    let egress = client["egress"].as_array().unwrap();
+    assert_eq!(egress.len(), 3, "names, the server, the router: {client}");
+    assert_eq!(egress[1], json!({"ports": [{"protocol": "TCP", "port": 443}]}));
+    let component = &egress[2]["to"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"];
+    assert_eq!((component, &egress[2]["ports"][0]["port"]), (&json!("router"), &json!(8080)));
+    let router = policy("router");
+    let from = router["ingress"][1]["from"].as_array().unwrap();
+    assert_eq!(from[0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"], "tunnel-client");
+    assert_eq!(from[1]["namespaceSelector"]["matchLabels"]["kubernetes.io/metadata.name"], "ingress");
+    assert_eq!(
+        router["egress"][1]["to"],
+        json!([
+            {"podSelector": {}},
+            {"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "ci"}}},
+            {"ipBlock": {"cidr": "10.96.0.0/12"}},
+        ])
+    );
+    let server = self::objects(&values("good-tunnel-server.yaml").remove(0));
+    let server = &object(&server, "NetworkPolicy", "-tunnel-server").unwrap()["spec"];
+    assert_eq!(server["ingress"][1], json!({"ports": [{"protocol": "TCP", "port": 8080}]}));
+    let to = &server["egress"][1]["to"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"];
+    assert_eq!(to, "platform");
+}
+
+#[test]
+fn tunnel_servers_that_are_several_find_each_other_over_the_bus() {
+    for (file, credentials) in [
+        ("good-tunnel-servers.yaml", ("credentialsFile", "/etc/gitops-runtime/bus/user.creds")),
+        ("good-tunnel-servers-embedded", ("tokenFile", "/etc/gitops-runtime/bus/nats-token")),
+    ] {
+        let objects = objects(&values(file).remove(0));
+        let settings = settings(&objects, "tunnel-server");
+        assert_eq!(settings["bus"][credentials.0], credentials.1, "{settings}");
+        assert!(settings["tunnelServer"]["peers"]["listen"].as_str().unwrap().ends_with(":8081"));
+        let server = object(&objects, "Deployment", "-tunnel-server").unwrap();
+        let env = &server["spec"]["template"]["spec"]["containers"][0]["env"][0];
+        assert_eq!(env["name"], "GITOPS_RUNTIME_TUNNEL_SERVER__PEERS__ADDRESS");
+        assert_eq!(env["valueFrom"]["fieldRef"]["fieldPath"], "status.podIP");
+        let policy = &object(&objects, "NetworkPolicy", "-tunnel-server").unwrap()["spec"];
+        let peers = &policy["ingress"][2];
+        let from = &peers["from"][0]["podSelector"]["matchLabels"]["app.kubernetes.io/component"];
+        assert_eq!((&peers["ports"][0]["port"], from), (&json!(8081), &json!("tunnel-server")));
+    }
+}
+
+#[test]
+fn what_a_way_in_lacks_is_refused_with_what_it_needs() {
+    for (set, said) in [
+        ("global.runtime.ingress.enabled=true", "global.runtime.ingress.hosts: must be given for an Ingress"),
+        ("global.runtime.httpRoute.enabled=true", "global.runtime.httpRoute: needs hostnames and parentRefs"),
+        (
+            "global.runtime.virtualService.enabled=true",
+            "global.runtime.virtualService: needs hosts and gateways",
+        ),
+        (
+            "tunnelClient.to=https://a.example.com",
+            "global.codefresh.accountId: must be given for a tunnel, which is named after it",
+        ),
+        (
+            "tunnelClient.to=https://a.example.com,tunnelClient.name=a-b-c",
+            "tunnelClient.name: a-b-c is no name of a tunnel, which is ACCOUNT-RUNTIME of lower-case letters and digits; give one",
+        ),
+        (
+            "tunnelClient.to=https://a.example.com,tunnelClient.name=a-b,router.enabled=false",
+            "tunnelClient.forward: must be given where the router is off",
+        ),
+        (
+            "tunnelClient.config.tunnelClient.token=x",
+            "tunnelClient.config.tunnelClient.token: a secret does not belong in a ConfigMap; give \
+             tunnelClient.tokenSecretKeyRef",
+        ),
+        ("tunnelServer.enabled=true", "tunnelServer.domain: must be given"),
+        (
+            "tunnelServer.enabled=true,tunnelServer.domain=a.example.com",
+            "tunnelServer.tokensSecretKeyRef: must be given, or a platform of your own",
+        ),
+        (
+            "tunnelServer.enabled=true,tunnelServer.ingress.enabled=true",
+            "tunnelServer.ingress.host: must be given for an Ingress",
+        ),
+        (
+            "tunnelServer.enabled=true,tunnelServer.domain=a.example.com,tunnelServer.replicaCount=2",
+            "tunnelServer.replicaCount: more than one server needs a bus; set nats.mode",
+        ),
+        (
+            "tunnelServer.enabled=true,tunnelServer.domain=a.example.com,tunnelServer.replicaCount=2,nats.mode=embedded,\
+             reporter.enabled=false",
+            "tunnelServer.replicaCount: embedded servers of the bus run beside the reporter alone; set nats.mode to existing",
+        ),
+        ("router.pdb.maxUnavailable=", "router.pdb: needs minAvailable or maxUnavailable"),
+    ] {
+        let output = template(&chart(), &["--set", &format!("global.runtime.name=prod,{set}")]);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.lines().any(|line| line.trim() == said), "{set}: {error}");
+    }
+}
+
+#[test]
+fn the_notes_say_what_is_left_to_do_for_each_way_in() {
+    for (file, said) in [
+        (
+            "good-ingress-alb",
+            "make an alias record (Route 53: A, alias) from runtime.example.com to the load balancer",
+        ),
+        ("good-ingress-traefik", "providers.kubernetesIngress.publishedService.enabled"),
+        (
+            "good-ingress-traefik",
+            "give global.runtime.ingress.tls the Secret of a certificate for runtime.example.com",
+        ),
+        ("good-ingress-nginx", "-report-ingress-status"),
+        (
+            "good-ingress-nginx",
+            "its certificate is that of the master Ingress prod-gitops-runtime-router-master",
+        ),
+        ("good-ingress-nginx", "check access --namespace runtime --service entrance"),
+        ("good-ingress-ambassador", "allow_upgrade: [websocket]"),
+        ("good-ingress-community", "aws-load-balancer-backend-protocol: tcp"),
+        ("good-ingress.yaml", "nothing is known of the class internal"),
+        ("good-gateway", "see that a listener of the Gateway takes *.runtime.example.com"),
+        (
+            "good-virtual-service",
+            "see that a server of the Gateway istio-ingress/public takes runtime.example.com",
+        ),
+        (
+            "good-tunnel.yaml",
+            "by a tunnel to https://register-tunnels.example.com, at \
+                              https://0123456789abcdef01234567-prod.tunnels.example.com; nothing is exposed",
+        ),
+        ("good-tunnel-adopted", "the tunnel speaks frp, which is weaker"),
+        (
+            "good-tunnel-adopted",
+            "the tunnel opens with the runtime's token, under the key token of the Secret codefresh-token",
+        ),
+        (
+            "good-minimal",
+            "lead the prefixes /webhooks, /workflows, /app-proxy of https://runtime.example.com to the Service \
+                          internal-router, port 80",
+        ),
+        ("good-minimal", "the router believes nobody's X-Forwarded-For"),
+        (
+            "good-tunnel-server.yaml",
+            "make DNS records from *.tunnels.example.com and register-tunnels.example.com",
+        ),
+    ] {
+        let file = values(file).remove(0);
+        let notes = notes(&["--values", file.to_str().unwrap()]);
+        assert!(notes.contains(said), "{}: {said}: {notes}", file.display());
+    }
+}
+
+#[test]
+fn what_the_incumbent_publishes_is_converted_into_values_that_render() {
+    let folder = Path::new(ROOT).join("pipeline/doctor/tests/incumbent");
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    // Further files, where there are some.
+    if let Some(more) = std::env::var_os("DOCTOR_INCUMBENT_VALUES") {
+        files.extend(std::fs::read_dir(more).unwrap().map(|entry| entry.unwrap().path()));
+    }
+    files.sort();
+    let mut seen = Vec::new();
+    for file in files {
+        let path = file.to_str().unwrap();
+        if !path.ends_with(".yaml") || path.ends_with(".out.yaml") {
+            continue;
+        }
+        let converted = run(&["values", "convert", path]);
+        assert!(converted.status.success(), "{path}: {}", String::from_utf8_lossy(&converted.stderr));
+        let folder = tempfile::tempdir().unwrap();
+        let values = folder.path().join("values.yaml");
+        std::fs::write(&values, &converted.stdout).unwrap();
+        // A name that such a file leaves to who installs.
+        let text = String::from_utf8(converted.stdout).unwrap();
+        let tree: Value = serde_saphyr::from_str(&text).unwrap();
+        let mut arguments = vec!["--values", values.to_str().unwrap()];
+        if tree["global"]["runtime"]["name"].as_str().unwrap_or_default().is_empty() {
+            arguments.extend(["--set", "global.runtime.name=prod,global.codefresh.accountId=acme"]);
+        }
+        let output = template(&chart(), &arguments);
+        assert!(output.status.success(), "{path}: {}\n{text}", String::from_utf8_lossy(&output.stderr));
+        let objects = objects_of(&chart(), &arguments).unwrap();
+        seen.push((file.file_stem().unwrap().to_str().unwrap().to_owned(), ways(&objects)));
+    }
+    let ways = |name: &str| seen.iter().find(|(file, _)| file == name).unwrap().1.clone();
+    assert_eq!(ways("ingress"), ["Ingress"]);
+    assert_eq!(ways("tunnel"), ["tunnel"]);
+    assert_eq!(ways("tunnel-of-a-name-with-a-dash"), ["tunnel"]);
+}

@@ -13,3 +13,4 @@ mod shape;
 mod texts;
 mod trouble;
 mod variables;
+mod ways;

@@ -22,7 +22,10 @@ const STILL: &[(&str, &str)] = &[
     ("gitops_runtime_parked_dropped_total", "its bound is far"),
     ("gitops_runtime_rate_limited_total", "the limit learns"),
     ("gitops_runtime_stale_events_total", "nothing is delivered again"),
+    ("gitops_runtime_router_retries_total", "what is away is away at once"),
     ("gitops_runtime_summaries_dropped_total", "its bound is far"),
+    ("gitops_runtime_tunnel_client_failures_total", "the tunnel's server is well"),
+    ("gitops_runtime_tunnel_server_refused_total", "everybody may"),
 ];
 
 /// A dashboard's variables with all their values chosen, as Grafana asks for them.
@@ -88,7 +91,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
     }
     assert!(empty.is_empty(), "these show nothing: {empty:#?}");
 
-    let page = trouble.reporter.page("/metrics").await.unwrap();
+    let page = trouble.reporter.page("/metrics").await.unwrap() + &trouble.ways.pages().await;
     let exposed: BTreeSet<&str> = page
         .lines()
         .filter(|line| !line.starts_with('#'))
@@ -108,6 +111,7 @@ async fn no_panel_is_empty_and_every_alert_can_be_judged() {
 
     judged(prometheus).await;
     trouble.reporter.stop().await.unwrap();
+    trouble.ways.end().await;
 }
 
 /// Prometheus itself has evaluated every rule, and written what the two that are due say.

@@ -1,6 +1,7 @@
 //! A real Prometheus as a child process, and its HTTP API.
 
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
@@ -43,13 +44,16 @@ pub(crate) fn now() -> f64 {
 }
 
 impl Prometheus {
-    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second.
-    pub(crate) async fn start(target: &str) -> Self {
+    /// Starts it on a free port, with the alert rules; it scrapes `target` (`host:port`) every second, and the ways in.
+    pub(crate) async fn start(target: &str, ways: &[SocketAddr]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let config = json!({
             "global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": rule_files(),
-            "scrape_configs": [{"job_name": "event-reporter", "static_configs": [{"targets": [target]}]}],
+            "scrape_configs": [
+                {"job_name": "event-reporter", "static_configs": [{"targets": [target]}]},
+                {"job_name": "ways-in", "static_configs": [{"targets": ways}]},
+            ],
         });
         let file = directory.path().join("prometheus.yaml");
         // JSON is YAML.

@@ -12,6 +12,7 @@ use pipeline_core::Key;
 use serde_json::{Value, json};
 
 use crate::prometheus::{Prometheus, now};
+use crate::ways::Ways;
 
 const APPLICATIONS: u32 = 80;
 
@@ -19,6 +20,7 @@ const APPLICATIONS: u32 = 80;
 pub(crate) struct Trouble {
     pub(crate) prometheus: Prometheus,
     pub(crate) reporter: Reporter,
+    pub(crate) ways: Ways,
     /// Seconds since 1970, before the first scrape.
     pub(crate) began: f64,
     _simulation: Simulation,
@@ -59,8 +61,10 @@ impl Trouble {
             "digest": {"enabled": true, "interval": "1s"},
         }});
         let reporter = reporter(&simulation, &settings).await;
+        let ways = Ways::start().await;
         let began = now();
-        let prometheus = Prometheus::start(reporter.url().strip_prefix("http://").unwrap()).await;
+        let target = reporter.url().strip_prefix("http://").unwrap().to_owned();
+        let prometheus = Prometheus::start(&target, &ways.targets).await;
         // What a counter was before its first scrape is no increase.
         prometheus.until("count_over_time(gitops_runtime_ready[1m]) > 1 and gitops_runtime_ready == 1").await;
 
@@ -112,6 +116,11 @@ impl Trouble {
             .map(|name| format!("sum(max_over_time(gitops_runtime_{name}[3s]))"))
             .join(" + ");
         prometheus.until(&format!("{held} == 0")).await;
-        Self { prometheus, reporter, began, _simulation: simulation }
+        let visited =
+            ["router_requests_total", "router_failures_total", "router_refused_total", "router_under_way"];
+        prometheus.moved(&visited).await;
+        prometheus.moved(&["tunnel_client_connections", "tunnel_client_visits_total"]).await;
+        prometheus.moved(&["tunnel_server_tunnels", "tunnel_server_requests_total"]).await;
+        Self { prometheus, reporter, ways, began, _simulation: simulation }
     }
 }

@@ -22,6 +22,7 @@ const SUITES: &[(&str, &[&str])] = &[
     ("restores", &["cluster", "restore"]),
     ("chart", &["cluster", "chart", "--random", "300", "--seed", "{seed}"]),
     ("install", &["install"]),
+    ("tunnel", &["tunnel"]),
 ];
 
 /// Arguments of `loadtest full`.
@@ -32,7 +33,7 @@ Examples:
   loadtest full bench faults            these two alone
   loadtest full fault-rounds --seed 7   other moments for the faults")]
 pub struct Args {
-    /// Suites to run instead of all: bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install
+    /// Suites to run instead of all: bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel
     suites: Vec<String>,
     /// Decides when faults strike
     #[arg(long, default_value_t = 1)]
@@ -102,7 +103,8 @@ mod tests {
                 "fault-rounds",
                 "restores",
                 "chart",
-                "install"
+                "install",
+                "tunnel"
             ]
         );
         assert_eq!(names(&["faults", "bench"]).unwrap(), ["bench", "faults"]);
@@ -113,7 +115,7 @@ mod tests {
         let refused = |given: &[&str]| names(given).unwrap_err().to_string();
         assert_eq!(
             refused(&["speed"]),
-            "there is no suite \"speed\"; there are bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install"
+            "there is no suite \"speed\"; there are bench, faults, replicas, node, scenarios, fault-rounds, restores, chart, install, tunnel"
         );
     }
 }

@@ -27,6 +27,8 @@ enum Command {
     Cluster(loadtest_cluster::Args),
     /// Installs the chart on a real node, and judges what its pods report
     Install(loadtest_install::Args),
+    /// Measures the tunnel beside a direct connection and others' tunnels
+    Tunnel(loadtest_bench::tunnel::Args),
     /// Replays recorded rounds through the product's own code and compares the reports
     Replay(loadtest::replay::Args),
 }
@@ -40,6 +42,7 @@ fn main() -> anyhow::Result<ExitCode> {
         Command::Full(args) => loadtest::full::run(&args),
         Command::Cluster(args) => loadtest_cluster::run(&args),
         Command::Install(args) => loadtest_install::run(&args),
+        Command::Tunnel(args) => loadtest_bench::tunnel::run(&args),
         Command::Replay(args) => loadtest::replay::run(&args),
     }
 }

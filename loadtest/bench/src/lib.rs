@@ -19,6 +19,7 @@ mod result;
 mod scenario;
 mod subject;
 mod track;
+pub mod tunnel;
 mod windows;
 
 use std::path::{Path, PathBuf};

@@ -60,7 +60,7 @@ pub(super) fn check(judged: &mut Judged) {
         }
     }
     // Without a domain the address of a tunnel is said by ingressUrl.
-    let address = !judged.is_empty("global.runtime.ingressUrl") && !(own && !has_domain);
+    let address = !judged.is_empty("global.runtime.ingressUrl") && (!own || has_domain);
     let ways = [ingress, route, own || incumbent, mesh, address].into_iter().filter(|way| *way).count();
     if ways == 0 {
         let wanted =

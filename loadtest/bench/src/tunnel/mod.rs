@@ -1,0 +1,282 @@
+//! `loadtest tunnel`: what a tunnel costs, beside a direct connection and, where they are installed, rathole and chisel.
+//!
+//! takes: nothing - gives: bytes a second of one stream and of 100, latencies of requests of 1 kB alone and beside a visitor who
+//! does not read, bytes a second of one stream over a network that is far away, and the memory of streams that are held open
+//! calls: the tunnel's server and client as processes on loopback, without TLS, like those of others (but for chisel, which
+//! always encrypts); shares the machine's cores with them - fails: when an answer is not whole, or in the long form when a
+//! figure misses its bound
+
+mod delay;
+mod service;
+mod visitor;
+mod way;
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, ensure};
+use hdrhistogram::Histogram;
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+
+use self::way::{Kind, Way};
+use loadtest_judge::interrupt;
+use loadtest_judge::screen::{judged, say, table};
+use loadtest_sim::process;
+
+const EXAMPLES: &str = "\
+Examples:
+  The table of figures, some minutes; others are found on the PATH or by LOADTEST_RATHOLE and LOADTEST_CHISEL:
+    cargo install rathole && go install github.com/jpillora/chisel@latest
+    loadtest tunnel
+  The same in small and without a judgement of speed, for CI:
+    loadtest tunnel --short";
+
+/// Arguments of `loadtest tunnel`.
+#[derive(Debug, Clone, clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Little of everything, without a judgement of speed
+    #[arg(long)]
+    short: bool,
+    /// The program; else it is built
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+}
+
+/// Visitors of the latencies, and streams that are open at a time.
+const VISITORS: usize = 8;
+const STREAMS: usize = 100;
+/// To the other side of the delayed network: 100 ms there and back.
+const FAR: Duration = Duration::from_millis(50);
+/// What must be reached in the long form.
+const FAR_RATE: f64 = 50e6;
+const SLOW_RATIO: f64 = 1.2;
+const P99_RATIO: f64 = 1.3;
+
+/// How much of everything.
+#[derive(Debug, Clone, Copy)]
+struct Form {
+    stream: u64,
+    of_hundred: u64,
+    requests: usize,
+    slow: u64,
+    far: u64,
+    held: usize,
+    is_judged: bool,
+}
+
+const SHORT: Form = Form {
+    stream: 4 << 20,
+    of_hundred: 64 << 10,
+    requests: 200,
+    slow: 64 << 20,
+    far: 1 << 20,
+    held: 200,
+    is_judged: false,
+};
+const LONG: Form = Form {
+    stream: 1 << 30,
+    of_hundred: 16 << 20,
+    requests: 20_000,
+    slow: 1 << 30,
+    far: 512 << 20,
+    held: 6_000,
+    is_judged: true,
+};
+
+/// What was measured of one way.
+struct Figures {
+    kind: Kind,
+    one: f64,
+    hundred: f64,
+    alone: Histogram<u64>,
+    beside: Histogram<u64>,
+    far: f64,
+    /// Resident bytes of server and client without streams, and with those that are held.
+    memory: Option<[(u64, u64); 2]>,
+}
+
+/// Measures.
+///
+/// # Errors
+/// When the program cannot be built, or a way does not stand.
+pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    interrupt::exit_of(all(args))
+}
+
+async fn all(args: &Args) -> anyhow::Result<bool> {
+    let program = process::program(args.program.as_deref()).await?;
+    let form = if args.short { SHORT } else { LONG };
+    let service = service::start().await?;
+    let (mut measured, mut rows) = (Vec::new(), Vec::new());
+    for kind in [Kind::Direct, Kind::Own, Kind::Rathole, Kind::Chisel] {
+        match kind.installed() {
+            Ok(_) => measured.push(Box::pin(measure(kind, &program, service, form)).await?),
+            // The short form is for machines without them.
+            Err(_) if args.short => {}
+            Err(why) => say(&format!("{}: {why}", kind.name())),
+        }
+    }
+    let direct = measured.first().context("measure a direct connection")?;
+    for figures in &measured {
+        rows.push(row(figures, direct));
+    }
+    let header = [
+        "way",
+        "1 stream MB/s",
+        "",
+        "100 streams MB/s",
+        "",
+        "p50 of 1 kB",
+        "p99",
+        "",
+        "p99 beside a slow one",
+        "",
+        "100 ms away MB/s",
+    ];
+    say(&table(1, &header, &rows));
+    say(&format!(
+        "ratios are to the direct connection, and of the slow one to the p99 without it; {VISITORS} visitors, {} requests; no \
+         TLS on either side, but for chisel",
+        form.requests
+    ));
+    let own = measured.iter().find(|figures| figures.kind == Kind::Own).context("measure the tunnel")?;
+    if let Some([before, after]) = own.memory {
+        let mib = |bytes: u64| bytes as f64 / f64::from(1 << 20);
+        say(&format!(
+            "memory: server {:.1} MiB, client {:.1} MiB; with {} streams held open {:.1} and {:.1} MiB",
+            mib(before.0),
+            mib(before.1),
+            form.held,
+            mib(after.0),
+            mib(after.1)
+        ));
+    }
+    let missed = if form.is_judged { missed(own, &measured) } else { Vec::new() };
+    for why in &missed {
+        say(&judged(&format!("  {why}"), false));
+    }
+    let good = missed.is_empty();
+    say(&judged(if good { "tunnel: held" } else { "tunnel: missed" }, good));
+    Ok(good)
+}
+
+/// What misses its bound.
+fn missed(own: &Figures, measured: &[Figures]) -> Vec<String> {
+    let mut missed = Vec::new();
+    if own.far < FAR_RATE {
+        missed.push(format!("one stream 100 ms away: {:.0} MB/s of {:.0}", own.far / 1e6, FAR_RATE / 1e6));
+    }
+    let slow = p99(&own.beside) / p99(&own.alone);
+    if slow > SLOW_RATIO {
+        missed.push(format!("p99 beside a slow visitor: {slow:.2} times that without, of {SLOW_RATIO}"));
+    }
+    if let Some(rathole) = measured.iter().find(|figures| figures.kind == Kind::Rathole) {
+        if own.one < rathole.one || own.hundred < rathole.hundred {
+            missed.push("fewer bytes a second than rathole".to_owned());
+        }
+        if p99(&own.alone) > p99(&rathole.alone) * P99_RATIO {
+            missed.push(format!("p99 more than {P99_RATIO} times that of rathole"));
+        }
+    }
+    missed
+}
+
+fn row(figures: &Figures, direct: &Figures) -> Vec<String> {
+    let rate = |rate: f64| format!("{:.1}", rate / 1e6);
+    let ratio = |mine: f64, other: f64| format!("{:.2}x", mine / other.max(f64::MIN_POSITIVE));
+    let time = |micros: f64| format!("{:.2} ms", micros / 1e3);
+    vec![
+        figures.kind.name().to_owned(),
+        rate(figures.one),
+        ratio(figures.one, direct.one),
+        rate(figures.hundred),
+        ratio(figures.hundred, direct.hundred),
+        time(figures.alone.value_at_quantile(0.5) as f64),
+        time(p99(&figures.alone)),
+        ratio(p99(&figures.alone), p99(&direct.alone)),
+        time(p99(&figures.beside)),
+        ratio(p99(&figures.beside), p99(&figures.alone)),
+        rate(figures.far),
+    ]
+}
+
+/// In microseconds, and never 0.
+fn p99(latencies: &Histogram<u64>) -> f64 {
+    latencies.value_at_quantile(0.99).max(1) as f64
+}
+
+async fn measure(kind: Kind, program: &Path, service: SocketAddr, form: Form) -> anyhow::Result<Figures> {
+    say(&format!("== {}", kind.name()));
+    let way = Arc::new(Way::make(kind, program, service, Duration::ZERO).await?);
+    let one = rate(&way, 1, form.stream).await?;
+    let hundred = rate(&way, STREAMS, form.of_hundred).await?;
+    let alone = latencies(&way, form.requests).await?;
+    let mut slow = way.visitor().await?;
+    slow.ask(&format!("/bytes/{}", form.slow)).await?;
+    let beside = latencies(&way, form.requests).await?;
+    drop(slow);
+    let memory = match way.resident() {
+        Some(before) => {
+            let mut held = Vec::new();
+            for _ in 0..form.held {
+                let mut visitor = way.visitor().await?;
+                ensure!(visitor.ask("/hold").await? == 2, "a stream that is held has another length");
+                held.push(visitor);
+            }
+            Some([before, way.resident().context("read the memory of the tunnel")?])
+        }
+        None => None,
+    };
+    Arc::into_inner(way).context("end a way")?.end().await?;
+    let far = Arc::new(Way::make(kind, program, service, FAR).await?);
+    let far_rate = rate(&far, 1, form.far).await?;
+    Arc::into_inner(far).context("end a way")?.end().await?;
+    Ok(Figures { kind, one, hundred, alone, beside, far: far_rate, memory })
+}
+
+/// Bytes a second of so many streams at a time, of so many bytes each.
+async fn rate(way: &Arc<Way>, streams: usize, bytes: u64) -> anyhow::Result<f64> {
+    let path = format!("/bytes/{bytes}");
+    let begun = Instant::now();
+    let mut running = JoinSet::new();
+    for _ in 0..streams {
+        let (way, path) = (way.clone(), path.clone());
+        running.spawn(async move { way.visitor().await?.get(&path).await });
+    }
+    let mut read = 0;
+    while let Some(done) = running.join_next().await {
+        read += done.context("read a stream")??;
+    }
+    ensure!(read == bytes * streams as u64, "{read} bytes were read of {}", bytes * streams as u64);
+    Ok(read as f64 / begun.elapsed().as_secs_f64())
+}
+
+/// How long requests of 1 kB take, in microseconds.
+async fn latencies(way: &Arc<Way>, requests: usize) -> anyhow::Result<Histogram<u64>> {
+    let mut running = JoinSet::new();
+    for _ in 0..VISITORS {
+        let way = way.clone();
+        running.spawn(async move {
+            let mut visitor = way.visitor().await?;
+            let mut taken = Vec::new();
+            for _ in 0..requests.div_ceil(VISITORS) {
+                let begun = Instant::now();
+                ensure!(visitor.get("/bytes/1024").await? == 1_024, "an answer has another length");
+                taken.push(u64::try_from(begun.elapsed().as_micros()).unwrap_or(u64::MAX));
+            }
+            Ok(taken)
+        });
+    }
+    let mut all = Histogram::new(3).context("make a histogram")?;
+    while let Some(done) = running.join_next().await {
+        for taken in done.context("ask")?? {
+            all.saturating_record(taken);
+        }
+    }
+    Ok(all)
+}

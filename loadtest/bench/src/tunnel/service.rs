@@ -1,0 +1,59 @@
+//! What is behind a tunnel: answers `GET /bytes/N` with so many bytes, and `GET /hold` with a head and one byte, after which
+//! it says nothing until the visitor goes.
+
+use std::net::SocketAddr;
+
+use anyhow::Context as _;
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Bytes of one write.
+const PIECE: usize = 64 << 10;
+
+/// Starts it; it ends with the program.
+pub(super) async fn start() -> anyhow::Result<SocketAddr> {
+    let listener = TcpListener::bind("127.0.0.1:0").await.context("listen on loopback")?;
+    let address = listener.local_addr().context("listen on loopback")?;
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            tokio::spawn(async move {
+                // A visitor that goes away is no error of the service.
+                let _ = serve(stream).await;
+            });
+        }
+    });
+    Ok(address)
+}
+
+async fn serve(stream: TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let mut stream = BufReader::new(stream);
+    let piece = vec![b'x'; PIECE];
+    loop {
+        let mut line = String::new();
+        if stream.read_line(&mut line).await? == 0 {
+            return Ok(());
+        }
+        let path = line.split(' ').nth(1).unwrap_or_default().to_owned();
+        while line != "\r\n" {
+            line.clear();
+            if stream.read_line(&mut line).await? == 0 {
+                return Ok(());
+            }
+        }
+        if path == "/hold" {
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nx").await?;
+            // Nothing more is said, and what the visitor says is their end.
+            let _ = stream.read(&mut [0; 1]).await?;
+            return Ok(());
+        }
+        let mut left: usize =
+            path.strip_prefix("/bytes/").and_then(|number| number.parse().ok()).unwrap_or(2);
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {left}\r\n\r\n").as_bytes()).await?;
+        while left > 0 {
+            let (now, _) = piece.split_at(left.min(PIECE));
+            stream.write_all(now).await?;
+            left -= now.len();
+        }
+    }
+}

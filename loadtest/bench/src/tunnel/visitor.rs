@@ -1,0 +1,67 @@
+//! A visitor: one connection, and one request after another over it.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail, ensure};
+use tokio::io::{AsyncBufReadExt as _, AsyncReadExt as _, AsyncWriteExt as _, BufReader};
+use tokio::net::TcpStream;
+
+/// Bytes of one read.
+const PIECE: usize = 256 << 10;
+
+pub(super) struct Visitor {
+    stream: BufReader<TcpStream>,
+    host: String,
+}
+
+impl Visitor {
+    pub(super) async fn connect(to: SocketAddr, host: &str) -> anyhow::Result<Self> {
+        let stream = TcpStream::connect(to).await.with_context(|| format!("connect to {to}"))?;
+        stream.set_nodelay(true).context("connect")?;
+        Ok(Self { stream: BufReader::with_capacity(PIECE, stream), host: host.to_owned() })
+    }
+
+    /// Asks, and reads the head of the answer: how many bytes follow.
+    pub(super) async fn ask(&mut self, path: &str) -> anyhow::Result<u64> {
+        let request = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n\r\n", self.host);
+        self.stream.write_all(request.as_bytes()).await.context("ask")?;
+        let mut line = String::new();
+        self.stream.read_line(&mut line).await.context("read an answer")?;
+        ensure!(line.starts_with("HTTP/1.1 200"), "{path} is answered {:?}", line.trim_end());
+        let mut length = None;
+        loop {
+            line.clear();
+            if self.stream.read_line(&mut line).await.context("read an answer")? == 0 {
+                bail!("an answer ends in its head");
+            }
+            if line == "\r\n" {
+                return length.context("an answer does not say how long it is");
+            }
+            if let Some((name, value)) = line.split_once(':')
+                && name.eq_ignore_ascii_case("content-length")
+            {
+                length = value.trim().parse().ok();
+            }
+        }
+    }
+
+    /// Reads so many bytes of an answer.
+    pub(super) async fn read(&mut self, mut left: u64) -> anyhow::Result<()> {
+        let mut bytes = vec![0; PIECE];
+        while left > 0 {
+            let most = usize::try_from(left).unwrap_or(PIECE).min(PIECE);
+            let (part, _) = bytes.split_at_mut(most);
+            let read = self.stream.read(part).await.context("read an answer")?;
+            ensure!(read > 0, "an answer ends {left} bytes early");
+            left -= read as u64;
+        }
+        Ok(())
+    }
+
+    /// Asks, and reads all of the answer.
+    pub(super) async fn get(&mut self, path: &str) -> anyhow::Result<u64> {
+        let length = self.ask(path).await?;
+        self.read(length).await?;
+        Ok(length)
+    }
+}

@@ -26,6 +26,7 @@ mod settings;
 mod store;
 mod subject;
 mod token;
+mod version_source;
 mod visible;
 mod writer;
 
@@ -35,9 +36,9 @@ pub use backup::{backup, restore};
 pub use database::Place;
 pub use error::StoreError;
 pub use fleet::{
-    ApplicationName, Changed, ChangedNames, Condition, DayOfDeployments, DriftOf, Field, FleetDeployment,
-    FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication, ListedApplication, ManifestsAt,
-    ObjectAt, Page, Position, ResourceAt, Selection, SortBy, StateOf,
+    ApplicationName, BLAMED_FOR, Changed, ChangedNames, Condition, DayOfDeployments, DriftOf, Field, Figures,
+    FleetDeployment, FleetNeed, FleetRuntime, FoundResource, GroupBy, KnownApplication, ListedApplication,
+    MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position, ResourceAt, Selection, Shipped, SortBy, StateOf,
 };
 pub use held::{HeldApplication, Placed};
 pub use key::{Key, Scope};
@@ -55,3 +56,4 @@ pub use settings::{RetentionDays, TooOld};
 pub use store::{Store, StoreConfig, Writing, create_token, revoke_token, tokens};
 pub use subject::KnownSubject;
 pub use token::{Runtime, Token};
+pub use version_source::VersionSource;

@@ -179,6 +179,12 @@ impl Rule {
         Ok(())
     }
 
+    /// The applications that it is about, whoever may do whatever to them.
+    #[must_use]
+    pub fn matches(&self) -> View {
+        View(Some(vec![self.wanted()]))
+    }
+
     /// What a subject must have, the alternatives of each together.
     fn wanted(&self) -> Vec<Wanted> {
         let mut wanted: Vec<Wanted> = Vec::new();

@@ -11,6 +11,7 @@ mod listing;
 mod moment;
 mod search;
 mod selection;
+mod shipping;
 
 pub use changes::{Changed, ChangedNames};
 pub use home::{DayOfDeployments, FleetNeed, FleetRuntime};
@@ -20,3 +21,4 @@ pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};
 pub use search::{FleetDeployment, FoundResource};
 pub use selection::{Condition, Field, GroupBy, Selection, SortBy};
+pub use shipping::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};

@@ -10,6 +10,7 @@ use tempfile::TempDir;
 
 use crate::fleet;
 use crate::postgres::Server;
+use crate::shipping;
 use crate::support::{KEEP_ALL, Opened, digest, open, operation, report, resource};
 
 const HOUR: i64 = 3_600_000;
@@ -36,6 +37,7 @@ async fn holds(place: &mut impl AsyncFnMut() -> Place) {
     let listed = open(&place().await).await;
     fleet::a_list_is_grouped_and_ordered_and_its_neighbours_are_those_of_its_pages(listed).await;
     fleet::a_filter_leaves_what_it_says_and_takes_nothing_typed_for_more(open(&place().await).await).await;
+    shipping::figures_are_what_was_generated_and_what_a_slow_reading_finds(open(&place().await).await).await;
     fleet::a_moment_is_shown_as_it_was(open(&place().await).await).await;
     fleet::resources_and_deployments_are_found_across_the_fleet(open(&place().await).await).await;
     fleet::what_needs_somebody_is_told_with_its_reason_and_its_time(open(&place().await).await).await;

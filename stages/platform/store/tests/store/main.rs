@@ -7,4 +7,5 @@ mod contract;
 mod file;
 mod fleet;
 mod postgres;
+mod shipping;
 mod support;

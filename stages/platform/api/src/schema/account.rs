@@ -41,11 +41,19 @@ pub(crate) struct User {
     role: &'static str,
     teams: Vec<String>,
     created_at: String,
+    /// Whether they may not come in.
+    disabled: bool,
 }
 
 impl From<kept::Person> for User {
     fn from(one: kept::Person) -> Self {
-        Self { name: one.name, role: one.role.name(), teams: one.teams, created_at: time(one.created_at) }
+        Self {
+            name: one.name,
+            role: one.role.name(),
+            teams: one.teams,
+            created_at: time(one.created_at),
+            disabled: one.disabled,
+        }
     }
 }
 

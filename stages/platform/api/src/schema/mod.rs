@@ -4,6 +4,7 @@ mod account;
 mod application;
 mod mutation;
 mod page;
+mod promotion;
 mod query;
 mod runtime;
 

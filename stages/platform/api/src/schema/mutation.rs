@@ -2,12 +2,13 @@
 
 use async_graphql::{Context, Object, Result, SimpleObject};
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{RULES, Role, Scope};
+use stages_platform_store::{RULES, Role, Scope, VersionSource};
 
 use super::account::AbacRuleInput;
+use super::promotion::VersionSourceInput;
 use super::runtime::{ReportRuntimeErrorsArgs, RuntimeCreationResponse, RuntimeInstallationArgs};
 use super::{caller, now, store};
-use crate::caller::{Caller, Refusal, kept};
+use crate::caller::{Caller, Refusal, kept, unread};
 
 /// What may be changed.
 pub(crate) struct Mutation;
@@ -139,6 +140,13 @@ impl Mutation {
         done(set.map_err(kept)?, format!("there is no user '{name}'"))
     }
 
+    /// Keeps somebody out, whose sessions end, or lets them in again.
+    async fn set_user_disabled(&self, context: &Context<'_>, name: String, disabled: bool) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let set = store(context)?.set_disabled(&person.by, &name, disabled, now(context)?).await;
+        done(set.map_err(kept)?, format!("there is no user '{name}', or it is the last admin"))
+    }
+
     /// Takes somebody away, with their sessions and keys.
     async fn remove_user(&self, context: &Context<'_>, name: String) -> Result<bool> {
         let person = caller(context)?.governs()?;
@@ -155,6 +163,37 @@ impl Mutation {
         }
         let ended = store(context)?.end_sessions(&person.by, &name, now(context)?).await;
         done(ended.map_err(kept)?, format!("'{name}' has no session"))
+    }
+
+    /// Sets where the version of an application (`namespace/name`) of a runtime stands, or of all of them; null: takes that back.
+    async fn set_version_source(
+        &self,
+        context: &Context<'_>,
+        runtime: String,
+        application: Option<String>,
+        source: Option<VersionSourceInput>,
+    ) -> Result<bool> {
+        let person = caller(context)?.governs()?;
+        let source = source.map(VersionSource::from);
+        if let Some(source) = &source {
+            source.check().map_err(wrong)?;
+        }
+        if store(context)?.registrations(Some(&runtime)).await.map_err(unread)?.is_empty() {
+            return Err(Refusal::NoRuntime(runtime).into());
+        }
+        let application = match &application {
+            Some(name) => {
+                let parts = name.split_once('/').filter(|(_, name)| !name.is_empty() && name.len() <= 253);
+                Some(parts.ok_or_else(|| wrong("an application is named as namespace/name"))?)
+            }
+            None => None,
+        };
+        let of = (&*runtime, application);
+        store(context)?
+            .set_version_source(&person.by, of, source.as_ref(), now(context)?)
+            .await
+            .map_err(kept)?;
+        Ok(true)
     }
 
     /// Adds a rule.

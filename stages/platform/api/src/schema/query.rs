@@ -6,9 +6,10 @@ use stages_platform_store::{Application as Kept, View};
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
 use super::application::{Application, ApplicationEdge, ApplicationSlice};
 use super::page::{self, SlicePaginationArgs, rows};
+use super::promotion::{Metadata, PromotionTemplate};
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
 use super::{caller, store};
-use crate::caller::{Caller, unread};
+use crate::caller::{Caller, Refusal, unread};
 
 /// What may be read.
 pub(crate) struct Query;
@@ -106,6 +107,29 @@ impl Query {
         let found =
             store(context)?.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?;
         Ok(found.map(|one| Application::of(runtime, one)))
+    }
+
+    /// Where the version of an application stands, as it was set for it or for its runtime; null: nothing was set, and whoever
+    /// asks takes `Chart.yaml` and `$.appVersion`. A runtime asks about itself, a person says about which.
+    async fn promotion_template_by_runtime(
+        &self,
+        context: &Context<'_>,
+        application_metadata: Metadata,
+        runtime: Option<String>,
+    ) -> Result<Option<PromotionTemplate>> {
+        let caller = caller(context)?;
+        let own = match caller {
+            Caller::Runtime(own) => Some(own.name.clone()),
+            Caller::Person(_) => None,
+        };
+        let runtime = runtime.or(own).ok_or_else(|| Refusal::Wrong("say of which runtime".to_owned()))?;
+        if !caller.sees_of(&runtime) {
+            return Ok(None);
+        }
+        let application = &application_metadata.0;
+        let found =
+            store(context)?.version_source(&runtime, (&application.namespace, &application.name)).await;
+        Ok(found.map_err(unread)?.map(PromotionTemplate::from))
     }
 
     /// Everybody who may sign in.

@@ -14,6 +14,10 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     (r#"{ runtime(name: "prod") { metadata { name } } }"#, ["", "", "", ""]),
     ("{ applications { edges { cursor } } }", ["", "", "", ""]),
     (r#"{ application(runtime: "prod", namespace: "a", name: "b") { uid } }"#, ["", "", "", ""]),
+    (
+        r#"{ promotionTemplateByRuntime(runtime: "prod", applicationMetadata: {name: "shop"}) { versionSource { file } } }"#,
+        ["", "", "", ""],
+    ),
     ("{ users { name } }", ["", "", ADMIN, PERSON]),
     ("{ abacRules { id } }", ["", "", ADMIN, PERSON]),
     ("{ apiKeys { id } }", ["", "", "", PERSON]),
@@ -31,6 +35,11 @@ const OPERATIONS: &[(&str, [&str; 4])] = &[
     ("mutation { removeApiKey(id: 999) }", ["you have no key 999", READS, "you have no key 999", PERSON]),
     (r#"mutation { setUserRole(name: "lin", role: "member") }"#, ["", READS, ADMIN, PERSON]),
     (r#"mutation { setUserTeams(name: "lin", teams: ["shop"]) }"#, ["", READS, ADMIN, PERSON]),
+    (
+        r#"mutation { setVersionSource(runtime: "prod", source: {file: "Chart.yaml", jsonPath: "$.version"}) }"#,
+        ["", READS, ADMIN, PERSON],
+    ),
+    (r#"mutation { setUserDisabled(name: "lin", disabled: false) }"#, ["", READS, ADMIN, PERSON]),
     (RULE, ["", READS, ADMIN, PERSON]),
     ("mutation { removeAbacRule(id: 999) }", ["there is no rule 999", READS, ADMIN, PERSON]),
     (r#"mutation { endSessions(name: "ada") }"#, ["", READS, ADMIN, PERSON]),

@@ -220,3 +220,43 @@ async fn what_cannot_be_is_refused_with_what_can() {
         assert!(told.starts_with(said), "{told}");
     }
 }
+
+#[tokio::test]
+async fn where_a_version_stands_is_told_as_it_was_set_for_the_application_or_its_runtime() {
+    let served = Served::new().await;
+    let ask = async |who: &Credential, name: &str, runtime: Option<&str>| {
+        let query = "query Of($m: Object!, $r: String) { promotionTemplateByRuntime(applicationMetadata: $m, runtime: $r) { versionSource { file jsonPath } } }";
+        let metadata = json!({"name": name, "namespace": "argocd", "labels": {"a": "b"}});
+        let found = served.data(who, query, json!({"m": metadata, "r": runtime})).await;
+        found["promotionTemplateByRuntime"].clone()
+    };
+    let set = "mutation Set($a: String, $s: VersionSourceInput) { setVersionSource(runtime: \"prod\", application: $a, source: $s) }";
+    let source = |file: &str, path: &str| json!({"file": file, "jsonPath": path});
+    assert_eq!(ask(&served.runtime, "shop", None).await, Value::Null, "nothing was set");
+    served.data(&served.admin, set, json!({"s": source("Chart.yaml", "$.version")})).await;
+    served
+        .data(&served.admin, set, json!({"a": "argocd/shop", "s": source("values.yaml", "$.image.tag")}))
+        .await;
+    let of = |file: &str, path: &str| json!({"versionSource": {"file": file, "jsonPath": path}});
+    assert_eq!(ask(&served.runtime, "shop", None).await, of("values.yaml", "$.image.tag"));
+    assert_eq!(ask(&served.runtime, "cart", None).await, of("Chart.yaml", "$.version"));
+    assert_eq!(ask(&served.admin, "cart", Some("prod")).await, of("Chart.yaml", "$.version"));
+    // Whoever sees nothing of a runtime is told nothing, and a runtime nothing of another.
+    assert_eq!(ask(&served.member, "cart", Some("prod")).await, Value::Null);
+    assert_eq!(ask(&served.runtime, "cart", Some("eu1")).await, Value::Null);
+    served.data(&served.admin, set, json!({"a": "argocd/shop", "s": null})).await;
+    assert_eq!(ask(&served.runtime, "shop", None).await, of("Chart.yaml", "$.version"));
+    for (file, path, why) in [
+        ("../Chart.yaml", "$.version", "the file of a version is a path below that of its application"),
+        ("/etc/version.yaml", "$.version", "the file of a version is a path below that of its application"),
+        ("VERSION", "$.version", "the file of a version ends with .yaml, .yml or .json"),
+        ("Chart.yaml", "version", "where a version stands in its file is a JSONPath such as $.appVersion"),
+    ] {
+        assert_eq!(served.refused(&served.admin, set, json!({"s": source(file, path)})).await, why);
+    }
+    let named = json!({"a": "shop", "s": source("Chart.yaml", "$.version")});
+    assert_eq!(served.refused(&served.admin, set, named).await, "an application is named as namespace/name");
+    let query =
+        "{ promotionTemplateByRuntime(applicationMetadata: {name: \"shop\"}) { versionSource { file } } }";
+    assert_eq!(served.refused(&served.admin, query, json!({})).await, "say of which runtime");
+}

@@ -96,6 +96,8 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("gitops-runtime", &["loadtest"]),
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
+    // A whole platform is served: an act goes from a page to a runtime, and one table has every route.
+    ("stages-platform-console", &["stages-platform-api", "stages-platform-ingest"]),
     ("stages-platform-ingest", &["loadtest-sim"]),
     // Who may do what is asked of a real platform.
     ("stages-proxy", &["stages-platform-api", "stages-platform-store"]),

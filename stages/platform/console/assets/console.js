@@ -1,7 +1,9 @@
 // The console's entry: each module takes what it finds on the page.
+import { start as acts } from "./acts.js";
 import { start as time } from "./time.js";
 import { start as swap } from "./swap.js";
 import { start as filter } from "./filter.js";
+import { start as forms } from "./forms.js";
 import { start as keys } from "./keys.js";
 import { start as live } from "./live.js";
 import { start as palette } from "./palette.js";
@@ -11,6 +13,8 @@ if (document.querySelector("nav.side")) {
   time();
   swap();
   filter();
+  forms();
+  acts();
   strip();
   keys();
   palette();

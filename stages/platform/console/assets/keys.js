@@ -90,6 +90,7 @@ export function start() {
       "[": () => document.querySelector(".bar a[rel=prev]")?.click(),
       "]": () => document.querySelector(".bar a[rel=next]")?.click(),
       y: link,
+      s: () => document.querySelector("main [data-act=sync]")?.click(),
       Escape: back,
     };
     // What has the focus takes Enter and arrows itself.

@@ -26,9 +26,6 @@ pub(crate) trait Accounts: Send + Sync + 'static {
     /// Keeps a one-time link, and forgets any before it.
     async fn keep_link(&self, link: [u8; 32], until: Timestamp) -> Result<(), Unavailable>;
 
-    /// Whether a one-time link is good.
-    async fn link_is_good(&self, link: [u8; 32], now: Timestamp) -> Result<bool, Unavailable>;
-
     /// Makes the user and uses the link up, both or neither; `false`: the link is not good (any more).
     async fn use_link(&self, link: [u8; 32], now: Timestamp, user: User) -> Result<bool, Unavailable>;
 

@@ -8,8 +8,10 @@ use sha2::{Digest as _, Sha256};
 pub(crate) const FILES: &[(&str, &str, &str)] = &[
     ("console.css", "text/css; charset=utf-8", include_str!("../assets/console.css")),
     ("icon.svg", "image/svg+xml", include_str!("../assets/icon.svg")),
+    ("acts.js", SCRIPT, include_str!("../assets/acts.js")),
     ("console.js", SCRIPT, include_str!("../assets/console.js")),
     ("filter.js", SCRIPT, include_str!("../assets/filter.js")),
+    ("forms.js", SCRIPT, include_str!("../assets/forms.js")),
     ("keys.js", SCRIPT, include_str!("../assets/keys.js")),
     ("live.js", SCRIPT, include_str!("../assets/live.js")),
     ("palette.js", SCRIPT, include_str!("../assets/palette.js")),

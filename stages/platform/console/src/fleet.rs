@@ -14,6 +14,7 @@ use crate::view::home::Home;
 use crate::view::listing::{Listing, Neighbours};
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
+use crate::view::shipping::{Shipping, Trend};
 
 /// The store did not answer: said on the page and in the log.
 #[derive(Debug, thiserror::Error)]
@@ -87,6 +88,12 @@ pub trait Fleet: Send + Sync + 'static {
 
     /// What needs somebody now.
     async fn home(&self) -> Result<Home, Unavailable>;
+
+    /// The figures of deployments, of everything that is seen; they may be a minute old.
+    async fn trend(&self, days: u32) -> Result<Trend, Unavailable>;
+
+    /// The figures of deployments of the applications that a filter leaves, with the deployments behind them.
+    async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable>;
 
     /// Every runtime.
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable>;

@@ -26,10 +26,6 @@ impl Accounts for Store {
         self.keep_link(link, until.as_millisecond()).await.map_err(unavailable)
     }
 
-    async fn link_is_good(&self, link: [u8; 32], now: Timestamp) -> Result<bool, Unavailable> {
-        self.link_is_good(link, now.as_millisecond()).await.map_err(unavailable)
-    }
-
     async fn use_link(&self, link: [u8; 32], now: Timestamp, user: User) -> Result<bool, Unavailable> {
         let account = Account { name: user.name, password: user.password, role: Role::Admin };
         self.use_link(link, now.as_millisecond(), &account).await.map_err(unavailable)

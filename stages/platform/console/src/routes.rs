@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, handlers, office};
+use crate::console::{Console, handlers, settings};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,6 +39,7 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
         reads("/preview/{runtime}/{namespace}/{name}", SignedIn, get(handlers::preview)),
         reads("/deployments", SignedIn, get(handlers::deployments)),
+        reads("/shipping/{days}/{figure}", SignedIn, get(handlers::shipping)),
         reads("/resources", SignedIn, get(handlers::resources)),
         reads("/runtimes", SignedIn, get(handlers::runtimes)),
         acts("/runtimes", Admin, post(handlers::add_runtime)),
@@ -46,10 +47,23 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/find", SignedIn, get(handlers::find)),
         reads("/live", SignedIn, get(handlers::live)),
         acts("/sign-out", SignedIn, post(handlers::sign_out)),
-        reads("/settings", SignedIn, get(office::keys)),
-        acts("/settings/keys", SignedIn, post(office::add_key)),
-        acts("/settings/keys/remove", SignedIn, post(office::remove_key)),
-        reads("/audit", Admin, get(office::audit)),
+        reads("/settings", SignedIn, get(settings::keys)),
+        acts("/settings/keys", SignedIn, post(settings::add_key)),
+        acts("/settings/keys/remove", SignedIn, post(settings::remove_key)),
+        reads("/settings/users", Admin, get(settings::people::list)),
+        acts("/settings/users", Admin, post(settings::people::invite)),
+        acts("/settings/users/change", Admin, post(settings::people::change)),
+        acts("/settings/users/act", Admin, post(settings::people::act)),
+        reads("/settings/rules", Admin, get(settings::rules::list)),
+        acts("/settings/rules", Admin, post(settings::rules::keep)),
+        acts("/settings/rules/preview", Admin, post(settings::rules::preview)),
+        acts("/settings/rules/remove", Admin, post(settings::rules::remove)),
+        reads("/settings/tokens", Admin, get(settings::tokens::list)),
+        acts("/settings/tokens", Admin, post(settings::tokens::add)),
+        acts("/settings/tokens/remove", Admin, post(settings::tokens::remove)),
+        reads("/settings/retention", Admin, get(settings::retention::form)),
+        acts("/settings/retention", Admin, post(settings::retention::keep)),
+        reads("/audit", Admin, get(settings::audit)),
         reads("/sign-in", Anyone, get(handlers::sign_in_form)),
         acts("/sign-in", Anyone, post(handlers::sign_in)),
         reads("/welcome", Anyone, get(handlers::welcome_form)),

@@ -11,7 +11,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
+use axum::routing::{MethodRouter, get, post};
 use axum::{Json, Router};
 use jiff::Timestamp;
 use prometheus::Registry;
@@ -74,6 +74,28 @@ impl IngestConfig {
     }
 }
 
+/// The router is made from this list alone.
+fn all() -> [(&'static str, &'static str, MethodRouter<Ingest>); 10] {
+    [
+        ("POST", "/2.0/api/events", post(event)),
+        ("POST", "/2.0/api/applications", post(alone)),
+        ("POST", "/2.0/api/resources", post(alone)),
+        ("POST", "/2.0/api/events/batch", post(batch)),
+        ("POST", "/2.0/api/events/event-payload", post(ignored)),
+        ("POST", "/2.0/api/events/error", post(ignored)),
+        ("POST", "/2.0/api/events/digest", post(compare::shard)),
+        ("POST", "/2.0/api/events/digest/applications", post(compare::applications)),
+        ("GET", "/api/v1/applications", get(read::applications)),
+        ("GET", "/api/v1/applications/{namespace}/{name}/timeline", get(read::timeline)),
+    ]
+}
+
+/// Method and path of every route.
+#[must_use]
+pub fn table() -> Vec<(&'static str, &'static str)> {
+    all().into_iter().map(|(method, path, _)| (method, path)).collect()
+}
+
 /// Who sent a request, and the text of its body.
 pub(crate) struct Sent {
     pub(crate) runtime: Runtime,
@@ -86,18 +108,8 @@ pub(crate) struct Sent {
 impl Ingest {
     /// Its routes.
     pub fn routes(self) -> Router {
-        Router::new()
-            .route("/2.0/api/events", post(event))
-            .route("/2.0/api/applications", post(alone))
-            .route("/2.0/api/resources", post(alone))
-            .route("/2.0/api/events/batch", post(batch))
-            .route("/2.0/api/events/event-payload", post(ignored))
-            .route("/2.0/api/events/error", post(ignored))
-            .route("/2.0/api/events/digest", post(compare::shard))
-            .route("/2.0/api/events/digest/applications", post(compare::applications))
-            .route("/api/v1/applications", get(read::applications))
-            .route("/api/v1/applications/{namespace}/{name}/timeline", get(read::timeline))
-            .with_state(self)
+        let routes = all().into_iter();
+        routes.fold(Router::new(), |router, (_, path, handler)| router.route(path, handler)).with_state(self)
     }
 
     /// Whose request it is, and then its body.

@@ -13,4 +13,4 @@ mod read;
 mod refusal;
 mod wire;
 
-pub use ingest::{Ingest, IngestConfig};
+pub use ingest::{Ingest, IngestConfig, table};

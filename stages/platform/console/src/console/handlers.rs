@@ -8,6 +8,7 @@ use axum::http::header::{self, HeaderMap};
 use axum::response::{IntoResponse, Redirect, Response};
 use jiff::{SignedDuration, Timestamp};
 use maud::{Markup, html};
+use stages_platform_store::Link;
 use url::form_urlencoded;
 
 use super::{Console, Session, cookie, live};
@@ -17,6 +18,7 @@ use crate::filter::Filter;
 use crate::fleet::{Side, Unavailable, Window};
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::shell::{Page, Section, outside, shell};
+use crate::page::shipping::Figure;
 use crate::page::{self, pieces};
 use crate::session::password::{HashError, Passwords};
 use crate::session::token;
@@ -69,8 +71,24 @@ pub(crate) async fn home(
     Extension(session): Extension<Session>,
     headers: HeaderMap,
 ) -> Answer {
-    let home = session.fleet.home().await.map_err(|error| unavailable(&error, Some(&session), &headers))?;
-    Ok(page_of(&page::home::page(&home, console.now()), &session, &headers))
+    let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
+    let home = session.fleet.home().await.map_err(failed)?;
+    let trend = session.fleet.trend(28).await.map_err(failed)?;
+    Ok(page_of(&page::home::page(&home, &trend, console.now()), &session, &headers))
+}
+
+pub(crate) async fn shipping(
+    Extension(session): Extension<Session>,
+    Path((days, figure)): Path<(String, String)>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let filter = Filter::parse(&query.unwrap_or_default());
+    let days = days.parse().unwrap_or(28).clamp(1, 90);
+    let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
+    let shipping = session.fleet.shipping(&filter, days).await;
+    let shipping = shipping.map_err(|error| unavailable(&error, Some(&session), &headers))?;
+    Ok(page_of(&page::shipping::page(&filter, &shipping, figure), &session, &headers))
 }
 
 pub(crate) async fn applications(
@@ -125,7 +143,9 @@ pub(crate) async fn application(
         }
     }
     let neighbours = fleet.neighbours(&asked.filter, &id).await.map_err(failed)?;
-    let page = page::application::page(&asked, &application, &interval, &neighbours, now);
+    let acts = super::acts::of(&console, &session, &id, &application).await;
+    let acts = acts.map_err(|error| failed(Unavailable(Box::new(error))))?;
+    let page = page::application::page(&asked, &application, &interval, &neighbours, &acts, now);
     Ok(page_of(&page, &session, &headers))
 }
 
@@ -319,30 +339,47 @@ pub(crate) async fn sign_out(
     Ok(([(header::SET_COOKIE, gone)], Redirect::to("/sign-in")).into_response())
 }
 
+/// What a link is good for; gone where it is for nothing (any more).
+async fn link_of(console: &Console, digest: [u8; 32], headers: &HeaderMap) -> Result<Link, Response> {
+    let found = console.0.settings.store.link(digest, console.now().as_millisecond()).await;
+    let found = found.map_err(|error| unavailable(&Unavailable(Box::new(error)), None, headers))?;
+    found.ok_or_else(|| gone(headers))
+}
+
+fn gone(headers: &HeaderMap) -> Response {
+    send(StatusCode::GONE, &outside("Welcome", theme(headers), &page::sign_in::stale()))
+}
+
+/// Whose password a link sets; `None`: it makes the first account.
+fn whose(link: &Link) -> Option<&str> {
+    match link {
+        Link::FirstAccount => None,
+        Link::PasswordOf(name) => Some(name),
+    }
+}
+
 pub(crate) async fn welcome_form(
     State(console): State<Console>,
     headers: HeaderMap,
     RawQuery(query): RawQuery,
 ) -> Answer {
     let token = value(&query.unwrap_or_default(), "token");
-    let good = console.0.accounts.link_is_good(token::digest(&token), console.now()).await;
-    if !good.map_err(|error| unavailable(&error, None, &headers))? {
-        return Err(send(StatusCode::GONE, &outside("Welcome", theme(&headers), &page::sign_in::stale())));
-    }
-    Ok(send(StatusCode::OK, &outside("Welcome", theme(&headers), &page::sign_in::welcome(&token, None))))
+    let link = link_of(&console, token::digest(&token), &headers).await?;
+    let body = page::sign_in::welcome(&token, whose(&link), None);
+    Ok(send(StatusCode::OK, &outside("Welcome", theme(&headers), &body)))
 }
 
 pub(crate) async fn welcome(State(console): State<Console>, headers: HeaderMap, body: Bytes) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (token, password) = (value(&form, "token"), value(&form, "password"));
-    let name = value(&form, "name").trim().to_lowercase();
-    let gone = || send(StatusCode::GONE, &outside("Welcome", theme(&headers), &page::sign_in::stale()));
     let digest = token::digest(&token);
     // Before the password is hashed: nobody without a link makes the platform work.
-    if !console.0.accounts.link_is_good(digest, console.now()).await.map_err(failed)? {
-        return Err(gone());
-    }
+    let link = link_of(&console, digest, &headers).await?;
+    let name = match whose(&link) {
+        Some(name) => name.to_owned(),
+        None => value(&form, "name").trim().to_lowercase(),
+    };
     let wrong = if name.is_empty() || name.chars().count() > 60 {
         Some("A name has 1 to 60 characters.")
     } else if !Passwords::is_well(&password) {
@@ -351,14 +388,22 @@ pub(crate) async fn welcome(State(console): State<Console>, headers: HeaderMap, 
         None
     };
     if let Some(why) = wrong {
-        let body = page::sign_in::welcome(&token, Some(why));
+        let body = page::sign_in::welcome(&token, whose(&link), Some(why));
         return Err(send(StatusCode::UNPROCESSABLE_ENTITY, &outside("Welcome", theme(&headers), &body)));
     }
     let password = console.0.passwords.hash(password).await.map_err(broken)?;
-    let made =
-        console.0.accounts.use_link(digest, console.now(), User { name: name.clone(), password }).await;
-    if !made.map_err(failed)? {
-        return Err(gone());
+    let used = match whose(&link) {
+        None => {
+            console.0.accounts.use_link(digest, console.now(), User { name: name.clone(), password }).await
+        }
+        Some(name) => {
+            let now = console.now().as_millisecond();
+            let used = console.0.settings.store.use_link_for(digest, now, name, &password).await;
+            used.map_err(|error| Unavailable(Box::new(error)))
+        }
+    };
+    if !used.map_err(failed)? {
+        return Err(gone(&headers));
     }
     begin(&console, &name, "/").await.map_err(failed)
 }

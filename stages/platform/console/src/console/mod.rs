@@ -1,8 +1,9 @@
 //! The router: its state, who gets in, and what every answer carries.
 
+mod acts;
 pub(crate) mod handlers;
 mod live;
-pub(crate) mod office;
+pub(crate) mod settings;
 
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::Timestamp;
 use pipeline_core::Shutdown;
-use stages_platform_store::{Retention, Role, Store};
+use stages_platform_store::{Access, Retention, Role, Store};
 use url::form_urlencoded;
 
 use crate::accounts::Accounts;
@@ -64,6 +65,7 @@ pub(crate) struct Session {
     user: String,
     role: Role,
     digest: [u8; 32],
+    access: Access,
     /// What is known, as far as they see it: there is no other way to ask.
     fleet: Arc<dyn Fleet>,
 }
@@ -120,7 +122,7 @@ impl Console {
         // Whoever was taken away just now has no session either.
         let Some(access) = access else { return Ok(None) };
         let fleet = self.0.fleets.seen_by(access.view());
-        Ok(Some(Session { user, role: access.role, digest, fleet }))
+        Ok(Some(Session { user, role: access.role, digest, access, fleet }))
     }
 
     fn now(&self) -> Timestamp {

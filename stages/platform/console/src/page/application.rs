@@ -5,6 +5,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 use url::form_urlencoded;
 
+use super::acts::Acts;
 use super::link::with;
 use super::pieces::{change, empty, health, number, outcome, person, short, sync};
 use super::shell::{Page, Section};
@@ -13,7 +14,7 @@ use crate::filter::Filter;
 use crate::fleet::{Side, Window};
 use crate::time::{absolute, ago, clock, lasting, relative};
 use crate::view::application::{Application, ApplicationId};
-use crate::view::deployment::Deployment;
+use crate::view::deployment::{Deployment, Outcome};
 use crate::view::listing::Neighbours;
 use crate::view::resource::{Resource, ResourceKey};
 
@@ -159,13 +160,14 @@ pub(crate) fn page(
     application: &Application,
     interval: &Interval,
     neighbours: &Neighbours,
+    acts: &Acts,
     now: Timestamp,
 ) -> Page {
     Page {
         title: application.row.id.name.clone(),
         section: Section::Applications,
         bar: bar(asked, neighbours),
-        body: body(asked, application, interval, now),
+        body: body(asked, application, interval, acts, now),
     }
 }
 
@@ -202,7 +204,13 @@ fn bar(asked: &Asked, neighbours: &Neighbours) -> Markup {
     }
 }
 
-fn body(asked: &Asked, application: &Application, interval: &Interval, now: Timestamp) -> Markup {
+fn body(
+    asked: &Asked,
+    application: &Application,
+    interval: &Interval,
+    acts: &Acts,
+    now: Timestamp,
+) -> Markup {
     let row = &application.row;
     let link = |from: Timestamp, to: Timestamp| {
         let (from, to) = (Some(from.as_millisecond()), Some(to.as_millisecond()));
@@ -215,10 +223,15 @@ fn body(asked: &Asked, application: &Application, interval: &Interval, now: Time
         _ => 0,
     };
     html! {
-        div.title data-key={"title/" (row.id.tail())} data-application=(row.id.tail()) {
+        div.title data-key={"title/" (row.id.tail())} data-application=(row.id.tail())
+            data-runtime=(row.id.runtime) data-namespace=(row.id.namespace) data-name=(row.id.name) {
             (health(row.health))
             h1 { (row.id.name) }
-            span.mute { (row.environment) " · " (row.id.runtime) " · project " (row.project) }
+            span.mute {
+                @if !row.environment.is_empty() { (row.environment) " · " }
+                (row.id.runtime)
+                @if !row.project.is_empty() { " · project " (row.project) }
+            }
             @if let Some(change) = &row.change {
                 span.tag { (sync(row.sync)) " " (if row.sync == crate::view::state::SyncStatus::Synced { "synced to " } else { "at " })
                     code title=(change.revision) { (short(&change.revision)) } }
@@ -226,6 +239,8 @@ fn body(asked: &Asked, application: &Application, interval: &Interval, now: Time
             span.faint.as-of { "as of " (relative(application.as_of, now)) " ago" }
             @if application.deleted { span.warn { "deleted: this is its history" } }
             span.grow {}
+            @let running = application.life.deployments.last().is_some_and(|one| one.outcome == Outcome::Running);
+            span.acts { (acts.of_application(running)) }
             button type="button" data-copy-moment data-from=(interval.from.as_millisecond()) data-to=(interval.to.as_millisecond()) {
                 "Copy link to this moment " kbd aria-hidden="true" { "y" }
             }
@@ -252,7 +267,7 @@ fn body(asked: &Asked, application: &Application, interval: &Interval, now: Time
         div #tab {
             @match asked.tab {
                 Tab::Tree => { (tree_tab(asked, application)) },
-                Tab::Resources => { (resources_tab(asked, application, interval, now)) },
+                Tab::Resources => { (resources_tab(asked, application, interval, acts, now)) },
                 Tab::Timeline => { (timeline_tab(asked, application, now)) },
                 Tab::Compare => { (compare_tab(asked, application, interval)) },
                 Tab::Drift => { (drift_tab(application, &link)) },
@@ -302,7 +317,13 @@ fn tree_tab(asked: &Asked, application: &Application) -> Markup {
     }
 }
 
-fn resources_tab(asked: &Asked, application: &Application, interval: &Interval, now: Timestamp) -> Markup {
+fn resources_tab(
+    asked: &Asked,
+    application: &Application,
+    interval: &Interval,
+    acts: &Acts,
+    now: Timestamp,
+) -> Markup {
     if application.resources.is_empty() {
         return no_resources(application);
     }
@@ -329,6 +350,7 @@ fn resources_tab(asked: &Asked, application: &Application, interval: &Interval, 
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
                         header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
+                            (acts.of_resource(&key.group, &key.kind, &key.namespace, &key.name))
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @match (&interval.after, &interval.desired) {
                             (Some(live), Some(desired)) => { (diff::diff(desired, live, "What runs is what Git says.")) },

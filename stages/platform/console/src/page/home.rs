@@ -6,14 +6,16 @@ use maud::{Markup, html};
 use super::pieces::{empty, health, number};
 use super::runtimes::lines;
 use super::shell::{Page, Section, find_bar};
+use super::shipping::figures;
 use crate::time::relative;
 use crate::view::home::{Day, Home, Need, Subject};
+use crate::view::shipping::Trend;
 
-pub(crate) fn page(home: &Home, now: Timestamp) -> Page {
-    Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body: body(home, now) }
+pub(crate) fn page(home: &Home, trend: &Trend, now: Timestamp) -> Page {
+    Page { title: "Home".to_owned(), section: Section::Home, bar: find_bar(), body: body(home, trend, now) }
 }
 
-fn body(home: &Home, now: Timestamp) -> Markup {
+fn body(home: &Home, trend: &Trend, now: Timestamp) -> Markup {
     if home.runtimes.is_empty() {
         return super::runtimes::none();
     }
@@ -39,6 +41,7 @@ fn body(home: &Home, now: Timestamp) -> Markup {
             section { h2 { "Runtimes" } div.panel { (lines(&home.runtimes, now)) } }
             section { h2 { "Deployments, last 28 days " span.mute { "· failed in red" } } div.panel.chart { (chart(&home.days)) } }
         }
+        section.ship { h2 { "How we ship " span.mute { "· each number opens the deployments behind it" } } (figures(trend, None, "")) }
     }
 }
 

@@ -1,17 +1,19 @@
 //! Pages: functions from what is known to markup.
 
+pub(crate) mod acts;
 pub(crate) mod application;
 pub(crate) mod applications;
 pub(crate) mod deployments;
 pub(crate) mod diff;
 pub(crate) mod home;
 pub(crate) mod link;
-pub(crate) mod office;
 pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod resources;
 pub(crate) mod runtimes;
+pub(crate) mod settings;
 pub(crate) mod shell;
+pub(crate) mod shipping;
 pub(crate) mod sign_in;
 pub(crate) mod strip;
 pub(crate) mod tree;

@@ -34,6 +34,7 @@ const HELP: &[(&[&str], &str)] = &[
     (&["Enter"], "open the row"),
     (&["["], "previous of the filter, from inside an application"),
     (&["]"], "next of the filter"),
+    (&["s"], "sync this application, once you have seen what changes"),
     (&["y"], "copy a link to this moment"),
     (&["Esc"], "close, or go back to where you were"),
     (&["?"], "this help"),

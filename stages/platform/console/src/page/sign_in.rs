@@ -23,20 +23,26 @@ pub(crate) fn sign_in(failed: Option<&str>, next: &str, any_user: bool) -> Marku
     }
 }
 
-/// The form that makes the first user.
-pub(crate) fn welcome(token: &str, failed: Option<&str>) -> Markup {
+/// The form that makes the first user, or sets the password of somebody who was invited.
+pub(crate) fn welcome(token: &str, whose: Option<&str>, failed: Option<&str>) -> Markup {
     html! {
-        h1 { "Welcome" }
-        p { "This makes the first account. The link works once." }
+        h1 { "Welcome" @if let Some(name) = whose { ", " (name) } }
+        p { (if whose.is_some() { "This sets your password, by which you sign in from now on. The link works once." } else { "This makes the first account. The link works once." }) }
         @if let Some(why) = failed { p.bad role="alert" { (why) } }
         form method="post" action="/welcome" {
             input type="hidden" name="token" value=(token);
-            label for="name" { "Name" }
-            input #name type="text" name="name" autocomplete="username" required autofocus spellcheck="false" value="admin";
+            @match whose {
+                // Managers of passwords keep the name beside it.
+                Some(name) => { input type="hidden" name="name" autocomplete="username" value=(name); },
+                None => {
+                    label for="name" { "Name" }
+                    input #name type="text" name="name" autocomplete="username" required autofocus spellcheck="false" value="admin";
+                },
+            }
             label for="password" { "Password" }
-            input #password type="password" name="password" autocomplete="new-password" required minlength="12" aria-describedby="rule";
+            input #password type="password" name="password" autocomplete="new-password" required minlength="12" aria-describedby="rule" autofocus[whose.is_some()];
             p.mute #rule { "At least 12 characters." }
-            button.primary { "Make the account" }
+            button.primary { (if whose.is_some() { "Set the password" } else { "Make the account" }) }
         }
     }
 }
@@ -45,7 +51,7 @@ pub(crate) fn welcome(token: &str, failed: Option<&str>) -> Markup {
 pub(crate) fn stale() -> Markup {
     html! {
         h1 { "This link is not good any more" }
-        p { "It works once and lasts 15 minutes. Each start of the platform prints a new one while nobody has an account." }
+        p { "It works once, and ends: the one of the first account after 15 minutes, and each start of the platform prints a new one while nobody has an account; an invitation after three days, and an admin makes another." }
         p { a.button href="/sign-in" { "Sign in" } }
     }
 }

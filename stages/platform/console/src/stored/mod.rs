@@ -4,6 +4,7 @@ mod application;
 mod home;
 mod rows;
 mod selection;
+mod shipping;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,6 +23,7 @@ use crate::view::home::Home;
 use crate::view::listing::{Group, Listing, Neighbours};
 use crate::view::resource::{ResourceKey, ResourceRow};
 use crate::view::runtime::{Added, RuntimeRow};
+use crate::view::shipping::{Shipping, Trend};
 
 /// So often it is asked whether anything is new: one look at the end of an index.
 const POLL: Duration = Duration::from_millis(250);
@@ -33,6 +35,7 @@ const ROWS: u32 = 200;
 pub struct StoredFleet {
     store: Store,
     sequence: watch::Sender<u64>,
+    trends: shipping::Remembered,
     clock: fn() -> Timestamp,
 }
 
@@ -40,6 +43,7 @@ pub struct StoredFleet {
 struct SeenFleet {
     store: Store,
     view: View,
+    trends: shipping::Remembered,
     clock: fn() -> Timestamp,
 }
 
@@ -55,7 +59,7 @@ impl StoredFleet {
     /// Of a store; `clock` says what time it is.
     #[must_use]
     pub fn new(store: Store, clock: fn() -> Timestamp) -> Self {
-        Self { store, sequence: watch::Sender::new(0), clock }
+        Self { store, sequence: watch::Sender::new(0), trends: shipping::Remembered::default(), clock }
     }
 
     /// Tells streams when anything is kept, until `stop`. A store that does not answer is asked again: whoever writes
@@ -76,7 +80,8 @@ impl StoredFleet {
 
 impl Fleets for StoredFleet {
     fn seen_by(&self, view: View) -> Arc<dyn Fleet> {
-        Arc::new(SeenFleet { store: self.store.clone(), view, clock: self.clock })
+        let trends = self.trends.clone();
+        Arc::new(SeenFleet { store: self.store.clone(), view, trends, clock: self.clock })
     }
 
     fn sequence(&self) -> watch::Receiver<u64> {
@@ -151,6 +156,16 @@ impl Fleet for SeenFleet {
 
     async fn home(&self) -> Result<Home, Unavailable> {
         home::read(&self.store, &self.view, self.now()).await.map_err(unavailable)
+    }
+
+    async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {
+        let found = shipping::trend(&self.store, &self.view, days, self.now(), &self.trends).await;
+        found.map_err(unavailable)
+    }
+
+    async fn shipping(&self, filter: &Filter, days: u32) -> Result<Shipping, Unavailable> {
+        let selection = selection::of(filter, self.now());
+        shipping::read(&self.store, &self.view, &selection, days, self.now()).await.map_err(unavailable)
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {

@@ -6,4 +6,5 @@ pub(crate) mod home;
 pub(crate) mod listing;
 pub(crate) mod resource;
 pub(crate) mod runtime;
+pub(crate) mod shipping;
 pub(crate) mod state;

@@ -17,6 +17,7 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
     ("GET", "/preview/{runtime}/{namespace}/{name}", Who::SignedIn),
     ("GET", "/deployments", Who::SignedIn),
+    ("GET", "/shipping/{days}/{figure}", Who::SignedIn),
     ("GET", "/resources", Who::SignedIn),
     ("GET", "/runtimes", Who::SignedIn),
     ("POST", "/runtimes", Who::Admin),
@@ -27,6 +28,19 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/settings", Who::SignedIn),
     ("POST", "/settings/keys", Who::SignedIn),
     ("POST", "/settings/keys/remove", Who::SignedIn),
+    ("GET", "/settings/users", Who::Admin),
+    ("POST", "/settings/users", Who::Admin),
+    ("POST", "/settings/users/change", Who::Admin),
+    ("POST", "/settings/users/act", Who::Admin),
+    ("GET", "/settings/rules", Who::Admin),
+    ("POST", "/settings/rules", Who::Admin),
+    ("POST", "/settings/rules/preview", Who::Admin),
+    ("POST", "/settings/rules/remove", Who::Admin),
+    ("GET", "/settings/tokens", Who::Admin),
+    ("POST", "/settings/tokens", Who::Admin),
+    ("POST", "/settings/tokens/remove", Who::Admin),
+    ("GET", "/settings/retention", Who::Admin),
+    ("POST", "/settings/retention", Who::Admin),
     ("GET", "/audit", Who::Admin),
     ("GET", "/sign-in", Who::Anyone),
     ("POST", "/sign-in", Who::Anyone),
@@ -46,7 +60,9 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
             .replace("{runtime}", "eu-1")
             .replace("{namespace}", "argocd-production")
             .replace("{name}", "payments")
-            .replace("{version}", "none");
+            .replace("{version}", "none")
+            .replace("{days}", "28")
+            .replace("{figure}", "failures");
         let url = format!("{}{path}", served.url);
         let ask = |accept: &'static str| {
             served.client.request(method.parse().unwrap(), &url).header("accept", accept)

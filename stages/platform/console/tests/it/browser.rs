@@ -101,6 +101,14 @@ impl Browser {
         }
     }
 
+    /// Keeps a picture of what is seen, where somebody wants to look at it.
+    pub(crate) async fn shot(&self, name: &str) {
+        if let Some(folder) = std::env::var_os("CONSOLE_SHOTS") {
+            let file = std::path::PathBuf::from(folder).join(format!("{name}.png"));
+            std::fs::write(file, self.client.screenshot().await.unwrap()).unwrap();
+        }
+    }
+
     pub(crate) async fn address(&self) -> url::Url {
         self.client.current_url().await.unwrap()
     }

@@ -32,6 +32,7 @@ async fn hostile_text_in_every_field_is_shown_as_text() {
         format!("/resources?q={segment}"),
         "/resources".to_owned(),
         "/runtimes".to_owned(),
+        format!("/shipping/28/failures?q={segment}"),
         format!("/find?q={segment}"),
     ];
     for path in pages {

@@ -143,6 +143,11 @@ async fn pages_fit_wide_and_narrow_dark_and_light() {
         ("runtimes", "/runtimes".to_owned()),
         ("add", "/runtimes/add".to_owned()),
         ("deployments", "/deployments".to_owned()),
+        ("shipping", "/shipping/28/lead-time".to_owned()),
+        ("users", "/settings/users?name=admin".to_owned()),
+        ("rules", "/settings/rules?edit=new".to_owned()),
+        ("tokens", "/settings/tokens".to_owned()),
+        ("retention", "/settings/retention".to_owned()),
         ("resources", "/resources".to_owned()),
         ("nothing", "/applications?q=health:missing%20by:nobody".to_owned()),
     ];

@@ -2,9 +2,13 @@
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
 mod access;
+mod acts;
 mod browser;
 mod hostile;
 mod journey;
+mod platform;
+mod routes;
 mod sample;
 mod served;
+mod settings;
 mod stream;

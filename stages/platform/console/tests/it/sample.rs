@@ -7,10 +7,10 @@ use jiff::{SignedDuration, Timestamp};
 use stages_platform_console::{
     Added, Application, ApplicationId, ApplicationRow, Cause, Change, Changes, Day, Deployment, Drift,
     Filter, Fleet, Fleets, Group, Grouping, Health, Home, ImageChange, Life, Listing, Need, Neighbours,
-    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Side, Span, Subject, SyncStatus, Term,
-    Transition, Unavailable, Window,
+    Outcome, Problem, Resource, ResourceKey, ResourceRow, RuntimeRow, Shipping, Side, Span, Subject,
+    SyncStatus, Term, Transition, Trend, Unavailable, Window,
 };
-use stages_platform_store::View;
+use stages_platform_store::{ApplicationName, Figures, Shipped, View};
 use tokio::sync::watch;
 
 const NAMES: [&str; 24] = [
@@ -75,6 +75,30 @@ impl Sample {
             message: self.text(MESSAGES[seed % MESSAGES.len()]),
             author: self.text(PEOPLE[seed % PEOPLE.len()]),
         }
+    }
+
+    /// One deployment an application: each seventh failed, and half of those are not over.
+    fn shipped(&self) -> Vec<Shipped> {
+        let now = Timestamp::now().as_millisecond();
+        let one = |(index, row): (i64, ApplicationRow)| {
+            let finished_at = now - index * 3_600_000;
+            let failed_at = (index % 7 == 3).then_some(finished_at + 60_000);
+            Shipped {
+                application: ApplicationName {
+                    runtime: row.id.runtime,
+                    namespace: row.id.namespace,
+                    name: row.id.name,
+                },
+                started_at: finished_at - 90_000,
+                finished_at,
+                succeeded: index % 14 != 3,
+                revision: self.text("3f9c1e2a"),
+                committed_at: Some(finished_at - (20 + index) * 60_000),
+                failed_at,
+                restored_at: failed_at.filter(|_| index % 2 == 1).map(|at| at + 1_080_000),
+            }
+        };
+        (0..).zip(self.rows(&Filter::default())).map(one).collect()
     }
 
     fn rows(&self, filter: &Filter) -> Vec<ApplicationRow> {
@@ -416,6 +440,16 @@ impl Fleet for Sample {
             runtimes: self.runtimes().await?,
             days: days.collect(),
         })
+    }
+
+    async fn trend(&self, days: u32) -> Result<Trend, Unavailable> {
+        let now = Figures::of(&self.shipped());
+        let lead_time = now.lead_time.map(|lead| lead + 540_000);
+        Ok(Trend { days, now, before: Figures { succeeded: now.succeeded * 9 / 10, lead_time, ..now } })
+    }
+
+    async fn shipping(&self, _: &Filter, days: u32) -> Result<Shipping, Unavailable> {
+        Ok(Shipping { trend: self.trend(days).await?, deployments: self.shipped() })
     }
 
     async fn runtimes(&self) -> Result<Vec<RuntimeRow>, Unavailable> {

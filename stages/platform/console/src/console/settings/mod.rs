@@ -1,17 +1,23 @@
-//! Settings: what people do to keys, and what was done.
+//! Settings: what people do to keys, what was done, and what admins do to people, rules, tokens and retention.
+
+pub(crate) mod people;
+pub(crate) mod retention;
+pub(crate) mod rules;
+pub(crate) mod tokens;
 
 use axum::Extension;
 use axum::body::Bytes;
-use axum::extract::{RawQuery, State};
-use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::extract::{FromRequest, RawQuery, Request, State};
+use axum::http::{HeaderMap, Method, StatusCode};
+use axum::response::{IntoResponse, Response};
 use pipeline_core::ExposeSecret as _;
-use stages_platform_store::{By, Role, Scope};
+use stages_platform_store::{By, Role, Scope, Store};
 
 use super::handlers::{Answer, page_of, unavailable, value};
 use super::{Console, Session};
 use crate::fleet::Unavailable;
-use crate::page::office::{self as page, Said};
+use crate::page::settings::{Said, audit as audit_page, keys as keys_page};
+use crate::page::shell::Page;
 
 /// Milliseconds of a day.
 const DAY: i64 = 86_400_000;
@@ -19,6 +25,73 @@ const DAY: i64 = 86_400_000;
 const KEYS: usize = 50;
 /// Rows of a page of the audit log.
 const ROWS: u32 = 100;
+
+/// A request of an admin, and where its answer goes.
+pub(crate) struct Desk {
+    console: Console,
+    session: Session,
+    headers: HeaderMap,
+    /// The form that was sent, or the query.
+    form: String,
+}
+
+impl FromRequest<Console> for Desk {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, console: &Console) -> Result<Self, Response> {
+        let (head, body) = request.into_parts();
+        let session = head.extensions.get::<Session>().cloned();
+        // Nobody comes here without one.
+        let session = session.ok_or_else(|| StatusCode::UNAUTHORIZED.into_response())?;
+        let (headers, query) = (head.headers.clone(), head.uri.query().unwrap_or_default().to_owned());
+        let form = match head.method {
+            Method::POST => {
+                let body = Bytes::from_request(Request::from_parts(head, body), console).await;
+                let body = body.map_err(IntoResponse::into_response)?;
+                String::from_utf8_lossy(&body).into_owned()
+            }
+            _ => query,
+        };
+        Ok(Self { console: console.clone(), session, headers, form })
+    }
+}
+
+impl Desk {
+    fn store(&self) -> &Store {
+        &self.console.0.settings.store
+    }
+
+    fn now(&self) -> i64 {
+        self.console.now().as_millisecond()
+    }
+
+    fn by(&self) -> By {
+        self.session.by()
+    }
+
+    fn value(&self, name: &str) -> String {
+        value(&self.form, name).trim().to_owned()
+    }
+
+    /// What stands between commas, each once.
+    fn names(&self, name: &str) -> Vec<String> {
+        let mut all: Vec<String> = Vec::new();
+        for one in self.value(name).split(',').map(str::trim).filter(|one| !one.is_empty()) {
+            if !all.iter().any(|known| known == one) {
+                all.push(one.to_owned());
+            }
+        }
+        all
+    }
+
+    fn unread(&self, error: impl std::error::Error + Send + Sync + 'static) -> Response {
+        unavailable(&failed(error), Some(&self.session), &self.headers)
+    }
+
+    fn shown(&self, page: &Page) -> Response {
+        page_of(page, &self.session, &self.headers)
+    }
+}
 
 fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable {
     Unavailable(Box::new(error))
@@ -28,7 +101,7 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable 
 async fn listed(console: &Console, session: &Session, headers: &HeaderMap, said: &Said<'_>) -> Answer {
     let keys = console.0.settings.store.keys(Some(&session.user)).await;
     let keys = keys.map_err(|error| unavailable(&failed(error), Some(session), headers))?;
-    Ok(page_of(&page::keys(&keys, session.role == Role::Admin, said), session, headers))
+    Ok(page_of(&keys_page::page(&keys, session.role == Role::Admin, said), session, headers))
 }
 
 pub(crate) async fn keys(
@@ -93,7 +166,7 @@ pub(crate) async fn audit(
     let acts = console.0.settings.store.audit(before, ROWS).await;
     let acts = acts.map_err(|error| unavailable(&failed(error), Some(&session), &headers))?;
     let more = acts.last().filter(|_| acts.len() == ROWS as usize).map(|act| act.id);
-    Ok(page_of(&page::audit(&acts, more), &session, &headers))
+    Ok(page_of(&audit_page::page(&acts, more), &session, &headers))
 }
 
 impl Session {

@@ -1,0 +1,120 @@
+//! Users: invited, given a role and teams, kept out, let in again, taken away.
+
+use axum::response::{IntoResponse as _, Redirect};
+use jiff::SignedDuration;
+use stages_platform_store::{Account, Role};
+use url::form_urlencoded;
+
+use super::Desk;
+use crate::console::handlers::Answer;
+use crate::page::settings::{Said, people as page};
+use crate::session::token;
+
+/// A link by which somebody sets a password is good for so long.
+const LINK_HOURS: i64 = 72;
+/// Teams that somebody is in, and how long a name of one is.
+const TEAMS: usize = 50;
+const TEAM: usize = 100;
+
+async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> Answer {
+    let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
+    let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
+    Ok(desk.shown(&page::page(&people, &rules, chosen, &desk.session.user, said)))
+}
+
+fn to(name: &str) -> Answer {
+    let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
+    Ok(Redirect::to(&format!("/settings/users?name={name}")).into_response())
+}
+
+fn wrong_teams(teams: &[String]) -> Option<&'static str> {
+    let well = teams.len() <= TEAMS && teams.iter().all(|team| team.chars().count() <= TEAM);
+    (!well).then_some("Somebody is in at most 50 teams, each of a name of at most 100 characters.")
+}
+
+fn role(name: &str) -> Option<Role> {
+    [Role::Admin, Role::Member].into_iter().find(|one| one.name() == name)
+}
+
+pub(crate) async fn list(desk: Desk) -> Answer {
+    listed(&desk, &desk.value("name"), &Said::Nothing).await
+}
+
+pub(crate) async fn invite(desk: Desk) -> Answer {
+    let (name, teams) = (desk.value("name").to_lowercase(), desk.names("teams"));
+    let wrong = if name.is_empty() || name.chars().count() > 60 {
+        Some("A name has 1 to 60 characters.")
+    } else {
+        wrong_teams(&teams)
+    };
+    let (Some(role), None) = (role(&desk.value("role")), wrong) else {
+        return listed(&desk, "", &Said::Refused(wrong.unwrap_or("A role is 'admin' or 'member'."))).await;
+    };
+    let (link, kept) = link(&desk)?;
+    // No password fits what is no hash.
+    let account = Account { name: name.clone(), password: String::new(), role };
+    let invited = desk.store().invite(&desk.by(), &account, &teams, kept, desk.now()).await;
+    match invited.map_err(|error| desk.unread(error))? {
+        true => listed(&desk, &name, &Said::Made(&link)).await,
+        false => listed(&desk, "", &Said::Refused("Somebody has that name: choose another.")).await,
+    }
+}
+
+/// A fresh link, and what is kept of it.
+fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), axum::response::Response> {
+    let token = token::fresh().map_err(|error| desk.unread(error))?;
+    let until = desk.console.now() + SignedDuration::from_hours(LINK_HOURS);
+    let external = desk.console.0.settings.external.trim_end_matches('/');
+    let link = format!("{external}/welcome?token={token}");
+    Ok((link, (token::digest(&token), until.as_millisecond())))
+}
+
+pub(crate) async fn change(desk: Desk) -> Answer {
+    let (name, teams) = (desk.value("name"), desk.names("teams"));
+    let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
+    let Some(person) = people.into_iter().find(|one| one.name == name) else {
+        return listed(&desk, "", &Said::Refused("There is nobody of that name (any more).")).await;
+    };
+    let (Some(role), None) = (role(&desk.value("role")), wrong_teams(&teams)) else {
+        let why = wrong_teams(&teams).unwrap_or("A role is 'admin' or 'member'.");
+        return listed(&desk, &name, &Said::Refused(why)).await;
+    };
+    if role != person.role {
+        let set = desk.store().set_role(&desk.by(), &name, role, desk.now()).await;
+        if !set.map_err(|error| desk.unread(error))? {
+            let why = "This is the last admin who may come in: make somebody else one first.";
+            return listed(&desk, &name, &Said::Refused(why)).await;
+        }
+    }
+    let mut sorted = teams.clone();
+    sorted.sort();
+    if sorted != person.teams {
+        let set = desk.store().set_teams(&desk.by(), &name, &teams, desk.now()).await;
+        set.map_err(|error| desk.unread(error))?;
+    }
+    to(&name)
+}
+
+pub(crate) async fn act(desk: Desk) -> Answer {
+    let (store, by, now, name) = (desk.store(), desk.by(), desk.now(), desk.value("name"));
+    let last = "There is nobody of that name (any more), or it is the last admin who may come in.";
+    let (done, otherwise) = match &*desk.value("act") {
+        "link" => {
+            let (link, kept) = link(&desk)?;
+            let made = store.keep_link_for(&by, &name, kept, now).await;
+            if made.map_err(|error| desk.unread(error))? {
+                return listed(&desk, &name, &Said::Made(&link)).await;
+            }
+            (Ok(false), "There is nobody of that name (any more).")
+        }
+        "disable" => (store.set_disabled(&by, &name, true, now).await, last),
+        "enable" => (store.set_disabled(&by, &name, false, now).await, last),
+        "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
+        "remove" => (store.remove_person(&by, &name, now).await, last),
+        _ => (Ok(false), "There is no such act."),
+    };
+    match done.map_err(|error| desk.unread(error))? {
+        true => to(&name),
+        false => listed(&desk, &name, &Said::Refused(otherwise)).await,
+    }
+}

@@ -1,0 +1,62 @@
+//! Settings: what stands around each of its pages.
+
+pub(crate) mod audit;
+pub(crate) mod keys;
+pub(crate) mod people;
+pub(crate) mod retention;
+pub(crate) mod rules;
+pub(crate) mod tokens;
+
+use jiff::Timestamp;
+use maud::{Markup, html};
+
+use super::pieces::command;
+use super::shell::{Page, Section, find_bar};
+
+/// What stands above a list.
+pub(crate) enum Said<'a> {
+    /// Nothing.
+    Nothing,
+    /// What was just made: it is shown this once.
+    Made(&'a str),
+    /// Why nothing was done.
+    Refused(&'a str),
+}
+
+const TABS: [(&str, &str, bool); 6] = [
+    ("API keys", "/settings", false),
+    ("Users", "/settings/users", true),
+    ("Rules", "/settings/rules", true),
+    ("Runtime tokens", "/settings/tokens", true),
+    ("Retention", "/settings/retention", true),
+    ("Audit", "/audit", true),
+];
+
+fn tabs(here: &str, is_admin: bool) -> Markup {
+    html! {
+        nav.tabs aria-label="Settings" {
+            @for (name, path, admin) in TABS {
+                @if is_admin || !admin { a href=(path) aria-current=[(path == here).then_some("page")] { (name) } }
+            }
+        }
+    }
+}
+
+/// `made` says what to do with what was made.
+fn above(said: &Said<'_>, made: &Markup) -> Markup {
+    html! {
+        @match said {
+            Said::Nothing => {},
+            Said::Made(secret) => { p role="status" { (made) } (command(secret)) },
+            Said::Refused(why) => { p.bad role="alert" { (why) } },
+        }
+    }
+}
+
+fn day(at: i64) -> String {
+    Timestamp::from_millisecond(at).unwrap_or(Timestamp::UNIX_EPOCH).strftime("%F %H:%MZ").to_string()
+}
+
+fn settings(title: &str, body: Markup) -> Page {
+    Page { title: title.to_owned(), section: Section::Settings, bar: find_bar(), body }
+}

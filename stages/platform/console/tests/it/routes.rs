@@ -1,0 +1,84 @@
+//! One table of requests and roles over everything that a platform serves: a route without a row fails, and so does an answer
+//! that is another than its row says. `UPDATE=1` writes the table anew.
+
+use std::fmt::Write as _;
+
+use jiff::Timestamp;
+use pipeline_core::ExposeSecret as _;
+use reqwest::{Client, redirect};
+use sha2::Digest as _;
+use stages_platform_store::{Account, By, Role, Scope};
+
+use crate::platform::{Platform, by};
+
+const TABLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/routes.txt");
+const HEAD: &str = "# Status of each request: of nobody, of an unknown key, of a member's page, of an admin's page, of a page of\n\
+    # another site with an admin's session, of a member's key, of an admin's that reads, of an admin's, of a runtime's token.\n";
+
+#[tokio::test]
+async fn every_route_answers_each_role_as_the_table_says() {
+    let platform = Platform::new().await;
+    let (store, now) = (&platform.store, Timestamp::now().as_millisecond());
+    let end = now + 86_400_000;
+    for (name, role) in [("admin", Role::Admin), ("lin", Role::Member)] {
+        let account = Account { name: name.to_owned(), password: "none".to_owned(), role };
+        assert!(store.add_person(&by(), &account, now).await.unwrap());
+    }
+    let key = async |who: &str, scope| {
+        let by = By { who: who.to_owned(), how: "session" };
+        store.add_key(&by, "test", scope, end, now).await.unwrap().expose_secret().to_owned()
+    };
+    let keys = [
+        format!("goak_{}", "0".repeat(64)),
+        key("lin", Scope::Full).await,
+        key("admin", Scope::Read).await,
+        key("admin", Scope::Full).await,
+        store.add_token(&by(), "prod", now).await.unwrap().unwrap().expose_secret().to_owned(),
+    ];
+    let client = Client::builder().redirect(redirect::Policy::none()).build().unwrap();
+    let mut routes: Vec<(&str, &str)> = stages_platform_ingest::table().to_vec();
+    routes.extend(stages_platform_api::table());
+    routes.extend(stages_platform_console::table().into_iter().map(|(method, path, _)| (method, path)));
+    let mut table = HEAD.to_owned();
+    let mut sessions = 0;
+    for (method, path) in routes {
+        let known = [
+            ("runtime", "prod"),
+            ("namespace", "argocd"),
+            ("days", "28"),
+            ("figure", "failures"),
+            ("version", "none"),
+        ];
+        let filled = known
+            .iter()
+            .fold(path.to_owned(), |path, (name, value)| path.replace(&format!("{{{name}}}"), value));
+        // What is named alike in two places: a runtime, and an application.
+        let filled =
+            filled.replace("{name}", if path.starts_with("/api/argo-runtime") { "prod" } else { "shop" });
+        let url = format!("{}{filled}", platform.url);
+        let ask = || client.request(method.parse().unwrap(), &url);
+        let mut asked = vec![ask(), ask().header("authorization", &keys[0])];
+        for (who, site) in [("lin", "same-origin"), ("admin", "same-origin"), ("admin", "cross-site")] {
+            // Each has a session of its own: one of the routes ends it.
+            sessions += 1;
+            let session = format!("session-{sessions}");
+            let digest = sha2::Sha256::digest(session.as_bytes()).into();
+            store.keep_session(digest, who, now, end).await.unwrap();
+            asked.push(ask().header("cookie", format!("session={session}")).header("sec-fetch-site", site));
+        }
+        asked.extend(keys[1..].iter().map(|key| ask().header("authorization", key)));
+        write!(table, "{method:4} {path:60}").unwrap();
+        for request in asked {
+            write!(table, " {}", request.send().await.unwrap().status().as_u16()).unwrap();
+        }
+        table.push('\n');
+    }
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(TABLE, &table).unwrap();
+    }
+    let kept = std::fs::read_to_string(TABLE).unwrap();
+    for (found, expected) in table.lines().zip(kept.lines()) {
+        assert_eq!(found, expected, "`UPDATE=1` writes the table anew: look at what changed");
+    }
+    assert_eq!(table, kept);
+}

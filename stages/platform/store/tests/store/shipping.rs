@@ -21,6 +21,9 @@ struct Planned {
     succeeded: bool,
 }
 
+/// Of a deployment: its end, its lead time, since when it failed, and when that was over.
+type Found = (i64, Option<i64>, Option<i64>, Option<i64>);
+
 /// Numbers that are the same each time.
 struct Numbers(u64);
 
@@ -153,7 +156,7 @@ async fn states(opened: &Opened, name: &str) -> Vec<Transition> {
 }
 
 /// Looks through everything, once for each deployment.
-fn slowly(writer: &Writer, states: &[Transition]) -> Vec<(i64, Option<i64>, Option<i64>, Option<i64>)> {
+fn slowly(writer: &Writer, states: &[Transition]) -> Vec<Found> {
     let ended: Vec<_> = writer
         .reports
         .iter()

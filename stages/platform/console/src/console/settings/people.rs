@@ -1,6 +1,6 @@
 //! Users: invited, given a role and teams, kept out, let in again, taken away.
 
-use axum::response::{IntoResponse as _, Redirect};
+use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::SignedDuration;
 use stages_platform_store::{Account, Role};
 use url::form_urlencoded;
@@ -22,9 +22,9 @@ async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> Answer {
     Ok(desk.shown(&page::page(&people, &rules, chosen, &desk.session.user, said)))
 }
 
-fn to(name: &str) -> Answer {
+fn to(name: &str) -> Response {
     let name: String = form_urlencoded::byte_serialize(name.as_bytes()).collect();
-    Ok(Redirect::to(&format!("/settings/users?name={name}")).into_response())
+    Redirect::to(&format!("/settings/users?name={name}")).into_response()
 }
 
 fn wrong_teams(teams: &[String]) -> Option<&'static str> {
@@ -50,7 +50,7 @@ pub(crate) async fn invite(desk: Desk) -> Answer {
     let (Some(role), None) = (role(&desk.value("role")), wrong) else {
         return listed(&desk, "", &Said::Refused(wrong.unwrap_or("A role is 'admin' or 'member'."))).await;
     };
-    let (link, kept) = link(&desk)?;
+    let (link, kept) = link(&desk).map_err(|error| desk.unread(error))?;
     // No password fits what is no hash.
     let account = Account { name: name.clone(), password: String::new(), role };
     let invited = desk.store().invite(&desk.by(), &account, &teams, kept, desk.now()).await;
@@ -61,8 +61,8 @@ pub(crate) async fn invite(desk: Desk) -> Answer {
 }
 
 /// A fresh link, and what is kept of it.
-fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), axum::response::Response> {
-    let token = token::fresh().map_err(|error| desk.unread(error))?;
+fn link(desk: &Desk) -> Result<(String, ([u8; 32], i64)), getrandom::Error> {
+    let token = token::fresh()?;
     let until = desk.console.now() + SignedDuration::from_hours(LINK_HOURS);
     let external = desk.console.0.settings.external.trim_end_matches('/');
     let link = format!("{external}/welcome?token={token}");
@@ -92,7 +92,7 @@ pub(crate) async fn change(desk: Desk) -> Answer {
         let set = desk.store().set_teams(&desk.by(), &name, &teams, desk.now()).await;
         set.map_err(|error| desk.unread(error))?;
     }
-    to(&name)
+    Ok(to(&name))
 }
 
 pub(crate) async fn act(desk: Desk) -> Answer {
@@ -100,7 +100,7 @@ pub(crate) async fn act(desk: Desk) -> Answer {
     let last = "There is nobody of that name (any more), or it is the last admin who may come in.";
     let (done, otherwise) = match &*desk.value("act") {
         "link" => {
-            let (link, kept) = link(&desk)?;
+            let (link, kept) = link(&desk).map_err(|error| desk.unread(error))?;
             let made = store.keep_link_for(&by, &name, kept, now).await;
             if made.map_err(|error| desk.unread(error))? {
                 return listed(&desk, &name, &Said::Made(&link)).await;
@@ -114,7 +114,7 @@ pub(crate) async fn act(desk: Desk) -> Answer {
         _ => (Ok(false), "There is no such act."),
     };
     match done.map_err(|error| desk.unread(error))? {
-        true => to(&name),
+        true => Ok(to(&name)),
         false => listed(&desk, &name, &Said::Refused(otherwise)).await,
     }
 }

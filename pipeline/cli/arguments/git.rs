@@ -49,6 +49,9 @@ Examples:
 
 Nothing is rendered: templates of Helm are told as files that could not be read.";
 
+/// What the arguments stand under that say how a repository elsewhere is fetched.
+const ELSEWHERE: &str = "Repositories elsewhere";
+
 /// What is to be asked of a repository.
 #[derive(Subcommand)]
 pub(crate) enum GitCommand {
@@ -99,22 +102,21 @@ pub(crate) struct OfRepository {
 
 /// How a repository elsewhere is fetched. A password is given in a file or in GIT_PASSWORD, never as an argument.
 #[derive(Args)]
-#[command(next_help_heading = "Repositories elsewhere")]
 pub(crate) struct Elsewhere {
     /// Where clones are kept; ~/.cache/gitops-runtime/git if none is given
-    #[arg(long, value_name = "DIRECTORY")]
+    #[arg(long, help_heading = ELSEWHERE, value_name = "DIRECTORY")]
     pub(crate) cache: Option<PathBuf>,
     /// The user of HTTP; GIT_USERNAME if none is given
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, help_heading = ELSEWHERE, value_name = "NAME")]
     pub(crate) username: Option<String>,
     /// A file with the password or token of HTTP; GIT_PASSWORD if none is given
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
     /// A PEM file with authorities that are trusted beside those of the system
-    #[arg(long, value_name = "FILE")]
+    #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,
     /// Bytes that one fetch may take; 2 GiB if none is given
-    #[arg(long, value_name = "BYTES")]
+    #[arg(long, help_heading = ELSEWHERE, value_name = "BYTES")]
     pub(crate) max_bytes: Option<u64>,
 }
 

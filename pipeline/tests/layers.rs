@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-report",
             "stages-resources",
             "stages-router",
+            "stages-source",
             "stages-tunnel",
         ],
     ),
@@ -44,6 +45,8 @@ const ARROWS: &[(&str, &[&str])] = &[
             "pipeline-core",
             "pipeline-redact",
             "stages-argocd",
+            "stages-git",
+            "stages-source",
         ],
     ),
     ("loadtest-bench", &["loadtest-judge", "loadtest-sim", "pipeline-core"]),
@@ -86,6 +89,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     ("stages-router", &["pipeline-core"]),
+    // What Git says stands on what a repository is.
+    ("stages-source", &["pipeline-core", "stages-client", "stages-git"]),
     ("stages-tunnel", &["pipeline-core", "stages-client"]),
 ];
 

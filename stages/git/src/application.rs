@@ -13,7 +13,8 @@ use crate::snapshot::{Snapshot, join};
 use crate::yaml;
 
 const ANNOTATION: &str = "argocd.argoproj.io/manifest-generate-paths";
-const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
+/// The names that a Kustomization may have.
+pub const KUSTOMIZATIONS: [&str; 3] = ["kustomization.yaml", "kustomization.yml", "Kustomization"];
 /// Kustomizations and charts that are read of one source: a circle of them ends as well.
 const MAX_READ: usize = 256;
 /// Bytes of a Kustomization or chart.
@@ -49,6 +50,30 @@ pub struct Source {
     settings: Value,
 }
 
+impl Source {
+    /// Reads one source of an Application's `spec`; `None` when the value is no object.
+    pub fn read(source: Value) -> Option<Self> {
+        if !source.is_object() {
+            return None;
+        }
+        let text = |name: &str| source[name].as_str().unwrap_or_default().to_owned();
+        let filled = |name: &str| Some(text(name)).filter(|text| !text.is_empty());
+        let [repo_url, target_revision, path] = ["repoURL", "targetRevision", "path"].map(text);
+        let (chart, reference) = (filled("chart"), filled("ref"));
+        Some(Self { repo_url, target_revision, path, chart, reference, settings: source })
+    }
+
+    /// All that the manifest says of it.
+    pub fn settings(&self) -> &Value {
+        &self.settings
+    }
+
+    /// The files of values that it names, as it writes them: a path, an address, or `$ref/path`.
+    pub fn value_files(&self) -> impl Iterator<Item = &str> {
+        value_files(&self.settings)
+    }
+}
+
 impl Application {
     /// Reads an Application; `None` when the object is none.
     pub fn read(object: &Value) -> Option<Self> {
@@ -60,14 +85,7 @@ impl Application {
         let spec = &object["spec"];
         let several = spec["sources"].as_array().filter(|sources| !sources.is_empty()).cloned();
         let sources = several.unwrap_or_else(|| vec![spec["source"].clone()]);
-        let sources = sources.into_iter().filter(Value::is_object).map(|source| Source {
-            repo_url: text(&source["repoURL"]),
-            target_revision: text(&source["targetRevision"]),
-            path: text(&source["path"]),
-            chart: source["chart"].as_str().filter(|chart| !chart.is_empty()).map(str::to_owned),
-            reference: source["ref"].as_str().filter(|name| !name.is_empty()).map(str::to_owned),
-            settings: source,
-        });
+        let sources = sources.into_iter().filter_map(Source::read);
         let metadata = &object["metadata"];
         Some(Self {
             namespace: metadata["namespace"].as_str().map(str::to_owned),

@@ -20,7 +20,7 @@ mod snapshot;
 #[cfg(test)]
 mod testing;
 pub mod walk;
-mod yaml;
+pub mod yaml;
 
 pub use address::Address;
 pub use error::GitError;

@@ -8,7 +8,7 @@ use crate::snapshot::{Snapshot, join, shown};
 use crate::yaml;
 
 /// Bytes of one file of manifests; Argo CD takes 10 MiB of all.
-const MAX_FILE: usize = 10 * 1024 * 1024;
+pub const MAX_FILE: usize = 10 * 1024 * 1024;
 /// Files that are read of one directory.
 const MAX_FILES: usize = 5_000;
 /// Objects of one directory.
@@ -82,6 +82,13 @@ pub fn manifests(files: &Snapshot<'_>, path: &str, recurse: bool) -> Result<Mani
         }
     }
     Ok(found)
+}
+
+/// The objects of one text, which is the content of the file `path`; what is no YAML is told beside them.
+pub fn in_text(path: &str, text: &str) -> Manifests {
+    let mut found = Manifests::default();
+    read(path, text, &mut found);
+    found
 }
 
 fn collect(

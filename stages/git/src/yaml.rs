@@ -1,27 +1,32 @@
 //! YAML of a repository: what nobody here wrote.
 
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 /// The first document; JSON is YAML as well.
 ///
 /// # Errors
 /// Why it is no YAML, without what stands in it.
-pub(crate) fn first(text: &str) -> Result<Value, String> {
-    let documents = documents(text);
-    let first = documents.iter().find(|document| !is_empty(document.text));
-    first.map_or(Ok(Value::Null), |document| parse(document.text))
+pub fn first(text: &str) -> Result<Value, String> {
+    first_document(text).map_or(Ok(Value::Null), parse)
+}
+
+/// The text of the first document that says anything.
+pub fn first_document(text: &str) -> Option<&str> {
+    documents(text).into_iter().map(|document| document.text).find(|text| !is_empty(text))
 }
 
 /// One document of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Document<'t> {
-    pub(crate) text: &'t str,
+pub struct Document<'t> {
+    /// What stands in it.
+    pub text: &'t str,
     /// Its first and last line, counted from one.
-    pub(crate) lines: (usize, usize),
+    pub lines: (usize, usize),
 }
 
 /// The documents of a file, the marks between them left out.
-pub(crate) fn documents(text: &str) -> Vec<Document<'_>> {
+pub fn documents(text: &str) -> Vec<Document<'_>> {
     let mut all = Vec::new();
     let (mut from, mut at, mut first) = (0, 0, 1);
     let mut number = 0;
@@ -55,7 +60,15 @@ fn is_empty(text: &str) -> bool {
 ///
 /// # Errors
 /// Why it is no YAML, without what stands in it.
-pub(crate) fn parse(text: &str) -> Result<Value, String> {
+pub fn parse(text: &str) -> Result<Value, String> {
+    parse_as(text)
+}
+
+/// The same, as a type of the caller's.
+///
+/// # Errors
+/// As [`parse`].
+pub fn parse_as<T: DeserializeOwned>(text: &str) -> Result<T, String> {
     read(text, serde_saphyr::options! { with_snippet: false, strict_booleans: true })
 }
 
@@ -63,7 +76,7 @@ pub(crate) fn parse(text: &str) -> Result<Value, String> {
 ///
 /// # Errors
 /// As [`parse`].
-pub(crate) fn parse_large(text: &str) -> Result<Value, String> {
+pub fn parse_large(text: &str) -> Result<Value, String> {
     if text.trim_start().starts_with('{') {
         let why = |error: serde_json::Error| format!("no JSON at line {}", error.line());
         return serde_json::from_str(text).map_err(why);
@@ -72,7 +85,7 @@ pub(crate) fn parse_large(text: &str) -> Result<Value, String> {
     read(text, serde_saphyr::options! { with_snippet: false, strict_booleans: true, budget: budget })
 }
 
-fn read(text: &str, options: serde_saphyr::Options) -> Result<Value, String> {
+fn read<T: DeserializeOwned>(text: &str, options: serde_saphyr::Options) -> Result<T, String> {
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let place = error.location().map(|place| format!(" at line {}", place.line())).unwrap_or_default();
         match error {

@@ -1,0 +1,74 @@
+//! Who may ask.
+
+use std::path::PathBuf;
+
+use pipeline_core::{ExposeSecret as _, SecretString, async_trait};
+use subtle::ConstantTimeEq as _;
+
+/// Bytes of a token, and of a file that holds one.
+const MAX_TOKEN: usize = 16 * 1024;
+
+/// What is known of somebody who asks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Admitted {
+    /// May ask.
+    Yes,
+    /// May not: nobody knows the token, or it is somebody's who may not.
+    No,
+    /// It could not be found out.
+    Unknown,
+}
+
+/// Says who may ask.
+#[async_trait]
+pub trait Callers: std::fmt::Debug + Send + Sync {
+    /// Whether whoever has this token may.
+    async fn admit(&self, token: &SecretString) -> Admitted;
+}
+
+/// One token for all who may, in a file that may change.
+#[derive(Debug, Clone)]
+pub struct TokenFile(pub PathBuf);
+
+#[async_trait]
+impl Callers for TokenFile {
+    async fn admit(&self, token: &SecretString) -> Admitted {
+        let expected = match tokio::fs::read(&self.0).await {
+            Ok(expected) if expected.len() <= MAX_TOKEN => expected,
+            Ok(_) => {
+                tracing::warn!(path = %self.0.display(), "the file of the callers' token is too large to be one");
+                return Admitted::Unknown;
+            }
+            Err(error) => {
+                tracing::warn!(path = %self.0.display(), %error, "the file of the callers' token cannot be read");
+                return Admitted::Unknown;
+            }
+        };
+        let expected = SecretString::from(String::from_utf8_lossy(&expected).trim().to_owned());
+        let (expected, token) = (expected.expose_secret().as_bytes(), token.expose_secret().as_bytes());
+        // An empty file lets nobody in.
+        if !expected.is_empty() && bool::from(expected.ct_eq(token)) { Admitted::Yes } else { Admitted::No }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Admitted, Callers as _, MAX_TOKEN, TokenFile};
+
+    #[tokio::test]
+    async fn the_token_of_the_file_is_read_anew_each_time() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("token");
+        let callers = TokenFile(path.clone());
+        let admit = async |token: &str| callers.admit(&token.to_owned().into()).await;
+        assert_eq!(admit("first").await, Admitted::Unknown);
+        std::fs::write(&path, "first\n").unwrap();
+        assert_eq!((admit("first").await, admit("second").await), (Admitted::Yes, Admitted::No));
+        std::fs::write(&path, "second").unwrap();
+        assert_eq!((admit("first").await, admit("second").await), (Admitted::No, Admitted::Yes));
+        std::fs::write(&path, "\n").unwrap();
+        assert_eq!(admit("").await, Admitted::No);
+        std::fs::write(&path, "x".repeat(MAX_TOKEN + 1)).unwrap();
+        assert_eq!(admit("x").await, Admitted::Unknown);
+    }
+}

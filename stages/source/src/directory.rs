@@ -1,0 +1,160 @@
+//! The objects of a directory, as Argo CD takes its files.
+
+use globset::{Glob, GlobBuilder, GlobMatcher};
+use serde_json::Value;
+use stages_git::{GitError, Snapshot, shown};
+
+use crate::made::Made;
+
+/// Files that are read of one directory.
+const MAX_FILES: usize = 5_000;
+/// Directories below one another.
+const MAX_DEPTH: usize = 32;
+
+/// Which files of a directory count.
+struct Chosen {
+    recurse: bool,
+    include: Option<GlobMatcher>,
+    exclude: Option<GlobMatcher>,
+}
+
+/// The objects of the files in `directory`; `settings` are those of the source (`spec.source.directory`).
+///
+/// # Errors
+/// The repository cannot be read.
+pub(crate) fn made(files: &Snapshot<'_>, directory: &str, settings: &Value) -> Result<Made, GitError> {
+    let mut made = Made::default();
+    let mut pattern = |name: &str| {
+        let text = settings[name].as_str().filter(|text| !text.is_empty())?;
+        let pattern = pattern(text);
+        if pattern.is_none() {
+            made.gap(format!("directory.{name} is no pattern: {text:?}"));
+        }
+        pattern
+    };
+    let (include, exclude) = (pattern("include"), pattern("exclude"));
+    let chosen = Chosen { recurse: settings["recurse"].as_bool().unwrap_or_default(), include, exclude };
+    if !made.gaps.is_empty() {
+        return Ok(made);
+    }
+    if !files.is_directory(directory)? {
+        made.gap(format!("the directory {} is not there", shown(directory)));
+        return Ok(made);
+    }
+    let mut paths = Vec::new();
+    collect(files, (directory, directory), &chosen, 0, &mut paths, &mut made)?;
+    for path in paths {
+        made.file(files, &path)?;
+    }
+    Ok(made)
+}
+
+/// A pattern whose `*` goes over slashes as well, as that of Argo CD does.
+fn pattern(text: &str) -> Option<GlobMatcher> {
+    let built: Result<Glob, _> =
+        GlobBuilder::new(text).literal_separator(false).backslash_escape(true).empty_alternates(true).build();
+    built.ok().map(|glob| glob.compile_matcher())
+}
+
+fn collect(
+    files: &Snapshot<'_>,
+    (root, at): (&str, &str),
+    chosen: &Chosen,
+    depth: usize,
+    paths: &mut Vec<String>,
+    made: &mut Made,
+) -> Result<(), GitError> {
+    for listed in files.list(at)? {
+        let path = listed.path;
+        if listed.is_directory {
+            if chosen.recurse && depth < MAX_DEPTH {
+                collect(files, (root, &path), chosen, depth + 1, paths, made)?;
+            } else if chosen.recurse {
+                made.gap(format!("{} is more than {MAX_DEPTH} directories below", shown(&path)));
+            }
+            continue;
+        }
+        let below = path.strip_prefix(root).unwrap_or(&path).trim_start_matches('/');
+        let is_in = |pattern: &Option<GlobMatcher>| pattern.as_ref().map(|pattern| pattern.is_match(below));
+        if is_in(&chosen.exclude) == Some(true) || is_in(&chosen.include) == Some(false) {
+            continue;
+        }
+        if path.ends_with(".jsonnet") {
+            made.gap(format!("what {} makes is not known: Jsonnet is not run", shown(&path)));
+        } else if [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end)) {
+            if paths.len() >= MAX_FILES {
+                made.gap(format!("it has more than {MAX_FILES} files"));
+                return Ok(());
+            }
+            paths.push(path);
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Chosen, MAX_FILES, collect, made};
+    use crate::made::Made;
+    use crate::testing::repository;
+
+    const POD: &str = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
+
+    fn found(files: &[(&str, &str)], settings: &Value) -> (Vec<String>, Vec<String>) {
+        let (_directory, repository, commit) = repository(files);
+        let made = made(&repository.snapshot(commit).unwrap(), "a", settings).unwrap();
+        (made.objects.into_iter().map(|object| object.origin.path).collect(), made.gaps)
+    }
+
+    #[test]
+    fn files_are_chosen_as_argo_cd_chooses_them() {
+        let files = [
+            ("a/b/deep/x.yaml", POD),
+            ("a/b/x.yml", POD),
+            ("a/config.json", "{\"apiVersion\": \"v1\", \"kind\": \"Pod\", \"metadata\": {\"name\": \"p\"}}"),
+            ("a/not.yaml.bak", POD),
+            (
+                "a/skipped.yaml",
+                "# +argocd:skip-file-rendering\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n",
+            ),
+            ("a/x.yaml", POD),
+        ];
+        for (settings, expected) in [
+            (json!(null), vec!["a/config.json", "a/x.yaml"]),
+            (json!({"recurse": true}), vec!["a/b/deep/x.yaml", "a/b/x.yml", "a/config.json", "a/x.yaml"]),
+            (json!({"recurse": true, "include": "*.yaml"}), vec!["a/b/deep/x.yaml", "a/x.yaml"]),
+            (json!({"recurse": true, "exclude": "{config.json,b/*}"}), vec!["a/x.yaml"]),
+            (json!({"recurse": true, "include": "b/*", "exclude": "*deep*"}), vec!["a/b/x.yml"]),
+        ] {
+            assert_eq!(found(&files, &settings).0, expected, "{settings}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_known_of_a_directory_is_said() {
+        let files = [("a/x.jsonnet", "{}"), ("a/broken.yaml", "a: [\n"), ("b/x.yaml", POD)];
+        assert_eq!(
+            found(&files, &Value::Null).1,
+            [
+                "what a/x.jsonnet makes is not known: Jsonnet is not run",
+                "a/broken.yaml: no YAML at line 1 of the document in lines 1 to 1"
+            ]
+        );
+        assert_eq!(found(&files[2..], &Value::Null).1, ["the directory a is not there"]);
+        assert_eq!(found(&files, &json!({"include": "[a"})).1, ["directory.include is no pattern: \"[a\""]);
+    }
+
+    #[test]
+    fn a_directory_of_too_many_files_is_not_known_whole() {
+        let names: Vec<String> = (0..=MAX_FILES).map(|n| format!("a/{n}.yaml")).collect();
+        let files: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), "")).collect();
+        let (_directory, repository, commit) = repository(&files);
+        let snapshot = repository.snapshot(commit).unwrap();
+        let chosen = Chosen { recurse: false, include: None, exclude: None };
+        let (mut paths, mut made) = (Vec::new(), Made::default());
+        collect(&snapshot, ("a", "a"), &chosen, 0, &mut paths, &mut made).unwrap();
+        assert_eq!((paths.len(), made.gaps), (MAX_FILES, vec!["it has more than 5000 files".to_owned()]));
+    }
+}

@@ -1,0 +1,49 @@
+//! What Git says of an application: the file that makes each of its objects, and the versions that it packages.
+//!
+//! takes: the sources of an application, each with the files of its commit - gives: an [`Answer`] for each compiled object,
+//! and [`Versions`] - calls: nothing - fails: when a repository cannot be read
+//!
+//! Nothing is rendered here: Argo CD does that. "Don't know" is an answer, with why; a guess is none.
+
+mod accounts;
+mod answer;
+mod asked;
+mod callers;
+mod compiled;
+mod describe;
+mod directory;
+mod helm;
+mod json_path;
+mod kustomize;
+mod library;
+mod made;
+mod names;
+mod openapi;
+mod provider;
+mod remote;
+mod repositories;
+mod serve;
+mod templates;
+#[cfg(test)]
+mod testing;
+mod tool;
+mod version_sources;
+mod versions;
+
+pub use accounts::{Accounts, Review, Unreviewed};
+pub use answer::{Answer, Answers, At, Listed, answers, listed};
+pub use asked::{Asked, AskedSource, File, Heard, HeardObject, Told};
+pub use callers::{Admitted, Callers, TokenFile};
+pub use compiled::Compiled;
+pub use describe::{Checkout, Described, describe, versions_of};
+pub use helm::Values;
+pub use library::{Library, LibraryConfig, SourceError, ToldChanges, ToldCommit};
+pub use made::Origin;
+pub use openapi::document;
+pub use provider::Links;
+pub use repositories::{Directories, Held, NotHeld, Repositories};
+pub use serve::{ServeBounds, routes};
+pub use templates::PromotionTemplates;
+pub use tool::Tool;
+pub use version_sources::{OneForAll, VersionSources};
+pub use versions::{Dependencies, VersionError, VersionSource, Versions, versions};

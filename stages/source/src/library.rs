@@ -1,0 +1,367 @@
+//! Answers what Git says, within bounds: so much work at a time, each within its time, what was answered kept for a while.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use serde::Serialize;
+use serde_json::Value;
+use sha2::{Digest as _, Sha256};
+use stages_git::application::Source;
+use stages_git::{Commit, GitError, GitRepository, Snapshot};
+use tokio::sync::Semaphore;
+
+use crate::answer::{Answer, At, Listed, listed};
+use crate::asked::{Asked, AskedSource, File, Told};
+use crate::compiled::Compiled;
+use crate::describe::{Checkout, describe, versions_of};
+use crate::provider::{Links, links};
+use crate::repositories::{Held, NotHeld, Repositories};
+use crate::version_sources::{KEPT, VersionSources};
+use crate::versions::{VersionSource, Versions};
+
+/// Sources of one application.
+const MAX_SOURCES: usize = 64;
+/// Compiled manifests that are asked about at once.
+const MAX_COMPILED: usize = 20_000;
+
+/// Bounds of the work.
+#[derive(Debug, Clone)]
+pub struct LibraryConfig {
+    /// Answers that are worked out at the same time.
+    pub concurrency: usize,
+    /// One answer is worked out within this time, the wait for its turn included.
+    pub timeout: Duration,
+    /// Bytes of answers that are kept.
+    pub cache_bytes: u64,
+}
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// What is asked is nothing that can be answered.
+    #[error("{0}")]
+    Asked(&'static str),
+    /// The repository, or the revision, cannot be had.
+    #[error(transparent)]
+    NotHeld(#[from] NotHeld),
+    /// The repository cannot be read.
+    #[error(transparent)]
+    Git(#[from] GitError),
+    /// Its version cannot be told.
+    #[error("{0}")]
+    Version(String),
+    /// There is too much to do.
+    #[error("it was not answered within {0:?}: ask again later")]
+    Busy(Duration),
+    /// The work was given up.
+    #[error("the work was given up")]
+    GivenUp,
+    /// What another who asked the same was told.
+    #[error("{0}")]
+    Shared(Arc<SourceError>),
+}
+
+/// A commit, and where more is said of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToldCommit {
+    /// What it says of itself.
+    #[serde(flatten)]
+    pub commit: Commit,
+    /// Where its provider shows it; of providers that are known.
+    #[serde(flatten)]
+    pub links: Links,
+}
+
+/// The files that differ between two commits.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ToldChanges {
+    /// The older commit.
+    pub from: String,
+    /// The newer one.
+    pub to: String,
+    /// The files; at most a hundred.
+    pub files: Vec<String>,
+    /// How many more there are.
+    pub more: usize,
+}
+
+/// Answers what Git says. Cloning shares everything.
+#[derive(Debug, Clone)]
+pub struct Library {
+    repositories: Arc<dyn Repositories>,
+    versions: Arc<dyn VersionSources>,
+    turns: Arc<Semaphore>,
+    timeout: Duration,
+    told: Cache<[u8; 32], Arc<Told>>,
+}
+
+impl LibraryConfig {
+    /// Builds it.
+    pub fn build(self, repositories: Arc<dyn Repositories>, versions: Arc<dyn VersionSources>) -> Library {
+        let told = Cache::builder()
+            .max_capacity(self.cache_bytes)
+            .weigher(|_, told: &Arc<Told>| u32::try_from(size(told)).unwrap_or(u32::MAX))
+            // Who says where a version stands may say something else; all else of a commit never changes.
+            .time_to_live(KEPT)
+            .build();
+        Library {
+            repositories,
+            versions,
+            turns: Arc::new(Semaphore::new(self.concurrency.max(1))),
+            timeout: self.timeout,
+            told,
+        }
+    }
+}
+
+/// Bytes that an answer is charged with.
+fn size(told: &Told) -> usize {
+    let files: usize = told.files.iter().map(|file| file.path.len() + file.text.len()).sum();
+    let objects = told.objects.iter().filter_map(Answer::origin);
+    let objects: usize = objects.map(|origin| 256 + origin.path.len() + origin.manifest.len()).sum();
+    let listed: usize = told.listed.iter().map(|listed| 512 + listed.origin.manifest.len()).sum();
+    512 + files + objects + listed
+}
+
+impl Library {
+    /// What Git says of an application: which file makes each compiled manifest, and what it packages.
+    ///
+    /// # Errors
+    /// [`SourceError`] says why not.
+    pub async fn describe(&self, asked: Asked) -> Result<Arc<Told>, SourceError> {
+        self.within(async {
+            let sources = read(&asked.sources)?;
+            if asked.compiled.len() > MAX_COMPILED {
+                return Err(SourceError::Asked("more than 20000 compiled manifests are asked about at once"));
+            }
+            let held = self.hold(&sources).await?;
+            let revisions: Vec<String> = held
+                .iter()
+                .map(|held| held.as_ref().map_or_else(String::new, |held| held.commit.to_string()))
+                .collect();
+            let version_source = self.versions.of(&asked.metadata).await;
+            let key = key(&asked, &revisions, &version_source);
+            let work = async {
+                let sources: Vec<Source> = sources.into_iter().map(|(source, _)| source).collect();
+                self.blocking(move || {
+                    let mut checkouts = Vec::with_capacity(sources.len());
+                    for (source, held) in sources.into_iter().zip(held) {
+                        let open = |held: Held| -> Result<_, GitError> {
+                            Ok((GitRepository::open(&held.directory)?, held.commit))
+                        };
+                        checkouts.push(Checkout { source, at: held.map(open).transpose()? });
+                    }
+                    told(&checkouts, &asked, revisions, version_source.as_ref())
+                })
+                .await
+                .map(Arc::new)
+            };
+            self.told.try_get_with(key, work).await.map_err(SourceError::Shared)
+        })
+        .await
+    }
+
+    /// The versions of an Application, at `revision` where one is given for its only source.
+    ///
+    /// # Errors
+    /// [`SourceError`] says why not.
+    pub async fn versions(
+        &self,
+        metadata: &Value,
+        sources: &[AskedSource],
+    ) -> Result<Option<Versions>, SourceError> {
+        self.within(async {
+            let sources = read(sources)?;
+            let held = self.hold(&sources).await?;
+            let version_source = self.versions.of(metadata).await;
+            self.blocking(move || {
+                let mut opened = Vec::with_capacity(sources.len());
+                for ((source, _), held) in sources.into_iter().zip(held) {
+                    let repository =
+                        held.as_ref().map(|held| GitRepository::open(&held.directory)).transpose()?;
+                    opened.push((source, repository, held));
+                }
+                let mut snapshots = Vec::with_capacity(opened.len());
+                for (_, repository, held) in &opened {
+                    let files = repository.as_ref().zip(held.as_ref());
+                    snapshots
+                        .push(files.map(|(repository, held)| repository.snapshot(held.commit)).transpose()?);
+                }
+                let at: Vec<At<'_, '_>> = opened
+                    .iter()
+                    .zip(&snapshots)
+                    .map(|((source, ..), files)| At { source, files: files.as_ref() })
+                    .collect();
+                versions_of(&at, version_source.as_ref()).map_err(|error| SourceError::Version(chain(&error)))
+            })
+            .await
+        })
+        .await
+    }
+
+    /// What a commit says of itself.
+    ///
+    /// # Errors
+    /// [`SourceError`] says why not.
+    pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<ToldCommit, SourceError> {
+        self.within(async {
+            let held = self.repositories.hold(repo_url, revision).await?;
+            let commit =
+                self.blocking(move || Ok(GitRepository::open(&held.directory)?.commit(held.commit)?)).await?;
+            let links = links(repo_url, &commit);
+            Ok(ToldCommit { commit, links })
+        })
+        .await
+    }
+
+    /// The files that differ between two revisions, below these paths; of the whole repository where there are none.
+    ///
+    /// # Errors
+    /// [`SourceError`] says why not.
+    pub async fn changes(
+        &self,
+        repo_url: &str,
+        from: &str,
+        to: &str,
+        paths: Vec<String>,
+    ) -> Result<ToldChanges, SourceError> {
+        self.within(async {
+            let old = self.repositories.hold(repo_url, from).await?;
+            let new = self.repositories.hold(repo_url, to).await?;
+            let paths = if paths.is_empty() { vec![String::new()] } else { paths };
+            self.blocking(move || {
+                let repository = GitRepository::open(&new.directory)?;
+                let change = repository.differing(old.commit, new.commit, &[paths])?;
+                let change = change.into_iter().next().flatten();
+                let (files, more) =
+                    change.map_or((Vec::new(), 0), |change| (change.paths, change.more_paths));
+                Ok(ToldChanges { from: old.commit.to_string(), to: new.commit.to_string(), files, more })
+            })
+            .await
+        })
+        .await
+    }
+
+    async fn hold(&self, sources: &[(Source, String)]) -> Result<Vec<Option<Held>>, SourceError> {
+        let mut held = Vec::with_capacity(sources.len());
+        for (source, revision) in sources {
+            held.push(match source.chart {
+                Some(_) => None,
+                None => Some(self.repositories.hold(&source.repo_url, revision).await?),
+            });
+        }
+        Ok(held)
+    }
+
+    async fn within<T>(&self, work: impl Future<Output = Result<T, SourceError>>) -> Result<T, SourceError> {
+        let busy = |_| SourceError::Busy(self.timeout);
+        tokio::time::timeout(self.timeout, work).await.map_err(busy)?
+    }
+
+    /// Works in a thread that may block, in turn.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, SourceError> + Send + 'static,
+    ) -> Result<T, SourceError> {
+        let turn = self.turns.clone().acquire_owned().await.map_err(|_| SourceError::GivenUp)?;
+        let work = move || {
+            // Whoever asked may be gone; the turn lasts as long as the work does.
+            let _turn = turn;
+            work()
+        };
+        tokio::task::spawn_blocking(work).await.map_err(|_| SourceError::GivenUp)?
+    }
+}
+
+/// The sources that are asked about, each with its revision.
+fn read(sources: &[AskedSource]) -> Result<Vec<(Source, String)>, SourceError> {
+    if sources.is_empty() {
+        return Err(SourceError::Asked("it names no source"));
+    }
+    if sources.len() > MAX_SOURCES {
+        return Err(SourceError::Asked("it names more than 64 sources"));
+    }
+    let read = |asked: &AskedSource| {
+        let source = Source::read(asked.source.clone()).ok_or(SourceError::Asked("a source is no object"))?;
+        let revision = if asked.revision.is_empty() { &source.target_revision } else { &asked.revision };
+        let revision = revision.clone();
+        Ok((source, revision))
+    };
+    sources.iter().map(read).collect()
+}
+
+fn told(
+    checkouts: &[Checkout],
+    asked: &Asked,
+    revisions: Vec<String>,
+    version_source: Option<&VersionSource>,
+) -> Result<Told, SourceError> {
+    let compiled: Vec<Compiled> =
+        asked.compiled.iter().map(|text| Compiled::read(text).unwrap_or_default()).collect();
+    let described = describe(checkouts, &asked.namespace, &compiled, version_source)?;
+    let (listed, gaps) =
+        if compiled.is_empty() { listed_of(checkouts)? } else { (Vec::new(), described.answers.gaps) };
+    let mut seen = HashSet::new();
+    let mut files = Vec::new();
+    for answer in &described.answers.objects {
+        if let Answer::Made { source, origin, .. } = answer
+            && !origin.file.is_empty()
+            && seen.insert((*source, origin.path.clone()))
+        {
+            files.push(File { source: *source, path: origin.path.clone(), text: origin.file.to_string() });
+        }
+    }
+    Ok(Told {
+        revisions,
+        objects: described.answers.objects,
+        listed,
+        files,
+        gaps,
+        versions: described.versions,
+        version_error: described.version_error.map(|error| chain(&error)),
+    })
+}
+
+fn listed_of(checkouts: &[Checkout]) -> Result<(Vec<Listed>, Vec<String>), GitError> {
+    let mut snapshots: Vec<Option<Snapshot<'_>>> = Vec::with_capacity(checkouts.len());
+    for checkout in checkouts {
+        snapshots
+            .push(checkout.at.as_ref().map(|(repository, commit)| repository.snapshot(*commit)).transpose()?);
+    }
+    let at: Vec<At<'_, '_>> = checkouts
+        .iter()
+        .zip(&snapshots)
+        .map(|(checkout, files)| At { source: &checkout.source, files: files.as_ref() })
+        .collect();
+    listed(&at)
+}
+
+/// Of all that an answer depends on.
+fn key(asked: &Asked, revisions: &[String], version_source: &Option<VersionSource>) -> [u8; 32] {
+    let sources: Vec<&Value> = asked.sources.iter().map(|asked| &asked.source).collect();
+    let all = (&asked.namespace, sources, &asked.compiled, revisions, version_source);
+    // Texts and JSON are always JSON.
+    Sha256::digest(serde_json::to_vec(&all).unwrap_or_default()).into()
+}
+
+/// An error with what it comes from.
+fn chain(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut source = error.source();
+    while let Some(error) = source {
+        let more = error.to_string();
+        if !text.ends_with(&more) {
+            text = format!("{text}: {more}");
+        }
+        source = error.source();
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests;

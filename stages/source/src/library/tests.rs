@@ -1,0 +1,134 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use pipeline_core::async_trait;
+use serde_json::{Value, json};
+
+use super::{Library, LibraryConfig, SourceError};
+use crate::asked::{Asked, AskedSource};
+use crate::repositories::{Directories, Held, NotHeld, Repositories};
+use crate::testing::{commit, repository};
+use crate::version_sources::{OneForAll, VersionSources};
+use crate::versions::VersionSource;
+
+const URL: &str = "https://git.example.com/team/mono.git";
+const WEB: &str = "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\n";
+
+fn library(repositories: impl Repositories + 'static, versions: impl VersionSources + 'static) -> Library {
+    let config = LibraryConfig { concurrency: 2, timeout: Duration::from_secs(120), cache_bytes: 1 << 20 };
+    config.build(Arc::new(repositories), Arc::new(versions))
+}
+
+fn asked(source: Value, compiled: &[&str]) -> Asked {
+    let sources = vec![AskedSource { source, revision: String::new() }];
+    Asked { sources, compiled: compiled.iter().map(|&text| text.to_owned()).collect(), ..Asked::default() }
+}
+
+#[tokio::test]
+async fn an_application_is_described_at_the_commit_that_its_revision_names() {
+    let files = [("a/web.yaml", WEB), ("a/Chart.yaml", "appVersion: \"1\"\n")];
+    let (directory, _repository, first) = repository(&files);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let source =
+        json!({"repoURL": "git@git.example.com:team/mono", "path": "a", "directory": {"recurse": true}});
+    let told = library.describe(asked(source.clone(), &[WEB, "no: object"])).await.unwrap();
+    assert_eq!(told.revisions, [first.to_string()]);
+    assert_eq!(told.objects[0].origin().unwrap().path, "a/web.yaml");
+    assert_eq!(told.objects[1].origin(), None);
+    assert_eq!((told.files.len(), told.files[0].text.as_str()), (1, WEB));
+    assert_eq!(told.versions.as_ref().unwrap().app_version, "1");
+    // A branch moves, and what it names is looked up each time.
+    let second = commit(directory.path(), &[("a/web.yaml", &format!("# moved\n{WEB}"))]);
+    let told = library.describe(asked(source, &[WEB])).await.unwrap();
+    assert_eq!((told.revisions[0].as_str(), told.versions.is_none()), (second.to_string().as_str(), true));
+}
+
+#[tokio::test]
+async fn without_compiled_manifests_all_that_the_files_make_is_listed() {
+    let files = [
+        ("k/kustomization.yaml", "resources: [web.yaml]\nnamePrefix: p-\n"),
+        ("k/web.yaml", WEB),
+        ("c/Chart.yaml", "name: c"),
+    ];
+    let (directory, _repository, _) = repository(&files);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let told = library.describe(asked(json!({"repoURL": URL, "path": "k"}), &[])).await.unwrap();
+    let listed: Vec<_> =
+        told.listed.iter().map(|of| (of.kind.as_str(), of.name.as_str(), of.origin.path.as_str())).collect();
+    assert_eq!(listed, [("Deployment", "p-web", "k/web.yaml")]);
+    let told = library.describe(asked(json!({"repoURL": URL, "path": "c"}), &[])).await.unwrap();
+    assert_eq!(told.gaps, ["what the chart c makes is known once it is rendered"]);
+}
+
+#[tokio::test]
+async fn every_refusal_says_what_to_do() {
+    let (directory, _repository, _) = repository(&[("a/x.yaml", WEB)]);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let why = async |asked: Asked| library.describe(asked).await.unwrap_err().to_string();
+    assert_eq!(why(Asked::default()).await, "it names no source");
+    assert_eq!(why(asked(json!("x"), &[])).await, "a source is no object");
+    let many = Asked {
+        sources: vec![AskedSource { source: json!({}), revision: String::new() }; 65],
+        ..Asked::default()
+    };
+    assert_eq!(why(many).await, "it names more than 64 sources");
+    let much = Asked { compiled: vec![String::new(); 20_001], ..asked(json!({"repoURL": URL}), &[]) };
+    assert_eq!(why(much).await, "more than 20000 compiled manifests are asked about at once");
+    assert_eq!(
+        why(asked(json!({"repoURL": "https://user:secret@elsewhere.example.com/a"}), &[])).await,
+        "no repository is configured for elsewhere.example.com/a: add it to sourceServer.repositories"
+    );
+    assert_eq!(
+        why(asked(json!({"repoURL": URL, "targetRevision": "gone"}), &[])).await,
+        "no commit is named gone: neither a branch, a tag nor an object of the repository is"
+    );
+}
+
+#[tokio::test]
+async fn commits_and_changes_are_told() {
+    let (directory, _repository, first) = repository(&[("a/x.yaml", WEB), ("b/y.yaml", "")]);
+    let second = commit(directory.path(), &[("a/x.yaml", "changed"), ("b/y.yaml", ""), ("c/z.yaml", "")]);
+    let library = library(Directories::new([(URL, directory.path().to_owned())]), OneForAll(None));
+    let told = library.commit(URL, &first.to_string()).await.unwrap();
+    assert_eq!(told.commit.author, "Ada <ada@example.com>");
+    assert_eq!((told.commit.date.as_str(), told.commit.signed), ("2023-11-14T22:13:20Z", false));
+    let (from, to) = (first.to_string(), second.to_string());
+    let all = library.changes(URL, &from, &to, Vec::new()).await.unwrap();
+    assert_eq!((all.files, all.more), (vec!["a/x.yaml".to_owned(), "c/z.yaml".to_owned()], 0));
+    let some = library.changes(URL, &from, "HEAD", vec!["c".to_owned(), "b".to_owned()]).await.unwrap();
+    assert_eq!((some.files, some.to), (vec!["c/z.yaml".to_owned()], to));
+}
+
+/// Never has anything.
+#[derive(Debug)]
+struct Hanging;
+
+#[async_trait]
+impl Repositories for Hanging {
+    async fn hold(&self, _: &str, _: &str) -> Result<Held, NotHeld> {
+        std::future::pending().await
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_hangs_holds_nobody_for_longer_than_the_time_for_an_answer() {
+    let config = LibraryConfig { concurrency: 1, timeout: Duration::from_millis(50), cache_bytes: 0 };
+    let library = config.build(Arc::new(Hanging), Arc::new(OneForAll(None)));
+    let error = library.commit(URL, "HEAD").await.unwrap_err();
+    assert!(matches!(error, SourceError::Busy(_)));
+    assert_eq!(error.to_string(), "it was not answered within 50ms: ask again later");
+}
+
+#[tokio::test]
+async fn what_somebody_says_of_versions_counts() {
+    let (directory, _repository, _) = repository(&[("a/v.json", "{\"tag\": \"v9\"}")]);
+    let own =
+        |file: &str| OneForAll(Some(VersionSource { file: file.to_owned(), json_path: "{.tag}".to_owned() }));
+    let sources = [AskedSource { source: json!({"repoURL": URL, "path": "a"}), revision: String::new() }];
+    let directories = || Directories::new([(URL, directory.path().to_owned())]);
+    let versions = library(directories(), own("v.json")).versions(&Value::Null, &sources).await.unwrap();
+    assert_eq!(versions.unwrap().app_version, "v9");
+    let error = library(directories(), own("w.json")).versions(&Value::Null, &sources).await.unwrap_err();
+    assert_eq!(error.to_string(), "read the version in a/w.json: there is no such file");
+    assert_eq!(library(directories(), OneForAll(None)).versions(&Value::Null, &sources).await.unwrap(), None);
+}

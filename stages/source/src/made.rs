@@ -1,0 +1,148 @@
+//! What the files of a source make, before it is compared with what Argo CD compiled.
+
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde_json::Value;
+use stages_git::GitError;
+use stages_git::Snapshot;
+use stages_git::manifests::{MAX_FILE, Manifest, in_text};
+use stages_git::shown;
+
+use crate::compiled::Compiled;
+use crate::names::Name;
+
+/// Objects of one source.
+const MAX_OBJECTS: usize = 20_000;
+/// Gaps that are told of one source.
+const MAX_GAPS: usize = 20;
+
+/// Where an object comes from.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Origin {
+    /// The file that makes it, from the root of the repository.
+    pub path: String,
+    /// The first line of it in the file, counted from one; zero where the lines are not known.
+    pub first_line: usize,
+    /// The last line.
+    pub last_line: usize,
+    /// The text of those lines; empty where they are not known.
+    pub manifest: String,
+    /// The whole file, which may make other objects as well; empty where what makes the object is no text of its own, as
+    /// with a chart.
+    #[serde(skip)]
+    pub file: Arc<str>,
+}
+
+/// One object that the files of a source make.
+#[derive(Debug, Clone)]
+pub(crate) struct Object {
+    pub(crate) group: String,
+    pub(crate) kind: String,
+    /// `None` when it is that of the application.
+    pub(crate) namespace: Option<String>,
+    pub(crate) name: Name,
+    /// What may have become of its name is not known.
+    pub(crate) renamed: bool,
+    /// As it stands in the file, where that is all that there is to it.
+    pub(crate) plain: Option<Arc<Value>>,
+    pub(crate) origin: Origin,
+}
+
+impl Object {
+    pub(crate) fn of(manifest: Manifest, file: &Arc<str>) -> Self {
+        let Manifest { group, kind, namespace, name, path, first_line, last_line, manifest } = manifest;
+        let plain = stages_git::yaml::parse(&manifest).ok().filter(|object| object["items"].is_null());
+        let generated = plain.as_ref().is_some_and(|object| {
+            object["metadata"]["name"].is_null() && object["metadata"]["generateName"].is_string()
+        });
+        Self {
+            group,
+            kind,
+            namespace: Some(namespace).filter(|namespace| !namespace.is_empty()),
+            name: if generated { Name::Generated(name) } else { Name::Exact(name) },
+            renamed: false,
+            plain: plain.map(Arc::new),
+            origin: Origin { path, first_line, last_line, manifest, file: file.clone() },
+        }
+    }
+
+    /// Whether it is this compiled object. `namespace` is the application's own.
+    pub(crate) fn is(&self, compiled: &Compiled, namespace: &str) -> bool {
+        let there = compiled.namespace.as_str();
+        let is_there = match &self.namespace {
+            // Objects of the whole cluster lose a namespace that stands in their manifest.
+            Some(own) => there.is_empty() || own == there,
+            None => there.is_empty() || namespace.is_empty() || there == namespace,
+        };
+        !self.renamed
+            && self.group == compiled.group
+            && self.kind == compiled.kind
+            && is_there
+            && self.name.is(&compiled.name, &compiled.generate_name)
+    }
+}
+
+/// What the files of a source make.
+#[derive(Debug, Default)]
+pub(crate) struct Made {
+    pub(crate) objects: Vec<Object>,
+    /// Why there may be objects that are not among them.
+    pub(crate) gaps: Vec<String>,
+}
+
+impl Made {
+    pub(crate) fn gap(&mut self, why: String) {
+        if self.gaps.len() < MAX_GAPS && !self.gaps.contains(&why) {
+            self.gaps.push(why);
+        }
+    }
+
+    /// Adds the objects of a file; what cannot be read is a gap.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub(crate) fn file(&mut self, files: &Snapshot<'_>, path: &str) -> Result<(), GitError> {
+        let Some(text) = self.text(files, path)? else { return Ok(()) };
+        // What Argo CD is told to leave alone.
+        if text.contains("+argocd:skip-file-rendering") {
+            return Ok(());
+        }
+        self.objects_of(path, text);
+        Ok(())
+    }
+
+    pub(crate) fn objects_of(&mut self, path: &str, text: String) {
+        let found = in_text(path, &text);
+        let file: Arc<str> = text.into();
+        for unread in found.unread {
+            self.gap(format!("{}: {}", unread.path, unread.why));
+        }
+        for manifest in found.manifests {
+            if self.objects.len() >= MAX_OBJECTS {
+                return self.gap(format!("it has more than {MAX_OBJECTS} objects"));
+            }
+            self.objects.push(Object::of(manifest, &file));
+        }
+    }
+
+    /// The text of a file; what cannot be read is a gap.
+    ///
+    /// # Errors
+    /// The repository cannot be read.
+    pub(crate) fn text(&mut self, files: &Snapshot<'_>, path: &str) -> Result<Option<String>, GitError> {
+        match files.text(path, MAX_FILE) {
+            Ok(Some(text)) => Ok(Some(text)),
+            Ok(None) => {
+                self.gap(format!("{} is not there", shown(path)));
+                Ok(None)
+            }
+            Err(error @ GitError::Read { .. }) => Err(error),
+            Err(refused) => {
+                self.gap(refused.to_string());
+                Ok(None)
+            }
+        }
+    }
+}

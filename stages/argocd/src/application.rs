@@ -9,6 +9,7 @@ use serde_json::{Map, Value};
 
 use crate::canonical;
 use crate::plan::{AppRef, ResourceRef, TrackingMethod};
+use crate::sources::{SourceAt, SourcesAt};
 
 const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";
@@ -316,6 +317,32 @@ impl Application {
     /// The repository of the first source, a reference included.
     pub(crate) fn repo_url(&self) -> &str {
         self.sources.first().map_or("", |source| &source.repo_url)
+    }
+
+    /// Its sources, each at one of `revisions`; `None` where these are not one for each.
+    pub(crate) fn sources_at(&self, revisions: &[String]) -> Option<SourcesAt> {
+        let spec = map(self.object.get("spec"))?;
+        let mut sources: Vec<&Value> = list(spec.get("sources")).collect();
+        let dry = map(spec.get("sourceHydrator")).and_then(|hydrator| hydrator.get("drySource"));
+        if sources.is_empty() {
+            sources.extend(dry.or_else(|| spec.get("source")));
+        }
+        if sources.is_empty() || sources.len() != revisions.len() {
+            return None;
+        }
+        let at = |(source, revision): (&Value, &String)| SourceAt {
+            source: source.to_string(),
+            revision: revision.clone(),
+        };
+        let mut metadata = map(self.object.get("metadata"))?.clone();
+        metadata.retain(|name, _| {
+            matches!(name.as_str(), "name" | "namespace" | "uid" | "labels" | "annotations")
+        });
+        Some(SourcesAt {
+            metadata: Value::Object(metadata).to_string(),
+            namespace: map(spec.get("destination")).map_or("", |to| text(to.get("namespace"))).to_owned(),
+            sources: sources.into_iter().zip(revisions).map(at).collect(),
+        })
     }
 
     /// Of what manifests are generated from, but for the revisions.

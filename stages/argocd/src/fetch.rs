@@ -24,6 +24,7 @@ use tokio::time::timeout_at;
 use crate::client::{ArgoCd, CallBudget};
 use crate::plan::{AppRef, Fetch, ManifestsKey, Response};
 use crate::responses::Manifests;
+use crate::sources::{self, Sources};
 use crate::ttl_set::TtlSet;
 
 /// What is kept, and for how long.
@@ -81,12 +82,13 @@ pub struct Fetcher {
     parents: SharedFetches<Parent>,
     /// Namespace and name of the applications whose tree or states were asked for just now.
     looks: TtlSet,
+    sources: Option<Arc<dyn Sources>>,
 }
 
 impl Config {
-    /// Builds the fetcher; `seen` is what the watch has seen.
+    /// Builds the fetcher; `seen` is what the watch has seen, and `sources` says what Git says, if anybody does.
     #[must_use]
-    pub fn build(self, argocd: Arc<ArgoCd>, seen: ObjectIndex) -> Fetcher {
+    pub fn build(self, argocd: Arc<ArgoCd>, seen: ObjectIndex, sources: Option<Arc<dyn Sources>>) -> Fetcher {
         Fetcher {
             argocd,
             seen,
@@ -99,6 +101,7 @@ impl Config {
                 key.as_str().len() + uid.len()
             }),
             looks: TtlSet::new(LOOKS, self.look_every),
+            sources,
         }
     }
 }
@@ -148,7 +151,7 @@ impl Fetcher {
                     return self.call(fetch, budget).await;
                 }
                 let is_readable = |response: &Response| match response {
-                    Response::Body(body) => Manifests::read(body).is_ok(),
+                    Response::Body(body) => Manifests::read(body).is_ok_and(|read| !read.sources_unknown),
                     other => *other == Response::GenerationError,
                 };
                 Box::pin(self.kept(&self.manifests, key, fetch, budget, is_readable)).await
@@ -222,7 +225,7 @@ impl Fetcher {
     async fn call(&self, fetch: &Fetch, budget: &CallBudget) -> Response {
         let path = fetch.path("");
         match self.argocd.get(fetch.call(), &path, budget, |reply| judge(fetch, reply, &self.seen)).await {
-            Ok(response) => response,
+            Ok(response) => self.with_sources(fetch, response).await,
             // A name that cannot be addressed, an empty revision for one, names nothing.
             Err(error) if matches!(error.fault(), Fault::Address(_)) => Response::NotFound,
             Err(error) => {
@@ -233,6 +236,23 @@ impl Fetcher {
                 self.argocd.say(&error, subject);
                 Response::Failed(error.reason())
             }
+        }
+    }
+
+    /// What Argo CD answered, with what Git says of it where Argo CD does not.
+    async fn with_sources(&self, fetch: &Fetch, response: Response) -> Response {
+        let (Some(sources), Fetch::Manifests { sources: Some(of), .. }) = (&self.sources, fetch) else {
+            return response;
+        };
+        match &response {
+            Response::Body(body) => match sources::compiled(body) {
+                Some(compiled) => {
+                    let described = sources.describe(of, &compiled).await;
+                    Response::Body(sources::composed(&compiled, described.as_ref()))
+                }
+                None => response,
+            },
+            _ => response,
         }
     }
 

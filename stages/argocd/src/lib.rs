@@ -17,6 +17,7 @@ mod payload;
 pub mod plan;
 mod responses;
 pub mod settings;
+pub mod sources;
 pub mod stage;
 mod state;
 mod status;

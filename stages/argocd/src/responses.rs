@@ -158,6 +158,8 @@ pub(crate) struct Manifests {
     pub(crate) shape: Option<RawManifests>,
     /// `applicationVersions`, if given.
     pub(crate) versions: Option<Value>,
+    /// Git was asked, and could not say anything.
+    pub(crate) sources_unknown: bool,
 }
 
 impl Manifests {
@@ -169,6 +171,8 @@ impl Manifests {
             manifests: Option<Vec<&'a RawValue>>,
             #[serde(default)]
             application_versions: Option<Value>,
+            #[serde(default)]
+            sources_unknown: Option<bool>,
         }
         let body: Body<'_> = serde_json::from_slice(body).map_err(|_| NotReadable)?;
         let mut all = Vec::new();
@@ -198,7 +202,11 @@ impl Manifests {
                 all.push(manifest);
             }
         }
-        Ok(Self { all, shape, versions: body.application_versions })
+        let versions = body.application_versions;
+        // What Git was asked about is upstream's, whatever shape it has since.
+        let shape = if body.sources_unknown.is_some() { Some(RawManifests::Absent) } else { shape };
+        let sources_unknown = body.sources_unknown == Some(true);
+        Ok(Self { all, shape, versions, sources_unknown })
     }
 
     /// The first manifest of the resource; one without a namespace belongs to any.

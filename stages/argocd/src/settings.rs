@@ -125,6 +125,7 @@ impl Known {
                 2 => RawManifests::Absent,
                 _ => RawManifests::Unknown,
             },
+            sources: false,
         }
     }
 

@@ -25,6 +25,7 @@ use crate::content::{self, Content, SMALL, Unworked};
 use crate::fetch::{self, Fetcher};
 use crate::plan::{self, Begun, Facts, Fetch, FetchPlan, Response};
 use crate::settings::{self, Current, Known, SettingsWatch};
+use crate::sources::Sources;
 use crate::unchanged::UnchangedFilter;
 
 /// How events are enriched.
@@ -49,6 +50,8 @@ pub struct Config {
     pub held_bytes: usize,
     /// Bytes of all answers for one event; what comes after them is too large.
     pub event_bytes: usize,
+    /// Who says what Git says of manifests, if anybody does.
+    pub sources: Option<Arc<dyn Sources>>,
 }
 
 impl Config {
@@ -70,6 +73,7 @@ impl Config {
             parallel: 8,
             held_bytes: 8 * 1024 * 1024,
             event_bytes: 128 * 1024 * 1024,
+            sources: None,
         }
     }
 
@@ -87,7 +91,8 @@ impl Config {
         let (watch, current) = self.settings.build(argocd.clone());
         let most_held = kibibytes(self.held_bytes);
         let enrichment = Inner {
-            fetcher: self.fetch.build(argocd.clone(), seen),
+            asks_git: self.sources.is_some(),
+            fetcher: self.fetch.build(argocd.clone(), seen, self.sources),
             argocd,
             current,
             redactor,
@@ -116,6 +121,8 @@ pub struct ArgoCdEnrichment {
 struct Inner {
     argocd: Arc<ArgoCd>,
     fetcher: Fetcher,
+    /// Git is asked for what Argo CD does not say.
+    asks_git: bool,
     current: Current,
     redactor: Redactor,
     event_timeout: Duration,
@@ -240,6 +247,10 @@ impl Inner {
         known.ok_or_else(|| StageError::retry(Reason::Unreachable, SettingsUnknown))
     }
 
+    fn plan_settings(&self, argocd: &Known) -> plan::Settings {
+        plan::Settings { sources: self.asks_git, ..argocd.settings() }
+    }
+
     /// What can be told of an event whose object was read before.
     async fn unchanged(
         self: &Arc<Self>,
@@ -298,7 +309,7 @@ impl Inner {
         turn: &Turn,
         (argocd, budget): (&Known, &CallBudget),
     ) -> Result<(Result<Begun, StageError>, Option<Facts>), Unworked> {
-        let (settings, size) = (argocd.settings(), event.size());
+        let (settings, size) = (self.plan_settings(argocd), event.size());
         let mut found = None;
         if size <= SMALL {
             let begun = FetchPlan::begin_noting(event, known, turn, &settings, &self.redactor, &mut found);
@@ -322,7 +333,7 @@ impl Inner {
         argocd: &Known,
     ) -> Result<Enriched, StageError> {
         let gone = Event { change: Change::Deleted { body: None }, ..event.clone() };
-        match FetchPlan::begin(&gone, known, turn, &argocd.settings(), &self.redactor)? {
+        match FetchPlan::begin(&gone, known, turn, &self.plan_settings(argocd), &self.redactor)? {
             Begun::Done(enriched) => Ok(enriched),
             Begun::Go(plan) => plan.finish(),
         }

@@ -82,7 +82,10 @@ async fn fetcher(host: &str, concurrency: usize, per_second: Option<u32>) -> (Ar
     };
     let counted = Arc::new(Counted::default());
     let argocd = Arc::new(config.build(counted.clone()).await.unwrap());
-    (Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, ObjectIndex::default())), counted)
+    (
+        Arc::new(fetch::Config::new(16 << 20, 2 << 20, 4 << 20).build(argocd, ObjectIndex::default(), None)),
+        counted,
+    )
 }
 
 fn app(n: usize) -> AppRef {

@@ -156,7 +156,10 @@ impl FetchPlan {
     fn application(&self, app: &Application, gone: Option<Timestamp>) -> Draft {
         let marks = self.marks(app);
         let versions = self.versions();
-        let failed = |parsed: Option<&Parsed>| matches!(parsed, Some(Parsed::Failed(_)));
+        let failed = |parsed: Option<&Parsed>| match parsed {
+            Some(Parsed::Manifests(manifests)) => manifests.sources_unknown,
+            parsed => matches!(parsed, Some(Parsed::Failed(_))),
+        };
         let incomplete = !self.event.is_deleted()
             && (failed(versions) || failed(self.tree_response()) || self.lacks_commits(app));
         let versions = versions.and_then(Parsed::manifests).and_then(|manifests| manifests.versions.as_ref());

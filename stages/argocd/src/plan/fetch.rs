@@ -1,8 +1,10 @@
 //! What is fetched from Argo CD, and what came of it.
 
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use crate::labels;
+use crate::sources::SourcesAt;
 use bytes::Bytes;
 use pipeline_core::{Call, Digest, EntityId, Hasher, Reason};
 
@@ -95,6 +97,8 @@ pub enum Fetch {
         cache: Option<ManifestsKey>,
         /// A hard refresh is under way: a kept answer is to be dropped first.
         fresh: bool,
+        /// What Git is to be asked about; `None` when it is not asked, or the revisions are not resolved yet.
+        sources: Option<Arc<SourcesAt>>,
     },
     /// Live state of one resource.
     Resource {
@@ -239,6 +243,7 @@ mod tests {
             purpose: Purpose::Desired,
             cache: None,
             fresh: false,
+            sources: None,
         };
         let metadata = Fetch::RevisionMetadata {
             app: app(),

@@ -1,11 +1,14 @@
 //! Which calls an event needs, in the order of need.
 
+use std::sync::Arc;
+
 use pipeline_core::{Cause, Digest, EntityRow, Hasher, Reason};
 
 use super::{AppRef, Fetch, FetchPlan, ManifestsKey, PATIENCE, Parsed, Purpose, RawManifests, Which};
 use crate::application::{Application, Entry, Health};
 use crate::object::{Marks, Revision};
 use crate::responses::{Commit, Manifests, Tree};
+use crate::sources::SourcesAt;
 
 /// What stands in the way of a report that must not be made without it.
 type Want = (&'static str, Reason);
@@ -19,7 +22,7 @@ impl FetchPlan {
         let mut fetches = Vec::new();
         fetches.extend(self.parent_fetch().filter(|_| self.scope.application));
         if let Some(parent) = self.parent_app().filter(|_| self.scope.application) {
-            fetches.push(desired_fetch(parent));
+            fetches.push(self.desired_fetch(parent));
             fetches.extend(commit_fetches(parent, &parent.reported_revisions()));
         }
         fetches.extend(self.tree_fetch());
@@ -51,7 +54,7 @@ impl FetchPlan {
         }
         let hooks = changed.iter().any(|(entry, _)| entry.hook);
         if self.raw_manifests() != RawManifests::Absent || hooks {
-            fetches.push(desired_fetch(&self.app));
+            fetches.push(self.desired_fetch(&self.app));
         }
         let lacking = changed.iter().filter(|(entry, _)| entry.hook || self.is_unmanaged(entry));
         fetches.extend(lacking.map(|(entry, _)| self.resource_fetch(entry)));
@@ -248,7 +251,9 @@ impl FetchPlan {
     }
 
     pub(super) fn raw_manifests(&self) -> RawManifests {
-        self.learned.unwrap_or(self.settings.raw_manifests)
+        // Where Git says it, it does not matter whether Argo CD does.
+        let known = self.learned.unwrap_or(self.settings.raw_manifests);
+        if self.settings.sources { RawManifests::Served } else { known }
     }
 
     fn versions_fetch(&self) -> Option<Fetch> {
@@ -259,13 +264,34 @@ impl FetchPlan {
         let revision = self.app.operation.as_ref()?.result_revision.clone()?;
         let single = !self.app.multi_source && !revision.is_empty();
         let revisions = if single { vec![revision.clone()] } else { self.app.compared_revisions() };
+        let sources = self.sources_at(&self.app, &revisions);
         Some(Fetch::Manifests {
             app: self.app.api_name(),
             revision: single.then_some(revision),
             purpose: Purpose::Versions,
             cache: manifests_key(&self.app, revisions),
             fresh: self.app.refresh_hard,
+            sources,
         })
+    }
+
+    /// What Git is asked of an application at these revisions, if it is.
+    fn sources_at(&self, app: &Application, revisions: &[String]) -> Option<Arc<SourcesAt>> {
+        if self.settings.sources { app.sources_at(revisions).map(Arc::new) } else { None }
+    }
+
+    fn desired_fetch(&self, app: &Application) -> Fetch {
+        let revisions = app.compared_revisions();
+        let revision = if app.multi_source { None } else { revisions.first().cloned() };
+        let sources = self.sources_at(app, &revisions);
+        Fetch::Manifests {
+            app: app.api_name(),
+            revision,
+            purpose: Purpose::Desired,
+            cache: manifests_key(app, revisions),
+            fresh: app.refresh_hard,
+            sources,
+        }
     }
 
     /// What `manifests` said of versions.
@@ -275,7 +301,7 @@ impl FetchPlan {
 
     /// What `manifests` said of the desired state of an application's resources.
     pub(super) fn desired(&self, app: &Application) -> Option<&Parsed> {
-        self.responses.get(&desired_fetch(app))
+        self.responses.get(&self.desired_fetch(app))
     }
 
     /// The commits of an application; all or none.
@@ -321,18 +347,6 @@ impl Parsed {
 
 fn health_of_entry(entry: &Entry) -> Option<Health> {
     entry.health.clone().or_else(|| (entry.status == "Synced").then(|| Health::of("Healthy")))
-}
-
-fn desired_fetch(app: &Application) -> Fetch {
-    let revisions = app.compared_revisions();
-    let revision = if app.multi_source { None } else { revisions.first().cloned() };
-    Fetch::Manifests {
-        app: app.api_name(),
-        revision,
-        purpose: Purpose::Desired,
-        cache: manifests_key(app, revisions),
-        fresh: app.refresh_hard,
-    }
 }
 
 fn manifests_key(app: &Application, revisions: Vec<String>) -> Option<ManifestsKey> {

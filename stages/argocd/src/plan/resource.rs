@@ -150,6 +150,7 @@ impl FetchPlan {
                     desired.path.clone_from(&manifest.path);
                     desired.git = self.redactor.raw(&manifest.raw).into_owned();
                 }
+                desired.incomplete = manifests.sources_unknown;
                 let compiled = manifest.map(|manifest| manifest.compiled.as_str());
                 match manifests.shape {
                     Some(RawManifests::Served) => compiled,
@@ -163,7 +164,7 @@ impl FetchPlan {
             Some(_) => {
                 desired.unknown = true;
                 // Where `manifests` is asked for hooks alone, the others have their target state.
-                target().filter(|_| self.raw_manifests() == RawManifests::Absent)
+                target().filter(|_| self.settings.sources || self.raw_manifests() == RawManifests::Absent)
             }
             None => {
                 desired.unknown = app.conditions.iter().any(|condition| condition.kind == "ComparisonError");

@@ -55,6 +55,8 @@ pub struct Settings {
     pub instance_label_key: String,
     /// What is known of this Argo CD's `manifests`; see [`FetchPlan::learned`](super::FetchPlan::learned).
     pub raw_manifests: RawManifests,
+    /// Git is asked for what this Argo CD's `manifests` does not give.
+    pub sources: bool,
 }
 
 impl Default for Settings {
@@ -63,6 +65,7 @@ impl Default for Settings {
             tracking_method: TrackingMethod::default(),
             instance_label_key: "app.kubernetes.io/instance".to_owned(),
             raw_manifests: RawManifests::default(),
+            sources: false,
         }
     }
 }

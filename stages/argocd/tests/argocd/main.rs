@@ -8,4 +8,5 @@ mod kept;
 mod known;
 mod login;
 mod responses;
+mod sources;
 mod support;

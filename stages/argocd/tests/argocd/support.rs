@@ -14,6 +14,7 @@ use stages_argocd::fetch::{self, Fetcher};
 use stages_argocd::labels;
 use stages_argocd::plan::{AppRef, Fetch, ManifestsKey, Purpose, Response};
 use stages_argocd::settings;
+use stages_argocd::sources::Sources;
 use tokio::net::TcpListener;
 use tokio::time::Instant;
 
@@ -138,10 +139,24 @@ impl Rig {
         Self::with_seen(config, kept, ObjectIndex::default()).await
     }
 
+    /// One that asks Git as well.
+    pub(crate) async fn with_sources(server: &Server, sources: Arc<dyn Sources>) -> Self {
+        Self::with(server.config(), kept(), ObjectIndex::default(), Some(sources)).await
+    }
+
     pub(crate) async fn with_seen(config: client::Config, kept: fetch::Config, seen: ObjectIndex) -> Self {
+        Self::with(config, kept, seen, None).await
+    }
+
+    async fn with(
+        config: client::Config,
+        kept: fetch::Config,
+        seen: ObjectIndex,
+        sources: Option<Arc<dyn Sources>>,
+    ) -> Self {
         let samples = Arc::new(Samples::default());
         let argocd = Arc::new(config.build(samples.clone()).await.unwrap());
-        let fetcher = kept.build(argocd.clone(), seen.clone());
+        let fetcher = kept.build(argocd.clone(), seen.clone(), sources);
         Self { fetcher, argocd, seen, samples }
     }
 
@@ -178,6 +193,7 @@ pub(crate) fn manifests(uid: &str, revision: &str) -> Fetch {
             revisions: vec![revision.to_owned()],
         }),
         fresh: false,
+        sources: None,
     }
 }
 

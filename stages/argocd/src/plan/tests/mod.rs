@@ -8,6 +8,7 @@ mod failures;
 mod merged;
 mod resource;
 mod robust;
+mod sources;
 mod tree;
 mod unchanged;
 mod unsure;

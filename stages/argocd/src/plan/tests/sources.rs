@@ -1,0 +1,107 @@
+//! What Git says where Argo CD does not.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::{REVISION, body, event, healthy, payload, run_with, settings, store};
+use crate::plan::{Fetch, RawManifests, Response, Settings};
+use crate::sources::{Described, SourceFile, composed};
+
+const SERVICE: &str = r#"{"apiVersion":"v1","kind":"Service","metadata":{"name":"web","namespace":"store"}}"#;
+
+/// Upstream's Argo CD has told that its manifests are compiled ones alone.
+fn asking_git() -> Settings {
+    Settings { sources: true, ..settings(RawManifests::Absent) }
+}
+
+fn answered(described: Option<&Described>) -> impl Fn(&Fetch) -> Response {
+    move |fetch| match fetch {
+        Fetch::Manifests { .. } => Response::Body(composed(&[SERVICE.to_owned()], described)),
+        fetch => healthy(fetch),
+    }
+}
+
+#[test]
+fn git_is_asked_about_the_sources_at_the_revisions_that_argo_cd_resolved() {
+    let mut store = store();
+    store["status"]["operationState"]["syncResult"]["revision"] = json!("2222");
+    let (result, asked) = run_with(&event(&store), None, &asking_git(), Duration::ZERO, answered(None));
+    result.unwrap();
+    let of: Vec<_> = asked
+        .iter()
+        .filter_map(|fetch| match fetch {
+            Fetch::Manifests { sources, .. } => sources.clone(),
+            _ => None,
+        })
+        .collect();
+    let revisions: Vec<&str> = of.iter().map(|of| of.sources[0].revision.as_str()).collect();
+    assert_eq!(revisions, [REVISION, "2222"]);
+    let source: Value = serde_json::from_str(&of[0].sources[0].source).unwrap();
+    assert_eq!(source, store["spec"]["source"]);
+    assert_eq!(of[0].namespace, "store");
+    let metadata: Value = serde_json::from_str(&of[0].metadata).unwrap();
+    assert_eq!(
+        metadata,
+        json!({"name": "store", "namespace": "argocd", "uid": "u1", "labels": {"team": "web"}})
+    );
+}
+
+#[test]
+fn what_git_says_is_reported() {
+    let file = SourceFile { path: "store/web.yaml".to_owned(), text: "kind: Service\n".into() };
+    let versions = json!({"appVersion": "2.7.1", "dependencies": {"deps": "name: shop\n"}});
+    let described = Described { files: vec![Some(file)], versions: Some(versions.clone()) };
+    let store = store();
+    let (result, _) =
+        run_with(&event(&store), None, &asking_git(), Duration::ZERO, answered(Some(&described)));
+    let enriched = result.unwrap();
+    let source = &payload(&enriched, "Service")["source"];
+    assert_eq!(
+        (&source["path"], &source["gitManifest"]),
+        (&json!("store/web.yaml"), &json!("kind: Service\n"))
+    );
+    assert_eq!(payload(&enriched, "Application")["appVersions"], versions);
+    assert!(enriched.reports.iter().all(|report| !report.incomplete));
+}
+
+#[test]
+fn what_git_could_not_say_is_asked_for_again_and_holds_nothing_up() {
+    let store = store();
+    let (result, _) = run_with(&event(&store), None, &asking_git(), Duration::ZERO, answered(None));
+    let enriched = result.unwrap();
+    assert_eq!(enriched.reports.len(), 3);
+    assert!(enriched.reports.iter().all(|report| report.incomplete));
+    let source = &payload(&enriched, "Service")["source"];
+    assert_eq!(source["path"], json!(""));
+    assert!(source["gitManifest"].as_str().unwrap().contains("kind: Service"), "the desired state stands in");
+    assert_eq!(payload(&enriched, "Application")["appVersions"], json!({}));
+}
+
+#[test]
+fn without_revisions_there_is_nothing_to_ask_git_about() {
+    let mut store = store();
+    store["status"]["sync"]["revision"] = json!("");
+    store["status"].as_object_mut().unwrap().remove("operationState");
+    let (result, asked) =
+        run_with(&event(&store), None, &asking_git(), Duration::ZERO, |fetch| match fetch {
+            Fetch::Manifests { .. } => body(json!({"manifests": [SERVICE]})),
+            fetch => healthy(fetch),
+        });
+    result.unwrap();
+    assert!(asked.iter().all(|fetch| !matches!(fetch, Fetch::Manifests { sources: Some(_), .. })));
+}
+
+#[test]
+fn the_target_state_is_reported_whatever_becomes_of_manifests() {
+    let store = store();
+    for manifests in [Response::GenerationError, Response::NotFound, Response::Body(composed(&[], None))] {
+        let (result, _) =
+            run_with(&event(&store), None, &asking_git(), Duration::ZERO, |fetch| match fetch {
+                Fetch::Manifests { .. } => manifests.clone(),
+                fetch => healthy(fetch),
+            });
+        let source = &payload(&result.unwrap(), "Service")["source"];
+        assert_ne!(source["desiredManifest"], json!(""), "{manifests:?}");
+    }
+}

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-pub use pack::{SETS, packed};
+pub use pack::{SETS, packed, repository};
 
 /// One recorded case.
 #[derive(Debug, Clone)]

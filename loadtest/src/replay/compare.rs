@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use serde_json::Value;
 
+use super::fields::{self, Field};
 use super::memory::{Memory, posted_later};
 use super::play::{Playback, Played, redactor, timestamp};
 use super::predicates::{Scene, is_now};
@@ -20,6 +21,8 @@ pub(super) struct Tally {
     pub(super) on_purpose: usize,
     /// Reports that differ, each with where.
     pub(super) different: Vec<Unequal>,
+    /// Of what both made, the fields that Git answers.
+    pub(super) fields: [Field; 3],
 }
 
 impl Tally {
@@ -87,6 +90,7 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
                 ..scene
             };
             let found = differences(&scene, rules);
+            fields::count(&mut tally.fields, &scene, &found.all, &found.left);
             let is_unsent = pair.is_none() && found.on_purpose;
             count(&mut tally, found, round, Some(line.n), about.clone());
             if is_unsent {
@@ -124,6 +128,8 @@ pub(super) fn compare(case: &Case, playback: &Playback<'_>, rules: &mut Rules) -
 struct Found {
     on_purpose: bool,
     left: Vec<Difference>,
+    /// Where the two differ, allowed or not.
+    all: Vec<String>,
 }
 
 fn count(tally: &mut Tally, found: Found, round: &Played<'_>, report: Option<u64>, about: Identity) {
@@ -151,6 +157,7 @@ fn differences(scene: &Scene<'_>, rules: &mut Rules) -> Found {
     let mut all = Vec::new();
     diff("", Some(ours.data()), Some(theirs.data()), &mut all);
     all.retain(|difference| !is_same_now(difference, scene) && !is_same_yaml(difference));
+    found.all = all.iter().map(|difference| difference.path.clone()).collect();
     for root in ["object", "source.actualManifest", "source.desiredManifest", "source.appLabels", ""] {
         let (mine, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|difference| !root.is_empty() && is_below(&difference.path, root));
@@ -194,7 +201,7 @@ fn settle(found: &mut Found, difference: Difference, scene: &Scene<'_>, rules: &
     }
 }
 
-fn is_below(path: &str, root: &str) -> bool {
+pub(super) fn is_below(path: &str, root: &str) -> bool {
     path.strip_prefix(root).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 

@@ -5,6 +5,8 @@
 //! reports are compared with what was watched and answered. Fails when a recording cannot be read.
 
 mod compare;
+mod fields;
+mod git;
 mod memory;
 mod observed;
 mod output;
@@ -23,6 +25,8 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use compare::Tally;
+pub use fields::Field;
+pub use git::Git;
 use loadtest_sim::recordings::{self, Case, WatchLine};
 use play::Watched;
 use rules::Rules;
@@ -32,6 +36,10 @@ use rules::Rules;
 pub struct Args {
     /// A folder of cases, or one case, in the format of the recordings
     dir: PathBuf,
+
+    /// What upstream's Argo CD does not say (gitManifest, path, appVersions) is said from this repository, or bundle of one
+    #[arg(long, value_name = "BUNDLE|DIR")]
+    repository: Option<PathBuf>,
 }
 
 /// What a replay found.
@@ -55,6 +63,10 @@ pub struct Summary {
     pub observed: usize,
     /// Those that are not what was watched.
     pub exceptions: usize,
+    /// Files that Git named in reports of cases without a recorded reporter, and reports where it could not.
+    pub named: (usize, usize),
+    /// How `gitManifest`, `path` and `appVersions` compare, in this order.
+    pub fields: [Field; 3],
     /// Every line of the output.
     pub text: String,
 }
@@ -73,13 +85,19 @@ impl Summary {
 /// Runs the command.
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let cases = recordings::load_dir(&args.dir)?;
-    let summary = replay(&cases)?;
+    let git = args.repository.as_deref().map(Git::open).transpose()?;
+    let summary = replay_from(&cases, git.as_ref())?;
     output::print(&summary.text)?;
     Ok(if summary.is_good() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
 /// Replays cases.
 pub fn replay(cases: &[Case]) -> anyhow::Result<Summary> {
+    replay_from(cases, None)
+}
+
+/// Replays cases; `git` says what only a fork of Argo CD says.
+pub fn replay_from(cases: &[Case], git: Option<&Git>) -> anyhow::Result<Summary> {
     let mut rules = Rules::load()?;
     let mut summary = Summary::default();
     let mut rows = Vec::new();
@@ -87,9 +105,9 @@ pub fn replay(cases: &[Case]) -> anyhow::Result<Summary> {
     let (with, without): (Vec<_>, Vec<_>) = cases.iter().partition(|case| !case.rounds.is_empty());
     for case in &with {
         let watched = watched(case)?;
-        let playback = play::play(case, &watched, false);
+        let playback = play::play_from(case, &watched, false, git);
         let tally = compare::compare(case, &playback, &mut rules);
-        let paired = play::play(case, &watched, true);
+        let paired = play::play_from(case, &watched, true, git);
         let unequal = compare::unequal_rounds(&playback, &paired);
         lines.extend(output::differences(&case.name, &tally));
         lines.extend(unequal.iter().map(|n| format!("{}: round {n} differs in the second pass", case.name)));
@@ -102,13 +120,16 @@ pub fn replay(cases: &[Case]) -> anyhow::Result<Summary> {
     }
     let mut checks = Vec::new();
     for case in &without {
-        let check = observed::check(case, &watched(case)?)?;
+        let check = observed::check(case, &watched(case)?, git)?;
         summary.observed += check.applications + check.resources;
         summary.exceptions += check.exceptions.len();
+        summary.named.0 += check.named.0;
+        summary.named.1 += check.named.1;
         lines.extend(check.exceptions.iter().map(|exception| format!("{}: {exception}", case.name)));
         checks.push((case.name.clone(), check));
     }
-    summary.text = output::text(&summary, &rows, &checks, &lines, &rules);
+    let with_git = git.is_some();
+    summary.text = output::text(&summary, &rows, &checks, &lines, &rules, with_git);
     Ok(summary)
 }
 
@@ -123,4 +144,7 @@ fn add(summary: &mut Summary, tally: &Tally) {
     summary.equal += tally.equal;
     summary.on_purpose += tally.on_purpose;
     summary.different += tally.different.len();
+    for (field, more) in summary.fields.iter_mut().zip(tally.fields) {
+        field.add(more);
+    }
 }

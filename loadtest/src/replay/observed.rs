@@ -5,8 +5,9 @@ use std::collections::HashMap;
 
 use pipeline_core::{EntityId, Key, Record, Report};
 use serde_json::{Map, Value};
-use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response};
+use stages_argocd::plan::{Fetch, RawManifests, ResourceRef, Response, Settings};
 
+use super::git::Git;
 use super::play::{Watched, enrich, redactor, remember, settings};
 use super::recorded::{Target, classify};
 use loadtest_judge::view::View;
@@ -23,6 +24,8 @@ pub(super) struct Check {
     /// Changed entries whose report would have said what the last one said.
     pub(super) unsent: usize,
     pub(super) exceptions: Vec<String>,
+    /// Reports of resources whose file Git named, and others.
+    pub(super) named: (usize, usize),
 }
 
 /// What the check itself remembers of an application: it does not use the product's memory.
@@ -34,18 +37,20 @@ struct Before {
 }
 
 /// Plays every event with the answers nearest after it.
-pub(super) fn check(case: &Case, watched: &[Watched]) -> anyhow::Result<Check> {
+pub(super) fn check(case: &Case, watched: &[Watched], git: Option<&Git>) -> anyhow::Result<Check> {
     let redactor = redactor();
-    let settings = settings(case, RawManifests::Absent);
+    let settings = Settings { sources: git.is_some(), ..settings(case, RawManifests::Absent) };
     let mut check = Check::default();
     let mut memory: HashMap<Key, Option<Record>> = HashMap::new();
     let mut before: HashMap<(Key, String), Before> = HashMap::new();
     for event in watched {
         check.events += 1;
         let known = memory.remove(&event.event.key).flatten();
-        let enriched = enrich(event, known.as_ref(), event.t, &settings, &redactor, |fetch| {
-            nearest(case, fetch, event.t)
-        })?;
+        let enriched =
+            enrich(event, known.as_ref(), event.t, &settings, &redactor, |fetch| match (git, fetch) {
+                (Some(git), Fetch::Manifests { .. }) => git.answer_now(fetch, compiled(case, event)),
+                _ => nearest(case, fetch, event.t),
+            })?;
         let life = (event.event.key.clone(), event.event.uid.to_string());
         let expected = expect(case, event, before.entry(life).or_default());
         let settled = enriched.settle.as_ref().map(|settle| settle.unsent.as_slice()).unwrap_or_default();
@@ -170,6 +175,15 @@ fn states(item: &Value) -> Value {
     Value::from(vec![state("liveState"), state("targetState")])
 }
 
+/// The compiled manifests, which the observer asked for as target states alone.
+fn compiled(case: &Case, event: &Watched) -> Response {
+    let Some(body) = body(case, event, "managed-resources") else { return Response::NotFound };
+    let items = body["items"].as_array().into_iter().flatten();
+    let targets: Vec<&str> =
+        items.map(|item| text(item, "targetState")).filter(|text| *text != "null").collect();
+    Response::Body(serde_json::json!({"manifests": targets}).to_string().into())
+}
+
 fn body(case: &Case, event: &Watched, call: &str) -> Option<Value> {
     let object = &event.object;
     let project = object.pointer("/spec/project").and_then(Value::as_str).unwrap_or("default");
@@ -255,6 +269,9 @@ fn compare(
         };
         let report = left.remove(at);
         let data = serde_json::from_slice::<Value>(&report.body).unwrap_or_default();
+        let is_named =
+            data.pointer("/source/path").and_then(Value::as_str).is_some_and(|path| !path.is_empty());
+        *if is_named { &mut check.named.0 } else { &mut check.named.1 } += 1;
         for wrong in wrong_fields(&View::of(&data), entry, health.as_ref(), expected) {
             exception(format!("{}: {wrong}", place(entry).join("/")));
         }

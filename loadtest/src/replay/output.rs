@@ -7,6 +7,7 @@ use comfy_table::Table;
 
 use super::Summary;
 use super::compare::Tally;
+use super::fields::{FIELDS, Field};
 use super::observed::Check;
 use super::rules::Rules;
 use loadtest_judge::diff::short;
@@ -72,6 +73,7 @@ pub(super) fn text(
     checks: &[(String, Check)],
     lines: &[String],
     rules: &Rules,
+    with_git: bool,
 ) -> String {
     let mut out = String::new();
     if !checks.is_empty() {
@@ -111,6 +113,23 @@ pub(super) fn text(
                 summary.exceptions
             ),
         );
+    }
+    if with_git && !checks.is_empty() {
+        let (named, others) = summary.named;
+        push(
+            &mut out,
+            &format!(
+                "files named by git: {named} of {} reports of resources, at its newest commit where the repository lacks theirs",
+                named + others
+            ),
+        );
+    }
+    if with_git && !rows.is_empty() {
+        for (name, field) in FIELDS.iter().zip(&summary.fields) {
+            let Field { equal, on_purpose, different } = field;
+            let counts = format!("{equal} equal, {on_purpose} different on purpose, {different} different");
+            push(&mut out, &format!("field {name}: {counts}"));
+        }
     }
     if !rows.is_empty() {
         push(&mut out, &format!("events filtered then, and reported by us: {}", summary.unfiltered));

@@ -10,6 +10,7 @@ use pipeline_redact::Redactor;
 use serde_json::Value;
 use stages_argocd::plan::{Begun, Fetch, FetchPlan, RawManifests, Response, Settings, TrackingMethod};
 
+use super::git::Git;
 use super::pairing::States;
 use super::recorded::Answers;
 use loadtest_sim::recordings::{Case, RoundLine, WatchLine};
@@ -119,6 +120,7 @@ pub(super) fn settings(case: &Case, raw_manifests: RawManifests) -> Settings {
             key => key.to_owned(),
         },
         raw_manifests,
+        sources: false,
     }
 }
 
@@ -129,10 +131,21 @@ pub(super) fn redactor() -> Redactor {
 
 /// Plays every round of `case` in order. `paired`: live states come from `managed-resources` where an
 /// observer saw the same resourceVersion; what is remembered is what it is without.
+#[cfg(test)]
 pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> Playback<'a> {
+    play_from(case, watched, paired, None)
+}
+
+/// The same; `git` says what the fork of Argo CD that was recorded said, as though upstream's had been there.
+pub(super) fn play_from<'a>(
+    case: &'a Case,
+    watched: &'a [Watched],
+    paired: bool,
+    git: Option<&'a Git>,
+) -> Playback<'a> {
     let redactor = redactor();
     // The fork of Argo CD that was recorded gives raw manifests.
-    let settings = settings(case, RawManifests::Served);
+    let settings = Settings { sources: git.is_some(), ..settings(case, RawManifests::Served) };
     let observed = paired.then(|| States::of(case));
     let mut memory: HashMap<Key, Option<Record>> = HashMap::new();
     let mut next: HashMap<&str, usize> = HashMap::new();
@@ -152,12 +165,12 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
         let event = &watched[at];
         let states = observed.as_ref().and_then(|states| states.answer(case, line, &mut playback.pairs));
         let known = memory.remove(&event.event.key).flatten();
-        let mut answers = Answers::new(case, &line.calls, None);
+        let mut answers = Answers::new(case, &line.calls, None, git);
         let enriched =
             enrich(event, known.as_ref(), line.t, &settings, &redactor, |fetch| answers.answer(fetch));
         // The same round with the same memory: live states that stand here and there alone would look like drift.
         let paired = states.as_ref().map(|states| {
-            let mut answers = Answers::new(case, &line.calls, Some(states.clone()));
+            let mut answers = Answers::new(case, &line.calls, Some(states.clone()), git);
             enrich(event, known.as_ref(), line.t, &settings, &redactor, |fetch| answers.answer(fetch))
         });
         // Two watches saw the same event; which was told first is chance.
@@ -166,7 +179,7 @@ pub(super) fn play<'a>(case: &'a Case, watched: &'a [Watched], paired: bool) -> 
         for later in watched[at + 1..].iter().filter(|later| has_rollout(event) && later.t <= until) {
             let same = later.event.key == event.event.key && event.event.uid == later.event.uid;
             if same && !later.event.is_deleted() {
-                let mut answers = Answers::new(case, &line.calls, states.clone());
+                let mut answers = Answers::new(case, &line.calls, states.clone(), git);
                 let later = later.with_resources_of(event);
                 let all = enrich(&later, None, line.t, &settings, &redactor, |fetch| answers.answer(fetch));
                 newer.extend(all.map(|all| all.reports).unwrap_or_default());

@@ -8,7 +8,7 @@ use super::compare::is_same_yaml;
 use super::memory::is_same;
 use super::said::timeless;
 use loadtest_judge::diff::Difference;
-use loadtest_judge::view::View;
+use loadtest_judge::view::{Identity, View};
 
 /// A report and the span of its "now".
 pub(super) type Predecessor = (View, (String, String));
@@ -74,6 +74,10 @@ pub(super) enum Predicate {
     EqualToItsPredecessor,
     /// Only theirs: what it tells of is as it was when the product last reported it.
     ReportedBeforeAsItIs,
+    /// Ours is a file, and theirs the folder of the Kustomization that it is made through.
+    FileInsteadOfFolder,
+    /// Ours is a text that makes the object, under its name or one that ends up in it, and theirs is none.
+    TextThatMakesIt,
     /// Only ours: theirs came when the event was taken up again.
     PostedWhenTakenUpAgain,
     /// Only ours: a resource whose entry was reported before for the revision that is the latest again.
@@ -153,6 +157,19 @@ impl Predicate {
                 _ => false,
             },
             Self::ReportedBeforeAsItIs => scene.ours.is_none() && scene.theirs.is_some() && scene.unchanged,
+            Self::FileInsteadOfFolder => match (ours, theirs) {
+                (Some(Value::String(ours)), Some(Value::String(theirs))) => {
+                    !theirs.is_empty() && is_manifest_file(ours) && !is_manifest_file(theirs)
+                }
+                _ => false,
+            },
+            Self::TextThatMakesIt => match (ours, theirs, scene.ours) {
+                (Some(Value::String(ours)), Some(Value::String(theirs)), Some(view)) => {
+                    let Identity { kind, name, .. } = view.identity();
+                    !theirs.is_empty() && makes(ours, &kind, &name) && !makes(theirs, &kind, &name)
+                }
+                _ => false,
+            },
             Self::PostedWhenTakenUpAgain => {
                 scene.theirs.is_none() && scene.ours.is_some() && scene.taken_up_again
             }
@@ -186,6 +203,20 @@ impl Predicate {
             },
         }
     }
+}
+
+fn is_manifest_file(path: &str) -> bool {
+    [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end))
+}
+
+/// Whether a text of one document or many holds an object of this kind, under this name or one that a prefix or suffix makes
+/// it of.
+fn makes(text: &str, kind: &str, name: &str) -> bool {
+    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
+    documents.iter().any(|object| {
+        let own = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
+        object.get("kind").and_then(Value::as_str) == Some(kind) && !own.is_empty() && name.contains(own)
+    })
 }
 
 fn is_as_watched(ours: &Value, theirs: &Value, watched: &Value) -> bool {

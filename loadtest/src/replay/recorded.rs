@@ -8,6 +8,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 use stages_argocd::plan::{Fetch, Purpose, Response};
 
+use super::git::Git;
 use loadtest_sim::recordings::{CallLine, Case};
 
 /// A path and its query, both decoded: how calls are matched whatever their escapes and order.
@@ -90,16 +91,18 @@ pub(super) struct Answers<'a> {
     used: HashMap<Target, usize>,
     /// Bodies that stand in for `managed-resources`; empty: it lists nothing.
     managed: Option<Bytes>,
+    /// Says what upstream's Argo CD would not have said.
+    git: Option<&'a Git>,
 }
 
 impl<'a> Answers<'a> {
-    pub(super) fn new(case: &'a Case, calls: &[u64], managed: Option<Bytes>) -> Self {
+    pub(super) fn new(case: &'a Case, calls: &[u64], managed: Option<Bytes>, git: Option<&'a Git>) -> Self {
         let find = |n: &u64| {
             let at = case.calls.binary_search_by_key(n, |call| call.n).ok();
             at.and_then(|at| case.calls.get(at)).or_else(|| case.calls.iter().find(|call| call.n == *n))
         };
         let calls = calls.iter().filter_map(find).map(|call| (Target::of(&call.path), call)).collect();
-        Self { case, calls, used: HashMap::new(), managed }
+        Self { case, calls, used: HashMap::new(), managed, git }
     }
 
     /// The calls of the round.
@@ -107,8 +110,17 @@ impl<'a> Answers<'a> {
         &self.calls
     }
 
-    /// What was answered then; a call that was not made then is answered with "not found".
+    /// What was answered then, and what Git says.
     pub(super) fn answer(&mut self, fetch: &Fetch) -> Response {
+        let response = self.recorded(fetch);
+        match self.git {
+            Some(git) => git.answer(fetch, response),
+            None => response,
+        }
+    }
+
+    /// What was answered then; a call that was not made then is answered with "not found".
+    fn recorded(&mut self, fetch: &Fetch) -> Response {
         if let Fetch::ManagedResources { .. } = fetch {
             let body = self.managed.clone().unwrap_or_else(|| Bytes::from_static(b"{\"items\":[]}"));
             return Response::Body(body);

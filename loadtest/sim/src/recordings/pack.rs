@@ -10,6 +10,11 @@ use anyhow::{Context as _, bail};
 
 use super::{Case, case};
 
+/// The bundle of the repository that the applications were deployed from.
+pub fn repository() -> &'static [u8] {
+    include_bytes!("../../recordings/repo.bundle")
+}
+
 /// Log2 of the compression window: 128 MiB, more than any set.
 const WINDOW: u32 = 27;
 

@@ -2,7 +2,7 @@
 //! before anything runs, and for what people ask for.
 //!
 //! takes: a path, or a right - gives: the object as JSON, or whether the right is there
-//! calls: `GET {path}`, `PATCH {path}`, `POST {path}`, `POST .../selfsubjectaccessreviews` - fails: with the status, or that nobody answered; nothing
+//! calls: `GET {path}`, `PATCH {path}`, `POST {path}`, `POST .../selfsubjectaccessreviews`, `POST .../tokenreviews` - fails: with the status, or that nobody answered; nothing
 //! of the answer stands in an error
 
 use std::time::Duration;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::api::{Failure, exchange};
 use crate::kind::Kind;
 use crate::token::TokenFile;
-use crate::{Cluster, ConfigError};
+use crate::{Cluster, ConfigError, Right, Scope};
 
 const LARGEST: usize = 8 << 20;
 const METADATA: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
@@ -141,6 +141,35 @@ impl Reader {
             .header(http::header::CONTENT_TYPE, "application/json")
             .body(review.to_string().into_bytes());
         Ok(self.ask(request).await?["status"]["allowed"] == true)
+    }
+
+    /// The name of whoever a token is of; `None` when the cluster knows no such token.
+    ///
+    /// # Errors
+    /// [`QuestionError`] when that is not said.
+    pub async fn owner(&self, token: &str) -> Result<Option<String>, QuestionError> {
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1",
+            "kind": "TokenReview",
+            "spec": {"token": token},
+        });
+        let request = http::Request::post("/apis/authentication.k8s.io/v1/tokenreviews")
+            .header(http::header::CONTENT_TYPE, "application/json")
+            .body(review.to_string().into_bytes());
+        let status = &self.ask(request).await?["status"];
+        let owner = status["user"]["username"].as_str().filter(|_| status["authenticated"] == true);
+        Ok(owner.map(str::to_owned))
+    }
+
+    /// The right to ask [`Reader::owner`].
+    pub fn review_right() -> Right {
+        Right {
+            group: "authentication.k8s.io",
+            resource: "tokenreviews",
+            verbs: &["create"],
+            names: Vec::new(),
+            scope: Scope::Cluster,
+        }
     }
 
     async fn ask(&self, request: http::Result<http::Request<Vec<u8>>>) -> Result<Value, QuestionError> {

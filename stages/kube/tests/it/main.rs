@@ -9,6 +9,7 @@ mod follow;
 mod gone;
 mod harness;
 mod listing;
+mod owner;
 mod proxy;
 mod reach;
 mod read;

@@ -26,6 +26,7 @@ pub(crate) use self::arguments::git::{
 pub(crate) use self::arguments::platform::{OnPlatform, PlatformCommand, TokenCommand};
 pub(crate) use self::arguments::router::OnRouter;
 pub(crate) use self::arguments::secrets::SecretsCommand;
+pub(crate) use self::arguments::source_server::{OnSourceServer, SourceServerCommand};
 pub(crate) use self::arguments::tunnel::{OnTunnelClient, OnTunnelServer};
 pub(crate) use self::arguments::values::{
     AccessShape, Adopt, Check, CheckAccess, CheckCommand, CrdsCommand, Hook, Shape, Tier, Validate,
@@ -64,6 +65,8 @@ Examples:
   Do in the cluster what people of the platform ask for, as far as they may:
     gitops-runtime app-proxy --platform-url https://platform.example --platform-token-file runtime-token \\
       --argocd-url https://argocd.example.com --argocd-token-file argocd-token
+  Say what Git says of applications, of a repository that is kept in a directory:
+    gitops-runtime source-server --token-file token --repository https://git.example.com/mono.git=/repositories/mono
   Show what listens on this machine to others, through a server that they reach:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000
@@ -142,6 +145,7 @@ pub(crate) enum Command {
     Platform(Box<OnPlatform>),
     Router(Box<OnRouter>),
     AppProxy(Box<OnAppProxy>),
+    SourceServer(Box<OnSourceServer>),
     TunnelServer(Box<OnTunnelServer>),
     TunnelClient(Box<OnTunnelClient>),
     #[command(flatten)]
@@ -236,6 +240,8 @@ pub(crate) enum Role {
     AppProxy,
     /// Who makes once what nobody gives: `gitops-runtime secrets ensure`
     Secrets,
+    /// The source server
+    SourceServer,
 }
 
 /// A ServiceAccount.
@@ -493,6 +499,11 @@ mod tests {
             panic!("not the app proxy");
         };
         assert!(proxy.given().flags.iter().all(|(path, ..)| known.contains(path)));
+        let line = "x source-server --listen 127.0.0.1:1 --token-file t --repository https://a/b=/c";
+        let Command::SourceServer(given) = Cli::parse_from(line.split_whitespace()).command else {
+            panic!("not the source server");
+        };
+        assert!(given.given().flags.iter().all(|(path, ..)| known.contains(path)));
         let line = ["x", "/usr/local/bin/event-reporter-server"];
         assert!(matches!(Cli::parse_from(line).command, Command::Reporter(_)));
     }

@@ -21,6 +21,7 @@ mod reporter;
 mod resources;
 mod router;
 mod sharding;
+mod source_server;
 mod state;
 mod traces;
 mod tunnel;
@@ -48,6 +49,7 @@ use self::process::{Directory, Redaction};
 use self::reporter::Storage;
 pub(crate) use self::reporter::{Reporter, SinkKind};
 pub(crate) use self::sharding::Algorithm;
+pub(crate) use self::source_server::From as SourcesFrom;
 pub(crate) use self::state::{Places, State};
 pub(crate) use self::traces::Traces;
 pub(crate) use self::units::SocketPlace;
@@ -96,6 +98,7 @@ pub(crate) struct Config {
     pub(crate) platform_server: PlatformServer,
     pub(crate) router: router::Router,
     pub(crate) app_proxy: app_proxy::AppProxy,
+    pub(crate) source_server: source_server::SourceServer,
     pub(crate) tunnel_server: tunnel::Server,
     pub(crate) tunnel_client: tunnel::Client,
     /// `None`: it is in memory, and there is one process or each has its own shard.
@@ -222,6 +225,7 @@ impl Config {
         self.platform_server.check(problems);
         self.router.check(problems);
         self.app_proxy.check(problems);
+        self.source_server.check(problems);
         self.tunnel_server.check(problems);
         self.tunnel_client.check(problems);
         self.admin.check(problems);

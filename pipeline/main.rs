@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         },
         cli::Command::Router(given) => app::router(&given, &variables),
         cli::Command::AppProxy(given) => app::app_proxy(&given, &variables),
+        cli::Command::SourceServer(given) => app::source_server(&given, &variables),
         cli::Command::TunnelServer(given) => app::tunnel_server(&given, &variables),
         cli::Command::TunnelClient(given) => app::tunnel_client(&given, &variables),
         cli::Command::Platform(given) => app::platform_command(&given, &variables),

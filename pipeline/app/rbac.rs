@@ -40,6 +40,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
         }
         Role::ResourceReporter => super::resources::rights(config),
         Role::AppProxy => super::app_proxy::rights(config),
+        Role::SourceServer => super::source_server::rights(config),
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(APPLICATIONS);
@@ -71,6 +72,7 @@ fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config
         Role::Secrets => ":secrets",
         Role::ResourceReporter => ":resources",
         Role::AppProxy => ":app-proxy",
+        Role::SourceServer => ":sources",
     };
     let name = format!("gitops-runtime:{namespace}:{}{own}", account.name);
     // One role for each place, whatever number of rights holds there; the cluster's comes last.
@@ -108,6 +110,7 @@ fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
         Role::Secrets => "secrets",
         Role::ResourceReporter => "resource-reporter",
         Role::AppProxy => "app-proxy",
+        Role::SourceServer => "source-server",
     };
     let mut metadata = json!({
         "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},

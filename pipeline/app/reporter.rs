@@ -107,7 +107,9 @@ async fn applications(
         .build(Applications { redactor: redactor.clone() }, deps)
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
-    let (enrichment, following) = build::enrichment(config, stop).await?;
+    let (mut enrichment, following) = build::enrichment(config, stop).await?;
+    enrichment.sources =
+        super::sources::of(config).await.context("ask what Git says (settings under `reporter.sources`)")?;
     let (enrich, settings) = enrichment
         .build(seen.clone(), redactor, meter)
         .await

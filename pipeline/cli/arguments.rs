@@ -7,5 +7,6 @@ pub(super) mod git;
 pub(super) mod platform;
 pub(super) mod router;
 pub(super) mod secrets;
+pub(super) mod source_server;
 pub(super) mod tunnel;
 pub(super) mod values;

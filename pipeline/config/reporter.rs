@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::problem::Problems;
 use super::sharding::Sharding;
+use super::source_server::Sources;
 use super::units::{As, Size, UrlPath};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -22,6 +23,7 @@ pub(crate) struct Reporter {
     pub(crate) ledger: Ledger,
     pub(crate) journal: Journal,
     digest: Digest,
+    pub(crate) sources: Sources,
     pub(crate) sink: Sink,
 }
 
@@ -44,6 +46,7 @@ impl Reporter {
         problems.positive("reporter.circuit.refusedProbe", *self.circuit.refused_probe);
         problems.positive("reporter.journal.interval", *self.journal.interval);
         problems.positive("reporter.digest.interval", *self.digest.interval);
+        self.sources.check(problems);
         problems.positive("reporter.rateLimit.window", *self.rate_limit.window);
         match self.sink.kind {
             SinkKind::Platform => {

@@ -221,7 +221,7 @@ fn each_refusal_says_what_would_be_right() {
     let (code, text) = refused(&["--role", "reportr"]);
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, app-proxy, secrets]"),
+        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, app-proxy, secrets, source-server]"),
         "{text}"
     );
     assert!(text.contains("tip: a similar value exists: 'reporter'"), "{text}");
@@ -326,4 +326,17 @@ fn the_app_proxy_may_change_rollouts_and_workflows_where_it_is_told_to_and_read_
     assert_eq!(grants(&[]), expected(&["ops"]));
     assert_eq!(grants(&["--set", "appProxy.namespaces=shop,ops"]), expected(&["ops", "shop"]));
     assert_eq!(grants(&["--set", "appProxy.namespaces=*,shop"]), expected(&[""]));
+}
+
+#[test]
+fn the_source_server_may_ask_whose_a_token_is_unless_callers_have_one_token() {
+    let grants = |more: &[&str]| {
+        let flags = ["rbac", "print", "--role", "source-server", "--service-account", "ops/sources"];
+        let output = run(&[&flags[..], more].concat(), &[]);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("ops", "sources"))
+    };
+    let review: Grant = ["", "authentication.k8s.io", "tokenreviews", "", "create"].map(str::to_owned).into();
+    assert_eq!(grants(&[]), BTreeSet::from([review]));
+    assert_eq!(grants(&["--set", "sourceServer.callers.tokenFile=token"]), BTreeSet::new());
 }

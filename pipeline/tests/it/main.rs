@@ -23,6 +23,7 @@ mod router;
 mod runtime;
 mod secrets;
 mod shutdown;
+mod sources;
 mod told;
 mod top;
 mod traces;

@@ -53,6 +53,11 @@ impl Runtime {
         Self { process, url: format!("http://{address}"), client }
     }
 
+    /// Where it answers.
+    pub(crate) fn url(&self) -> &str {
+        &self.url
+    }
+
     /// Status and text of one of its pages.
     pub(crate) async fn page(&self, path: &str) -> (u16, String) {
         let answer = match self.client.get(format!("{}{path}", self.url)).send().await {

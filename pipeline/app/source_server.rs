@@ -1,0 +1,128 @@
+//! The role `source-server`: what Git says of applications, over HTTP, to those who may ask.
+
+use std::io::{self, Write as _};
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use anyhow::{Context as _, bail};
+use axum::http::header;
+use axum::routing::get;
+use pipeline_core::{ExposeSecret as _, Given, SecretString, Service as _, Shutdown, async_trait};
+use pipeline_http::serve::ServeConfig;
+use prometheus::{Registry, TextEncoder};
+use stages_kube::{Reader, Right};
+use stages_source::{Accounts, Callers, Review, ServeBounds, TokenFile, Unreviewed, document, routes};
+
+use super::{build, sources};
+use crate::cli::{OnSourceServer, SourceServerCommand};
+use crate::config::{Config, Variables};
+
+/// Connections at a time.
+const CONNECTIONS: usize = 1_024;
+
+/// Runs the role until SIGTERM or SIGINT, or prints what it answers.
+///
+/// # Errors
+/// Whatever kept it from starting, with what to do next.
+pub(crate) fn command(given: &OnSourceServer, variables: &Variables) -> anyhow::Result<ExitCode> {
+    if let Some(SourceServerCommand::Schema) = given.command {
+        return print(&format!("{:#}\n", document())).map(|()| ExitCode::SUCCESS);
+    }
+    let config =
+        Config::load_given(&given.given(), variables).map_err(|problems| anyhow::anyhow!("{problems}"))?;
+    stages_client::install_crypto();
+    super::log::start(&config);
+    super::run(async |stop| run(&config, stop).await)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn print(text: &str) -> anyhow::Result<()> {
+    match io::stdout().lock().write_all(text.as_bytes()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("write to standard output")
+        }
+        _ => Ok(()),
+    }
+}
+
+async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
+    let settings = &config.source_server;
+    if settings.repositories.is_empty() {
+        bail!(
+            "no repository is configured: say where each is, such as --repository \
+             https://git.example.com/mono.git=/repositories/mono"
+        );
+    }
+    let registry = Registry::new();
+    let bounds = ServeBounds { body: settings.max_body.len() };
+    let routes = routes(sources::library(config).await?, callers(config).await?, bounds, &registry)
+        .context("count what is answered")?;
+    let metrics = async move || {
+        let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
+        ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
+    };
+    let leaving = stop.clone();
+    let ready = async move || match leaving.is_cancelled() {
+        true => (axum::http::StatusCode::SERVICE_UNAVAILABLE, "stopping\n"),
+        false => (axum::http::StatusCode::OK, "ready\n"),
+    };
+    let pages = routes
+        .route("/healthz", get(async || "ok\n"))
+        .route("/readyz", get(ready))
+        .route("/metrics", get(metrics));
+    let listen = settings.listen.context("sourceServer.listen is not set")?;
+    let serve = ServeConfig {
+        connections: CONNECTIONS,
+        grace: *config.shutdown.grace,
+        // What takes longer is answered by the library itself.
+        request_timeout: *settings.timeout + std::time::Duration::from_secs(30),
+        ..ServeConfig::new(listen.to_string(), "sourceServer.listen")
+    };
+    let server = serve.build_bare(pages).await?;
+    tracing::info!(repositories = settings.repositories.len(), "answering questions");
+    Box::new(server).serve(Given::alone(stop)).await.context("answer questions")
+}
+
+/// Who may ask.
+async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
+    let settings = &config.source_server.callers;
+    if let Some(path) = &*settings.token_file {
+        return Ok(Arc::new(TokenFile(path.clone())));
+    }
+    if settings.accounts.is_empty() {
+        bail!(
+            "nobody may ask: name the ServiceAccounts that may in sourceServer.callers.accounts, such as \
+             argocd/event-reporter, or set sourceServer.callers.tokenFile to a file with one token for all"
+        );
+    }
+    let reader =
+        build::watch(config).cluster.reader().await.context("find the cluster that knows who asks")?;
+    let allowed = settings.accounts.iter().map(|account| account.0.clone());
+    Ok(Arc::new(Accounts::new(Reviews(reader), allowed)))
+}
+
+/// What it needs to be allowed: to ask whose tokens are, where it asks that.
+pub(super) fn rights(config: &Config) -> Vec<Right> {
+    let asks = config.source_server.callers.token_file.is_none();
+    if asks { vec![Reader::review_right()] } else { Vec::new() }
+}
+
+/// Asks the cluster whose a token is.
+struct Reviews(Reader);
+
+impl std::fmt::Debug for Reviews {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Reviews").finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl Review for Reviews {
+    async fn owner(&self, token: &SecretString) -> Result<Option<String>, Unreviewed> {
+        self.0.owner(token.expose_secret()).await.map_err(|error| {
+            let error: &dyn std::error::Error = &error;
+            tracing::warn!(error, "whose a token is could not be found out");
+            Unreviewed
+        })
+    }
+}

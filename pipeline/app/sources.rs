@@ -1,0 +1,203 @@
+//! How the reporter asks what Git says: in this process, or of the source server.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use pipeline_core::async_trait;
+use reqwest::Method;
+use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
+use stages_client::{Client, Fault, HttpError, Target, Token};
+use stages_source::{
+    Asked, AskedSource, Directories, Heard, HeardObject, Library, LibraryConfig, OneForAll,
+    PromotionTemplates, VersionSources, Versions,
+};
+
+use super::build;
+use crate::config::{Config, SourcesFrom};
+
+const ACT: &str = "ask the source server";
+/// Bytes of an answer of the source server's: twice the files of an application.
+const LARGEST: usize = 64 << 20;
+
+/// Answers from the repositories of the settings.
+pub(super) async fn library(config: &Config) -> anyhow::Result<Library> {
+    let settings = &config.source_server;
+    let places = settings.repositories.iter();
+    let directories: Vec<(&str, PathBuf)> =
+        places.map(|place| (place.address.as_str(), place.directory.clone())).collect();
+    let library = LibraryConfig {
+        concurrency: settings.concurrency,
+        timeout: *settings.timeout,
+        cache_bytes: settings.cache.0,
+    };
+    let versions: Arc<dyn VersionSources> = match settings.asks_platform() {
+        true => Arc::new(templates(config).await?),
+        false => Arc::new(OneForAll(settings.version_source())),
+    };
+    Ok(library.build(Arc::new(Directories::new(directories)), versions))
+}
+
+/// Where versions stand, as the platform says.
+async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
+    let platform = &config.platform;
+    let token = build::token(&platform.token()).context("the token of the platform")?;
+    let token = token.context(
+        "no token for the platform, which sourceServer.versions.askPlatform asks: set platform.tokenFile",
+    )?;
+    let url = platform.url.as_ref().context("platform.url is not set")?;
+    let http = stages_client::Config {
+        ca_file: platform.ca_file.clone(),
+        insecure_skip_verify: platform.insecure,
+        ..stages_client::Config::new(*config.source_server.timeout / 2, 1 << 20)
+    };
+    let client = http.build(Target::new(url.as_str(), "")?).await.context("reach the platform")?;
+    Ok(PromotionTemplates::new(client, token))
+}
+
+/// Whom the reporter asks, if it asks anybody.
+pub(super) async fn of(config: &Config) -> anyhow::Result<Option<Arc<dyn Sources>>> {
+    let settings = &config.reporter.sources;
+    Ok(match settings.from {
+        SourcesFrom::None => None,
+        SourcesFrom::Here => Some(Arc::new(Here(library(config).await?))),
+        SourcesFrom::Server => {
+            let url = settings.url.as_ref().context("reporter.sources.url is not set")?;
+            let path = settings.token_file.as_ref().context("reporter.sources.tokenFile is not set")?;
+            let http = stages_client::Config {
+                ca_file: settings.ca_file.clone(),
+                ..stages_client::Config::new(*settings.timeout, LARGEST)
+            };
+            let client =
+                http.build(Target::new(url.as_str(), "")?).await.context("reach the source server")?;
+            Some(Arc::new(There { client, token: Token::file(path) }))
+        }
+    })
+}
+
+/// What is asked of the sources of an application; `None` when that is no JSON, which it always is.
+fn asked(of: &SourcesAt, compiled: &[String]) -> Option<Asked> {
+    let source = |at: &stages_argocd::sources::SourceAt| {
+        Some(AskedSource { source: serde_json::from_str(&at.source).ok()?, revision: at.revision.clone() })
+    };
+    Some(Asked {
+        metadata: serde_json::from_str(&of.metadata).ok()?,
+        namespace: of.namespace.clone(),
+        sources: of.sources.iter().map(source).collect::<Option<_>>()?,
+        compiled: compiled.to_vec(),
+    })
+}
+
+/// As reports carry it.
+fn described(
+    objects: Vec<HeardObject>,
+    files: Vec<stages_source::File>,
+    versions: Option<Versions>,
+) -> Described {
+    let texts: HashMap<(usize, String), Arc<str>> =
+        files.into_iter().map(|file| ((file.source, file.path), file.text.into())).collect();
+    let file = |HeardObject { source, path }: HeardObject| {
+        let path = path?;
+        let text = texts.get(&(source, path.clone())).cloned().unwrap_or_default();
+        Some(SourceFile { path, text })
+    };
+    Described {
+        files: objects.into_iter().map(file).collect(),
+        versions: versions.and_then(|versions| serde_json::to_value(versions).ok()),
+    }
+}
+
+/// In this process.
+#[derive(Debug)]
+struct Here(Library);
+
+#[async_trait]
+impl Sources for Here {
+    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
+        match self.0.describe(asked(of, compiled)?).await {
+            Ok(told) => {
+                let heard = |answer: &stages_source::Answer| HeardObject {
+                    source: answer.source().unwrap_or_default(),
+                    path: answer.origin().map(|origin| origin.path.clone()),
+                };
+                let objects = told.objects.iter().map(heard).collect();
+                Some(described(objects, told.files.clone(), told.versions.clone()))
+            }
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(
+                    error,
+                    "a repository could not be asked; what it says is missing in a report, and asked for again"
+                );
+                None
+            }
+        }
+    }
+}
+
+/// Of the source server.
+#[derive(Debug)]
+struct There {
+    client: Client,
+    token: Token,
+}
+
+impl There {
+    async fn ask(&self, asked: &Asked) -> Result<Heard, HttpError> {
+        let request = self.client.request(ACT, Method::POST, &["v1", "manifests"])?.json(asked);
+        let request = self.client.authorize(ACT, request, &self.token, "Bearer ").await?;
+        let reply = self.client.send(ACT, request).await?.checked()?;
+        serde_json::from_slice(reply.body()).map_err(|error| {
+            let (line, column) = (error.line(), error.column());
+            reply.into_error(Fault::Json { line, column })
+        })
+    }
+}
+
+#[async_trait]
+impl Sources for There {
+    async fn describe(&self, of: &SourcesAt, compiled: &[String]) -> Option<Described> {
+        match self.ask(&asked(of, compiled)?).await {
+            Ok(heard) => Some(described(heard.objects, heard.files, heard.versions)),
+            Err(error) => {
+                let error: &dyn std::error::Error = &error;
+                tracing::warn!(
+                    error,
+                    "the source server did not answer; what it says is missing in a report, and asked for again"
+                );
+                None
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_file_that_makes_many_objects_is_carried_once_and_stands_with_each() {
+        let heard: Heard = serde_json::from_value(json!({
+            "revisions": ["abc"], "gaps": [],
+            "objects": [{"source": 0, "tool": "directory", "path": "a.yaml", "firstLine": 1, "lastLine": 2, "manifest": "x"},
+                {"unknown": "why"}, {"source": 0, "path": "a.yaml"}, {"source": 1, "path": "chart/Chart.yaml"}],
+            "files": [{"source": 0, "path": "a.yaml", "text": "all"}],
+            "versions": {"appVersion": "1", "dependencies": {"deps": "d"}},
+        }))
+        .unwrap();
+        let described = described(heard.objects, heard.files, heard.versions);
+        let shown: Vec<Option<(&str, &str)>> = described
+            .files
+            .iter()
+            .map(|file| file.as_ref().map(|file| (file.path.as_str(), &*file.text)))
+            .collect();
+        assert_eq!(
+            shown,
+            [Some(("a.yaml", "all")), None, Some(("a.yaml", "all")), Some(("chart/Chart.yaml", ""))]
+        );
+        assert_eq!(described.versions, Some(json!({"appVersion": "1", "dependencies": {"deps": "d"}})));
+    }
+}

@@ -1,0 +1,156 @@
+//! The settings of the role `source-server`, and of whoever asks it. What each means, and its default, stands in
+//! `config/default.yaml`, and there alone.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use stages_source::VersionSource;
+use url::Url;
+
+use super::problem::Problems;
+use super::units::{As, Size, Unit};
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SourceServer {
+    pub(crate) listen: As<Option<SocketAddr>>,
+    pub(crate) callers: Callers,
+    pub(crate) repositories: Vec<As<Place>>,
+    #[schemars(range(min = 1, max = 256))]
+    pub(crate) concurrency: usize,
+    pub(crate) timeout: As<Duration>,
+    pub(crate) max_body: As<Size>,
+    pub(crate) cache: As<Size>,
+    versions: Versions,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Callers {
+    pub(crate) token_file: As<Option<PathBuf>>,
+    pub(crate) accounts: Vec<As<ServiceAccount>>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Versions {
+    file: As<Option<String>>,
+    json_path: As<Option<String>>,
+    ask_platform: bool,
+}
+
+impl SourceServer {
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.positive("sourceServer.timeout", *self.timeout);
+        problems.at_least("sourceServer.maxBody", &self.max_body, "1Ki");
+        if self.listen.is_none() {
+            problems.add("sourceServer.listen", "must be an address to listen on such as 0.0.0.0:8090");
+        }
+        if self.callers.token_file.is_some() && !self.callers.accounts.is_empty() {
+            let text = "callers have one token, or are ServiceAccounts: set tokenFile or accounts, not both";
+            problems.add("sourceServer.callers", text);
+        }
+        if self.versions.ask_platform && self.versions.file.is_some() {
+            let text = "the platform is asked, or a file is named for all: set askPlatform or file, not both";
+            problems.add("sourceServer.versions", text);
+        }
+        if self.versions.file.is_some() != self.versions.json_path.is_some() {
+            problems.add("sourceServer.versions", "needs both file and jsonPath, or neither of them");
+        }
+    }
+
+    /// Whether the platform is asked where they stand.
+    pub(crate) fn asks_platform(&self) -> bool {
+        self.versions.ask_platform
+    }
+
+    /// Where versions stand, if that is said.
+    pub(crate) fn version_source(&self) -> Option<VersionSource> {
+        let (file, json_path) = (self.versions.file.clone()?, self.versions.json_path.clone()?);
+        Some(VersionSource { file, json_path })
+    }
+}
+
+/// A repository that somebody keeps in a directory of this machine: `ADDRESS=DIRECTORY`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) address: String,
+    pub(crate) directory: PathBuf,
+}
+
+impl Unit for Place {
+    const FORMAT: &'static str = "repository-place";
+
+    fn read(text: &str) -> Result<Self, String> {
+        let wrong = "is not a repository and its directory such as https://git.example.com/mono.git=/repositories/mono";
+        match text.rsplit_once('=') {
+            Some((address, _)) if address.contains('@') && address.contains("://") => {
+                Err("a repository's address is written without user and password".to_owned())
+            }
+            Some((address, directory)) if !address.is_empty() && directory.starts_with('/') => {
+                Ok(Self { address: address.to_owned(), directory: directory.into() })
+            }
+            // What is not one may hold a password.
+            _ => Err(format!("it {wrong}")),
+        }
+    }
+}
+
+/// A ServiceAccount that may ask: `NAMESPACE/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ServiceAccount(pub(crate) String);
+
+impl Unit for ServiceAccount {
+    const FORMAT: &'static str = "service-account";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.split_once('/') {
+            Some((namespace, name))
+                if crate::cli::is_label(namespace) && name.split('.').all(crate::cli::is_label) =>
+            {
+                Ok(Self(format!("system:serviceaccount:{namespace}:{name}")))
+            }
+            _ => Err(format!("'{text}' is not a ServiceAccount such as argocd/event-reporter")),
+        }
+    }
+}
+
+/// Whom the reporter asks for what Argo CD does not say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum From {
+    None,
+    Here,
+    Server,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Sources {
+    pub(crate) from: From,
+    pub(crate) url: As<Option<Url>>,
+    pub(crate) token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) timeout: As<Duration>,
+}
+
+impl Sources {
+    pub(super) fn check(&self, problems: &mut Problems) {
+        problems.positive("reporter.sources.timeout", *self.timeout);
+        if self.from == From::Server {
+            if self.url.is_none() {
+                let next = "not set, and reporter.sources.from is server; set the source server's address, such as http://source-server:8090";
+                problems.add("reporter.sources.url", next);
+            }
+            if self.token_file.is_none() {
+                problems.add(
+                    "reporter.sources.tokenFile",
+                    "not set, and the source server answers nobody without a token",
+                );
+            }
+        }
+    }
+}

@@ -35,8 +35,10 @@ fn with_sources(mut fetch: Fetch) -> Fetch {
 }
 
 fn read(response: Response) -> Value {
-    let Response::Body(body) = response else { panic!("no answer: {response:?}") };
-    serde_json::from_slice(&body).unwrap()
+    match response {
+        Response::Body(body) => serde_json::from_slice(&body).unwrap(),
+        _ => Value::Null,
+    }
 }
 
 #[tokio::test]

@@ -65,7 +65,7 @@ fn a_namespace_that_the_manifest_names_tells_objects_apart() {
     let source = json!({"path": "a"});
     let compiled = web(5).replace("\"shop\"", "\"test\"");
     assert_eq!(
-        told(&files, &[source.clone()], &[&compiled, &web(5)]),
+        told(&files, std::slice::from_ref(&source), &[&compiled, &web(5)]),
         ["0: a/2.yaml:1-4", "0: a/1.yaml:1-4"]
     );
     let elsewhere = web(1).replace("\"shop\"", "\"else\"");
@@ -80,7 +80,7 @@ fn what_a_chart_makes_is_the_charts_unless_a_comment_names_the_template() {
     let pod = "# Source: c/templates/web.yaml\napiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
     let plain = "apiVersion: v1\nkind: Pod\nmetadata: {name: p}\n";
     assert_eq!(
-        told(&files, &[chart.clone()], &[pod, plain]),
+        told(&files, std::slice::from_ref(&chart), &[pod, plain]),
         ["0: chart/templates/web.yaml:1-1", "0: chart/Chart.yaml:0-0"]
     );
     let sources = [json!({"ref": "values"}), chart.clone(), json!({"path": "a"})];

@@ -54,8 +54,8 @@ fn numbers_of_yaml_are_texts_and_those_of_json_are_none() {
         ("[[1]]", ""),
     ] {
         let content = format!("appVersion: {yaml}\n");
-        for name in ["app/v.yaml", "app/v.yml"] {
-            assert_eq!(version(&[(name, &content)], &name[4..], "$.appVersion"), text, "{yaml}");
+        for (name, file) in [("app/v.yaml", "v.yaml"), ("app/v.yml", "v.yml")] {
+            assert_eq!(version(&[(name, &content)], file, "$.appVersion"), text, "{yaml}");
         }
     }
     for (json, text) in [("3", ""), ("\"3\"", "3"), ("[\"a\", 1]", "a"), ("[1, \"a\"]", ""), ("null", "")] {

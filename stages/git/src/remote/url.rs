@@ -46,7 +46,12 @@ impl RepositoryUrl {
         let whole = match text.split_once("://") {
             Some(_) => text.to_owned(),
             None => match text.split_once(':') {
-                Some((host, path)) if !host.contains('/') && !host.is_empty() && !path.is_empty() => {
+                Some((host, path))
+                    if !host.contains('/')
+                        && !host.is_empty()
+                        && !path.is_empty()
+                        && !path.starts_with(':') =>
+                {
                     below_home = !path.starts_with('/');
                     format!("ssh://{host}/{}", path.trim_start_matches('/'))
                 }
@@ -157,7 +162,7 @@ mod tests {
             ("https://a/b\nc", "it is empty, longer than 2,048 characters, or holds control characters"),
             ("just-a-name", "it does not begin with https://, http://, ssh://, file:// or a host"),
             ("ftp://example.com/a", "it must begin with https://, http://, ssh:// or file://"),
-            ("ext::sh -c true", "it is no URL"),
+            ("ext::sh -c true", "it does not begin with https://, http://, ssh://, file:// or a host"),
             (
                 "https://me:hidden@example.com/a",
                 "it holds a password: give it in a Secret, a file or the environment",

@@ -217,7 +217,7 @@ priorityClassName: {{ . | quote }}
 {{- define "gitops-runtime.files" -}}
 {{- $argocd := (index .Values.global.integrations "argo-cd").server -}}
 {{- $files := dict -}}
-{{- if eq .Values.reporter.sink "platform" -}}
+{{- if or (eq .Values.reporter.sink "platform") .Values.appProxy.enabled -}}
 {{- $_ := set $files "platform" .Values.global.codefresh.runtimeToken.secretKeyRef -}}
 {{- if not .Values.platform.enabled -}}
 {{- with include "gitops-runtime.platformCa" . -}}
@@ -332,6 +332,32 @@ spec:
   resources:
     requests:
       storage: {{ $persistence.size }}
+{{- end }}
+
+{{/* The settings of the app proxy: what the reporter is told of Argo CD and the platform, and above them `appProxy.config`. */}}
+{{- define "gitops-runtime.appProxySettings" -}}
+{{- $told := include "gitops-runtime.settings" . | fromYaml -}}
+{{- $files := include "gitops-runtime.files" . | fromYaml -}}
+{{- $platform := dict "url" (include "gitops-runtime.platformUrl" .) "tokenFile" (printf "/etc/gitops-runtime/platform/%s" $files.platform.key) -}}
+{{- with get $files "platform-ca" -}}{{- $_ := set $platform "caFile" (printf "/etc/gitops-runtime/platform-ca/%s" .key) -}}{{- end -}}
+{{- $settings := dict
+  "kubernetes" (dict "namespace" .Release.Namespace)
+  "argocd" $told.argocd
+  "platform" $platform
+  "log" (dict "format" "json")
+  "serve" (dict "address" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled))
+  "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces)
+-}}
+{{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
+{{- end }}
+
+{{/* What the app proxy may do with Rollouts and Workflows, wherever it may. */}}
+{{- define "gitops-runtime.appProxyRules" -}}
+- {apiGroups: [apps], resources: [replicasets], verbs: [list]}
+- {apiGroups: [argoproj.io], resources: [analysisruns], verbs: [list]}
+- {apiGroups: [argoproj.io], resources: [rollouts], verbs: [get, patch]}
+- {apiGroups: [argoproj.io], resources: [rollouts/status], verbs: [patch]}
+- {apiGroups: [argoproj.io], resources: [workflows], verbs: [create, get, list, patch]}
 {{- end }}
 
 {{/* The settings of the platform: those that the values say, and above them `platform.config`. */}}

@@ -57,6 +57,7 @@ fn readings(path: &str) -> Vec<String> {
         ("nats.", "$values."),
         ("reporter.", "$values."),
         ("platform.", "$values."),
+        ("appProxy.", "$values."),
         // The roles without state have one template.
         ("router.", "$values."),
         ("tunnelClient.", "$values."),

@@ -6,9 +6,12 @@ pub(crate) mod ask;
 pub(crate) mod bus;
 
 pub(crate) mod check;
+pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod git;
+pub(crate) mod man;
 pub(crate) mod redact;
+pub(crate) mod remote;
 pub(crate) mod values;
 
 use std::ffi::OsString;
@@ -16,6 +19,7 @@ use std::path::PathBuf;
 
 use clap::error::ErrorKind;
 use clap::{Args, CommandFactory as _, Parser, Subcommand, ValueEnum};
+use stages_remote::RemoteCommand;
 
 pub(crate) use self::arguments::app_proxy::OnAppProxy;
 pub(crate) use self::arguments::ask::{Ask, Distributed, ParkedCommand, Place, Which};
@@ -67,6 +71,9 @@ Examples:
       --argocd-url https://argocd.example.com --argocd-token-file argocd-token
   Say what Git says of applications, of a repository that is kept in a directory:
     gitops-runtime source-server --token-file token --repository https://git.example.com/mono.git=/repositories/mono
+  Sign in to a platform, and see the applications of all runtimes that it knows:
+    gitops-runtime login https://platform.example.com
+    gitops-runtime app list
   Show what listens on this machine to others, through a server that they reach:
     gitops-runtime tunnel-client --to https://tunnels.example.com --name shop-web --token-file token \\
       --forward http://localhost:3000
@@ -125,6 +132,22 @@ Examples:
 Digests are made with a key that is thrown away, so they differ from run to run; with --key-file they are those that a
 reporter with that key sends.";
 
+const COMPLETION: &str = "\
+Examples:
+  For this shell alone:
+    source <(gitops-runtime completion bash)
+  For every one of Bash, of zsh (behind compinit), of fish:
+    echo 'source <(gitops-runtime completion bash)' >> ~/.bashrc
+    echo 'source <(gitops-runtime completion zsh)' >> ~/.zshrc
+    echo 'gitops-runtime completion fish | source' >> ~/.config/fish/config.fish
+
+Names come from the platform that you are signed in to; one that does not answer within a moment has none.";
+
+const MAN: &str = "\
+Examples:
+  gitops-runtime man ~/.local/share/man/man1
+  gitops-runtime man man1 && man -l man1/gitops-runtime-app-list.1";
+
 /// The command line as it was given. Not to be printed: somebody may have put a secret there.
 #[derive(Parser)]
 #[command(name = "gitops-runtime", version, about = ABOUT, after_help = EXAMPLES, max_term_width = 110, arg_required_else_help = true)]
@@ -152,6 +175,8 @@ pub(crate) enum Command {
     Ask(Ask),
     #[command(flatten)]
     OnBus(OnBus),
+    #[command(flatten)]
+    Remote(RemoteCommand),
     /// Print, check or describe the settings.
     #[command(subcommand, after_help = CONFIG)]
     Config(ConfigCommand),
@@ -174,6 +199,20 @@ pub(crate) enum Command {
     /// Hand definitions in the cluster over to a release of the chart.
     #[command(subcommand)]
     Crds(CrdsCommand),
+    /// Print what makes a shell complete commands, flags, and the names of runtimes and applications.
+    #[command(after_help = COMPLETION)]
+    Completion {
+        /// Which shell
+        #[arg(value_enum)]
+        shell: completion::Shell,
+    },
+    /// Write a manual page of every command.
+    #[command(after_help = MAN)]
+    Man {
+        /// Where; it is made where it is not there
+        #[arg(value_name = "DIRECTORY")]
+        directory: PathBuf,
+    },
     /// Ask whether a reporter is ready, or which hop on the way to a runtime fails.
     Check(Check),
 }

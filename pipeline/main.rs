@@ -11,14 +11,18 @@ use std::process::ExitCode;
 
 fn main() -> ExitCode {
     let variables = config::variables();
+    cli::completion::answer(&variables);
     let done = match cli::Cli::read(&variables) {
         cli::Command::Ask(ask) => cli::ask::run(&ask, &variables),
+        cli::Command::Remote(command) => return cli::remote::run(&command, &variables),
         cli::Command::OnBus(command) => cli::bus::run(&command, &variables),
         cli::Command::Config(command) => return config::run(&command, &variables),
         cli::Command::Validate(given) => cli::values::validate(&given),
         cli::Command::Values(command) => cli::values::convert(&command),
         cli::Command::Crds(command) => cli::crds::run(&command),
         cli::Command::Check(check) => cli::check::run(&check),
+        cli::Command::Completion { shell } => cli::completion::run(shell),
+        cli::Command::Man { directory } => cli::man::run(&directory),
         cli::Command::Git(given) => cli::git::run(&given, &variables),
         cli::Command::Redact(given) => cli::redact::run(&given).map(|()| ExitCode::SUCCESS),
         cli::Command::Secrets(command) => app::secrets(command).map(|()| ExitCode::SUCCESS),

@@ -15,6 +15,9 @@ pub(crate) const PREFIX: &str = "GITOPS_RUNTIME_";
 /// Names the file of settings; not a setting itself.
 pub(crate) const FILE: &str = "GITOPS_RUNTIME_CONFIG";
 
+/// Names the platform that people's commands ask; not a setting itself.
+const CONTEXT: &str = "GITOPS_RUNTIME_CONTEXT";
+
 /// The variables of the process, but for those that are not text.
 pub(crate) type Variables = BTreeMap<String, String>;
 
@@ -136,7 +139,7 @@ pub(crate) fn own(layers: &mut Layers, variables: &Variables) {
             if !text.is_empty() {
                 layers.text(setting, text, Origin::Variable(name.clone()));
             }
-        } else if name != FILE && !is_service_link(name) {
+        } else if ![FILE, CONTEXT].contains(&name.as_str()) && !is_service_link(name) {
             // Compared without what all of them begin with, which would make everything near.
             let rest = |name: &'static str| name.strip_prefix(PREFIX).unwrap_or(name);
             let known = settings.iter().map(|setting| setting.variable.as_str()).chain([FILE]).map(rest);

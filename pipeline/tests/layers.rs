@@ -27,6 +27,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-ingest",
             "stages-platform-store",
             "stages-proxy",
+            "stages-remote",
             "stages-report",
             "stages-resources",
             "stages-router",
@@ -86,6 +87,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-platform-store", &["pipeline-core"]),
     // What people ask for is done through the API server too, by the one client of it that there is.
     ("stages-proxy", &["pipeline-core", "pipeline-redact", "stages-client", "stages-kube"]),
+    // What people type against a platform somewhere: it speaks HTTP alone, so that it can say nothing that the printed
+    // schema does not.
+    ("stages-remote", &["pipeline-core", "stages-client"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     ("stages-router", &["pipeline-core"]),

@@ -57,3 +57,4 @@ pub use store::{Store, StoreConfig, Writing, create_token, revoke_token, tokens}
 pub use subject::KnownSubject;
 pub use token::{Runtime, Token};
 pub use version_source::VersionSource;
+pub use visible::{SeenApplication, Which};

@@ -318,10 +318,6 @@ impl View {
 
 /// One of several values of an attribute, as a condition; `None`: no application is known by it.
 fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Option<String> {
-    let mut parameter = |value: &str| {
-        values.push(value.into());
-        format!("${}", values.len())
-    };
     let column = match name {
         AttributeName::Runtime => "r.name",
         AttributeName::Namespace => "a.namespace",
@@ -330,15 +326,22 @@ fn want_condition((name, key, wanted): &Wanted, values: &mut Vec<Value>) -> Opti
         AttributeName::ProductName => "a.product",
         AttributeName::Label => {
             let key = key.as_deref()?;
-            // Letter by letter on both databases, which their LIKE is not.
-            let has = |value: &String| {
-                let line = parameter(&format!("\n{key}={value}\n"));
-                format!("replace(a.labels, {line}, '') <> a.labels")
-            };
-            return Some(format!("({})", wanted.iter().map(has).collect::<Vec<_>>().join(" OR ")));
+            let has: Vec<String> = wanted.iter().map(|value| has_label(key, value, values)).collect();
+            return Some(format!("({})", has.join(" OR ")));
         }
         AttributeName::EnvironmentKind | AttributeName::GitSource => return None,
     };
-    let places: Vec<String> = wanted.iter().map(|value| parameter(value)).collect();
+    let mut parameter = |value: &String| {
+        values.push((&**value).into());
+        format!("${}", values.len())
+    };
+    let places: Vec<String> = wanted.iter().map(&mut parameter).collect();
     Some(format!("{column} IN ({})", places.join(", ")))
+}
+
+/// Whether an application of the table `a` has a label of that value, as a condition.
+pub(crate) fn has_label(key: &str, value: &str, values: &mut Vec<Value>) -> String {
+    values.push(Value::Text(format!("\n{key}={value}\n")));
+    // Letter by letter on both databases, which their LIKE is not.
+    format!("replace(a.labels, ${}, '') <> a.labels", values.len())
 }

@@ -1,33 +1,95 @@
 //! Applications of all runtimes, as far as somebody sees them.
 
 use crate::act::Value;
-use crate::connection::Row;
+use crate::connection::{Arg, Row};
 use crate::error::StoreError;
+use crate::fleet::{ApplicationName, ResourceAt, literal};
 use crate::read::Application;
-use crate::rule::View;
+use crate::report::Millis;
+use crate::rule::{View, has_label};
 use crate::store::Store;
 
+/// Which applications are listed: all of it holds, and what is `None` holds of each.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Which {
+    /// The runtime that reports them.
+    pub runtime: Option<String>,
+    /// Their namespace.
+    pub namespace: Option<String>,
+    /// Their name,
+    pub name: Option<String>,
+    /// or how it begins.
+    pub prefix: Option<String>,
+    /// Labels that they have, each with its value.
+    pub labels: Vec<(String, String)>,
+    /// Whether they are gone.
+    pub deleted: Option<bool>,
+}
+
+/// An application, with the runtime that reports it and where it comes from and goes to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenApplication {
+    /// The runtime.
+    pub runtime: String,
+    /// How it is.
+    pub state: Application,
+    /// Its Argo CD project,
+    pub project: String,
+    /// and where it runs, as people say it.
+    pub environment: String,
+    /// The cluster and the namespace that it goes to.
+    pub destination: (String, String),
+    /// The repository and the path that it comes from.
+    pub source: (String, String),
+    /// Its labels, by name.
+    pub labels: Vec<(String, String)>,
+    /// Who wrote its commit,
+    pub author: String,
+    /// and what they said.
+    pub message: String,
+    /// How its last operation stands,
+    pub phase: String,
+    /// and what was said of that.
+    pub phase_message: String,
+    /// When it was last deployed with success.
+    pub deployed_at: Option<Millis>,
+}
+
 impl Store {
-    /// Those that somebody sees, by runtime, namespace and name, from behind `after`; of one runtime, or of all.
+    /// Those that somebody sees, by runtime, namespace and name, from behind `after`.
     ///
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn visible(
         &self,
         view: &View,
-        runtime: Option<&str>,
+        which: &Which,
         after: (&str, &str, &str),
         limit: u32,
-    ) -> Result<Vec<(String, Application)>, StoreError> {
-        let values = vec![
-            after.0.into(),
-            after.1.into(),
-            after.2.into(),
-            runtime.unwrap_or("").into(),
-            i64::from(limit).into(),
-        ];
-        let condition = "(r.name, a.namespace, a.name) > ($1, $2, $3) AND ($4 = '' OR r.name = $4)";
-        self.seen(view, condition, "LIMIT $5", values).await
+    ) -> Result<Vec<SeenApplication>, StoreError> {
+        let mut values = vec![after.0.into(), after.1.into(), after.2.into()];
+        let mut condition = "(r.name, a.namespace, a.name) > ($1, $2, $3)".to_owned();
+        let named = [("r.name", &which.runtime), ("a.namespace", &which.namespace), ("a.name", &which.name)];
+        for (column, value) in named {
+            if let Some(value) = value {
+                values.push((&**value).into());
+                condition.push_str(&format!(" AND {column} = ${}", values.len()));
+            }
+        }
+        if let Some(prefix) = &which.prefix {
+            values.push(Value::Text(format!("{}%", literal(prefix))));
+            condition.push_str(&format!(" AND a.name LIKE ${} ESCAPE '!'", values.len()));
+        }
+        for (key, value) in &which.labels {
+            condition.push_str(&format!(" AND {}", has_label(key, value, &mut values)));
+        }
+        if let Some(deleted) = which.deleted {
+            values.push(i64::from(deleted).into());
+            condition.push_str(&format!(" AND a.deleted = ${}", values.len()));
+        }
+        values.push(i64::from(limit).into());
+        let end = format!("LIMIT ${}", values.len());
+        self.seen(view, &condition, &end, values).await
     }
 
     /// One of them by its runtime, namespace and name.
@@ -38,42 +100,53 @@ impl Store {
         &self,
         view: &View,
         (runtime, namespace, name): (&str, &str, &str),
-    ) -> Result<Option<Application>, StoreError> {
+    ) -> Result<Option<SeenApplication>, StoreError> {
         let values = vec![runtime.into(), namespace.into(), name.into()];
         let found = self.seen(view, "r.name = $1 AND a.namespace = $2 AND a.name = $3", "", values).await?;
-        Ok(found.into_iter().next().map(|(_, one)| one))
+        Ok(found.into_iter().next())
+    }
+
+    /// What an application that somebody sees lists now, by kind, namespace and name; where it lists nothing, all that was
+    /// reported of it and is not gone. `None`: they see no such application.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn resources_of(
+        &self,
+        view: &View,
+        name: &ApplicationName,
+    ) -> Result<Option<Vec<ResourceAt>>, StoreError> {
+        let Some(known) = self.known(view, name).await? else { return Ok(None) };
+        let mut all = self.resources_at(known.id, None, None).await?;
+        let sql = "SELECT listed FROM applications WHERE id = $1";
+        let row = self.read().await?.row(sql, &[Arg::Int(known.id)]).await?;
+        let listed = row.map(|row| row.bytes(0)).transpose()?.unwrap_or_default();
+        let listed: std::collections::HashSet<&[u8]> = listed.chunks_exact(8).collect();
+        all.retain(|one| match listed.is_empty() {
+            true => !one.deleted,
+            false => listed.contains(&one.name.listing().0[..]),
+        });
+        Ok(Some(all))
     }
 
     async fn seen(
         &self,
         view: &View,
-        condition: &'static str,
-        end: &'static str,
+        condition: &str,
+        end: &str,
         mut values: Vec<Value>,
-    ) -> Result<Vec<(String, Application)>, StoreError> {
+    ) -> Result<Vec<SeenApplication>, StoreError> {
         let view = view.condition(&mut values);
         let sql = format!(
-            "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at \
+            "SELECT r.name, a.namespace, a.name, t.uid, t.sync, t.health, t.health_message, t.revision, t.deleted, e.at, \
+             a.project, a.environment, a.cluster, a.destination, a.repository, a.path, a.labels, a.author, a.message, \
+             a.phase, a.phase_message, a.deployed_at \
              FROM runtimes r JOIN applications a ON a.runtime_id = r.id \
              JOIN entities e ON e.application_id = a.id AND e.kind = '' JOIN transitions t ON t.id = e.current \
              WHERE a.name <> '' AND {condition} AND {view} ORDER BY r.name, a.namespace, a.name {end}"
         );
         let values: Vec<_> = values.iter().map(Value::arg).collect();
-        let one = |row: Row| {
-            let application = Application {
-                namespace: row.text(1)?,
-                name: row.text(2)?,
-                uid: row.text(3)?,
-                sync: row.text_or_null(4)?,
-                health: row.text_or_null(5)?,
-                health_message: row.text_or_null(6)?,
-                revision: row.text_or_null(7)?,
-                deleted: row.int(8)? != 0,
-                at: row.int(9)?,
-            };
-            Ok((row.text(0)?, application))
-        };
-        self.read().await?.rows_of(sql, &values).await?.into_iter().map(one).collect()
+        self.read().await?.rows_of(sql, &values).await?.iter().map(seen).collect()
     }
 
     /// The number of the runtime of that name.
@@ -81,8 +154,37 @@ impl Store {
     /// # Errors
     /// [`StoreError`] when the store cannot be read.
     pub async fn runtime_named(&self, name: &str) -> Result<Option<i64>, StoreError> {
-        let name = [crate::connection::Arg::Text(name)];
+        let name = [Arg::Text(name)];
         let row = self.read().await?.row("SELECT id FROM runtimes WHERE name = $1", &name).await?;
         row.map(|row| row.int(0)).transpose()
     }
+}
+
+fn seen(row: &Row) -> Result<SeenApplication, StoreError> {
+    let state = Application {
+        namespace: row.text(1)?,
+        name: row.text(2)?,
+        uid: row.text(3)?,
+        sync: row.text_or_null(4)?,
+        health: row.text_or_null(5)?,
+        health_message: row.text_or_null(6)?,
+        revision: row.text_or_null(7)?,
+        deleted: row.int(8)? != 0,
+        at: row.int(9)?,
+    };
+    let label = |line: &str| line.split_once('=').map(|(key, value)| (key.to_owned(), value.to_owned()));
+    Ok(SeenApplication {
+        runtime: row.text(0)?,
+        state,
+        project: row.text(10)?,
+        environment: row.text(11)?,
+        destination: (row.text(12)?, row.text(13)?),
+        source: (row.text(14)?, row.text(15)?),
+        labels: row.text(16)?.lines().filter_map(label).collect(),
+        author: row.text(17)?,
+        message: row.text(18)?,
+        phase: row.text(19)?,
+        phase_message: row.text(20)?,
+        deployed_at: row.int_or_null(21)?,
+    })
 }

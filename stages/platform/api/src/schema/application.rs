@@ -1,11 +1,11 @@
 //! Applications, and what happened to them.
 
-use async_graphql::{ComplexObject, Context, Enum, Result, SimpleObject};
+use async_graphql::{ComplexObject, Context, Enum, InputObject, Result, SimpleObject};
 use stages_platform_store as kept;
 
 use super::page::{SliceInfo, rows};
-use super::{store, time};
-use crate::caller::unread;
+use super::{caller, store, time};
+use crate::caller::{Refusal, unread};
 
 /// How an application is.
 #[derive(Enum, Clone, Copy, PartialEq, Eq)]
@@ -73,6 +73,81 @@ pub(crate) struct Application {
     revision: Option<String>,
     deleted: bool,
     last_report_at: String,
+    /// Its Argo CD project.
+    project: String,
+    /// Where it runs, as people say it: a label of its, or the namespace that it goes to.
+    environment: String,
+    /// The cluster that it goes to, by name or else by address,
+    cluster: String,
+    /// and the namespace there.
+    destination_namespace: String,
+    /// The repository that it comes from,
+    repo_url: String,
+    /// and the path or chart in it.
+    path: String,
+    labels: Vec<Label>,
+    /// Who wrote the commit that it is at,
+    commit_author: String,
+    /// and what they said.
+    commit_message: String,
+    /// How its last operation stands,
+    operation_phase: Option<String>,
+    /// and what was said of that.
+    operation_message: Option<String>,
+    /// When it was last deployed with success.
+    deployed_at: Option<String>,
+}
+
+/// A label.
+#[derive(SimpleObject)]
+struct Label {
+    key: String,
+    value: String,
+}
+
+/// Which applications are listed: all of it holds.
+#[derive(InputObject, Default)]
+pub(crate) struct ApplicationsFilterArgs {
+    namespace: Option<String>,
+    name: Option<String>,
+    /// How their names begin.
+    name_prefix: Option<String>,
+    /// Labels that they have, such as `team=shop`.
+    labels: Option<Vec<String>>,
+    /// Whether they are gone; null: both.
+    deleted: Option<bool>,
+}
+
+/// Labels that may be asked for at a time.
+const LABELS: usize = 20;
+/// The longest name of a namespace or application, and the longest label.
+const LONGEST: usize = 600;
+
+impl ApplicationsFilterArgs {
+    pub(crate) fn which(self, runtime: Option<String>) -> Result<kept::Which, Refusal> {
+        let label = |text: String| match text.split_once('=') {
+            Some((key, value)) if !key.is_empty() && text.len() <= LONGEST => {
+                Ok((key.to_owned(), value.to_owned()))
+            }
+            _ => Err(Refusal::Wrong("a label is key=value".to_owned())),
+        };
+        let labels = self.labels.unwrap_or_default();
+        if labels.len() > LABELS {
+            return Err(Refusal::Wrong(format!("at most {LABELS} labels may be asked for")));
+        }
+        let named = [&self.namespace, &self.name, &self.name_prefix];
+        if named.into_iter().flatten().any(|text| text.len() > LONGEST) {
+            return Err(Refusal::Wrong(format!("a name has at most {LONGEST} bytes")));
+        }
+        Ok(kept::Which {
+            runtime,
+            namespace: self.namespace,
+            name: self.name,
+            prefix: self.name_prefix,
+            labels: labels.into_iter().map(label).collect::<Result<_, _>>()?,
+            deleted: self.deleted,
+        })
+    }
 }
 
 /// A page of applications.
@@ -115,6 +190,39 @@ struct Resource {
     name: String,
 }
 
+/// A resource of an application, as it was last reported.
+#[derive(SimpleObject)]
+struct ResourceState {
+    resource: Resource,
+    sync_status: Option<SyncStatus>,
+    health_status: Option<HealthStatus>,
+    health_message: Option<String>,
+    /// Since when it is so.
+    since: String,
+}
+
+/// The manifests of a resource, as they were last reported: secrets were taken out where it runs.
+#[derive(SimpleObject)]
+struct Manifests {
+    /// What runs.
+    live: Option<String>,
+    /// What it should be,
+    desired: Option<String>,
+    /// as it stands in Git.
+    git: Option<String>,
+}
+
+/// Which resource of an application.
+#[derive(InputObject)]
+struct ResourceArgs {
+    #[graphql(default)]
+    group: String,
+    kind: String,
+    #[graphql(default)]
+    namespace: String,
+    name: String,
+}
+
 /// An operation that deployed.
 #[derive(SimpleObject)]
 struct Deployment {
@@ -135,9 +243,10 @@ struct Drift {
 }
 
 impl Application {
-    pub(crate) fn of(runtime: String, one: kept::Application) -> Self {
+    pub(crate) fn of(seen: kept::SeenApplication) -> Self {
+        let (one, told) = (seen.state, |text: String| Some(text).filter(|text| !text.is_empty()));
         Self {
-            metadata: ObjectMeta { runtime, namespace: one.namespace, name: one.name },
+            metadata: ObjectMeta { runtime: seen.runtime, namespace: one.namespace, name: one.name },
             uid: one.uid,
             health_status: one.health.as_deref().map(HealthStatus::of),
             health_message: one.health_message,
@@ -145,7 +254,24 @@ impl Application {
             revision: one.revision,
             deleted: one.deleted,
             last_report_at: time(one.at),
+            project: seen.project,
+            environment: seen.environment,
+            cluster: seen.destination.0,
+            destination_namespace: seen.destination.1,
+            repo_url: seen.source.0,
+            path: seen.source.1,
+            labels: seen.labels.into_iter().map(|(key, value)| Label { key, value }).collect(),
+            commit_author: seen.author,
+            commit_message: seen.message,
+            operation_phase: told(seen.phase),
+            operation_message: told(seen.phase_message),
+            deployed_at: seen.deployed_at.map(time),
         }
+    }
+
+    fn known_as(&self) -> kept::ApplicationName {
+        let ObjectMeta { runtime, namespace, name } = self.metadata.clone();
+        kept::ApplicationName { runtime, namespace, name }
     }
 
     async fn runtime(&self, context: &Context<'_>) -> Result<i64> {
@@ -185,6 +311,37 @@ impl Application {
                 revision: one.revision,
             };
         Ok(found.into_iter().map(one).collect())
+    }
+
+    /// What it lists, each as it was last reported.
+    #[graphql(complexity = "500 * child_complexity")]
+    async fn resources(&self, context: &Context<'_>) -> Result<Vec<ResourceState>> {
+        let view = caller(context)?.view();
+        let found = store(context)?.resources_of(&view, &self.known_as()).await.map_err(unread)?;
+        let one = |one: kept::ResourceAt| {
+            let kept::ResourceName { api_version, kind, namespace, name } = one.name;
+            ResourceState {
+                resource: Resource { api_version, kind, namespace, name },
+                sync_status: one.sync.as_deref().map(SyncStatus::of),
+                health_status: one.health.as_deref().map(HealthStatus::of),
+                health_message: one.health_message,
+                since: time(one.at),
+            }
+        };
+        Ok(found.unwrap_or_default().into_iter().map(one).collect())
+    }
+
+    /// The manifests of one resource; null: it was never reported.
+    #[graphql(complexity = "200 + child_complexity")]
+    async fn manifests(&self, context: &Context<'_>, resource: ResourceArgs) -> Result<Option<Manifests>> {
+        let (store, view) = (store(context)?, caller(context)?.view());
+        let Some(known) = store.known(&view, &self.known_as()).await.map_err(unread)? else {
+            return Ok(None);
+        };
+        let which = (&*resource.group, &*resource.kind, &*resource.namespace, &*resource.name);
+        let found = store.manifests_at(known.id, which, i64::MAX).await.map_err(unread)?;
+        let one = |one: kept::ManifestsAt| Manifests { live: one.actual, desired: one.desired, git: one.git };
+        Ok(found.map(one))
     }
 
     /// Its last hundred deployments, the newest first.

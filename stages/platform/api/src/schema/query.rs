@@ -1,10 +1,10 @@
 //! What may be read.
 
 use async_graphql::{Context, Object, Result};
-use stages_platform_store::{Application as Kept, View};
+use stages_platform_store::{SeenApplication, View, Which};
 
 use super::account::{AbacRule, Account, ApiKey, AuditEntry, Me, User};
-use super::application::{Application, ApplicationEdge, ApplicationSlice};
+use super::application::{Application, ApplicationEdge, ApplicationSlice, ApplicationsFilterArgs};
 use super::page::{self, SlicePaginationArgs, rows};
 use super::promotion::{Metadata, PromotionTemplate};
 use super::runtime::{Runtime, RuntimeEdge, RuntimeSlice};
@@ -14,22 +14,22 @@ use crate::caller::{Caller, Refusal, unread};
 /// What may be read.
 pub(crate) struct Query;
 
-fn cursor((runtime, one): &(String, Kept)) -> String {
-    format!("{runtime}/{}/{}", one.namespace, one.name)
+fn cursor(one: &SeenApplication) -> String {
+    format!("{}/{}/{}", one.runtime, one.state.namespace, one.state.name)
 }
 
 /// Of one more row than asked for, so that it is known whether there are more.
 async fn applications(
     context: &Context<'_>,
-    runtime: Option<&str>,
+    which: &Which,
     after: &str,
     rows: usize,
-) -> Result<Vec<(String, Kept)>> {
+) -> Result<Vec<SeenApplication>> {
     let mut parts = after.splitn(3, '/');
     let mut part = || parts.next().unwrap_or_default();
     let (after, view): (_, View) = ((part(), part(), part()), caller(context)?.view());
     let limit = u32::try_from(rows).unwrap_or(u32::MAX).saturating_add(1);
-    Ok(store(context)?.visible(&view, runtime, after, limit).await.map_err(unread)?)
+    Ok(store(context)?.visible(&view, which, after, limit).await.map_err(unread)?)
 }
 
 #[Object]
@@ -84,13 +84,14 @@ impl Query {
         context: &Context<'_>,
         pagination: Option<SlicePaginationArgs>,
         runtime: Option<String>,
+        filters: Option<ApplicationsFilterArgs>,
     ) -> Result<ApplicationSlice> {
-        let page = pagination.unwrap_or_default();
-        let mut all = applications(context, runtime.as_deref(), page.after(), page.first()).await?;
+        let (page, which) = (pagination.unwrap_or_default(), filters.unwrap_or_default().which(runtime)?);
+        let mut all = applications(context, &which, page.after(), page.first()).await?;
         let page_info = page.info(&mut all, cursor);
-        let edge = |one: (String, Kept)| {
+        let edge = |one: SeenApplication| {
             let cursor = cursor(&one);
-            ApplicationEdge { node: Application::of(one.0, one.1), cursor }
+            ApplicationEdge { node: Application::of(one), cursor }
         };
         Ok(ApplicationSlice { edges: all.into_iter().map(edge).collect(), page_info })
     }
@@ -106,7 +107,7 @@ impl Query {
         let view = caller(context)?.view();
         let found =
             store(context)?.visible_one(&view, (&runtime, &namespace, &name)).await.map_err(unread)?;
-        Ok(found.map(|one| Application::of(runtime, one)))
+        Ok(found.map(Application::of))
     }
 
     /// Where the version of an application stands, as it was set for it or for its runtime; null: nothing was set, and whoever

@@ -171,6 +171,48 @@ async fn lists_come_in_pages_and_an_application_with_what_happened_to_it() {
 }
 
 #[tokio::test]
+async fn applications_are_listed_by_name_namespace_and_label_and_told_with_where_they_come_from() {
+    let served = Served::new().await;
+    for name in ["argocd/shop", "argocd/shop_b", "team/shop"] {
+        served.report("prod", name).await;
+    }
+    let list = async |filters: Value| {
+        let query = "query List($filters: ApplicationsFilterArgs) { applications(filters: $filters) { edges { cursor } } }";
+        let page = served.data(&served.admin, query, json!({"filters": filters})).await;
+        let edges = page["applications"]["edges"].as_array().unwrap().clone();
+        edges.iter().map(|edge| edge["cursor"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(list(json!({"name": "shop"})).await, ["prod/argocd/shop", "prod/team/shop"]);
+    assert_eq!(list(json!({"name": "shop", "namespace": "team"})).await, ["prod/team/shop"]);
+    assert_eq!(list(json!({"namePrefix": "shop_"})).await, ["prod/argocd/shop_b"], "a prefix means itself");
+    assert_eq!(list(json!({"namePrefix": "%"})).await, [""; 0]);
+    assert_eq!(list(json!({"labels": ["team=shop"]})).await, ["prod/argocd/shop"]);
+    assert_eq!(list(json!({"labels": ["team=shop", "tier=web"]})).await, ["prod/argocd/shop"]);
+    assert_eq!(list(json!({"labels": ["team=sho"]})).await, [""; 0]);
+    assert_eq!(list(json!({"deleted": true})).await, [""; 0]);
+    assert_eq!(list(json!({"deleted": false})).await.len(), 3);
+    let query = "query List($filters: ApplicationsFilterArgs) { applications(filters: $filters) { edges { cursor } } }";
+    let many: Vec<String> = (0..21).map(|number| format!("a{number}=b")).collect();
+    for (filters, said) in [
+        (json!({"labels": ["team"]}), "a label is key=value"),
+        (json!({"labels": many}), "at most 20 labels may be asked for"),
+        (json!({"name": "x".repeat(601)}), "a name has at most 600 bytes"),
+    ] {
+        assert_eq!(served.refused(&served.admin, query, json!({"filters": filters})).await, said);
+    }
+    let one = r#"{ application(runtime: "prod", namespace: "argocd", name: "shop") { project environment cluster destinationNamespace repoUrl path labels { key value } commitAuthor operationPhase deployedAt resources { resource { kind name } healthStatus } manifests(resource: {group: "apps", kind: "Deployment", namespace: "shop", name: "web"}) { live } } }"#;
+    let expected = json!({"application": {
+        "project": "default", "environment": "shop", "cluster": "in-cluster", "destinationNamespace": "shop",
+        "repoUrl": "https://git.example.com/shop", "path": "deploy",
+        "labels": [{"key": "team", "value": "shop"}, {"key": "tier", "value": "web"}],
+        "commitAuthor": "Grace Hopper", "operationPhase": null, "deployedAt": null, "resources": [], "manifests": null,
+    }});
+    assert_eq!(served.data(&served.admin, one, json!({})).await, expected);
+    // Whoever does not see the application sees nothing of it.
+    assert_eq!(served.data(&served.member, one, json!({})).await, json!({"application": null}));
+}
+
+#[tokio::test]
 async fn what_cannot_be_is_refused_with_what_can() {
     let served = Served::new().await;
     let key = |name: &str, scope: &str, days: i64| {

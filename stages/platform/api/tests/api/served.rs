@@ -122,6 +122,18 @@ impl Served {
             }
         };
         let (namespace, name) = application.split_once('/').unwrap();
+        let placement = Placement {
+            project: "default".to_owned(),
+            cluster: "in-cluster".to_owned(),
+            namespace: "shop".to_owned(),
+            repository: "https://git.example.com/shop".to_owned(),
+            path: "deploy".to_owned(),
+            labels: [("team", "shop"), ("tier", "web")]
+                .map(|(key, value)| (key.to_owned(), value.to_owned()))
+                .to_vec(),
+            ..Placement::default()
+        };
+        let labelled = application == "argocd/shop";
         let report = Report {
             entity: EntityName {
                 app_namespace: namespace.to_owned(),
@@ -140,10 +152,13 @@ impl Served {
             health_message: Some("it hurts".to_owned()),
             revision: Some("abc".to_owned()),
             operation: None,
-            placement: Placement::default(),
-            commit: Commit::default(),
+            placement: if labelled { placement } else { Placement::default() },
+            commit: Commit {
+                author: if labelled { "Grace Hopper".to_owned() } else { String::new() },
+                ..Commit::default()
+            },
             images: "[]".to_owned(),
-            has_source: false,
+            has_source: labelled,
             object: None,
             object_is_json: false,
             actual: None,

@@ -20,5 +20,6 @@ pub use life::{DriftOf, KnownApplication, StateOf};
 pub use listing::{ApplicationName, ListedApplication, Page, Position};
 pub use moment::{ManifestsAt, ObjectAt, ResourceAt};
 pub use search::{FleetDeployment, FoundResource};
+pub(crate) use selection::literal;
 pub use selection::{Condition, Field, GroupBy, Selection, SortBy};
 pub use shipping::{BLAMED_FOR, Figures, MOST_SHIPPED, Shipped};

@@ -194,7 +194,7 @@ impl Query {
 }
 
 /// Text that means itself within a pattern; what is searched is kept in lower case.
-pub(super) fn literal(text: &str) -> String {
+pub(crate) fn literal(text: &str) -> String {
     let lower = text.to_lowercase();
     lower.replace('!', "!!").replace('%', "!%").replace('_', "!_")
 }

@@ -3,8 +3,8 @@
 use pipeline_core::{ExposeSecret as _, SecretString};
 use serde_json::json;
 use stages_platform_store::{
-    Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, Subject, View,
-    create_token,
+    Account, Action, By, Entity, Link, Place, Retention, RetentionDays, Role, Rule, Scope, SeenApplication,
+    Subject, View, Which, create_token,
 };
 
 use crate::support::{KEEP_ALL, Opened, digest, open, open_with, operation, report};
@@ -420,8 +420,10 @@ async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
     }
     let everything = ["eu1/a/three", "eu1/b/four", "prod/a/one", "prod/b/two"];
     let list = async |view: &View| -> Vec<String> {
-        let rows = store.visible(view, None, ("", "", ""), 100).await.unwrap();
-        rows.iter().map(|(runtime, one)| format!("{runtime}/{}/{}", one.namespace, one.name)).collect()
+        let rows = store.visible(view, &Which::default(), ("", "", ""), 100).await.unwrap();
+        let row =
+            |one: &SeenApplication| format!("{}/{}/{}", one.runtime, one.state.namespace, one.state.name);
+        rows.iter().map(row).collect()
     };
     assert_eq!(list(&store.access("ada").await.unwrap().unwrap().view()).await, everything);
     assert_eq!(store.access("nobody").await.unwrap(), None);
@@ -471,10 +473,11 @@ async fn what_somebody_sees_in_a_list_is_what_they_may_see(opened: Opened) {
     }
     let view = store.access("lin").await.unwrap().unwrap().view();
     assert_eq!(list(&view).await, ["eu1/a/three", "eu1/b/four"]);
-    let page = store.visible(&view, None, ("eu1", "a", "three"), 1).await.unwrap();
-    assert_eq!((page.len(), &*page[0].1.name), (1, "four"));
-    assert_eq!(store.visible(&view, Some("prod"), ("", "", ""), 10).await.unwrap().len(), 0);
-    assert_eq!(store.visible(&View::ALL, Some("prod"), ("", "", ""), 10).await.unwrap().len(), 2);
+    let page = store.visible(&view, &Which::default(), ("eu1", "a", "three"), 1).await.unwrap();
+    assert_eq!((page.len(), &*page[0].state.name), (1, "four"));
+    let of_prod = Which { runtime: Some("prod".to_owned()), ..Which::default() };
+    assert_eq!(store.visible(&view, &of_prod, ("", "", ""), 10).await.unwrap().len(), 0);
+    assert_eq!(store.visible(&View::ALL, &of_prod, ("", "", ""), 10).await.unwrap().len(), 2);
     opened.close().await;
 }
 

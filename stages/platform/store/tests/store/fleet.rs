@@ -3,7 +3,7 @@
 use serde_json::json;
 use stages_platform_store::{
     Account, ApplicationName, By, Changed, ChangedNames, Commit, Condition, Field, GroupBy, Placement,
-    Report, Role, Rule, Selection, SortBy, Text, View, create_token,
+    Report, Role, Rule, Selection, SortBy, Text, View, Which, create_token,
 };
 
 use crate::support::{Opened, operation, report, resource};
@@ -432,7 +432,7 @@ async fn sees(opened: &Opened, view: &View, expected: &[&str], runtimes: &[&str]
     let told = store.runtimes(view).await.unwrap();
     assert_eq!(told.iter().map(|one| &*one.name).collect::<Vec<_>>(), runtimes, "{what}");
     assert_eq!(told.iter().map(|one| one.applications).sum::<u64>(), many, "{what}");
-    let visible = store.visible(view, None, ("", "", ""), 100).await.unwrap();
+    let visible = store.visible(view, &Which::default(), ("", "", ""), 100).await.unwrap();
     assert_eq!(visible.len(), expected.len(), "{what}");
 
     // Each by its own page, and between its neighbours; what is not theirs is as if it were not there.

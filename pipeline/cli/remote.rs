@@ -1,0 +1,23 @@
+//! The commands for people, which ask a platform that runs elsewhere: `stages/remote` has them.
+
+use std::process::ExitCode;
+
+use stages_remote::{Environment, RemoteCommand};
+
+use crate::config::{Variables, set};
+
+/// Runs one of the commands, and says what kept it from being done.
+pub(crate) fn run(command: &RemoteCommand, variables: &Variables) -> ExitCode {
+    match stages_remote::run(command, &environment(variables)) {
+        Ok(code) => ExitCode::from(code),
+        Err(error) => {
+            crate::fail(format!("gitops-runtime: {}", error.line()));
+            ExitCode::from(error.code())
+        }
+    }
+}
+
+/// What the environment says to these commands.
+pub(crate) fn environment(variables: &Variables) -> Environment {
+    Environment::of(|name| set(variables, name).map(str::to_owned))
+}

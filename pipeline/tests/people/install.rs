@@ -1,0 +1,120 @@
+//! Installing and uninstalling: the helm that is found is run, and the platform is looked at.
+
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::json;
+
+use crate::desk::Desk;
+
+fn told(text: &str) -> String {
+    format!("gitops-runtime: {text}\n")
+}
+
+/// A helm that writes down what it was asked for, and then does as `then` says.
+fn helm(desk: &Desk, then: &str) -> String {
+    let file = desk.file("helm");
+    std::fs::write(&file, format!("#!/bin/sh\nprintf '%s\\n' \"$@\" > asked\n{then}\n")).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    file.display().to_string()
+}
+
+fn asked(desk: &Desk) -> String {
+    std::fs::read_to_string(desk.file("asked")).unwrap().replace('\n', " ")
+}
+
+#[tokio::test]
+async fn the_command_is_printed_as_a_shell_takes_it_and_not_run() {
+    let desk = Desk::signed_in().await;
+    let url = desk.platform.url();
+    let install =
+        ["runtime", "install", "eu1", "--chart", "helm/gitops-runtime", "-f", "my values.yaml", "--print"];
+    let expected = format!(
+        "helm upgrade eu1 helm/gitops-runtime --namespace gitops-runtime --install --create-namespace \
+         --set-string global.runtime.name=eu1 --set-string global.codefresh.url={url} -f 'my values.yaml'\n"
+    );
+    assert_eq!(desk.run(&install).await.done(), expected);
+    let upgrade =
+        ["runtime", "upgrade", "eu1", "--chart", "c", "--kube-context", "eu", "--release", "r", "--print"];
+    let expected =
+        "helm upgrade r c --namespace gitops-runtime --kube-context eu --reset-then-reuse-values\n";
+    assert_eq!(desk.run(&upgrade).await.done(), expected);
+    let uninstall = ["runtime", "uninstall", "eu1", "--namespace", "n", "--print"];
+    assert_eq!(desk.run(&uninstall).await.done(), "helm uninstall eu1 --namespace n --wait\n");
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn an_installation_is_waited_for_until_the_runtime_reports() {
+    let desk = Desk::signed_in().await;
+    let url = desk.platform.url();
+    let program = helm(&desk, "echo installed");
+    let install = ["runtime", "install", "prod", "--chart", "c", "--helm", &program];
+    let (said, ()) = tokio::join!(desk.run(&install), async {
+        while !desk.file("asked").exists() {
+            tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+        }
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+            "metadata": {"name": "first", "namespace": "argocd", "uid": "first", "resourceVersion": "1"},
+        });
+        desk.platform.report(&json!({"object": object, "source": {"syncStatus": "Synced"}})).await;
+    });
+    assert_eq!((said.code, said.out), (0, format!("installed\nprod reports to {url}\n")), "{}", said.err);
+    assert!(asked(&desk).starts_with("upgrade prod c --namespace gitops-runtime --install "));
+    let late = desk.run(&[&install[..], &["--timeout", "1s"]].concat()).await;
+    let end = "it has not taken effect within 1 s: nothing was reported yet\n";
+    assert!(late.code == 3 && late.err.ends_with(end), "{late:?}");
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn what_keeps_helm_from_it_is_told_with_what_to_do() {
+    let desk = Desk::signed_in().await;
+    let url = desk.platform.url();
+    let none =
+        desk.run(&["runtime", "install", "prod", "--chart", "c", "--helm", "/none/helm"]).await.refused();
+    let said = "there is no /none/helm: install Helm 3.11 or newer, or name it with --helm; --print shows the command";
+    assert_eq!(none, (1, told(said)));
+    let failing = helm(&desk, "exit 4");
+    let failed =
+        desk.run(&["runtime", "install", "prod", "--chart", "c", "--helm", &failing]).await.refused();
+    assert_eq!(failed, (1, told("helm ended with 4: it said why above")));
+    let unknown =
+        desk.run(&["runtime", "install", "eu1", "--chart", "c", "--helm", &failing]).await.refused();
+    let said = format!(
+        "there is no runtime 'eu1' that you see: add it on the page Runtimes of {url}, which shows how its token becomes the \
+         Secret codefresh-token in the namespace gitops-runtime; then install it"
+    );
+    assert_eq!(unknown, (1, told(&said)));
+    let meant = desk.run(&["runtime", "uninstall", "prod", "--helm", &failing]).await.refused();
+    let said = "this would uninstall the release prod in the namespace gitops-runtime, and take the runtime prod and its tokens \
+                from the platform: give --yes, since nobody can be asked";
+    assert_eq!(meant, (2, told(said)));
+    let failed = desk.run(&["runtime", "uninstall", "prod", "--yes", "--helm", &failing]).await.refused();
+    assert_eq!(failed, (1, told("helm ended with 4: it said why above")));
+    assert_eq!(
+        desk.run(&["runtime", "list", "-o", "name"]).await.done(),
+        "prod\n",
+        "the platform still knows it"
+    );
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn a_runtime_that_is_uninstalled_is_forgotten_and_what_stays_is_named() {
+    let desk = Desk::signed_in().await;
+    desk.platform.register("https://runtime.example.com").await;
+    let program = helm(&desk, "");
+    let said =
+        desk.run(&["runtime", "uninstall", "prod", "-n", "rt", "--yes", "--helm", &program]).await.done();
+    assert_eq!(asked(&desk), "uninstall prod --namespace rt --wait ");
+    let expected = "the release prod is uninstalled\n\
+                    the platform forgot the runtime prod and its tokens\n\
+                    what the chart leaves, so that nothing is lost, is still in the namespace rt:\n  \
+                    the Secret codefresh-token, which is of no use any more\n  \
+                    the Secret prod-gitops-runtime-generated\n  \
+                    the claims of its ledger and of its bus: kubectl get pvc --namespace rt\n\
+                    kubectl delete namespace rt takes all of it, where nothing else is in there\n";
+    assert_eq!(said, expected);
+    desk.stop().await;
+}

@@ -1,0 +1,13 @@
+//! The command line for people, as processes against the real platform.
+
+#![expect(clippy::expect_used, clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod acts;
+mod app_proxy;
+mod desk;
+mod install;
+mod lists;
+mod login;
+mod platform;
+mod shells;
+mod terminal;

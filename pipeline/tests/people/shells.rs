@@ -1,0 +1,106 @@
+//! Completions as shells have them, and manual pages.
+
+use std::process::Stdio;
+
+use crate::desk::{Desk, Said};
+use crate::platform::{PROGRAM, SOON};
+
+/// What Bash offers for a line, once it has read the script.
+async fn offered(desk: &Desk, line: &str) -> Vec<String> {
+    let script = r#"
+        source <("$1" completion bash)
+        read -ra COMP_WORDS <<< "$2"
+        [[ "$2" == *" " ]] && COMP_WORDS+=("")
+        COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+        COMP_LINE="$2"; COMP_POINT=${#2}
+        function=$(complete -p gitops-runtime | sed 's/.*-F \([^ ]*\).*/\1/')
+        "$function" gitops-runtime "${COMP_WORDS[$COMP_CWORD]}" "${COMP_WORDS[$COMP_CWORD - 1]}"
+        printf '%s\n' "${COMPREPLY[@]}"
+    "#;
+    let said = shell(desk, "bash", &["--norc", "-c", script, "bash", PROGRAM, line]).await;
+    said.done().lines().map(|line| line.trim().to_owned()).filter(|line| !line.is_empty()).collect()
+}
+
+async fn shell(desk: &Desk, shell: &str, arguments: &[&str]) -> Said {
+    let mut command = desk.command(shell);
+    let command = command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = tokio::time::timeout(SOON, command.output()).await.unwrap().unwrap();
+    let text = |bytes| String::from_utf8(bytes).unwrap();
+    Said { code: output.status.code().unwrap(), out: text(output.stdout), err: text(output.stderr) }
+}
+
+/// Waits until Bash offers this for a line: the platform has a moment alone to answer in, which a busy machine may not give it.
+async fn offers(desk: &Desk, line: &str, expected: &[&str]) {
+    let offering = async { while offered(desk, line).await != expected {} };
+    let in_time = tokio::time::timeout(SOON, offering).await;
+    if in_time.is_err() {
+        assert_eq!(offered(desk, line).await, expected, "{line}");
+    }
+}
+
+#[tokio::test]
+async fn bash_completes_commands_and_names_that_the_platform_knows() {
+    let mut desk = Desk::signed_in().await;
+    offers(&desk, "gitops-runtime app li", &["list"]).await;
+    offers(&desk, "gitops-runtime app get st", &["store"]).await;
+    offers(&desk, "gitops-runtime app get argocd/f", &["argocd/failing"]).await;
+    offers(&desk, "gitops-runtime app get prod/argocd/", &["prod/argocd/failing", "prod/argocd/store"]).await;
+    offers(&desk, "gitops-runtime app get --runtime prod st", &["store"]).await;
+    offers(&desk, "gitops-runtime app sync st", &["store"]).await;
+    offers(&desk, "gitops-runtime rollout promote st", &["store"]).await;
+    offers(&desk, "gitops-runtime runtime get p", &["prod"]).await;
+    offers(&desk, "gitops-runtime app list --runtime p", &["prod"]).await;
+    offers(&desk, "gitops-runtime app list --context p", &["prod"]).await;
+    assert_eq!(offered(&desk, "gitops-runtime app get --runtime eu1 st").await, [""; 0]);
+    assert_eq!(offered(&desk, "gitops-runtime app list --context none --runtime p").await, [""; 0]);
+    // A platform that is away keeps nobody waiting, and leaves no line.
+    desk.platform.stop().await;
+    assert_eq!(offered(&desk, "gitops-runtime app get st").await, [""; 0]);
+    assert_eq!(offered(&desk, "gitops-runtime context use p").await, ["prod"]);
+}
+
+#[tokio::test]
+async fn scripts_of_other_shells_name_the_program_and_ask_it() {
+    let desk = Desk::start().await;
+    for (name, part) in [
+        ("zsh", "#compdef gitops-runtime"),
+        ("fish", "complete --keep-order --exclusive --command gitops-runtime"),
+    ] {
+        let script = desk.run(&["completion", name]).await.done();
+        assert!(script.contains(part) && script.contains(PROGRAM), "{script}");
+        assert!(script.contains("GITOPS_RUNTIME_COMPLETE"), "{script}");
+    }
+    let wrong = desk.run(&["completion", "tcsh"]).await;
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.err.contains("[possible values: bash, zsh, fish]"), "{wrong:?}");
+    desk.stop().await;
+}
+
+#[tokio::test]
+async fn every_command_for_people_has_a_manual_page_and_help_with_examples() {
+    let desk = Desk::start().await;
+    let folder = desk.file("man1");
+    let said = desk.run(&["man", &folder.display().to_string()]).await.done();
+    assert!(
+        said.ends_with(&format!(" manual pages are in {}: `man -l` shows one\n", folder.display())),
+        "{said}"
+    );
+    let pages: Vec<String> = std::fs::read_dir(&folder)
+        .unwrap()
+        .map(|page| page.unwrap().file_name().into_string().unwrap())
+        .collect();
+    let of_people = ["login", "context", "runtime", "app", "rollout", "workflow", "completion", "man"];
+    let commands: Vec<&str> = pages
+        .iter()
+        .filter_map(|page| page.strip_prefix("gitops-runtime-")?.strip_suffix(".1"))
+        .filter(|command| of_people.contains(&command.split('-').next().unwrap()))
+        .collect();
+    assert!(commands.len() > 12, "{commands:?}");
+    for command in commands {
+        let page = std::fs::read_to_string(folder.join(format!("gitops-runtime-{command}.1"))).unwrap();
+        // Those of a few words are shown by the command that they are of.
+        let is_small = command.starts_with("context-");
+        assert!(is_small || page.contains("Examples:"), "{command} has no examples");
+    }
+    desk.stop().await;
+}

@@ -1,0 +1,244 @@
+//! `gitops-runtime app diff`: how what runs differs from what should, resource by resource, as they were last reported.
+
+use std::time::Duration;
+
+use crossterm::style::Stylize as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+use similar::{ChangeTag, TextDiff};
+
+use super::find::AppName;
+use super::sync::told;
+use crate::arguments::app::Named;
+use crate::ask::{Platform, read};
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::show::{Screen, lines};
+
+/// Resources whose manifests are read.
+const MOST: usize = 500;
+/// A manifest of a megabyte is compared more coarsely rather than late.
+const PATIENCE: Duration = Duration::from_millis(500);
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct State {
+    resource: Resource,
+    sync_status: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Resource {
+    api_version: String,
+    kind: String,
+    namespace: String,
+    name: String,
+}
+
+#[derive(Deserialize)]
+struct Manifests {
+    live: Option<String>,
+    desired: Option<String>,
+    git: Option<String>,
+}
+
+impl Resource {
+    fn group(&self) -> &str {
+        self.api_version.split_once('/').map_or("", |(group, _)| group)
+    }
+
+    fn is_named(&self, text: &str) -> bool {
+        text.split_once('/')
+            .is_some_and(|(kind, name)| self.kind.eq_ignore_ascii_case(kind) && self.name == name)
+    }
+}
+
+/// Prints the differences; whether there are any.
+pub(super) async fn run(
+    platform: &Platform,
+    named: &Named,
+    wanted: &[String],
+    screen: &Screen,
+) -> Result<bool, RemoteError> {
+    let fields = "resources { resource { apiVersion kind namespace name } syncStatus }";
+    let (name, mut found) = platform.application(named, fields).await?;
+    let mut all: Vec<State> = read(found["resources"].take())?;
+    for text in wanted {
+        if !all.iter().any(|one| one.resource.is_named(text)) {
+            return Err(RemoteError::Missing(format!(
+                "{name} has no resource '{text}': `gitops-runtime app tree {name}` shows those that there are"
+            )));
+        }
+    }
+    let is_wanted = |one: &State| match wanted.is_empty() {
+        true => one.sync_status.as_deref() != Some("SYNCED"),
+        false => wanted.iter().any(|text| one.resource.is_named(text)),
+    };
+    all.retain(is_wanted);
+    let mut differing = 0;
+    for one in all.iter().take(MOST) {
+        if let Some(text) = differences(platform, &name, &one.resource, screen.colour).await? {
+            differing += 1;
+            screen.say(&text)?;
+        }
+    }
+    if all.len() > MOST {
+        screen.note(&format!("{} more are not shown: name them with --resource", all.len() - MOST));
+    }
+    said(differing, &name, "as it was last reported", screen);
+    Ok(differing > 0)
+}
+
+/// The same, as the runtime compares it now.
+pub(super) async fn run_live(
+    proxy: &Proxy,
+    name: &AppName,
+    wanted: &[String],
+    screen: &Screen,
+) -> Result<bool, RemoteError> {
+    let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
+        let resource = Resource {
+            api_version: format!("{group}/"),
+            kind: kind.to_owned(),
+            namespace: namespace.to_owned(),
+            name: own.to_owned(),
+        };
+        wanted.is_empty() || wanted.iter().any(|text| resource.is_named(text))
+    };
+    let differing = told(proxy, name, is_wanted, screen).await?;
+    said(differing, name, "as its runtime compares it now", screen);
+    Ok(differing > 0)
+}
+
+fn said(differing: usize, name: &AppName, when: &str, screen: &Screen) {
+    match differing {
+        0 => screen.note(&format!("nothing of {name} differs, {when}")),
+        1 => screen.note(&format!("1 resource of {name} differs")),
+        number => screen.note(&format!("{number} resources of {name} differ")),
+    }
+}
+
+async fn differences(
+    platform: &Platform,
+    name: &AppName,
+    resource: &Resource,
+    colour: bool,
+) -> Result<Option<String>, RemoteError> {
+    let query = "query Manifests($runtime: String!, $namespace: String!, $name: String!, $resource: ResourceArgs!) { application(runtime: $runtime, namespace: $namespace, name: $name) { manifests(resource: $resource) { live desired git } } }";
+    let mut variables = name.variables();
+    variables["resource"] = json!({
+        "group": resource.group(), "kind": resource.kind, "namespace": resource.namespace, "name": resource.name,
+    });
+    let mut found: Value = platform.get("read manifests", query, variables, "application").await?;
+    let Some(Manifests { live, desired, git }) = read(found["manifests"].take())? else { return Ok(None) };
+    // Where nobody rendered it, what stands in Git is what should be.
+    let desired = desired.or(git);
+    let title = match resource.namespace.is_empty() {
+        true => format!("{}/{}", resource.kind, resource.name),
+        false => format!("{}/{} in {}", resource.kind, resource.name, resource.namespace),
+    };
+    Ok(unified(live.as_deref(), desired.as_deref(), &title, colour))
+}
+
+/// A manifest as YAML, without what the API server writes for itself.
+fn yaml(manifest: &str) -> String {
+    let read = serde_json::from_str::<Value>(manifest).ok().or_else(|| serde_saphyr::from_str(manifest).ok());
+    let Some(mut value) = read else { return manifest.to_owned() };
+    if let Some(object) = value.as_object_mut() {
+        object.remove("status");
+    }
+    if let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) {
+        for own in ["managedFields", "resourceVersion", "generation", "uid", "creationTimestamp", "selfLink"]
+        {
+            metadata.remove(own);
+        }
+        if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+        }
+        metadata.retain(|name, value| {
+            name != "annotations" || value.as_object().is_none_or(|all| !all.is_empty())
+        });
+    }
+    serde_saphyr::to_string(&value).unwrap_or_else(|_| manifest.to_owned())
+}
+
+/// The differences as `diff -u` tells them; `None`: there are none.
+pub(super) fn unified(
+    live: Option<&str>,
+    desired: Option<&str>,
+    title: &str,
+    colour: bool,
+) -> Option<String> {
+    let (before, after) = (live.map(yaml).unwrap_or_default(), desired.map(yaml).unwrap_or_default());
+    if before == after {
+        return None;
+    }
+    let compared = TextDiff::configure().timeout(PATIENCE).diff_lines(&before, &after);
+    let named = |side: &str, is_there: bool| match is_there {
+        true => format!("{side} {title}"),
+        false => format!("{side} {title}, which is not there"),
+    };
+    let mut text = String::new();
+    let mut line = |sign: &str, said: &str| {
+        let said = lines(&format!("{sign}{said}"));
+        text += &match sign {
+            "-" | "--- " if colour => said.red().to_string(),
+            "+" | "+++ " if colour => said.green().to_string(),
+            "@@" if colour => said.cyan().to_string(),
+            _ => said,
+        };
+        text.push('\n');
+    };
+    line("--- ", &named("live", live.is_some()));
+    line("+++ ", &named("desired", desired.is_some()));
+    for hunk in compared.unified_diff().context_radius(3).iter_hunks() {
+        line("@@", hunk.header().to_string().trim_start_matches("@@"));
+        for change in hunk.iter_changes() {
+            let sign = match change.tag() {
+                ChangeTag::Delete => "-",
+                ChangeTag::Insert => "+",
+                ChangeTag::Equal => " ",
+            };
+            line(sign, change.value().trim_end_matches('\n'));
+        }
+    }
+    Some(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn differences_are_told_as_diff_does_and_without_what_the_api_server_writes() {
+        let live = r#"{"kind":"Deployment","metadata":{"name":"web","resourceVersion":"9","uid":"u"},"spec":{"replicas":2},"status":{"replicas":2}}"#;
+        let desired = r#"{"kind":"Deployment","metadata":{"name":"web"},"spec":{"replicas":3}}"#;
+        let expected = "\
+--- live Deployment/web
++++ desired Deployment/web
+@@ -2,4 +2,4 @@
+ metadata:
+   name: web
+ spec:
+-  replicas: 2
++  replicas: 3
+";
+        assert_eq!(unified(Some(live), Some(desired), "Deployment/web", false).as_deref(), Some(expected));
+        assert_eq!(unified(Some(desired), Some(desired), "Deployment/web", false), None);
+        let coloured = unified(Some(live), Some(desired), "Deployment/web", true).unwrap();
+        assert!(coloured.contains("\u{1b}["), "{coloured:?}");
+    }
+
+    #[test]
+    fn what_is_not_there_is_all_new_and_nothing_of_it_is_obeyed_by_a_terminal() {
+        let desired = "kind: ConfigMap\nmetadata:\n  name: \"a\\e[31mb\"\n";
+        let told = unified(None, Some(desired), "ConfigMap/a", false).unwrap();
+        assert!(
+            told.starts_with("--- live ConfigMap/a, which is not there\n+++ desired ConfigMap/a\n"),
+            "{told}"
+        );
+        assert!(!told.contains('\u{1b}'), "{told:?}");
+        assert!(told.lines().skip(3).all(|line| line.starts_with('+')), "{told}");
+    }
+}

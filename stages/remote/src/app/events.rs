@@ -1,0 +1,183 @@
+//! `gitops-runtime app events`: the states that an application and its resources were reported in.
+
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::find::AppName;
+use super::history::time;
+use crate::arguments::app::Named;
+use crate::ask::{Platform, read};
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::show::{Cell, Column, Output, Screen, document, revision, table};
+
+/// States that are asked for at a time.
+const PAGE: u32 = 200;
+
+const COLUMNS: &[Column] = &[
+    Column::new("AT"),
+    Column::new("OF").long(),
+    Column::new("HEALTH"),
+    Column::new("SYNC"),
+    Column::new("REVISION").rank(2),
+    Column::new("REPORTS").right().wide().rank(3),
+    Column::new("MESSAGE").long().rank(1),
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Transition {
+    resource: Option<Resource>,
+    at: String,
+    reports: i64,
+    deleted: bool,
+    health_status: Option<String>,
+    sync_status: Option<String>,
+    health_message: Option<String>,
+    revision: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct Resource {
+    kind: String,
+    name: String,
+}
+
+pub(super) async fn run(
+    platform: &Platform,
+    named: &Named,
+    limit: u32,
+    output: Output,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    const FIELDS: &str = "timeline(first: $first, before: $before) { id resource { apiVersion kind namespace name } at lastAt reports current deleted healthStatus syncStatus healthMessage revision }";
+    let (name, _) = platform.application(named, "uid").await?;
+    let query = format!(
+        "query Timeline($runtime: String!, $namespace: String!, $name: String!, $first: Int, $before: Int) {{ application(runtime: $runtime, namespace: $namespace, name: $name) {{ {FIELDS} }} }}"
+    );
+    let limit = usize::try_from(limit).unwrap_or(usize::MAX);
+    let mut all: Vec<Value> = Vec::new();
+    let mut before = Value::Null;
+    while all.len() < limit {
+        let first = PAGE.min(u32::try_from(limit - all.len()).unwrap_or(PAGE));
+        let mut variables = name.variables();
+        variables["first"] = json!(first);
+        variables["before"] = before;
+        let mut page: Value =
+            platform.get("read what happened to an application", &query, variables, "application").await?;
+        let page = page["timeline"].as_array_mut().map(std::mem::take).unwrap_or_default();
+        let Some(last) = page.last() else { break };
+        before = last["id"].clone();
+        let is_last = page.len() < usize::try_from(first).unwrap_or(0);
+        all.extend(page);
+        if is_last {
+            break;
+        }
+    }
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&Value::Array(all), output)?);
+    }
+    let all: Vec<Transition> = all.into_iter().map(read).collect::<Result<_, _>>()?;
+    let rows: Vec<_> = all.into_iter().map(row).collect();
+    screen.say(&match output {
+        Output::Name => {
+            let bare = rows.iter().map(|row| vec![row[1].clone()]).collect::<Vec<_>>();
+            table(&COLUMNS[1..2], &bare, false, false, &Screen { width: None, ..screen.clone() })
+        }
+        _ => table(COLUMNS, &rows, output == Output::Wide, true, screen),
+    })
+}
+
+fn row(one: Transition) -> Vec<Cell> {
+    let state = |state: Option<String>| state.as_deref().map_or_else(|| Cell::from(""), Cell::state);
+    let of = match &one.resource {
+        Some(resource) => format!("{}/{}", resource.kind, resource.name),
+        None => "the application".to_owned(),
+    };
+    let message = one.health_message.unwrap_or_default();
+    vec![
+        time(&one.at).into(),
+        of.into(),
+        if one.deleted { "Gone".into() } else { state(one.health_status) },
+        state(one.sync_status),
+        revision(&one.revision.unwrap_or_default()).into(),
+        one.reports.to_string().into(),
+        message.lines().next().unwrap_or_default().into(),
+    ]
+}
+
+/// An event of the cluster.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Event {
+    r#type: Option<String>,
+    reason: Option<String>,
+    message: Option<String>,
+    count: Option<i64>,
+    last_timestamp: Option<String>,
+    involved_object: Option<Involved>,
+}
+
+#[derive(Deserialize)]
+struct Involved {
+    kind: Option<String>,
+    name: Option<String>,
+}
+
+const LIVE: &[Column] = &[
+    Column::new("LAST"),
+    Column::new("TYPE"),
+    Column::new("REASON"),
+    Column::new("OF").long(),
+    Column::new("COUNT").right().rank(2),
+    Column::new("MESSAGE").long().rank(1),
+];
+
+/// The cluster's own events of an application, or of a resource of it.
+pub(super) async fn run_live(
+    proxy: &Proxy,
+    name: &AppName,
+    resource: Option<&str>,
+    limit: usize,
+    output: Output,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let query = "query Events($application: ApplicationId!, $resource: ResourceId) { applicationEvents(application: $application, resource: $resource) { type reason message count firstTimestamp lastTimestamp involvedObject { kind namespace name } source } }";
+    let resource = match resource {
+        Some(text) => proxy.resource(name, text).await?.variables(),
+        None => Value::Null,
+    };
+    let variables = json!({"application": name.variables(), "resource": resource});
+    let found: Value = proxy.get("read events", query, variables, "applicationEvents").await?;
+    let mut all = match found {
+        Value::Array(all) => all,
+        _ => Vec::new(),
+    };
+    let at = |one: &Value| one["lastTimestamp"].as_str().unwrap_or_default().to_owned();
+    all.sort_by_key(|one| std::cmp::Reverse(at(one)));
+    all.truncate(limit);
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&Value::Array(all), output)?);
+    }
+    if all.is_empty() {
+        screen.note(&format!("the cluster remembers no event of {name}"));
+        return Ok(());
+    }
+    let row = |one: Value| -> Result<Vec<Cell>, RemoteError> {
+        let one: Event = read(one)?;
+        let of = one
+            .involved_object
+            .map(|of| format!("{}/{}", of.kind.unwrap_or_default(), of.name.unwrap_or_default()));
+        let message = one.message.unwrap_or_default();
+        Ok(vec![
+            one.last_timestamp.as_deref().map(time).unwrap_or_default().into(),
+            Cell::state(&one.r#type.unwrap_or_default()),
+            one.reason.unwrap_or_default().into(),
+            of.unwrap_or_default().into(),
+            one.count.map(|count| count.to_string()).unwrap_or_default().into(),
+            message.lines().next().unwrap_or_default().into(),
+        ])
+    };
+    let rows = all.into_iter().map(row).collect::<Result<Vec<_>, _>>()?;
+    screen.say(&table(LIVE, &rows, output == Output::Wide, true, screen))
+}

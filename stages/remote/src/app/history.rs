@@ -1,0 +1,145 @@
+//! `gitops-runtime app history`: what was deployed.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::find::AppName;
+use crate::arguments::app::Named;
+use crate::ask::{Platform, read};
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::show::{Cell, Column, Output, Screen, age, document, plain, revision, table};
+
+const COLUMNS: &[Column] = &[
+    Column::new("STARTED"),
+    Column::new("AGE").rank(3),
+    Column::new("PHASE"),
+    Column::new("REVISION"),
+    Column::new("BY").long().rank(1),
+    Column::new("AUTHOR").long().rank(2),
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Deployment {
+    started_at: String,
+    phase: String,
+    revision: String,
+    initiated_by: String,
+    commit_author: String,
+}
+
+const LIVE: &[Column] = &[
+    Column::new("ID").right(),
+    Column::new("DEPLOYED"),
+    Column::new("AGE").rank(3),
+    Column::new("REVISION").long(),
+    Column::new("BY").long().rank(1),
+];
+
+/// A deployment that a runtime remembers, by the number that it can be gone back to by.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Remembered {
+    pub(super) id: i64,
+    pub(super) revision: Option<String>,
+    #[serde(default)]
+    revisions: Vec<String>,
+    deployed_at: Option<String>,
+    initiated_by: Option<String>,
+    automated: bool,
+}
+
+const HISTORY: &str = "query History($application: ApplicationId!) { applicationHistory(application: $application) { id revision revisions deployStartedAt deployedAt initiatedBy automated } }";
+const READS: &str = "read what was deployed";
+
+/// What the runtime itself remembers, the newest first.
+pub(super) async fn live(proxy: &Proxy, name: &AppName) -> Result<Vec<Remembered>, RemoteError> {
+    proxy.get(READS, HISTORY, json!({"application": name.variables()}), "applicationHistory").await
+}
+
+pub(super) async fn run_live(
+    proxy: &Proxy,
+    name: &AppName,
+    limit: u32,
+    output: Output,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let variables = json!({"application": name.variables()});
+    let mut all: Value = proxy.get(READS, HISTORY, variables, "applicationHistory").await?;
+    if let Some(all) = all.as_array_mut() {
+        all.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&all, output)?);
+    }
+    let all: Vec<Remembered> = read(all)?;
+    if output == Output::Name {
+        return screen.say(&all.iter().map(|one| format!("{}\n", one.id)).collect::<String>());
+    }
+    let now = Timestamp::now();
+    let row = |one: &Remembered| -> Vec<Cell> {
+        let own = one.revision.clone().into_iter().filter(|text| !text.is_empty());
+        let revisions: Vec<String> = own.chain(one.revisions.clone()).map(|text| revision(&text)).collect();
+        let by = match (&one.initiated_by, one.automated) {
+            (Some(by), _) if !by.is_empty() => by,
+            (_, true) => "Argo CD",
+            _ => "",
+        };
+        vec![
+            one.id.to_string().into(),
+            one.deployed_at.as_deref().map(time).unwrap_or_default().into(),
+            age(one.deployed_at.as_deref(), now).into(),
+            revisions.join(" ").into(),
+            by.into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    screen.say(&table(LIVE, &rows, output == Output::Wide, true, screen))
+}
+
+pub(super) async fn run(
+    platform: &Platform,
+    named: &Named,
+    limit: u32,
+    output: Output,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let fields = "deployments { startedAt phase revision initiatedBy commitAuthor ended }";
+    let (name, mut found) = platform.application(named, fields).await?;
+    let mut all = found["deployments"].take();
+    if let Some(all) = all.as_array_mut() {
+        all.truncate(usize::try_from(limit).unwrap_or(usize::MAX));
+    }
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&all, output)?);
+    }
+    let all: Vec<Deployment> = read(all)?;
+    if output == Output::Name {
+        return screen.say(&all.iter().map(|one| plain(&one.revision) + "\n").collect::<String>());
+    }
+    if all.is_empty() {
+        screen.note(&format!("nothing of {name} was deployed that the platform knows of"));
+        return Ok(());
+    }
+    let (now, wide) = (Timestamp::now(), output == Output::Wide);
+    let row = |one: &Deployment| -> Vec<Cell> {
+        let by = if one.initiated_by.is_empty() { "Argo CD" } else { &one.initiated_by };
+        vec![
+            time(&one.started_at).into(),
+            age(Some(&one.started_at), now).into(),
+            Cell::state(&one.phase),
+            (if wide { plain(&one.revision) } else { revision(&one.revision) }).into(),
+            by.into(),
+            (&*one.commit_author).into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    screen.say(&table(COLUMNS, &rows, wide, true, screen))
+}
+
+/// A time to the second, in UTC.
+pub(super) fn time(at: &str) -> String {
+    at.parse::<Timestamp>().map_or_else(|_| plain(at), |at| at.strftime("%F %TZ").to_string())
+}

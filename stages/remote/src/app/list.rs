@@ -1,0 +1,118 @@
+//! `gitops-runtime app list`.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::find::AppName;
+use crate::arguments::Listed;
+use crate::arguments::app::Chosen;
+use crate::ask::{Platform, read};
+use crate::error::RemoteError;
+use crate::show::{Cell, Column, Output, Screen, age, document, revision, table};
+use crate::watch::Watched;
+
+/// What programs get of an application, in lists and alone.
+pub(super) const FIELDS: &str = "uid healthStatus healthMessage syncStatus revision deleted lastReportAt project environment \
+                                 cluster destinationNamespace repoUrl path labels { key value } commitAuthor commitMessage \
+                                 operationPhase operationMessage deployedAt";
+
+const COLUMNS: &[Column] = &[
+    Column::new("APPLICATION").long(),
+    Column::new("HEALTH"),
+    Column::new("SYNC"),
+    Column::new("REVISION").rank(3),
+    Column::new("DEPLOYED").rank(2),
+    Column::new("REPORTED").rank(6),
+    Column::new("ENVIRONMENT").rank(5),
+    Column::new("PROJECT").wide().rank(7),
+    Column::new("CLUSTER").wide().long().rank(8),
+    Column::new("AUTHOR").wide().long().rank(9),
+    Column::new("COMMIT").wide().long().rank(10),
+    Column::new("MESSAGE").long().rank(4),
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Application {
+    metadata: AppName,
+    health_status: Option<String>,
+    health_message: Option<String>,
+    sync_status: Option<String>,
+    revision: Option<String>,
+    deleted: bool,
+    last_report_at: String,
+    project: String,
+    environment: String,
+    cluster: String,
+    commit_author: String,
+    commit_message: String,
+    deployed_at: Option<String>,
+}
+
+pub(super) async fn run(
+    platform: &Platform,
+    chosen: &Chosen,
+    listed: &Listed,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let (output, limit) = (listed.shown.output, listed.rows());
+    let query = format!(
+        "query Applications($pagination: SlicePaginationArgs, $runtime: String, $filters: ApplicationsFilterArgs) {{ applications(pagination: $pagination, runtime: $runtime, filters: $filters) {{ edges {{ node {{ metadata {{ runtime namespace name }} {FIELDS} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
+    );
+    let filters = json!({
+        "namespace": chosen.namespace,
+        "labels": chosen.labels,
+        "deleted": if chosen.deleted { Value::Null } else { false.into() },
+    });
+    let variables = json!({"runtime": chosen.runtime, "filters": filters});
+    let fetch = async || platform.rows("list applications", &query, &variables, "applications", limit).await;
+    if listed.watch {
+        let id = |node: &Value| AppName::of(node).to_string();
+        let show = |rows: &[Value], header: bool| shown(rows, output, header, screen);
+        let watched = Watched { screen, output, id, show: &show };
+        return watched.run(async || Ok(fetch().await?.nodes)).await;
+    }
+    let found = fetch().await?;
+    if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
+        screen.note("there is no such application that you see");
+        return Ok(());
+    }
+    screen.say(&shown(&found.nodes, output, true, screen)?)?;
+    if found.more {
+        screen.note(&format!("there are more than {}: --limit shows more", found.nodes.len()));
+    }
+    Ok(())
+}
+
+fn shown(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {
+    match output {
+        Output::Json | Output::Yaml => document(&Value::Array(rows.to_vec()), output),
+        Output::Name => Ok(rows.iter().map(|row| format!("{}\n", AppName::of(row))).collect()),
+        Output::Table | Output::Wide => {
+            let now = Timestamp::now();
+            let all: Vec<Application> = rows.iter().cloned().map(read).collect::<Result<_, _>>()?;
+            let rows: Vec<_> = all.into_iter().map(|one| row(one, now)).collect();
+            Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
+        }
+    }
+}
+
+fn row(one: Application, now: Timestamp) -> Vec<Cell> {
+    let state = |state: Option<String>| Cell::state(state.as_deref().unwrap_or("UNKNOWN"));
+    let first = |text: &str| text.lines().next().unwrap_or_default().to_owned();
+    vec![
+        one.metadata.to_string().into(),
+        if one.deleted { Cell::from("Gone") } else { state(one.health_status) },
+        if one.deleted { Cell::from("") } else { state(one.sync_status) },
+        revision(&one.revision.unwrap_or_default()).into(),
+        age(one.deployed_at.as_deref(), now).into(),
+        age(Some(&one.last_report_at), now).into(),
+        one.environment.into(),
+        one.project.into(),
+        one.cluster.into(),
+        one.commit_author.into(),
+        first(&one.commit_message).into(),
+        first(&one.health_message.unwrap_or_default()).into(),
+    ]
+}

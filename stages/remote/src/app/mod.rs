@@ -1,0 +1,126 @@
+//! `gitops-runtime app`: applications of all runtimes.
+
+mod acts;
+mod diff;
+mod events;
+pub(crate) mod find;
+mod get;
+mod history;
+mod list;
+mod logs;
+mod sync;
+mod tree;
+
+use self::find::AppName;
+use crate::arguments::Way;
+use crate::arguments::app::{AppCommand, Named};
+use crate::ask::Platform;
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::show::Screen;
+
+/// Something differs, and the exit code is to say so.
+const DIFFERS: u8 = 3;
+
+/// An application, the platform that knows it, and who carries out what is asked for of it.
+struct Reached {
+    platform: Platform,
+    proxy: Proxy,
+    name: AppName,
+}
+
+impl Reached {
+    async fn find(named: &Named, way: &Way, environment: &Environment) -> Result<Self, RemoteError> {
+        let platform = Platform::find(&way.place, environment).await?;
+        let (name, _) = platform.application(named, "uid").await?;
+        let proxy = Proxy::find(way, &name.runtime, environment).await?;
+        Ok(Self { platform, proxy, name })
+    }
+
+    fn both(&self) -> (&Platform, &Proxy) {
+        (&self.platform, &self.proxy)
+    }
+}
+
+pub(crate) async fn run(
+    command: &AppCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<u8, RemoteError> {
+    let platform = async |way: &Way| Platform::find(&way.place, environment).await;
+    let reached = async |named, way| Reached::find(named, way, environment).await;
+    match command {
+        AppCommand::List { chosen, listed, place } => {
+            list::run(&Platform::find(place, environment).await?, chosen, listed, screen).await?;
+        }
+        AppCommand::Get { named, shown, place } => {
+            get::run(&Platform::find(place, environment).await?, named, shown.output, screen).await?;
+        }
+        AppCommand::Tree { named, shown, live: true, way } => {
+            let reached = reached(named, way).await?;
+            tree::run_live(&reached.proxy, &reached.name, shown.output, screen).await?;
+        }
+        AppCommand::Tree { named, shown, way, .. } => {
+            tree::run(&platform(way).await?, named, shown.output, screen).await?;
+        }
+        AppCommand::Diff { named, resources, exit_code, live, way } => {
+            let differs = if *live {
+                let reached = reached(named, way).await?;
+                diff::run_live(&reached.proxy, &reached.name, resources, screen).await?
+            } else {
+                diff::run(&platform(way).await?, named, resources, screen).await?
+            };
+            return Ok(if differs && *exit_code { DIFFERS } else { 0 });
+        }
+        AppCommand::History { named, limit, shown, live: true, way } => {
+            let reached = reached(named, way).await?;
+            history::run_live(&reached.proxy, &reached.name, limit.get(), shown.output, screen).await?;
+        }
+        AppCommand::History { named, limit, shown, way, .. } => {
+            history::run(&platform(way).await?, named, limit.get(), shown.output, screen).await?;
+        }
+        AppCommand::Events { named, resource, limit, shown, live: true, way } => {
+            let (reached, limit) =
+                (reached(named, way).await?, usize::try_from(limit.get()).unwrap_or(usize::MAX));
+            let (proxy, name) = (&reached.proxy, &reached.name);
+            events::run_live(proxy, name, resource.as_deref(), limit, shown.output, screen).await?;
+        }
+        AppCommand::Events { named, limit, shown, way, .. } => {
+            events::run(&platform(way).await?, named, limit.get(), shown.output, screen).await?;
+        }
+        AppCommand::Sync(given) => {
+            let reached = reached(&given.named, &given.way).await?;
+            sync::sync(reached.both(), &reached.name, given, screen).await?;
+        }
+        AppCommand::Rollback(given) => {
+            let reached = reached(&given.named, &given.way).await?;
+            sync::rollback(reached.both(), &reached.name, given, screen).await?;
+        }
+        AppCommand::Terminate { named, careful, waiting, way } => {
+            let reached = reached(named, way).await?;
+            sync::terminate(reached.both(), &reached.name, careful, waiting, screen).await?;
+        }
+        AppCommand::Refresh { named, hard, careful, way } => {
+            let reached = reached(named, way).await?;
+            acts::refresh(&reached.proxy, &reached.name, *hard, careful, screen).await?;
+        }
+        AppCommand::Restart { named, resource, careful, waiting, way } => {
+            let reached = reached(named, way).await?;
+            acts::restart(&reached.proxy, &reached.name, resource, careful, waiting, screen).await?;
+        }
+        AppCommand::Logs(given) => {
+            let reached = reached(&given.named, &given.way).await?;
+            logs::run(&reached.proxy, &reached.name, given, screen).await?;
+        }
+        AppCommand::DeleteResource(given) => {
+            let reached = reached(&given.named, &given.way).await?;
+            acts::delete(&reached.proxy, &reached.name, given, screen).await?;
+        }
+        AppCommand::Action(given) => {
+            let reached = reached(&given.named, &given.way).await?;
+            acts::action(&reached.proxy, &reached.name, given, screen).await?;
+        }
+    }
+    Ok(0)
+}

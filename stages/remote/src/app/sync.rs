@@ -1,0 +1,317 @@
+//! `gitops-runtime app sync`, `rollback` and `terminate`: operations of an application, and how they end.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::diff::unified;
+use super::find::AppName;
+use super::history::live;
+use crate::act::{Act, Look, wait};
+use crate::arguments::act::{Careful, Waiting};
+use crate::arguments::app::{Rollback, Sync};
+use crate::ask::{Platform, read};
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::resource::{Node, meant};
+use crate::show::{Screen, plain, revision, word};
+
+/// An operation that the platform knows.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Operation {
+    started_at: String,
+    phase: String,
+    ended: bool,
+}
+
+/// How an application stands, for whoever waits.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Standing {
+    deployments: Vec<Operation>,
+    health_status: Option<String>,
+    health_message: Option<String>,
+    sync_status: Option<String>,
+    operation_message: Option<String>,
+}
+
+impl Standing {
+    async fn of(platform: &Platform, name: &AppName) -> Result<Self, RemoteError> {
+        let query = "query Standing($runtime: String!, $namespace: String!, $name: String!) { application(runtime: $runtime, namespace: $namespace, name: $name) { deployments { startedAt phase ended } healthStatus healthMessage syncStatus operationMessage } }";
+        platform.get("read an application", query, name.variables(), "application").await
+    }
+
+    /// The operation that is newer than all that were known.
+    fn newer(&self, known: Option<&str>) -> Option<&Operation> {
+        let at = |text: &str| text.parse::<Timestamp>().ok();
+        let is_newer = |newest: &&Operation| known.is_none_or(|known| at(&newest.started_at) > at(known));
+        self.deployments.first().filter(is_newer)
+    }
+
+    /// How far an application is, once an operation was asked for.
+    fn look(&self, name: &AppName, known: Option<&str>) -> Look {
+        let state = |state: &Option<String>| word(state.as_deref().unwrap_or("UNKNOWN"));
+        let (sync, health) = (state(&self.sync_status), state(&self.health_status));
+        let Some(operation) = self.newer(known) else {
+            return Look::Not("the operation has not been reported yet".to_owned());
+        };
+        let said = self.operation_message.as_deref().and_then(|said| said.lines().next()).unwrap_or_default();
+        if !operation.ended {
+            return Look::Not(format!("operation {}, sync {sync}, health {health}", plain(&operation.phase)));
+        }
+        if operation.phase != "Succeeded" {
+            let why = if said.is_empty() { String::new() } else { format!(": {}", plain(said)) };
+            return Look::Failed(format!(
+                "the operation of {name} ended as {}{why}",
+                plain(&operation.phase)
+            ));
+        }
+        match self.health_status.as_deref() {
+            Some("HEALTHY") => Look::Done(format!("{name} is {sync} and {health}")),
+            Some("DEGRADED" | "MISSING" | "SUSPENDED") => {
+                let why = self.health_message.as_deref().unwrap_or_default();
+                let why = if why.is_empty() { String::new() } else { format!(": {}", plain(why)) };
+                Look::Not(format!("operation Succeeded, sync {sync}, health {health}{why}"))
+            }
+            _ => Look::Not(format!("operation Succeeded, sync {sync}, health {health}")),
+        }
+    }
+}
+
+async fn newest(platform: &Platform, name: &AppName) -> Result<Option<String>, RemoteError> {
+    Ok(Standing::of(platform, name).await?.deployments.into_iter().next().map(|newest| newest.started_at))
+}
+
+async fn waited(
+    platform: &Platform,
+    name: &AppName,
+    known: Option<String>,
+    waiting: &Waiting,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let look = async || Ok(Standing::of(platform, name).await?.look(name, known.as_deref()));
+    wait(waiting, screen, look).await
+}
+
+pub(super) async fn sync(
+    (platform, proxy): (&Platform, &Proxy),
+    name: &AppName,
+    sync: &Sync,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let resources = managed(proxy, name, &sync.resources).await?;
+    let mut options = json!({"prune": sync.prune});
+    if let Some(revision) = &sync.revision {
+        options["revision"] = json!(revision);
+    }
+    if !resources.is_empty() {
+        let one = |one: &Node| json!({"group": one.group, "kind": one.kind, "namespace": one.namespace, "name": one.name});
+        options["resources"] = resources.iter().map(one).collect();
+    }
+    if sync.force || sync.apply_only {
+        let way = if sync.apply_only { "apply" } else { "hook" };
+        options["strategy"] = json!({way: {"force": sync.force}});
+    }
+    if !sync.options.is_empty() {
+        options["syncOptions"] = json!({"items": sync.options});
+    }
+    if let Some(limit) = sync.retry {
+        options["retryStrategy"] = json!({"limit": limit});
+    }
+    let to = sync.revision.as_ref().map(|revision| format!(" to {revision}")).unwrap_or_default();
+    let of = match resources.len() {
+        0 => String::new(),
+        _ => format!(", of it {}", resources.iter().map(Node::title).collect::<Vec<_>>().join(", ")),
+    };
+    let pruned = if sync.prune { ", and delete what Git does not have" } else { "" };
+    let act = Act {
+        act: "sync an application",
+        does: format!("sync {name}{to}{of}{pruned}"),
+        done: format!("{name} is being synced{to}"),
+        destroys: sync.prune || sync.force,
+        query: "mutation Sync($application: ApplicationId!, $options: SyncOptions) { syncApplication(application: $application, options: $options) { metadata { name } } }",
+        variables: json!({"application": name.variables(), "options": options}),
+    };
+    let known = if sync.waiting.wait { newest(platform, name).await? } else { None };
+    match act.carry_out(proxy, &sync.careful, screen).await? {
+        None => differences(proxy, name, &resources, screen).await,
+        Some(_) if sync.waiting.wait => waited(platform, name, known, &sync.waiting, screen).await,
+        Some(_) => Ok(()),
+    }
+}
+
+/// The resources that are named, of those that Git or the cluster has.
+async fn managed(proxy: &Proxy, name: &AppName, wanted: &[String]) -> Result<Vec<Node>, RemoteError> {
+    if wanted.is_empty() {
+        return Ok(Vec::new());
+    }
+    let query = "query ManagedResources($application: ApplicationId!) { managedResources(application: $application) { group kind namespace name } }";
+    let variables = json!({"application": name.variables()});
+    let all: Vec<Node> =
+        proxy.get("read what belongs to an application", query, variables, "managedResources").await?;
+    wanted.iter().map(|text| meant(all.clone(), name, text)).collect()
+}
+
+/// A resource that is not as Git says.
+#[derive(Debug, Deserialize)]
+struct Difference {
+    group: Option<String>,
+    kind: String,
+    namespace: Option<String>,
+    name: String,
+    live: Option<String>,
+    target: Option<String>,
+}
+
+/// Says what a sync would change, as the runtime knows it now; how many resources differ.
+pub(super) async fn told(
+    proxy: &Proxy,
+    name: &AppName,
+    is_wanted: impl Fn(&str, &str, &str, &str) -> bool,
+    screen: &Screen,
+) -> Result<usize, RemoteError> {
+    let query = "query Diff($application: ApplicationId!) { applicationDiff(application: $application) { group kind namespace name live target } }";
+    let variables = json!({"application": name.variables()});
+    let found: Value = proxy.get("compare an application", query, variables, "applicationDiff").await?;
+    let all: Vec<Difference> = read(found)?;
+    let mut differing = 0;
+    for one in &all {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        let (group, namespace) = (text(&one.group), text(&one.namespace));
+        if !is_wanted(&group, &one.kind, &namespace, &one.name) {
+            continue;
+        }
+        let title = match namespace.is_empty() {
+            true => format!("{}/{}", one.kind, one.name),
+            false => format!("{}/{} in {namespace}", one.kind, one.name),
+        };
+        if let Some(text) = unified(one.live.as_deref(), one.target.as_deref(), &title, screen.colour) {
+            differing += 1;
+            screen.say(&text)?;
+        }
+    }
+    Ok(differing)
+}
+
+async fn differences(
+    proxy: &Proxy,
+    name: &AppName,
+    resources: &[Node],
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let is_wanted = |group: &str, kind: &str, namespace: &str, own: &str| {
+        let same = |one: &Node| {
+            let of = |text: &Option<String>, own: &str| text.as_deref().unwrap_or_default() == own;
+            of(&one.group, group) && one.kind == kind && of(&one.namespace, namespace) && one.name == own
+        };
+        resources.is_empty() || resources.iter().any(same)
+    };
+    match told(proxy, name, is_wanted, screen).await? {
+        0 => screen.note("nothing would be changed"),
+        1 => screen.note("1 resource would be changed"),
+        number => screen.note(&format!("{number} resources would be changed")),
+    }
+    Ok(())
+}
+
+pub(super) async fn rollback(
+    (platform, proxy): (&Platform, &Proxy),
+    name: &AppName,
+    rollback: &Rollback,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let history = live(proxy, name).await?;
+    let to = match rollback.id {
+        Some(id) => history.iter().find(|one| one.id == id).ok_or_else(|| {
+            RemoteError::Missing(format!(
+                "{name} has no deployment {id}: `gitops-runtime app history {name} --live` shows those that it has"
+            ))
+        })?,
+        None => history.get(1).ok_or_else(|| {
+            RemoteError::Missing(format!("{name} was deployed once at most: there is nothing to go back to"))
+        })?,
+    };
+    let at = to.revision.as_deref().map(revision).unwrap_or_default();
+    let act = Act {
+        act: "roll an application back",
+        does: format!("roll {name} back to deployment {}, of {at}", to.id),
+        done: format!("{name} is being rolled back to deployment {}, of {at}", to.id),
+        destroys: true,
+        query: "mutation Rollback($application: ApplicationId!, $options: RollbackOptions!) { rollbackApplication(application: $application, options: $options) { metadata { name } } }",
+        variables: json!({"application": name.variables(), "options": {"id": to.id, "prune": rollback.prune}}),
+    };
+    let known = if rollback.waiting.wait { newest(platform, name).await? } else { None };
+    let done = act.carry_out(proxy, &rollback.careful, screen).await?;
+    match done {
+        Some(_) if rollback.waiting.wait => waited(platform, name, known, &rollback.waiting, screen).await,
+        _ => Ok(()),
+    }
+}
+
+pub(super) async fn terminate(
+    (platform, proxy): (&Platform, &Proxy),
+    name: &AppName,
+    careful: &Careful,
+    waiting: &Waiting,
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let act = Act {
+        act: "end an operation",
+        does: format!("end the operation of {name} that is under way"),
+        done: format!("the operation of {name} is being ended"),
+        destroys: false,
+        query: "mutation Terminate($application: ApplicationId!) { terminateOperation(application: $application) { terminated } }",
+        variables: json!({"application": name.variables()}),
+    };
+    if act.carry_out(proxy, careful, screen).await?.is_none() || !waiting.wait {
+        return Ok(());
+    }
+    let look = async || {
+        let standing = Standing::of(platform, name).await?;
+        Ok(match standing.deployments.first() {
+            Some(newest) if !newest.ended => Look::Not(format!("operation {}", plain(&newest.phase))),
+            Some(newest) => Look::Done(format!("the operation of {name} ended as {}", plain(&newest.phase))),
+            None => Look::Done(format!("no operation of {name} is under way")),
+        })
+    };
+    wait(waiting, screen, look).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_waited_for_until_it_succeeded_and_what_it_made_is_healthy() {
+        let name = AppName { runtime: "prod".into(), namespace: "argocd".into(), name: "shop".into() };
+        let of = |deployments: Value, health: &str| {
+            let standing: Standing = serde_json::from_value(json!({
+                "deployments": deployments, "healthStatus": health, "healthMessage": null, "syncStatus": "SYNCED",
+                "operationMessage": "one or more objects failed",
+            }))
+            .unwrap();
+            match standing.look(&name, Some("2026-11-25T10:00:00Z")) {
+                Look::Done(text) => format!("done: {text}"),
+                Look::Failed(text) => format!("failed: {text}"),
+                Look::Not(text) => format!("not: {text}"),
+            }
+        };
+        let one =
+            |at: &str, phase: &str, ended: bool| json!([{"startedAt": at, "phase": phase, "ended": ended}]);
+        let (old, new) = ("2026-11-25T10:00:00Z", "2026-11-25T10:00:01Z");
+        let not_yet = "not: the operation has not been reported yet";
+        assert_eq!(of(one(old, "Succeeded", true), "HEALTHY"), not_yet, "the one before is not meant");
+        assert_eq!(of(json!([]), "HEALTHY"), not_yet);
+        let running = "not: operation Running, sync Synced, health Healthy";
+        assert_eq!(of(one(new, "Running", false), "HEALTHY"), running);
+        let progressing = "not: operation Succeeded, sync Synced, health Progressing";
+        assert_eq!(of(one(new, "Succeeded", true), "PROGRESSING"), progressing);
+        assert_eq!(
+            of(one(new, "Succeeded", true), "HEALTHY"),
+            "done: prod/argocd/shop is Synced and Healthy"
+        );
+        let failed = "failed: the operation of prod/argocd/shop ended as Failed: one or more objects failed";
+        assert_eq!(of(one(new, "Failed", true), "HEALTHY"), failed);
+    }
+}

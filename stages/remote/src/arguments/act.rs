@@ -1,0 +1,79 @@
+//! What every command has that changes something.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Place;
+
+/// Which way an act goes.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Way {
+    #[command(flatten)]
+    pub(crate) place: Place,
+    /// Go to the app proxy of the runtime at this address, instead of through the platform
+    #[arg(long, value_name = "URL", help_heading = "Platform")]
+    pub(crate) app_proxy: Option<String>,
+    /// A PEM file with the authorities that sign the app proxy's certificate
+    #[arg(long, value_name = "FILE", help_heading = "Platform", requires = "app_proxy")]
+    pub(crate) app_proxy_ca_file: Option<PathBuf>,
+}
+
+/// How something is changed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Careful {
+    /// Say what would be done, and do nothing
+    #[arg(long)]
+    pub(crate) dry_run: bool,
+    /// Do not ask whether it is meant
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+}
+
+/// Whether it is waited for.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Waiting {
+    /// Wait until it has taken effect; exit with 3 when it does not
+    #[arg(short, long)]
+    pub(crate) wait: bool,
+    /// How long it is waited for
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub(crate) timeout: Duration,
+}
+
+/// Such as `90s`, `5m` or `1h30m`.
+pub(crate) fn duration(text: &str) -> Result<Duration, String> {
+    let wrong = || format!("'{text}' is no duration, such as 30s, 5m or 1h30m");
+    let (mut whole, mut number) = (Duration::ZERO, String::new());
+    for c in text.chars() {
+        if c.is_ascii_digit() {
+            number.push(c);
+            continue;
+        }
+        let seconds = match c {
+            's' => 1,
+            'm' => 60,
+            'h' => 3_600,
+            'd' => 86_400,
+            _ => return Err(wrong()),
+        };
+        let count: u32 = std::mem::take(&mut number).parse().map_err(|_| wrong())?;
+        whole += Duration::from_secs(u64::from(count) * seconds);
+    }
+    if number.is_empty() && !text.is_empty() { Ok(whole) } else { Err(wrong()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_have_units() {
+        assert_eq!(duration("1h30m"), Ok(Duration::from_secs(5_400)));
+        assert_eq!(duration("0s"), Ok(Duration::ZERO));
+        for wrong in ["", "5", "m", "5x", "-5s", "99999999999d"] {
+            assert_eq!(duration(wrong), Err(format!("'{wrong}' is no duration, such as 30s, 5m or 1h30m")));
+        }
+    }
+}

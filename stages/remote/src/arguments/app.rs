@@ -1,0 +1,404 @@
+//! The arguments of `app`.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use super::act::{Careful, Waiting, Way, duration};
+use super::{Listed, Place, Shown};
+use crate::names;
+
+const LIST: &str = "\
+Examples:
+  gitops-runtime app list
+  gitops-runtime app list --runtime prod -l team=shop,tier=web -o wide
+  gitops-runtime app list --namespace argocd --watch
+  gitops-runtime app list -o name | wc -l
+  gitops-runtime app list -o json | jq '.[] | select(.healthStatus == \"DEGRADED\").metadata.name'";
+
+const GET: &str = "\
+Examples:
+  gitops-runtime app get shop
+  gitops-runtime app get prod/argocd/shop -o yaml";
+
+const TREE: &str = "\
+Examples:
+  gitops-runtime app tree shop
+  gitops-runtime app tree shop --live                  with what its resources made, as they are now
+  gitops-runtime app tree shop -o json | jq -r '.[] | select(.healthStatus == \"DEGRADED\") | .resource.name'";
+
+const DIFF: &str = "\
+Examples:
+  gitops-runtime app diff shop
+  gitops-runtime app diff shop --exit-code             3 when something differs
+  gitops-runtime app diff shop --resource Deployment/web
+  gitops-runtime app diff shop --live                  as its runtime compares it now
+
+Manifests are compared as they were last reported, with secrets taken out where they run.
+Exit codes: 0 it could be told; with --exit-code 0 nothing differs, 3 something does; 1 it could not be told.";
+
+const HISTORY: &str = "\
+Examples:
+  gitops-runtime app history shop
+  gitops-runtime app history shop --limit 5 -o wide
+  gitops-runtime app history shop --live               with the numbers that `app rollback` takes";
+
+const EVENTS: &str = "\
+Examples:
+  gitops-runtime app events shop
+  gitops-runtime app events shop --limit 200 -o json
+  gitops-runtime app events shop --live --resource Deployment/web   those of the cluster";
+
+const SYNC: &str = "\
+Examples:
+  See what it would change, and do it:
+    gitops-runtime app sync shop --dry-run
+    gitops-runtime app sync shop --wait
+  To a revision, of two resources alone:
+    gitops-runtime app sync shop --revision v1.4.2 --resource Deployment/web --resource ConfigMap/web
+  With what Git does not have any more deleted:
+    gitops-runtime app sync shop --prune --yes
+
+Exit codes: 0 it was asked for, with --wait it succeeded and the application is healthy; 1 it was refused, or nobody answers;
+3 with --wait it failed, or took too long.";
+
+const ROLLBACK: &str = "\
+Examples:
+  gitops-runtime app history shop --live               the numbers of deployments
+  gitops-runtime app rollback shop                     to the deployment before
+  gitops-runtime app rollback shop 12 --yes --wait";
+
+const TERMINATE: &str = "\
+Examples:
+  gitops-runtime app terminate shop --wait";
+
+const REFRESH: &str = "\
+Examples:
+  gitops-runtime app refresh shop
+  gitops-runtime app refresh shop --hard               manifests are made anew as well";
+
+const RESTART: &str = "\
+Examples:
+  gitops-runtime app restart shop Deployment/web --wait";
+
+const LOGS: &str = "\
+Examples:
+  gitops-runtime app logs shop Deployment/web --follow
+  gitops-runtime app logs shop Pod/web-7d4b9c-x2x7k --container sidecar --tail 50
+  gitops-runtime app logs shop Deployment/web --since 10m --filter error | less";
+
+const DELETE: &str = "\
+Examples:
+  gitops-runtime app delete-resource shop Pod/web-7d4b9c-x2x7k --yes --wait
+  gitops-runtime app delete-resource shop Job/migrate --orphan --dry-run";
+
+const ACTION: &str = "\
+Examples:
+  gitops-runtime app action shop Deployment/web        what can be done to it
+  gitops-runtime app action shop Deployment/web restart";
+
+/// Which application.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Named {
+    /// Its name, also as NAMESPACE/NAME or RUNTIME/NAMESPACE/NAME
+    #[arg(value_name = "APPLICATION", add = ArgValueCompleter::new(names::applications))]
+    pub(crate) name: String,
+    /// The runtime that it is of
+    #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+    pub(crate) runtime: Option<String>,
+}
+
+/// Which applications.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Chosen {
+    /// Those of this runtime
+    #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+    pub(crate) runtime: Option<String>,
+    /// Those in this namespace
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    /// Those that have these labels, such as team=shop,tier=web; may be repeated
+    #[arg(short = 'l', long = "selector", value_name = "KEY=VALUE", value_delimiter = ',', value_parser = label)]
+    pub(crate) labels: Vec<String>,
+    /// Those that are gone as well, as long as the platform remembers them
+    #[arg(long)]
+    pub(crate) deleted: bool,
+}
+
+/// A sync, and how it is done.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Sync {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// The revision that is synced to; without it the one that the application follows
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) revision: Option<String>,
+    /// Delete what Git does not have
+    #[arg(long)]
+    pub(crate) prune: bool,
+    /// Replace what cannot be changed
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Apply alone, without hooks
+    #[arg(long)]
+    pub(crate) apply_only: bool,
+    /// This resource alone: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME; may be repeated
+    #[arg(long = "resource", value_name = "KIND/NAME")]
+    pub(crate) resources: Vec<String>,
+    /// An option of Argo CD, such as CreateNamespace=true; may be repeated
+    #[arg(long = "sync-option", value_name = "OPTION=VALUE")]
+    pub(crate) options: Vec<String>,
+    /// How often it is tried again when it fails
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) retry: Option<u16>,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// A rollback, and how it is done.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Rollback {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// The number of the deployment, as `app history --live` shows it; without it the one before
+    #[arg(value_name = "ID")]
+    pub(crate) id: Option<i64>,
+    /// Delete what the deployment does not have
+    #[arg(long)]
+    pub(crate) prune: bool,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// Which lines of which logs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Logs {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// Whose: Pod/NAME, or KIND/NAME of what has pods
+    #[arg(value_name = "KIND/NAME")]
+    pub(crate) resource: Option<String>,
+    /// The container, where there are several
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) container: Option<String>,
+    /// Go on as lines come, until Ctrl-C
+    #[arg(short, long)]
+    pub(crate) follow: bool,
+    /// So many of the last lines
+    #[arg(long, value_name = "NUMBER")]
+    pub(crate) tail: Option<NonZeroU32>,
+    /// Lines of the last, such as 10m
+    #[arg(long, value_name = "DURATION", value_parser = duration)]
+    pub(crate) since: Option<Duration>,
+    /// Lines that hold this text
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) filter: Option<String>,
+    /// Show when each was written
+    #[arg(long)]
+    pub(crate) timestamps: bool,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// What is to be deleted, and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct DeleteResource {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
+    #[arg(value_name = "KIND/NAME")]
+    pub(crate) resource: String,
+    /// At once, without a time to end in
+    #[arg(long)]
+    pub(crate) force: bool,
+    /// Leave what it owns
+    #[arg(long)]
+    pub(crate) orphan: bool,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// What is to be done to a resource.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Action {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
+    #[arg(value_name = "KIND/NAME")]
+    pub(crate) resource: String,
+    /// What; without it those that there are are listed
+    #[arg(value_name = "ACTION")]
+    pub(crate) action: Option<String>,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+fn label(text: &str) -> Result<String, String> {
+    match text.split_once('=') {
+        Some((key, value)) if !key.is_empty() && !key.ends_with('!') && !value.starts_with('=') => {
+            Ok(text.to_owned())
+        }
+        _ => Err("a label is KEY=VALUE".to_owned()),
+    }
+}
+
+/// What is to be done with applications.
+#[derive(Subcommand)]
+pub(crate) enum AppCommand {
+    /// List applications.
+    #[command(after_help = LIST)]
+    List {
+        #[command(flatten)]
+        chosen: Chosen,
+        #[command(flatten)]
+        listed: Listed,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show one application, and what is wrong with it.
+    #[command(after_help = GET)]
+    Get {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        shown: Shown,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show the resources of an application.
+    #[command(after_help = TREE)]
+    Tree {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        shown: Shown,
+        /// As its runtime knows it now, which is asked through its app proxy
+        #[arg(long)]
+        live: bool,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show how what runs differs from what should.
+    #[command(after_help = DIFF)]
+    Diff {
+        #[command(flatten)]
+        named: Named,
+        /// This resource alone: KIND/NAME; may be repeated
+        #[arg(long = "resource", value_name = "KIND/NAME")]
+        resources: Vec<String>,
+        /// Exit with 3 when something differs
+        #[arg(long)]
+        exit_code: bool,
+        /// As its runtime knows it now, which is asked through its app proxy
+        #[arg(long)]
+        live: bool,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show what was deployed, the newest first.
+    #[command(after_help = HISTORY)]
+    History {
+        #[command(flatten)]
+        named: Named,
+        /// Show at most so many; the platform tells the last hundred
+        #[arg(long, value_name = "NUMBER", default_value = "20")]
+        limit: NonZeroU32,
+        #[command(flatten)]
+        shown: Shown,
+        /// As its runtime knows it now, which is asked through its app proxy
+        #[arg(long)]
+        live: bool,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show what happened to an application and its resources, the newest first.
+    #[command(after_help = EVENTS)]
+    Events {
+        #[command(flatten)]
+        named: Named,
+        /// With --live: of this resource, KIND/NAME, instead of the application itself
+        #[arg(long, value_name = "KIND/NAME", requires = "live")]
+        resource: Option<String>,
+        /// Show at most so many
+        #[arg(long, value_name = "NUMBER", default_value = "50")]
+        limit: NonZeroU32,
+        #[command(flatten)]
+        shown: Shown,
+        /// As its runtime knows it now, which is asked through its app proxy
+        #[arg(long)]
+        live: bool,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Make what runs as Git says, or see what that would change.
+    #[command(after_help = SYNC)]
+    Sync(Box<Sync>),
+    /// Go back to what was deployed before.
+    #[command(after_help = ROLLBACK)]
+    Rollback(Box<Rollback>),
+    /// End the operation that is under way.
+    #[command(after_help = TERMINATE)]
+    Terminate {
+        #[command(flatten)]
+        named: Named,
+        #[command(flatten)]
+        careful: Careful,
+        #[command(flatten)]
+        waiting: Waiting,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Compare with Git anew; it is done once that is answered.
+    #[command(after_help = REFRESH)]
+    Refresh {
+        #[command(flatten)]
+        named: Named,
+        /// Make manifests anew as well
+        #[arg(long)]
+        hard: bool,
+        #[command(flatten)]
+        careful: Careful,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Restart a Deployment, StatefulSet or DaemonSet.
+    #[command(after_help = RESTART)]
+    Restart {
+        #[command(flatten)]
+        named: Named,
+        /// Which: KIND/NAME, KIND.GROUP/NAME or NAMESPACE/KIND/NAME
+        #[arg(value_name = "KIND/NAME")]
+        resource: String,
+        #[command(flatten)]
+        careful: Careful,
+        #[command(flatten)]
+        waiting: Waiting,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// Show the logs of pods.
+    #[command(after_help = LOGS)]
+    Logs(Box<Logs>),
+    /// Delete a resource from the cluster.
+    #[command(after_help = DELETE)]
+    DeleteResource(Box<DeleteResource>),
+    /// Do to a resource what Argo CD knows can be done to its kind, or list that.
+    #[command(after_help = ACTION)]
+    Action(Box<Action>),
+}

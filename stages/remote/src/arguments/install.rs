@@ -1,0 +1,73 @@
+//! The arguments of `runtime install`, `upgrade` and `uninstall`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::Args;
+use clap_complete::ArgValueCompleter;
+
+use super::Place;
+use super::act::duration;
+use crate::names;
+
+/// Which helm is run, and where it installs.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Helm {
+    /// The release; without it the runtime's name
+    #[arg(long, value_name = "NAME")]
+    pub(crate) release: Option<String>,
+    /// The namespace
+    #[arg(short, long, value_name = "NAME", default_value = "gitops-runtime")]
+    pub(crate) namespace: String,
+    /// The context of the kubeconfig
+    #[arg(long, value_name = "NAME")]
+    pub(crate) kube_context: Option<String>,
+    /// The kubeconfig of the cluster
+    #[arg(long, value_name = "FILE")]
+    pub(crate) kubeconfig: Option<PathBuf>,
+    /// The program; without it the one that is found
+    #[arg(long, value_name = "FILE", default_value = "helm")]
+    pub(crate) helm: PathBuf,
+    /// Print the command, and do nothing
+    #[arg(long)]
+    pub(crate) print: bool,
+}
+
+/// What is installed.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Install {
+    /// The runtime's name: lower-case letters and digits, a letter first
+    #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+    pub(crate) name: String,
+    /// The chart: a directory, an archive, or an address that helm knows
+    #[arg(long, value_name = "CHART")]
+    pub(crate) chart: String,
+    /// A file of values; may be repeated
+    #[arg(short = 'f', long = "values", value_name = "FILE")]
+    pub(crate) values: Vec<PathBuf>,
+    /// A value; may be repeated
+    #[arg(long, value_name = "PATH=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// How long the first report is waited for
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = duration)]
+    pub(crate) timeout: Duration,
+    #[command(flatten)]
+    pub(crate) helm: Helm,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}
+
+/// What is taken away.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Uninstall {
+    /// The runtime's name
+    #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+    pub(crate) name: String,
+    /// Do not ask whether it is meant
+    #[arg(short, long)]
+    pub(crate) yes: bool,
+    #[command(flatten)]
+    pub(crate) helm: Helm,
+    #[command(flatten)]
+    pub(crate) place: Place,
+}

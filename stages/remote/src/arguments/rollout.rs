@@ -1,0 +1,108 @@
+//! The arguments of `rollout`.
+
+use clap::{Args, Subcommand};
+
+use super::Shown;
+use super::act::{Careful, Waiting, Way};
+use super::app::Named;
+
+const GET: &str = "\
+Examples:
+  gitops-runtime rollout get shop
+  gitops-runtime rollout get shop web -o yaml";
+
+const PROMOTE: &str = "\
+Examples:
+  gitops-runtime rollout promote shop                  ends the pause that its only Rollout stands at
+  gitops-runtime rollout promote shop web --full --wait";
+
+const ABORT: &str = "\
+Examples:
+  gitops-runtime rollout abort shop web --dry-run
+  gitops-runtime rollout abort shop web --yes --wait";
+
+const ROLLBACK: &str = "\
+Examples:
+  gitops-runtime rollout rollback shop web             to the revision before
+  gitops-runtime rollout rollback shop web --to 3 --wait";
+
+const OTHER: &str = "\
+Examples:
+  Of the Rollout web of the application shop; pause, resume, retry, restart and skip are given alike:
+    gitops-runtime rollout pause shop web
+    gitops-runtime rollout resume shop web --wait
+    gitops-runtime rollout skip shop web --dry-run";
+
+/// Which Rollout.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Meant {
+    #[command(flatten)]
+    pub(crate) named: Named,
+    /// Its Rollout, also as NAMESPACE/NAME; may be left out where it has one alone
+    #[arg(value_name = "ROLLOUT")]
+    pub(crate) rollout: Option<String>,
+}
+
+/// What is done, to which, and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Done {
+    #[command(flatten)]
+    pub(crate) meant: Meant,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// What is to be done with Rollouts.
+#[derive(Subcommand)]
+pub(crate) enum RolloutCommand {
+    /// Show a Rollout: the step that it is at, and the revisions that it can go back to.
+    #[command(after_help = GET)]
+    Get {
+        #[command(flatten)]
+        meant: Meant,
+        #[command(flatten)]
+        shown: Shown,
+        #[command(flatten)]
+        way: Way,
+    },
+    /// End the pause that a Rollout stands at, or all that is left of it.
+    #[command(after_help = PROMOTE)]
+    Promote {
+        #[command(flatten)]
+        done: Done,
+        /// All steps and analyses that are left
+        #[arg(long)]
+        full: bool,
+    },
+    /// Hold a Rollout where it is.
+    #[command(after_help = OTHER)]
+    Pause(Done),
+    /// Go on with a Rollout that was paused.
+    #[command(after_help = OTHER)]
+    Resume(Done),
+    /// Give a Rollout up, and go back to what ran before.
+    #[command(after_help = ABORT)]
+    Abort(Done),
+    /// Try a Rollout again that was aborted.
+    #[command(after_help = OTHER)]
+    Retry(Done),
+    /// Replace the pods of a Rollout.
+    #[command(after_help = OTHER)]
+    Restart(Done),
+    /// Leave out the step that a Rollout is at.
+    #[command(after_help = OTHER)]
+    Skip(Done),
+    /// Go back to a revision before.
+    #[command(after_help = ROLLBACK)]
+    Rollback {
+        #[command(flatten)]
+        done: Done,
+        /// Which revision; without it the one before
+        #[arg(long, value_name = "REVISION")]
+        to: Option<i64>,
+    },
+}

@@ -1,0 +1,77 @@
+//! The arguments of `runtime`.
+
+use clap::Subcommand;
+use clap_complete::ArgValueCompleter;
+
+use super::install::{Install, Uninstall};
+use super::{Listed, Place, Shown};
+use crate::names;
+
+const LIST: &str = "\
+Examples:
+  gitops-runtime runtime list
+  gitops-runtime runtime list -o wide --watch
+  gitops-runtime runtime list -o name | xargs -n1 gitops-runtime runtime get";
+
+const GET: &str = "\
+Examples:
+  gitops-runtime runtime get prod
+  gitops-runtime runtime get prod -o yaml";
+
+const INSTALL: &str = "\
+Examples:
+  See the command, and run it:
+    gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml --print
+    gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml
+  In a cluster and a namespace of one's own choice:
+    gitops-runtime runtime install prod --chart helm/gitops-runtime -f values.yaml --kube-context prod --namespace runtime
+
+The runtime is added on the platform's page Runtimes first, which shows how its token becomes a Secret of the namespace.
+Exit codes: 0 it is installed and has reported; 1 helm failed, or nobody answers; 3 it has not reported in time.";
+
+const UPGRADE: &str = "\
+Examples:
+  gitops-runtime runtime upgrade prod --chart helm/gitops-runtime --namespace runtime
+  gitops-runtime runtime upgrade prod --chart helm/gitops-runtime --set reporter.replicas=2 --print
+
+Values that were given before are kept, and those of the new chart are added.";
+
+const UNINSTALL: &str = "\
+Examples:
+  gitops-runtime runtime uninstall prod --namespace runtime --print
+  gitops-runtime runtime uninstall prod --namespace runtime --yes
+
+The release goes, and then the platform forgets the runtime and its tokens; what the chart leaves is named.";
+
+/// What is to be done with runtimes.
+#[derive(Subcommand)]
+pub(crate) enum RuntimeCommand {
+    /// List runtimes.
+    #[command(after_help = LIST)]
+    List {
+        #[command(flatten)]
+        listed: Listed,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Show one runtime, and what it says is wrong with it.
+    #[command(after_help = GET)]
+    Get {
+        /// Its name
+        #[arg(value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+        name: String,
+        #[command(flatten)]
+        shown: Shown,
+        #[command(flatten)]
+        place: Place,
+    },
+    /// Install a runtime with helm, and wait for its first report.
+    #[command(after_help = INSTALL)]
+    Install(Box<Install>),
+    /// Upgrade a runtime with helm, and wait for its next report.
+    #[command(after_help = UPGRADE)]
+    Upgrade(Box<Install>),
+    /// Uninstall a runtime with helm, and have the platform forget it.
+    #[command(after_help = UNINSTALL)]
+    Uninstall(Box<Uninstall>),
+}

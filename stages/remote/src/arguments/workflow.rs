@@ -1,0 +1,138 @@
+//! The arguments of `workflow`.
+
+use std::num::NonZeroU32;
+
+use clap::{Args, Subcommand};
+use clap_complete::ArgValueCompleter;
+
+use super::Shown;
+use super::act::{Careful, Waiting, Way};
+use crate::names;
+
+const LIST: &str = "\
+Examples:
+  gitops-runtime workflow list
+  gitops-runtime workflow list --runtime prod --namespace ci --limit 20";
+
+const GET: &str = "\
+Examples:
+  gitops-runtime workflow get build-x7k2p --namespace ci";
+
+const SUBMIT: &str = "\
+Examples:
+  gitops-runtime workflow submit build --namespace ci -p revision=main --wait
+  gitops-runtime workflow submit build --namespace ci -p revision=main --dry-run";
+
+const OTHER: &str = "\
+Examples:
+  The workflow build-x7k2p in the namespace ci; retry, resubmit, terminate, stop, suspend and resume are given alike:
+    gitops-runtime workflow retry build-x7k2p --namespace ci --wait
+    gitops-runtime workflow stop build-x7k2p --namespace ci --yes";
+
+/// Which runtime and namespace.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Within {
+    /// The runtime; may be left out where you see one alone
+    #[arg(long, value_name = "RUNTIME", add = ArgValueCompleter::new(names::runtimes))]
+    pub(crate) runtime: Option<String>,
+    /// The namespace; without it the runtime's own
+    #[arg(short, long, value_name = "NAMESPACE")]
+    pub(crate) namespace: Option<String>,
+    #[command(flatten)]
+    pub(crate) way: Way,
+}
+
+/// What is done to a workflow, and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Done {
+    /// Its name
+    #[arg(value_name = "WORKFLOW")]
+    pub(crate) name: String,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) within: Within,
+}
+
+/// What is to be submitted, and how.
+#[derive(Debug, Clone, Args)]
+pub(crate) struct Submit {
+    /// The WorkflowTemplate that it is made of
+    #[arg(value_name = "TEMPLATE")]
+    pub(crate) template: String,
+    /// A parameter; may be repeated
+    #[arg(short, long = "parameter", value_name = "NAME=VALUE", value_parser = parameter)]
+    pub(crate) parameters: Vec<(String, String)>,
+    /// The template is a ClusterWorkflowTemplate
+    #[arg(long)]
+    pub(crate) cluster_scope: bool,
+    /// Where it begins, if not where the template says
+    #[arg(long, value_name = "NAME")]
+    pub(crate) entrypoint: Option<String>,
+    /// What its name begins with, if not with the template's
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) generate_name: Option<String>,
+    #[command(flatten)]
+    pub(crate) careful: Careful,
+    #[command(flatten)]
+    pub(crate) waiting: Waiting,
+    #[command(flatten)]
+    pub(crate) within: Within,
+}
+
+fn parameter(text: &str) -> Result<(String, String), String> {
+    match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err("a parameter is NAME=VALUE".to_owned()),
+    }
+}
+
+/// What is to be done with workflows.
+#[derive(Subcommand)]
+pub(crate) enum WorkflowCommand {
+    /// List the workflows of a namespace, the newest first.
+    #[command(after_help = LIST)]
+    List {
+        /// Show at most so many
+        #[arg(long, value_name = "NUMBER", default_value = "50")]
+        limit: NonZeroU32,
+        #[command(flatten)]
+        shown: Shown,
+        #[command(flatten)]
+        within: Within,
+    },
+    /// Show a workflow.
+    #[command(after_help = GET)]
+    Get {
+        /// Its name
+        #[arg(value_name = "WORKFLOW")]
+        name: String,
+        #[command(flatten)]
+        shown: Shown,
+        #[command(flatten)]
+        within: Within,
+    },
+    /// Begin a workflow of a template.
+    #[command(after_help = SUBMIT)]
+    Submit(Box<Submit>),
+    /// Do once more what failed of a workflow.
+    #[command(after_help = OTHER)]
+    Retry(Done),
+    /// Begin a workflow like another.
+    #[command(after_help = OTHER)]
+    Resubmit(Done),
+    /// End a workflow at once, without its exit handlers.
+    #[command(after_help = OTHER)]
+    Terminate(Done),
+    /// End a workflow, and run its exit handlers.
+    #[command(after_help = OTHER)]
+    Stop(Done),
+    /// Hold a workflow where it is.
+    #[command(after_help = OTHER)]
+    Suspend(Done),
+    /// Go on with a workflow that was suspended.
+    #[command(after_help = OTHER)]
+    Resume(Done),
+}

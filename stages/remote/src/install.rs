@@ -1,0 +1,189 @@
+//! `gitops-runtime runtime install`, `upgrade` and `uninstall`: the helm that is found does it, the platform tells how it went.
+
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::act::{Look, confirm, wait};
+use crate::arguments::act::Waiting;
+use crate::arguments::install::{Helm, Install, Uninstall};
+use crate::ask::Platform;
+use crate::contexts::Contexts;
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::show::Screen;
+
+/// The Secret that the chart takes the runtime's token of.
+const SECRET: &str = "codefresh-token";
+
+impl Helm {
+    fn release<'a>(&'a self, runtime: &'a str) -> &'a str {
+        self.release.as_deref().unwrap_or(runtime)
+    }
+
+    /// Where, for helm.
+    fn place(&self) -> Vec<OsString> {
+        let mut all: Vec<OsString> = vec!["--namespace".into(), self.namespace.clone().into()];
+        if let Some(context) = &self.kube_context {
+            all.extend(["--kube-context".into(), context.into()]);
+        }
+        if let Some(file) = &self.kubeconfig {
+            all.extend(["--kubeconfig".into(), file.into()]);
+        }
+        all
+    }
+
+    /// The command as a shell takes it.
+    fn line(&self, arguments: &[OsString]) -> String {
+        let words = std::iter::once(self.helm.as_os_str()).chain(arguments.iter().map(OsString::as_os_str));
+        let words: Vec<String> = words.map(|word| quoted(&word.to_string_lossy())).collect();
+        words.join(" ") + "\n"
+    }
+
+    /// Runs it; what it prints is seen as it comes.
+    async fn run(&self, arguments: &[OsString]) -> Result<(), RemoteError> {
+        let status = Command::new(&self.helm).args(arguments).stdin(Stdio::null()).status().await;
+        match status {
+            Ok(status) if status.success() => Ok(()),
+            Ok(status) => {
+                let how =
+                    status.code().map_or_else(|| "was ended".to_owned(), |code| format!("ended with {code}"));
+                Err(RemoteError::Missing(format!("helm {how}: it said why above")))
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => Err(RemoteError::Missing(format!(
+                "there is no {}: install Helm 3.11 or newer, or name it with --helm; --print shows the command",
+                self.helm.display()
+            ))),
+            Err(source) => Err(RemoteError::File { act: "run", path: self.helm.clone(), source }),
+        }
+    }
+}
+
+/// A word as a shell takes it for one.
+fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@,+%".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// When a runtime last reported; `None`: it is not known.
+async fn last_report(platform: &Platform, name: &str) -> Result<Option<Option<String>>, RemoteError> {
+    let query = "query Runtime($name: String!) { runtime(name: $name) { lastReportAt } }";
+    let found: Value = platform.get("read a runtime", query, json!({"name": name}), "runtime").await?;
+    Ok(found.as_object().map(|found| found.get("lastReportAt").and_then(Value::as_str).map(str::to_owned)))
+}
+
+pub(crate) async fn install(
+    given: &Install,
+    is_new: bool,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    let all = Contexts::read(environment)?;
+    let address = all.chosen(given.place.context.as_deref(), environment)?.platform.clone();
+    let release = given.helm.release(&given.name);
+    let mut arguments: Vec<OsString> = vec!["upgrade".into(), release.into(), given.chart.clone().into()];
+    arguments.extend(given.helm.place());
+    if is_new {
+        arguments.extend(["--install".into(), "--create-namespace".into()]);
+        for (path, value) in [("global.runtime.name", &given.name), ("global.codefresh.url", &address)] {
+            arguments.extend(["--set-string".into(), format!("{path}={value}").into()]);
+        }
+    } else {
+        arguments.push("--reset-then-reuse-values".into());
+    }
+    arguments.extend(given.values.iter().flat_map(|file| ["-f".into(), file.into()]));
+    arguments.extend(given.set.iter().flat_map(|value| ["--set".into(), value.into()]));
+    if given.helm.print {
+        return screen.say(&given.helm.line(&arguments));
+    }
+    let platform = Platform::find(&given.place, environment).await?;
+    let known = last_report(&platform, &given.name).await?;
+    let Some(before) = known else {
+        let text = match is_new {
+            true => format!(
+                "there is no runtime '{}' that you see: add it on the page Runtimes of {address}, which shows how its token \
+                 becomes the Secret {SECRET} in the namespace {}; then install it",
+                given.name, given.helm.namespace
+            ),
+            false => format!(
+                "there is no runtime '{}' that you see: `gitops-runtime runtime list` shows those that there are",
+                given.name
+            ),
+        };
+        return Err(RemoteError::Missing(text));
+    };
+    given.helm.run(&arguments).await?;
+    let waiting = Waiting { wait: true, timeout: given.timeout };
+    let look = async || {
+        Ok(match last_report(&platform, &given.name).await? {
+            Some(Some(now)) if before.as_ref() != Some(&now) => {
+                Look::Done(format!("{} reports to {address}", given.name))
+            }
+            Some(_) => Look::Not("nothing was reported yet".to_owned()),
+            None => Look::Failed(format!("the runtime {} is not known any more", given.name)),
+        })
+    };
+    wait(&waiting, screen, look).await
+}
+
+pub(crate) async fn uninstall(
+    given: &Uninstall,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    let release = given.helm.release(&given.name);
+    let mut arguments: Vec<OsString> = vec!["uninstall".into(), release.into()];
+    arguments.extend(given.helm.place());
+    arguments.push("--wait".into());
+    if given.helm.print {
+        return screen.say(&given.helm.line(&arguments));
+    }
+    let platform = Platform::find(&given.place, environment).await?;
+    if !given.yes {
+        confirm(&format!(
+            "uninstall the release {release} in the namespace {}, and take the runtime {} and its tokens from the platform",
+            given.helm.namespace, given.name
+        ))?;
+    }
+    given.helm.run(&arguments).await?;
+    let query = "mutation DeleteRuntime($name: String!) { deleteRuntime(name: $name) }";
+    let removed = platform.ask("take a runtime away", query, json!({"name": given.name})).await;
+    let namespace = &given.helm.namespace;
+    let mut text = format!("the release {release} is uninstalled\n");
+    match &removed {
+        Ok(_) => {
+            text += &format!("the platform forgot the runtime {} and its tokens\n", given.name);
+        }
+        Err(error) => {
+            text += &format!("the platform still knows the runtime {}: {}\n", given.name, error.line());
+        }
+    }
+    text += &format!(
+        "what the chart leaves, so that nothing is lost, is still in the namespace {namespace}:\n  \
+         the Secret {SECRET}, which is of no use any more\n  \
+         the Secret {release}-gitops-runtime-generated\n  \
+         the claims of its ledger and of its bus: kubectl get pvc --namespace {namespace}\n\
+         kubectl delete namespace {namespace} takes all of it, where nothing else is in there\n"
+    );
+    screen.say(&text)?;
+    removed.map(drop)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_printed_as_a_shell_takes_it() {
+        assert_eq!(
+            ["a-b", "", "it's", "a b", "x=$y"].map(quoted),
+            ["a-b", "''", r"'it'\''s'", "'a b'", "'x=$y'"]
+        );
+    }
+}

@@ -1,0 +1,36 @@
+//! The command line for people: `login`, `context`, `runtime`, `app`, `rollout` and `workflow` against a platform that runs
+//! elsewhere, and the app proxies of its runtimes.
+//!
+//! takes: the command line, the contexts that a person signed in to - gives: tables for people, JSON, YAML or names for
+//! programs, and an exit code
+//! calls: `POST {platform}/2.0/api/graphql`, and for what is done in a runtime
+//! `POST {platform}/2.0/api/runtimes/{runtime}/app-proxy/graphql` or `POST {app proxy}/api/graphql` - fails: with [`RemoteError`], which says what to do next and never repeats a key
+//!
+//! It knows HTTP and the schemas that are printed, and nothing else of a platform or an app proxy.
+
+mod act;
+mod app;
+mod arguments;
+mod ask;
+mod context;
+mod contexts;
+mod environment;
+mod error;
+mod install;
+mod login;
+mod names;
+mod proxy;
+mod resource;
+mod rollout;
+mod run;
+mod runtime;
+mod show;
+mod stream;
+mod watch;
+mod workflow;
+
+pub use arguments::RemoteCommand;
+pub use environment::Environment;
+pub use error::RemoteError;
+pub use names::complete_with;
+pub use run::run;

@@ -1,0 +1,186 @@
+//! `gitops-runtime login`: takes a key, asks the platform whose it is, and keeps it.
+
+use std::fs::File;
+use std::io::{self, IsTerminal as _, Read};
+use std::path::Path;
+use std::time::Duration;
+
+use pipeline_core::SecretString;
+use serde::Deserialize;
+use serde_json::json;
+
+use crate::arguments::context::Login;
+use crate::ask::{Platform, SIGN_IN};
+use crate::contexts::{Contexts, Kept};
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::show::{Screen, plain};
+
+/// The platform answers in this time.
+const ANSWER: Duration = Duration::from_secs(30);
+/// How keys and the tokens of runtimes begin.
+const KEYS: [&str; 2] = ["goak_", "gort_"];
+/// No key is longer.
+const LONGEST: u64 = 4_096;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Me {
+    name: String,
+    is_admin: bool,
+    runtime_name: Option<String>,
+}
+
+pub(crate) async fn run(
+    login: &Login,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    let is_key = |text: &String| KEYS.iter().any(|mark| text.starts_with(mark));
+    if !login.rest.is_empty() || login.url.as_ref().is_some_and(is_key) {
+        return Err(RemoteError::Usage(
+            "a key does not belong on the command line, where others on this machine and its history see it: it is asked \
+             for, or give --token-file"
+                .to_owned(),
+        ));
+    }
+    let all = Contexts::read(environment)?;
+    let before = match &login.url {
+        Some(_) => None,
+        None => Some(all.chosen(login.name.as_deref(), environment)?.clone()),
+    };
+    let url = login.url.as_ref().or(before.as_ref().map(|kept| &kept.platform));
+    let url = url.map(|url| url.trim_end_matches('/').to_owned()).unwrap_or_default();
+    let (target, host) = address(&url)?;
+    let name = match (&login.name, &before) {
+        (Some(name), _) => checked(name)?,
+        (None, Some(before)) => before.name.clone(),
+        (None, None) => host.clone(),
+    };
+    let other = all.contexts.iter().find(|one| one.name == name && one.platform != target);
+    if let Some(other) = other.filter(|_| login.name.is_none()) {
+        let text =
+            format!("'{name}' is the context of {}: give this one another with --name", other.platform);
+        return Err(RemoteError::Missing(text));
+    }
+    if target.starts_with("http://") && !is_here(&host) {
+        screen.note(&format!("{target} is not encrypted: whoever is on the way reads the key"));
+    }
+    let ca_file = match &login.ca_file {
+        Some(file) => Some(std::path::absolute(file).map_err(|source| RemoteError::File {
+            act: "find",
+            path: file.clone(),
+            source,
+        })?),
+        None => before.as_ref().and_then(|before| before.ca_file.clone()),
+    };
+    let insecure = login.insecure || before.as_ref().is_some_and(|before| before.insecure);
+    let key = key(login.token_file.as_deref(), &target)?;
+    let platform = Platform::at(&target, key.clone(), ca_file.clone(), insecure, ANSWER).await?;
+    let me: Me =
+        platform.get(SIGN_IN, "query Me { me { name isAdmin runtimeName } }", json!({}), "me").await?;
+    if let Some(runtime) = me.runtime_name {
+        return Err(RemoteError::Missing(format!(
+            "this is the token of the runtime {runtime}: a person signs in with an API key, which is made on the page Keys of \
+             {target}"
+        )));
+    }
+    let user = plain(&me.name);
+    let role = if me.is_admin { ", an admin" } else { "" };
+    let kept =
+        Kept { name: name.clone(), platform: target.clone(), user: user.clone(), ca_file, insecure, key };
+    Contexts::change(environment, |all| {
+        all.put(kept)?;
+        all.current = Some(name.clone());
+        Ok(())
+    })?;
+    if let Some(other) = environment.context.as_ref().filter(|other| **other != name) {
+        screen
+            .note(&format!("GITOPS_RUNTIME_CONTEXT={other} stands above the context {name} while it is set"));
+    }
+    screen.say(&format!("signed in to {target} as {user}{role}; the context is {name}\n"))
+}
+
+/// The address of a platform as it is kept, and its host.
+fn address(url: &str) -> Result<(String, String), RemoteError> {
+    // Somebody types a host alone: nobody means to send a key unencrypted.
+    let url = if url.contains("://") { url.to_owned() } else { format!("https://{url}") };
+    let target = stages_client::Target::new(&url, "").map_err(RemoteError::Address)?;
+    Ok((url, target.host().to_string()))
+}
+
+fn is_here(host: &str) -> bool {
+    let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
+    let host = host.rsplit_once(':').filter(port).map_or(host, |(host, _)| host);
+    host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "[::1]"
+}
+
+fn checked(name: &str) -> Result<String, RemoteError> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || "-_.:@".contains(c);
+    if name.is_empty() || name.len() > 100 || !name.chars().all(fits) || name.starts_with('-') {
+        let text = "the name of a context has 1 to 100 letters, digits and - _ . : @".to_owned();
+        return Err(RemoteError::Usage(text));
+    }
+    Ok(name.to_owned())
+}
+
+/// The key: of a file, of whoever types it, or of standard input.
+fn key(file: Option<&Path>, target: &str) -> Result<SecretString, RemoteError> {
+    let standard = |error| RemoteError::Terminal("read the key from standard input", error);
+    let text = match file {
+        Some(path) if path != Path::new("-") => {
+            let failed =
+                |source| RemoteError::File { act: "read the key from", path: path.to_path_buf(), source };
+            bounded(File::open(path).map_err(failed)?).map_err(failed)?
+        }
+        None if io::stdin().is_terminal() => {
+            let asked = rpassword::prompt_password(format!("API key of {target}: "));
+            asked.map_err(|error| RemoteError::Terminal("ask for the key", error))?
+        }
+        _ => bounded(io::stdin().lock()).map_err(standard)?,
+    };
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(RemoteError::Missing(
+            "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file"
+                .to_owned(),
+        ));
+    }
+    if text.len() as u64 > LONGEST || !text.chars().all(|c| c.is_ascii_graphic()) {
+        return Err(RemoteError::Missing(
+            "this is no API key: a key is one word, which is made on the page Keys of the platform"
+                .to_owned(),
+        ));
+    }
+    Ok(SecretString::from(text))
+}
+
+fn bounded(from: impl Read) -> io::Result<String> {
+    let mut text = String::new();
+    from.take(LONGEST + 2).read_to_string(&mut text)?;
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_without_a_scheme_is_an_encrypted_one() {
+        let of = |url: &str| address(url).map_err(|error| error.line());
+        let pair = |url: &str, host: &str| Ok((url.to_owned(), host.to_owned()));
+        assert_eq!(of("p.example.com"), pair("https://p.example.com", "p.example.com"));
+        assert_eq!(of("http://127.0.0.1:80/x"), pair("http://127.0.0.1:80/x", "127.0.0.1"));
+        assert_eq!(
+            of("https://ada:secret@p.example.com"),
+            Err("the address must not hold a user name or a password".to_owned())
+        );
+    }
+
+    #[test]
+    fn this_machine_needs_no_encryption() {
+        let here = ["localhost:8080", "127.0.0.1", "[::1]:80", "a.localhost"].map(is_here);
+        assert_eq!(here, [true; 4]);
+        assert_eq!(["example.com", "10.0.0.1:80", "localhost.example.com"].map(is_here), [false; 3]);
+    }
+}

@@ -1,0 +1,352 @@
+//! `gitops-runtime rollout`: Rollouts of an application.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::act::{Act, Look, wait};
+use crate::app::find::AppName;
+use crate::arguments::rollout::{Done, Meant, RolloutCommand};
+use crate::ask::{Platform, read};
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::resource::{Node, meant};
+use crate::show::{Cell, Column, Output, Screen, age, document, facts, plain, table};
+
+const FIELDS: &str = "metadata { name namespace } uid phase message paused aborted strategy currentStepIndex steps revision stableRevision replicas readyReplicas updatedReplicas availableReplicas revisions { revision replicaSet images createdAt replicas }";
+
+const REVISIONS: &[Column] = &[
+    Column::new("REVISION").right(),
+    Column::new("REPLICAS").right(),
+    Column::new("AGE").rank(2),
+    Column::new("IMAGES").long(),
+    Column::new("REPLICASET").long().rank(1),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rollout {
+    phase: Option<String>,
+    message: Option<String>,
+    paused: bool,
+    aborted: bool,
+    strategy: Option<String>,
+    current_step_index: Option<i64>,
+    steps: i64,
+    revision: Option<i64>,
+    replicas: Option<i64>,
+    ready_replicas: Option<i64>,
+    updated_replicas: Option<i64>,
+    available_replicas: Option<i64>,
+    #[serde(default)]
+    revisions: Vec<Revision>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Revision {
+    revision: i64,
+    replica_set: String,
+    images: Vec<String>,
+    created_at: Option<String>,
+    replicas: Option<i64>,
+}
+
+/// A Rollout of an application, and who is asked about it.
+struct Of {
+    proxy: Proxy,
+    app: AppName,
+    node: Node,
+}
+
+/// What is done to a Rollout, and by what it is told to have taken effect.
+struct What<'a> {
+    act: &'static str,
+    does: &'a str,
+    done: &'a str,
+    destroys: bool,
+    query: &'a str,
+    more: Value,
+    is_so: &'a dyn Fn(&Rollout, &Rollout) -> bool,
+}
+
+impl Rollout {
+    fn is(&self, phase: &str) -> bool {
+        self.phase.as_deref() == Some(phase)
+    }
+
+    /// How far it is.
+    fn standing(&self) -> String {
+        let phase = self.phase.as_deref().unwrap_or("of no phase yet");
+        let step = match self.current_step_index {
+            Some(step) if self.steps > 0 => format!(", step {} of {}", step.min(self.steps), self.steps),
+            _ => String::new(),
+        };
+        let updated = self.updated_replicas.unwrap_or_default();
+        plain(&format!(
+            "it is {phase}{step}, {updated} of {} replicas updated",
+            self.replicas.unwrap_or_default()
+        ))
+    }
+}
+
+impl Of {
+    async fn find(
+        meant_by: &Meant,
+        way: &crate::arguments::act::Way,
+        environment: &Environment,
+    ) -> Result<Self, RemoteError> {
+        let platform = Platform::find(&way.place, environment).await?;
+        let (app, _) = platform.application(&meant_by.named, "uid").await?;
+        let proxy = Proxy::find(way, &app.runtime, environment).await?;
+        let is_rollout = |one: &Node| one.kind == "Rollout" && one.group.as_deref() == Some("argoproj.io");
+        let mut all = proxy.tree(&app).await?;
+        all.retain(is_rollout);
+        let node = match &meant_by.rollout {
+            Some(name) => {
+                let text = match name.split_once('/') {
+                    Some((namespace, name)) => format!("{namespace}/Rollout/{name}"),
+                    None => format!("Rollout/{name}"),
+                };
+                meant(all, &app, &text)?
+            }
+            None => match all.len() {
+                1 => all.remove(0),
+                0 => return Err(RemoteError::Missing(format!("{app} has no Rollout"))),
+                _ => {
+                    let names: Vec<String> = all.iter().map(|one| plain(&one.name)).collect();
+                    let said = format!("{app} has several Rollouts: name one, of {}", names.join(", "));
+                    return Err(RemoteError::Missing(said));
+                }
+            },
+        };
+        Ok(Self { proxy, app, node })
+    }
+
+    fn variables(&self) -> Value {
+        let namespace = self.node.namespace.clone().unwrap_or_default();
+        json!({"application": self.app.variables(), "rollout": {"namespace": namespace, "name": self.node.name}})
+    }
+
+    async fn read(&self) -> Result<Value, RemoteError> {
+        let query = format!(
+            "query Rollout($application: ApplicationId!, $rollout: ObjectId!) {{ rollout(application: $application, rollout: $rollout) {{ {FIELDS} }} }}"
+        );
+        self.proxy.get("read a Rollout", &query, self.variables(), "rollout").await
+    }
+
+    async fn act(&self, what: &What<'_>, done: &Done, screen: &Screen) -> Result<(), RemoteError> {
+        let title = format!("{} of {}", self.node.title(), self.app);
+        let mut variables = self.variables();
+        if let (Some(variables), Value::Object(more)) = (variables.as_object_mut(), &what.more) {
+            variables.extend(more.clone());
+        }
+        let before: Option<Rollout> = match done.waiting.wait {
+            true => Some(read(self.read().await?)?),
+            false => None,
+        };
+        let act = Act {
+            act: what.act,
+            does: format!("{} {title}", what.does),
+            done: format!("{title} {}", what.done),
+            destroys: what.destroys,
+            query: what.query,
+            variables,
+        };
+        let carried = act.carry_out(&self.proxy, &done.careful, screen).await?;
+        let (Some(_), Some(before)) = (carried, before) else { return Ok(()) };
+        let look = async || {
+            let now: Rollout = read(self.read().await?)?;
+            Ok(match (what.is_so)(&before, &now) {
+                true => Look::Done(format!("{title}: {}", now.standing())),
+                false => Look::Not(now.standing()),
+            })
+        };
+        wait(&done.waiting, screen, look).await
+    }
+}
+
+pub(crate) async fn run(
+    command: &RolloutCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    if let RolloutCommand::Get { meant, shown, way } = command {
+        let of = Of::find(meant, way, environment).await?;
+        return screen.say(&get(&of, shown.output, screen).await?);
+    }
+    let moved = |before: &Rollout, now: &Rollout| {
+        now.is("Healthy")
+            || now.current_step_index != before.current_step_index
+            || (before.paused && !now.paused)
+    };
+    let (done, what) = match command {
+        RolloutCommand::Get { .. } => return Ok(()),
+        RolloutCommand::Promote { done, full } => {
+            let healthy = |_: &Rollout, now: &Rollout| now.is("Healthy");
+            let what = What {
+                act: "promote a Rollout",
+                does: if *full { "end all that is left of" } else { "end the pause of" },
+                done: "is promoted",
+                destroys: false,
+                query: "mutation Promote($application: ApplicationId!, $rollout: ObjectId!, $full: Boolean!) { promoteRollout(application: $application, rollout: $rollout, full: $full) { metadata { name } } }",
+                more: json!({"full": full}),
+                is_so: if *full { &healthy } else { &moved },
+            };
+            return act(done, &what, screen, environment).await;
+        }
+        RolloutCommand::Rollback { done, to } => {
+            let does = match to {
+                Some(to) => format!("go back to revision {to} of"),
+                None => "go back to the revision before of".to_owned(),
+            };
+            let changed = |before: &Rollout, now: &Rollout| now.revision != before.revision;
+            let what = What {
+                act: "roll a Rollout back",
+                does: &does,
+                done: "is being rolled back",
+                destroys: true,
+                query: "mutation Rollback($application: ApplicationId!, $rollout: ObjectId!, $revision: Int) { rollbackRollout(application: $application, rollout: $rollout, revision: $revision) { rollout newRevision } }",
+                more: json!({"revision": to}),
+                is_so: &changed,
+            };
+            return act(done, &what, screen, environment).await;
+        }
+        RolloutCommand::Pause(done) => (
+            done,
+            What {
+                act: "pause a Rollout",
+                does: "pause",
+                done: "is paused",
+                destroys: false,
+                query: "mutation Pause($application: ApplicationId!, $rollout: ObjectId!) { pauseRollout(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &|_, now| now.paused || now.is("Paused"),
+            },
+        ),
+        RolloutCommand::Resume(done) => (
+            done,
+            What {
+                act: "resume a Rollout",
+                does: "resume",
+                done: "is resumed",
+                destroys: false,
+                query: "mutation Resume($application: ApplicationId!, $rollout: ObjectId!) { resumeRollout(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &|_, now| !now.paused && !now.is("Paused"),
+            },
+        ),
+        RolloutCommand::Abort(done) => (
+            done,
+            What {
+                act: "abort a Rollout",
+                does: "give up",
+                done: "is aborted",
+                destroys: true,
+                query: "mutation Abort($application: ApplicationId!, $rollout: ObjectId!) { abortRollout(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &|_, now| now.aborted,
+            },
+        ),
+        RolloutCommand::Retry(done) => (
+            done,
+            What {
+                act: "retry a Rollout",
+                does: "try again",
+                done: "is tried again",
+                destroys: false,
+                query: "mutation Retry($application: ApplicationId!, $rollout: ObjectId!) { retryRollout(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &|_, now| !now.aborted,
+            },
+        ),
+        RolloutCommand::Restart(done) => (
+            done,
+            What {
+                act: "restart a Rollout",
+                does: "restart",
+                done: "is being restarted",
+                destroys: false,
+                query: "mutation Restart($application: ApplicationId!, $rollout: ObjectId!) { restartRollout(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &|_, now| now.is("Healthy") && now.available_replicas == now.replicas,
+            },
+        ),
+        RolloutCommand::Skip(done) => (
+            done,
+            What {
+                act: "skip a step of a Rollout",
+                does: "skip the step of",
+                done: "leaves out the step that it was at",
+                destroys: false,
+                query: "mutation Skip($application: ApplicationId!, $rollout: ObjectId!) { skipCurrentStep(application: $application, rollout: $rollout) { metadata { name } } }",
+                more: Value::Null,
+                is_so: &moved,
+            },
+        ),
+    };
+    act(done, &what, screen, environment).await
+}
+
+async fn act(
+    done: &Done,
+    what: &What<'_>,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    Of::find(&done.meant, &done.way, environment).await?.act(what, done, screen).await
+}
+
+async fn get(of: &Of, output: Output, screen: &Screen) -> Result<String, RemoteError> {
+    let found = of.read().await?;
+    if matches!(output, Output::Json | Output::Yaml) {
+        return document(&found, output);
+    }
+    if output == Output::Name {
+        return Ok(plain(&of.node.name) + "\n");
+    }
+    let (one, now): (Rollout, _) = (read(found)?, Timestamp::now());
+    let number = |number: Option<i64>| number.map(|number| number.to_string()).unwrap_or_default();
+    let step = one.current_step_index.filter(|_| one.steps > 0);
+    let state = match (one.aborted, one.paused) {
+        (true, _) => "aborted",
+        (false, true) => "paused",
+        _ => "",
+    };
+    let phase = one.phase.clone().unwrap_or_default();
+    let mut text = facts(&[
+        ("Name", of.node.name.clone()),
+        ("Namespace", of.node.namespace.clone().unwrap_or_default()),
+        ("Application", of.app.to_string()),
+        ("Phase", if state.is_empty() { phase } else { format!("{phase}, {state}") }),
+        ("Message", one.message.clone().unwrap_or_default()),
+        ("Strategy", one.strategy.clone().unwrap_or_default()),
+        ("Step", step.map(|step| format!("{} of {}", step.min(one.steps), one.steps)).unwrap_or_default()),
+        ("Revision", number(one.revision)),
+        (
+            "Replicas",
+            format!(
+                "{}, {} updated, {} ready, {} available",
+                one.replicas.unwrap_or_default(),
+                one.updated_replicas.unwrap_or_default(),
+                one.ready_replicas.unwrap_or_default(),
+                one.available_replicas.unwrap_or_default()
+            ),
+        ),
+    ]);
+    if !one.revisions.is_empty() {
+        let row = |one: &Revision| -> Vec<Cell> {
+            vec![
+                one.revision.to_string().into(),
+                number(one.replicas).into(),
+                age(one.created_at.as_deref(), now).into(),
+                one.images.join(" ").into(),
+                (&*one.replica_set).into(),
+            ]
+        };
+        let rows: Vec<_> = one.revisions.iter().map(row).collect();
+        text += &format!("\n{}", table(REVISIONS, &rows, output == Output::Wide, true, screen));
+    }
+    Ok(text)
+}

@@ -1,0 +1,40 @@
+//! Runs a command.
+
+use crate::arguments::{Command, RemoteCommand};
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::show::Screen;
+use crate::{app, context, login, rollout, runtime, workflow};
+
+/// Runs a command; gives its exit code.
+///
+/// # Errors
+/// [`RemoteError`], which says what to do next and what the exit code is.
+pub fn run(command: &RemoteCommand, environment: &Environment) -> Result<u8, RemoteError> {
+    stages_client::install_crypto();
+    let built = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let tokio = built.map_err(|error| RemoteError::Terminal("start the runtime", error))?;
+    let screen = Screen::new(environment);
+    let done = tokio.block_on(async {
+        match &command.0 {
+            Command::Login(login) => Box::pin(login::run(login, &screen, environment)).await.map(|()| 0),
+            Command::Context(command) => context::run(command, &screen, environment).map(|()| 0),
+            Command::Runtime(command) => {
+                Box::pin(runtime::run(command, &screen, environment)).await.map(|()| 0)
+            }
+            Command::Rollout(command) => {
+                Box::pin(rollout::run(command, &screen, environment)).await.map(|()| 0)
+            }
+            Command::Workflow(command) => {
+                Box::pin(workflow::run(command, &screen, environment)).await.map(|()| 0)
+            }
+            Command::App(command) => Box::pin(app::run(command, &screen, environment)).await,
+        }
+    });
+    // What still blocks does not keep the process from ending.
+    tokio.shutdown_background();
+    match done {
+        Err(error) if error.is_enough() => Ok(0),
+        done => done,
+    }
+}

@@ -1,0 +1,192 @@
+//! `gitops-runtime runtime`: runtimes, as the platform knows them.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::arguments::runtime::RuntimeCommand;
+use crate::ask::{Platform, read};
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::install;
+use crate::show::{Cell, Column, Output, Screen, age, count, document, facts, moment, table};
+use crate::watch::Watched;
+
+const FIELDS: &str = "metadata { name namespace } installationStatus installationType cluster accessMode ingressHost \
+                      internalIngressHost runtimeVersion chartVersion managed isExternalArgoCd gitProvider repo createdAt \
+                      lastReportAt errors { level code title message suggestion lastSeen }";
+
+const COLUMNS: &[Column] = &[
+    Column::new("NAME"),
+    Column::new("STATUS"),
+    Column::new("LAST REPORT").rank(1),
+    Column::new("PROBLEMS").rank(2),
+    Column::new("VERSION").rank(3),
+    Column::new("NAMESPACE").rank(4),
+    Column::new("CLUSTER").long().rank(5),
+    Column::new("CHART").wide().rank(6),
+    Column::new("ACCESS").wide().rank(7),
+    Column::new("INGRESS").wide().long().rank(8),
+];
+
+#[derive(Deserialize)]
+struct Meta {
+    name: String,
+    namespace: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Runtime {
+    metadata: Meta,
+    installation_status: String,
+    cluster: Option<String>,
+    access_mode: Option<String>,
+    ingress_host: Option<String>,
+    runtime_version: Option<String>,
+    chart_version: Option<String>,
+    git_provider: Option<String>,
+    repo: Option<String>,
+    created_at: String,
+    last_report_at: Option<String>,
+    errors: Vec<Problem>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Problem {
+    level: String,
+    title: String,
+    message: String,
+    suggestion: Option<String>,
+    last_seen: String,
+}
+
+pub(crate) async fn run(
+    command: &RuntimeCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    match command {
+        RuntimeCommand::Install(given) => install::install(given, true, screen, environment).await,
+        RuntimeCommand::Upgrade(given) => install::install(given, false, screen, environment).await,
+        RuntimeCommand::Uninstall(given) => install::uninstall(given, screen, environment).await,
+        RuntimeCommand::List { listed, place } => {
+            let platform = Platform::find(place, environment).await?;
+            let (output, limit) = (listed.shown.output, listed.rows());
+            let query = format!(
+                "query Runtimes($pagination: SlicePaginationArgs) {{ runtimes(pagination: $pagination) {{ edges {{ node {{ {FIELDS} }} }} pageInfo {{ endCursor hasNextPage }} }} }}"
+            );
+            let fetch = async || platform.rows("list runtimes", &query, &json!({}), "runtimes", limit).await;
+            if listed.watch {
+                let show = |rows: &[Value], header: bool| list(rows, output, header, screen);
+                let watched = Watched { screen, output, id: name, show: &show };
+                return watched.run(async || Ok(fetch().await?.nodes)).await;
+            }
+            let found = fetch().await?;
+            if found.nodes.is_empty() && matches!(output, Output::Table | Output::Wide) {
+                screen.note("there is no runtime that you see");
+                return Ok(());
+            }
+            screen.say(&list(&found.nodes, output, true, screen)?)?;
+            if found.more {
+                screen.note(&format!("there are more than {}: --limit shows more", found.nodes.len()));
+            }
+            Ok(())
+        }
+        RuntimeCommand::Get { name, shown, place } => {
+            let platform = Platform::find(place, environment).await?;
+            let query = format!("query Runtime($name: String!) {{ runtime(name: $name) {{ {FIELDS} }} }}");
+            let found: Value =
+                platform.get("read a runtime", &query, json!({"name": name}), "runtime").await?;
+            if found.is_null() {
+                return Err(RemoteError::Missing(format!(
+                    "there is no runtime '{name}' that you see: `gitops-runtime runtime list` shows those that there are"
+                )));
+            }
+            let text = match shown.output {
+                Output::Json | Output::Yaml => document(&found, shown.output)?,
+                Output::Name => format!("{name}\n"),
+                Output::Table | Output::Wide => one(&read(found)?),
+            };
+            screen.say(&text)
+        }
+    }
+}
+
+fn name(node: &Value) -> String {
+    node["metadata"]["name"].as_str().unwrap_or_default().to_owned()
+}
+
+fn list(rows: &[Value], output: Output, header: bool, screen: &Screen) -> Result<String, RemoteError> {
+    match output {
+        Output::Json | Output::Yaml => document(&Value::Array(rows.to_vec()), output),
+        Output::Name => Ok(rows.iter().map(|row| name(row) + "\n").collect()),
+        Output::Table | Output::Wide => {
+            let now = Timestamp::now();
+            let runtimes: Vec<Runtime> = rows.iter().cloned().map(read).collect::<Result<_, _>>()?;
+            let rows: Vec<_> = runtimes.iter().map(|one| row(one, now)).collect();
+            Ok(table(COLUMNS, &rows, output == Output::Wide, header, screen))
+        }
+    }
+}
+
+fn row(one: &Runtime, now: Timestamp) -> Vec<Cell> {
+    let text = |text: &Option<String>| Cell::from(text.clone().unwrap_or_default());
+    let problems = match one.errors.len() {
+        0 => String::new(),
+        number => number.to_string(),
+    };
+    let last = match &one.last_report_at {
+        Some(at) => age(Some(at), now),
+        None => "never".to_owned(),
+    };
+    vec![
+        (&*one.metadata.name).into(),
+        Cell::state(&one.installation_status),
+        last.into(),
+        problems.into(),
+        text(&one.runtime_version),
+        text(&one.metadata.namespace),
+        text(&one.cluster),
+        text(&one.chart_version),
+        text(&one.access_mode),
+        text(&one.ingress_host),
+    ]
+}
+
+fn one(one: &Runtime) -> String {
+    let now = Timestamp::now();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    let last = match &one.last_report_at {
+        Some(at) => moment(Some(at), now),
+        None => "never".to_owned(),
+    };
+    let mut shown = facts(&[
+        ("Name", one.metadata.name.clone()),
+        ("Status", crate::show::word(&one.installation_status)),
+        ("Last report", last),
+        ("Registered", moment(Some(&one.created_at), now)),
+        ("Namespace", text(&one.metadata.namespace)),
+        ("Cluster", text(&one.cluster)),
+        ("Version", text(&one.runtime_version)),
+        ("Chart", text(&one.chart_version)),
+        ("Access", text(&one.access_mode)),
+        ("Ingress", text(&one.ingress_host)),
+        ("Git", text(&one.git_provider)),
+        ("Repository", text(&one.repo)),
+    ]);
+    if !one.errors.is_empty() {
+        shown += &format!("\n{} it says it has:\n", count(one.errors.len(), "problem"));
+    }
+    for problem in &one.errors {
+        let level = crate::show::word(&problem.level);
+        let text = format!("{level}: {}: {}", problem.title, problem.message);
+        shown +=
+            &format!("  {} (seen {} ago)\n", crate::show::plain(&text), age(Some(&problem.last_seen), now));
+        if let Some(suggestion) = problem.suggestion.as_ref().filter(|text| !text.is_empty()) {
+            shown += &format!("    {}\n", crate::show::plain(suggestion));
+        }
+    }
+    shown
+}

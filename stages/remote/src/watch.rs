@@ -1,0 +1,95 @@
+//! Looks at a list again and again, and shows what changed.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::error::RemoteError;
+use crate::show::{Output, Screen};
+
+/// Between two looks.
+const AGAIN: Duration = Duration::from_secs(2);
+/// Looks in a row that may fail.
+const FAILURES: u32 = 5;
+
+/// Shows rows, with a header or without.
+type Show<'a> = dyn Fn(&[Value], bool) -> Result<String, RemoteError> + 'a;
+
+/// What a list looks like.
+pub(crate) struct Watched<'a> {
+    pub(crate) screen: &'a Screen,
+    pub(crate) output: Output,
+    /// What tells one row from another.
+    pub(crate) id: fn(&Value) -> String,
+    /// Rows, with or without their header.
+    pub(crate) show: &'a Show<'a>,
+}
+
+impl Watched<'_> {
+    /// Shows the list, and then what changes of it, until Ctrl-C: on a terminal the whole again, else the rows that changed.
+    pub(crate) async fn run(
+        &self,
+        fetch: impl AsyncFn() -> Result<Vec<Value>, RemoteError>,
+    ) -> Result<(), RemoteError> {
+        tokio::select! {
+            ended = self.look(fetch) => ended,
+            _ = tokio::signal::ctrl_c() => Ok(()),
+        }
+    }
+
+    async fn look(
+        &self,
+        fetch: impl AsyncFn() -> Result<Vec<Value>, RemoteError>,
+    ) -> Result<(), RemoteError> {
+        let redraw = self.screen.is_terminal && matches!(self.output, Output::Table | Output::Wide);
+        let mut known: Option<BTreeMap<String, Value>> = None;
+        let mut failures = 0;
+        loop {
+            match fetch().await {
+                Ok(rows) => {
+                    failures = 0;
+                    let now: BTreeMap<String, Value> =
+                        rows.iter().map(|row| ((self.id)(row), row.clone())).collect();
+                    match &known {
+                        // Ages move on also where nothing else does.
+                        _ if redraw => self.screen.redraw(&(self.show)(&rows, true)?)?,
+                        None => self.screen.say(&self.lines(&rows, true)?)?,
+                        Some(before) => {
+                            let changed = rows.iter().filter(|row| before.get(&(self.id)(row)) != Some(row));
+                            let changed: Vec<Value> = changed.cloned().collect();
+                            if !changed.is_empty() {
+                                self.screen.say(&self.lines(&changed, false)?)?;
+                            }
+                            for gone in before.keys().filter(|id| !now.contains_key(*id)) {
+                                self.screen.note(&format!("{gone} is gone"));
+                            }
+                        }
+                    }
+                    known = Some(now);
+                }
+                // Somebody restarts the platform: that is no reason to stop looking.
+                Err(error) if known.is_some() && failures + 1 < FAILURES => {
+                    failures += 1;
+                    self.screen.note(&error.line());
+                }
+                Err(error) => return Err(error),
+            }
+            tokio::time::sleep(AGAIN).await;
+        }
+    }
+
+    /// Rows as a stream has them: a document a row.
+    fn lines(&self, rows: &[Value], first: bool) -> Result<String, RemoteError> {
+        let document = |row: &Value| match self.output {
+            Output::Json => Ok(format!("{row}\n")),
+            _ => serde_saphyr::to_string(row)
+                .map(|text| format!("---\n{text}"))
+                .map_err(|error| RemoteError::Format(error.into())),
+        };
+        match self.output {
+            Output::Json | Output::Yaml => rows.iter().map(document).collect(),
+            _ => (self.show)(rows, first),
+        }
+    }
+}

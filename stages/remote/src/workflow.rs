@@ -1,0 +1,346 @@
+//! `gitops-runtime workflow`: workflows of a namespace of a runtime.
+
+use jiff::Timestamp;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::act::{Act, Look, wait};
+use crate::arguments::act::Waiting;
+use crate::arguments::workflow::{Done, Submit, Within, WorkflowCommand};
+use crate::ask::{Platform, read};
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::show::{Cell, Column, Output, Screen, age, document, facts, moment, plain, table};
+
+const FIELDS: &str = "metadata { name namespace } uid phase message progress workflowTemplate suspended createdAt startedAt finishedAt";
+
+const COLUMNS: &[Column] = &[
+    Column::new("NAME").long(),
+    Column::new("PHASE"),
+    Column::new("PROGRESS").rank(3),
+    Column::new("AGE").rank(1),
+    Column::new("TOOK").rank(4),
+    Column::new("TEMPLATE").long().rank(5),
+    Column::new("MESSAGE").long().rank(2),
+];
+
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Workflow {
+    metadata: Meta,
+    phase: Option<String>,
+    message: Option<String>,
+    progress: Option<String>,
+    workflow_template: Option<String>,
+    suspended: bool,
+    created_at: Option<String>,
+    started_at: Option<String>,
+    finished_at: Option<String>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Meta {
+    name: String,
+}
+
+impl Workflow {
+    fn phase(&self) -> &str {
+        match self.phase.as_deref().filter(|phase| !phase.is_empty()) {
+            Some("Running") if self.suspended => "Suspended",
+            Some(phase) => phase,
+            None => "Pending",
+        }
+    }
+
+    fn has_ended(&self) -> bool {
+        matches!(self.phase.as_deref(), Some("Succeeded" | "Failed" | "Error"))
+    }
+
+    fn said(&self) -> String {
+        let first = self.message.as_deref().and_then(|text| text.lines().next()).unwrap_or_default();
+        if first.is_empty() { String::new() } else { format!(": {}", plain(first)) }
+    }
+
+    fn took(&self) -> String {
+        let ended = self.finished_at.as_deref().and_then(|at| at.parse::<Timestamp>().ok());
+        ended.map(|ended| age(self.started_at.as_deref(), ended)).unwrap_or_default()
+    }
+}
+
+/// A namespace of a runtime, and who is asked about it.
+struct In {
+    proxy: Proxy,
+    namespace: String,
+}
+
+impl In {
+    async fn find(within: &Within, environment: &Environment) -> Result<Self, RemoteError> {
+        let runtime = match (&within.runtime, &within.namespace) {
+            (Some(runtime), Some(namespace)) => (runtime.clone(), namespace.clone()),
+            _ => Self::known(within, environment).await?,
+        };
+        Ok(Self { proxy: Proxy::find(&within.way, &runtime.0, environment).await?, namespace: runtime.1 })
+    }
+
+    /// What is not said, as far as there is no choice.
+    async fn known(within: &Within, environment: &Environment) -> Result<(String, String), RemoteError> {
+        let platform = Platform::find(&within.way.place, environment).await?;
+        let query = "query Runtimes($pagination: SlicePaginationArgs) { runtimes(pagination: $pagination) { edges { node { metadata { name namespace } } } pageInfo { endCursor hasNextPage } } }";
+        let mut all = platform.rows("list runtimes", query, &json!({}), "runtimes", 1_000).await?.nodes;
+        let text = |one: &Value, part: &str| one["metadata"][part].as_str().map(str::to_owned);
+        if let Some(wanted) = &within.runtime {
+            all.retain(|one| text(one, "name").as_ref() == Some(wanted));
+        }
+        let one = match (&all[..], &within.runtime) {
+            ([one], _) => one,
+            ([], Some(runtime)) => {
+                return Err(RemoteError::Missing(format!(
+                    "there is no runtime '{runtime}' that you see: `gitops-runtime runtime list` shows those that there are"
+                )));
+            }
+            ([], None) => return Err(RemoteError::Missing("there is no runtime that you see".to_owned())),
+            (many, _) => {
+                let names: Vec<String> = many.iter().filter_map(|one| text(one, "name")).take(10).collect();
+                let said =
+                    format!("there are several runtimes: name one with --runtime, of {}", names.join(", "));
+                return Err(RemoteError::Usage(said));
+            }
+        };
+        let name = text(one, "name").unwrap_or_default();
+        match within.namespace.clone().or_else(|| text(one, "namespace")) {
+            Some(namespace) => Ok((name, namespace)),
+            None => Err(RemoteError::Usage(format!(
+                "the runtime {name} never said which namespace it is in: name one with --namespace"
+            ))),
+        }
+    }
+
+    fn variables(&self, name: &str) -> Value {
+        json!({"namespace": self.namespace, "workflowName": name})
+    }
+
+    async fn one(&self, name: &str) -> Result<Value, RemoteError> {
+        let query = format!(
+            "query Workflow($namespace: String!, $workflowName: String!) {{ workflow(namespace: $namespace, workflowName: $workflowName) {{ {FIELDS} }} }}"
+        );
+        self.proxy.get("read a workflow", &query, self.variables(name), "workflow").await
+    }
+
+    /// Waits until a workflow is as it should be: `is_so` says so of one that has not ended, which is told how it did.
+    async fn waited(
+        &self,
+        name: &str,
+        waiting: &Waiting,
+        screen: &Screen,
+        is_so: &dyn Fn(&Workflow) -> Option<bool>,
+    ) -> Result<(), RemoteError> {
+        let title = plain(&format!("{}/{name}", self.namespace));
+        let look = async || {
+            let now: Workflow = read(self.one(name).await?)?;
+            let told = format!("{title} is {}{}", plain(now.phase()), now.said());
+            Ok(match is_so(&now) {
+                Some(true) => Look::Done(told),
+                Some(false) => Look::Failed(told),
+                None => {
+                    let progress = now.progress.as_deref().map(|text| format!(", {} done", plain(text)));
+                    Look::Not(format!("{}{}", plain(now.phase()), progress.unwrap_or_default()))
+                }
+            })
+        };
+        wait(waiting, screen, look).await
+    }
+}
+
+/// It succeeded, or ended otherwise.
+fn succeeded(now: &Workflow) -> Option<bool> {
+    now.has_ended().then(|| now.phase.as_deref() == Some("Succeeded"))
+}
+
+fn ended(now: &Workflow) -> Option<bool> {
+    now.has_ended().then_some(true)
+}
+
+fn suspended(now: &Workflow) -> Option<bool> {
+    (now.suspended || now.has_ended()).then_some(now.suspended)
+}
+
+fn resumed(now: &Workflow) -> Option<bool> {
+    (!now.suspended || now.has_ended()).then_some(true)
+}
+
+pub(crate) async fn run(
+    command: &WorkflowCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    match command {
+        WorkflowCommand::List { limit, shown, within } => {
+            list(&In::find(within, environment).await?, limit.get(), shown.output, screen).await
+        }
+        WorkflowCommand::Get { name, shown, within } => {
+            let found = In::find(within, environment).await?.one(name).await?;
+            screen.say(&match shown.output {
+                Output::Json | Output::Yaml => document(&found, shown.output)?,
+                Output::Name => plain(name) + "\n",
+                Output::Table | Output::Wide => one(&read(found)?),
+            })
+        }
+        WorkflowCommand::Submit(given) => submit(given, screen, environment).await,
+        WorkflowCommand::Retry(done) => {
+            let query = "mutation Retry($namespace: String!, $workflowName: String!) { retryWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
+            let what = ("retry a workflow", "do once more what failed of", "is tried again", false);
+            act(done, what, query, &succeeded, screen, environment).await
+        }
+        WorkflowCommand::Resubmit(done) => resubmit(done, screen, environment).await,
+        WorkflowCommand::Terminate(done) => {
+            let query = "mutation Terminate($namespace: String!, $workflowName: String!) { terminateWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
+            let what = ("end a workflow", "end at once, without exit handlers,", "is being ended", true);
+            act(done, what, query, &ended, screen, environment).await
+        }
+        WorkflowCommand::Stop(done) => {
+            let query = "mutation Stop($namespace: String!, $workflowName: String!) { stopWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
+            let what = ("stop a workflow", "stop", "is being stopped", true);
+            act(done, what, query, &ended, screen, environment).await
+        }
+        WorkflowCommand::Suspend(done) => {
+            let query = "mutation Suspend($namespace: String!, $workflowName: String!) { suspendWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
+            let what = ("suspend a workflow", "suspend", "is suspended", false);
+            act(done, what, query, &suspended, screen, environment).await
+        }
+        WorkflowCommand::Resume(done) => {
+            let query = "mutation Resume($namespace: String!, $workflowName: String!) { resumeWorkflow(namespace: $namespace, workflowName: $workflowName) { metadata { name } } }";
+            let what = ("resume a workflow", "resume", "is resumed", false);
+            act(done, what, query, &resumed, screen, environment).await
+        }
+    }
+}
+
+async fn act(
+    done: &Done,
+    (act, does, is, destroys): (&'static str, &str, &str, bool),
+    query: &str,
+    is_so: &dyn Fn(&Workflow) -> Option<bool>,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    let within = In::find(&done.within, environment).await?;
+    let title = plain(&format!("{}/{}", within.namespace, done.name));
+    let act = Act {
+        act,
+        does: format!("{does} the workflow {title}"),
+        done: format!("the workflow {title} {is}"),
+        destroys,
+        query,
+        variables: within.variables(&done.name),
+    };
+    match act.carry_out(&within.proxy, &done.careful, screen).await? {
+        Some(_) if done.waiting.wait => within.waited(&done.name, &done.waiting, screen, is_so).await,
+        _ => Ok(()),
+    }
+}
+
+/// Says which workflow was made, and waits for it.
+async fn made(
+    within: &In,
+    act: &Act<'_>,
+    careful: &crate::arguments::act::Careful,
+    (field, waiting): (&str, &Waiting),
+    screen: &Screen,
+) -> Result<(), RemoteError> {
+    let Some(mut data) = act.carry_out(&within.proxy, careful, screen).await? else { return Ok(()) };
+    let made = data.remove(field).unwrap_or_default();
+    let name = made["newWorkflowName"].as_str().unwrap_or_default();
+    screen.say(&format!("the workflow {} was begun\n", plain(&format!("{}/{name}", within.namespace))))?;
+    if waiting.wait { within.waited(name, waiting, screen, &succeeded).await } else { Ok(()) }
+}
+
+async fn submit(given: &Submit, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
+    let within = In::find(&given.within, environment).await?;
+    let parameter = |(name, value): &(String, String)| json!({"name": name, "value": value});
+    let with = given.parameters.iter().map(|(name, value)| format!("{name}={value}"));
+    let with: Vec<String> = with.collect();
+    let with = if with.is_empty() { String::new() } else { format!(" with {}", with.join(", ")) };
+    let act = Act {
+        act: "begin a workflow",
+        does: plain(&format!(
+            "begin a workflow of the template {} in {}{with}",
+            given.template, within.namespace
+        )),
+        done: String::new(),
+        destroys: false,
+        query: "mutation Submit($args: CreateWorkflowFromTemplateArgs!) { createWorkflowFromTemplate(args: $args) { newWorkflowName } }",
+        variables: json!({"args": {
+            "namespace": within.namespace,
+            "workflowTemplateName": given.template,
+            "clusterScope": given.cluster_scope,
+            "entrypoint": given.entrypoint,
+            "generateName": given.generate_name,
+            "parameters": given.parameters.iter().map(parameter).collect::<Vec<_>>(),
+        }}),
+    };
+    made(&within, &act, &given.careful, ("createWorkflowFromTemplate", &given.waiting), screen).await
+}
+
+async fn resubmit(done: &Done, screen: &Screen, environment: &Environment) -> Result<(), RemoteError> {
+    let within = In::find(&done.within, environment).await?;
+    let act = Act {
+        act: "begin a workflow again",
+        does: plain(&format!("begin a workflow like {}/{}", within.namespace, done.name)),
+        done: String::new(),
+        destroys: false,
+        query: "mutation Resubmit($namespace: String!, $workflowName: String!) { resubmitWorkflow(namespace: $namespace, workflowName: $workflowName) { newWorkflowName } }",
+        variables: within.variables(&done.name),
+    };
+    made(&within, &act, &done.careful, ("resubmitWorkflow", &done.waiting), screen).await
+}
+
+async fn list(within: &In, limit: u32, output: Output, screen: &Screen) -> Result<(), RemoteError> {
+    let query = format!(
+        "query Workflows($namespace: String!, $first: Int) {{ workflows(namespace: $namespace, first: $first) {{ {FIELDS} }} }}"
+    );
+    let variables = json!({"namespace": within.namespace, "first": limit.min(1_000)});
+    let found: Value = within.proxy.get("list workflows", &query, variables, "workflows").await?;
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&found, output)?);
+    }
+    let all: Vec<Workflow> = read(found)?;
+    if output == Output::Name {
+        return screen.say(&all.iter().map(|one| plain(&one.metadata.name) + "\n").collect::<String>());
+    }
+    if all.is_empty() {
+        screen.note(&format!("there is no workflow in {} of {}", within.namespace, within.proxy.runtime));
+        return Ok(());
+    }
+    let now = Timestamp::now();
+    let row = |one: &Workflow| -> Vec<Cell> {
+        let text = |text: &Option<String>| text.clone().unwrap_or_default();
+        vec![
+            (&*one.metadata.name).into(),
+            Cell::state(one.phase()),
+            text(&one.progress).into(),
+            age(one.created_at.as_deref(), now).into(),
+            one.took().into(),
+            text(&one.workflow_template).into(),
+            text(&one.message).lines().next().unwrap_or_default().into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    screen.say(&table(COLUMNS, &rows, output == Output::Wide, true, screen))
+}
+
+fn one(one: &Workflow) -> String {
+    let now = Timestamp::now();
+    let text = |text: &Option<String>| text.clone().unwrap_or_default();
+    facts(&[
+        ("Name", one.metadata.name.clone()),
+        ("Phase", one.phase().to_owned()),
+        ("Message", text(&one.message)),
+        ("Progress", text(&one.progress)),
+        ("Template", text(&one.workflow_template)),
+        ("Created", moment(one.created_at.as_deref(), now)),
+        ("Started", moment(one.started_at.as_deref(), now)),
+        ("Finished", moment(one.finished_at.as_deref(), now)),
+        ("Took", one.took()),
+    ])
+}

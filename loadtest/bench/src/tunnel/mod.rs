@@ -32,7 +32,7 @@ Examples:
   The table of figures, some minutes; others are found on the PATH or by LOADTEST_RATHOLE and LOADTEST_CHISEL:
     cargo install rathole && go install github.com/jpillora/chisel@latest
     loadtest tunnel
-  The same in small and without a judgement of speed, for CI:
+  The same in small and without a judgement of speed:
     loadtest tunnel --short";
 
 /// Arguments of `loadtest tunnel`.

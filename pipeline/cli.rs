@@ -99,7 +99,9 @@ Examples:
     gitops-runtime resource-reporter --platform-url https://platform.example --platform-token-file token
   Other kinds, of some namespaces:
     gitops-runtime resource-reporter --set 'resources.kinds=rollouts.argoproj.io,deployments.apps@v1' \\
-      --set 'resources.namespaces=team-*'";
+      --set 'resources.namespaces=team-*'
+  Kinds with selectors, a filter and a rate limit each, as CloudEvents (config/examples/resource-events.yaml):
+    gitops-runtime resource-reporter --config resource-events.yaml";
 
 const CONFIG: &str = "\
 Examples:
@@ -107,6 +109,12 @@ Examples:
   gitops-runtime config check                          what this environment would start with
   gitops-runtime config check settings.yaml            one file alone
   gitops-runtime config schema > schema.json           for editors that complete and check YAML";
+
+const SCHEMA: &str = "\
+Examples:
+  gitops-runtime schema                                the GraphQL schema of the platform's API
+  gitops-runtime schema --of resources                 what stands under data in a report of an object
+  gitops-runtime schema --of cloudevents > event.json  the same as a CloudEvent, for who takes them";
 
 const RBAC: &str = "\
 Examples:
@@ -183,6 +191,7 @@ pub(crate) enum Command {
     /// Print the rights a role needs in the cluster.
     #[command(subcommand, after_help = RBAC)]
     Rbac(RbacCommand),
+    #[command(after_help = SCHEMA)]
     Schema(SchemaOf),
     /// Make once what nobody gives: the bus's token, the redaction key.
     #[command(subcommand)]
@@ -217,7 +226,7 @@ pub(crate) enum Command {
     Check(Check),
 }
 
-/// Print the GraphQL schema of an API.
+/// Print the GraphQL schema of an API, or the JSON schema of what reporters send.
 #[derive(Args)]
 pub(crate) struct SchemaOf {
     /// Whose
@@ -225,13 +234,17 @@ pub(crate) struct SchemaOf {
     pub(crate) of: Api,
 }
 
-/// An API that is asked in GraphQL.
+/// An API that is asked in GraphQL, or what else has a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Api {
     /// The platform's
     Platform,
     /// That of the app proxy of a runtime
     AppProxy,
+    /// No API, but what stands under `data` in a report of the resource event reporter, as a JSON schema
+    Resources,
+    /// Such a report as a CloudEvent, as a JSON schema
+    Cloudevents,
 }
 
 /// What is to be redacted, and how it is shown.
@@ -344,7 +357,7 @@ pub(crate) struct Settings {
     /// Any setting, such as reporter.queue.events=500; may be repeated
     #[arg(long, value_name = "PATH=VALUE", value_parser = assignment)]
     set: Vec<(String, String)>,
-    /// Where reports go: platform, stdout or file
+    /// Where reports go: platform, cloudevents, stdout or file
     #[arg(long, value_name = "KIND")]
     sink: Option<String>,
     /// The file reports are appended to; chooses the sink file

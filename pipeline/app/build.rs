@@ -15,9 +15,10 @@ use pipeline_ownership::sharding::{Owned, Sharding};
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_argocd::client::Login;
 use stages_argocd::plan::TrackingMethod;
+use stages_report::cloudevents::Mode;
 use url::Url;
 
-use crate::config::{self, Access, Algorithm, Config, Places, SinkKind, Token};
+use crate::config::{self, Access, Algorithm, Config, EventMode, Places, SinkKind, Token};
 
 /// The engine's bounds.
 pub(super) fn engine(config: &Config) -> run::Config {
@@ -56,6 +57,7 @@ pub(super) fn engine(config: &Config) -> run::Config {
             window: *limit.window,
             learning: limit.learning,
         }),
+        kind_limits: &[],
         // What no setting says.
         queue_events_per_key: 100,
         summary_bytes: 16 << 20,
@@ -269,6 +271,26 @@ pub(super) async fn sink(
             let sink = sink.build(meter).await.context("reach the platform (settings under `platform`)")?;
             Ok(Arc::new(sink))
         }
+        SinkKind::CloudEvents => {
+            let events = &settings.cloudevents;
+            let url = events.url.as_ref().context("reporter.sink.cloudevents.url is not set")?;
+            let sink = stages_report::cloudevents::Config {
+                address: url.to_string(),
+                token: events.token_file.as_ref().map(stages_client::Token::file),
+                http: stages_client::Config {
+                    ca_file: events.ca_file.clone(),
+                    ..stages_client::Config::new(*events.timeout, 1 << 20)
+                },
+                source: events.source.0.clone(),
+                mode: match events.mode {
+                    EventMode::Structured => Mode::Structured,
+                    EventMode::Binary => Mode::Binary,
+                    EventMode::Batched => Mode::Batched { events: events.events, bytes: events.bytes.len() },
+                },
+            };
+            let sink = sink.build(meter).await;
+            Ok(Arc::new(sink.context("reach who takes events (settings under `reporter.sink.cloudevents`)")?))
+        }
         SinkKind::Stdout => {
             let sink =
                 stages_report::stdout::Config.build(stop.clone()).context("write to standard output")?;
@@ -294,6 +316,10 @@ pub(super) fn acknowledged_by(config: &Config, server: &str) -> String {
             parts.write(config.platform.url.as_ref().map_or("", Url::as_str).as_bytes());
             parts.write(sink.platform.path.0.as_bytes());
             "platform"
+        }
+        SinkKind::CloudEvents => {
+            parts.write(sink.cloudevents.url.as_ref().map_or("", Url::as_str).as_bytes());
+            "cloudevents"
         }
         SinkKind::Stdout => "stdout",
         SinkKind::File => {

@@ -101,14 +101,19 @@ pub(crate) fn command(given: &OnPlatform, variables: &Variables) -> anyhow::Resu
     })
 }
 
-/// Prints the schema of an API.
+/// Prints the schema of an API, or of what reporters send.
 ///
 /// # Errors
 /// When nobody reads it.
 pub(crate) fn schema(of: crate::cli::Api) -> anyhow::Result<()> {
+    let pretty = |schema: serde_json::Value| format!("{schema:#}\n");
     let text = match of {
         crate::cli::Api::Platform => stages_platform_api::sdl(),
         crate::cli::Api::AppProxy => stages_proxy::sdl(),
+        crate::cli::Api::Resources => pretty(stages_resources::schema()),
+        crate::cli::Api::Cloudevents => {
+            pretty(stages_report::cloudevents::schema(&stages_resources::schema()))
+        }
     };
     std::io::stdout().lock().write_all(text.as_bytes()).context("print the schema")
 }

@@ -136,7 +136,10 @@ pub(super) struct Reporter {
 
 impl Reporter {
     pub(super) async fn build(config: &Config, what: What, stop: &Shutdown) -> anyhow::Result<Self> {
-        let engine_config = build::engine(config);
+        let mut engine_config = build::engine(config);
+        if what == What::Resources {
+            engine_config.kind_limits = resources::limits(config);
+        }
         // Shards that come and go are nobody's at first.
         let leased = config.bus.as_ref().is_some_and(|bus| bus.leases.is_some());
         let owned = if leased { Vec::new() } else { engine_config.owned.shards(engine_config.sharding) };

@@ -1,21 +1,30 @@
 //! The role `resource-reporter`: the live state of objects of other kinds, reported; how the watch of several kinds meets
 //! what is known of them.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
-use pipeline_core::{Event, Meter, ObjectIndex};
+use pipeline_core::{Event, Meter, ObjectIndex, async_trait};
+use pipeline_engine::limit::KindLimits;
 use pipeline_redact::Redactor;
 use serde_json::Value;
-use stages_kube::{Kind, Mapping, Right, Wanted, Watches};
-use stages_resources::{KnownKind, ResourceEnrichment, known};
+use stages_kube::{Kind, Mapping, Reader, Right, Watches};
+use stages_resources::{
+    Applications, KnownKind, Objects, Reported, ResourceEnrichment, Shown, Tracking, Wanted, known,
+};
 
 use super::build;
 use super::reporter::Built;
-use crate::config::Config;
+use crate::config::{Config, KindRules};
+
+/// The label that names an application, where no setting says another.
+const INSTANCE: &str = "app.kubernetes.io/instance";
+/// That applications cannot be found out is said at most so often.
+const SAID_EVERY: Duration = Duration::from_secs(60);
 
 /// The objects of one kind.
-pub(crate) struct Objects {
+pub(crate) struct OfKind {
     kind: Kind,
     named: &'static str,
     known: KnownKind,
@@ -23,7 +32,7 @@ pub(crate) struct Objects {
     redactor: Redactor,
 }
 
-impl Mapping for Objects {
+impl Mapping for OfKind {
     type Status = Value;
 
     fn kind(&self) -> Kind {
@@ -50,23 +59,94 @@ fn watch(config: &Config) -> stages_kube::Config {
     stages_kube::Config { namespaces, ..build::watch(config) }
 }
 
-/// The kinds of the settings, and what keys call them. The version counts only where it is pinned.
-fn kinds(config: &Config) -> impl Iterator<Item = (Kind, bool, KnownKind)> {
-    config.resources.kinds.iter().map(|name| {
-        let known = known(&name.resource());
-        let version = name.version.as_deref();
-        (
-            Kind::interned(&name.group, version.unwrap_or("v1"), &name.plural, &known.name),
-            version.is_some(),
-            known,
-        )
-    })
+/// A kind of the settings, and what is known of it. The version counts only where it is pinned.
+fn kinds(config: &Config) -> Vec<(Kind, KindRules, KnownKind)> {
+    let of = |rules: KindRules| {
+        let known = known(&rules.kind.resource());
+        let version = rules.kind.version.as_deref().unwrap_or("v1");
+        (Kind::interned(&rules.kind.group, version, &rules.kind.plural, &known.name), rules, known)
+    };
+    config.resources.kinds().into_iter().map(of).collect()
 }
 
-/// What a watch of the kinds needs to be allowed.
+/// What a watch of the kinds needs to be allowed, and what finds the applications of their objects.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
-    let watch = watch(config);
-    kinds(config).flat_map(|(kind, ..)| watch.rights(kind)).collect()
+    let (watch, kinds) = (watch(config), kinds(config));
+    let mut rights: Vec<Right> =
+        kinds.iter().flat_map(|(kind, rules, _)| watch.rights_of(*kind, &rules.selector())).collect();
+    if config.resources.applications {
+        let owners = kinds.iter().flat_map(|(.., known)| all_owners(known));
+        for resource in owners.chain(["applications.argoproj.io".to_owned()]) {
+            let (plural, group) = resource.split_once('.').unwrap_or((&resource, ""));
+            let right = watch.reading(Kind::interned(group, "v1", plural, plural));
+            if !rights.iter().any(|known| known.covers(&right)) {
+                rights.push(right);
+            }
+        }
+    }
+    rights
+}
+
+/// The kinds above one, as far as owners are asked for, as plural.group.
+fn all_owners(known: &KnownKind) -> Vec<String> {
+    let mut above: Vec<String> = Vec::new();
+    let mut next: Vec<String> = known.owners().iter().map(|owner| owner.resource.clone()).collect();
+    while let Some(resource) = next.pop() {
+        if !above.contains(&resource) {
+            next.extend(self::known(&resource).owners().iter().map(|owner| owner.resource.clone()));
+            above.push(resource);
+        }
+    }
+    above
+}
+
+/// How often objects of some kinds are reported.
+pub(super) fn limits(config: &Config) -> KindLimits {
+    let kinds = kinds(config).into_iter();
+    let limits: Vec<_> =
+        kinds.filter_map(|(kind, rules, _)| Some((kind.singular, rules.rate_limit()?))).collect();
+    // Once in the life of the process.
+    Vec::leak(limits)
+}
+
+/// Reads owners and applications.
+struct Cluster {
+    reader: Reader,
+    failing: Mutex<Option<Instant>>,
+}
+
+#[async_trait]
+impl Objects for Cluster {
+    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value> {
+        let read = match wanted {
+            Wanted::Metadata => self.reader.metadata_of(path).await,
+            Wanted::Whole => self.reader.get(path).await,
+        };
+        match read {
+            Ok(found) => found,
+            Err(error) => {
+                let mut failing = self.failing.lock().unwrap_or_else(PoisonError::into_inner);
+                if failing.is_none_or(|last| last.elapsed() > SAID_EVERY) {
+                    *failing = Some(Instant::now());
+                    let error: &dyn std::error::Error = &error;
+                    tracing::warn!(
+                        error,
+                        "the application of an object cannot be found out, and is left out"
+                    );
+                }
+                None
+            }
+        }
+    }
+}
+
+/// Finds the applications of objects.
+async fn applications(config: &Config) -> anyhow::Result<Applications> {
+    let reader =
+        watch(config).cluster.reader().await.context("find the cluster (settings under `kubernetes`)")?;
+    let label = config.argocd.instance_label_key.clone().unwrap_or_else(|| INSTANCE.to_owned());
+    let tracking = Tracking { label, namespace: config.kubernetes.namespace.to_string() };
+    Ok(Applications::new(Arc::new(Cluster { reader, failing: Mutex::default() }), tracking))
 }
 
 /// Source and enrichment.
@@ -75,18 +155,33 @@ pub(super) async fn build(
     redactor: Redactor,
     meter: Arc<dyn Meter>,
 ) -> anyhow::Result<Built> {
-    let wanted = kinds(config).map(|(kind, pinned, known)| {
-        let (named, redactor) = (kind.singular, redactor.clone());
-        let mapping = move |kind| Objects { kind, named, known: known.clone(), redactor: redactor.clone() };
-        Wanted { kind, pinned, named, mapping: Box::new(mapping) }
+    let wanted = kinds(config).into_iter().map(|(kind, rules, known)| {
+        let (named, redactor, selector) = (kind.singular, redactor.clone(), rules.selector());
+        let mapping = move |kind| OfKind { kind, named, known: known.clone(), redactor: redactor.clone() };
+        stages_kube::Wanted {
+            kind,
+            pinned: rules.kind.version.is_some(),
+            named,
+            only: rules.namespaces,
+            except: rules.excluded_namespaces,
+            selector,
+            mapping: Box::new(mapping),
+        }
     });
     let deps = stages_kube::Deps { seen: ObjectIndex::default(), meter };
-    let source: Watches<Objects> = watch(config)
+    let source: Watches<OfKind> = watch(config)
         .build_kinds(wanted.collect(), *config.resources.discovery, deps)
         .await
         .context("watch the objects of the cluster (settings under `kubernetes` and `resources`)")?;
     let source = Arc::new(source);
-    let enrich = ResourceEnrichment::new(kinds(config).map(|(.., known)| known), redactor);
+    let settings = &config.resources;
+    let shown = Shown { managed_fields: settings.managed_fields, largest: settings.largest.len() };
+    let reported =
+        kinds(config).into_iter().map(|(_, rules, known)| Reported { known, filter: rules.filter() });
+    let mut enrich = ResourceEnrichment::new(reported, shown, redactor);
+    if settings.applications {
+        enrich = enrich.linked(applications(config).await?);
+    }
     let keys = source.clone();
     Ok(Built { source, enrich: Arc::new(enrich), keys: Arc::new(move || keys.keys()), argocd: None })
 }

@@ -6,11 +6,12 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
+use url::Url;
 
 use super::problem::Problems;
 use super::sharding::Sharding;
 use super::source_server::Sources;
-use super::units::{As, Size, UrlPath};
+use super::units::{As, Size, Unit, UrlPath};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -52,6 +53,15 @@ impl Reporter {
             SinkKind::Platform => {
                 let batch = &self.sink.platform.batch;
                 problems.at_least("reporter.sink.platform.batch.bytes", &batch.bytes, "1Ki");
+            }
+            SinkKind::CloudEvents => {
+                let events = &self.sink.cloudevents;
+                if events.url.is_none() {
+                    let next = "not set, and the sink cloudevents needs it; set it to where events are taken";
+                    problems.missing("reporter.sink.cloudevents.url", next);
+                }
+                problems.positive("reporter.sink.cloudevents.timeout", *events.timeout);
+                problems.at_least("reporter.sink.cloudevents.bytes", &events.bytes, "1Ki");
             }
             SinkKind::File if self.sink.file.path.is_none() => {
                 let next = "not set, and the sink file needs it; set --output FILE";
@@ -203,6 +213,7 @@ pub(crate) struct Sink {
     pub(crate) kind: SinkKind,
     pub(crate) platform: SinkPlatform,
     pub(crate) file: SinkFile,
+    pub(crate) cloudevents: SinkCloudEvents,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -211,6 +222,45 @@ pub(crate) enum SinkKind {
     Platform,
     Stdout,
     File,
+    CloudEvents,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct SinkCloudEvents {
+    pub(crate) url: As<Option<Url>>,
+    pub(crate) token_file: As<Option<PathBuf>>,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) timeout: As<Duration>,
+    pub(crate) source: As<EventSource>,
+    pub(crate) mode: EventMode,
+    #[schemars(range(min = 1, max = 1000))]
+    pub(crate) events: usize,
+    pub(crate) bytes: As<Size>,
+}
+
+/// How events stand in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum EventMode {
+    Structured,
+    Binary,
+    Batched,
+}
+
+/// The attribute `source` of events.
+#[derive(Debug)]
+pub(crate) struct EventSource(pub(crate) String);
+
+impl Unit for EventSource {
+    const FORMAT: &'static str = "uri-reference";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            true => Ok(Self(text.to_owned())),
+            false => Err(format!("'{text}' is not a URI reference such as /clusters/one")),
+        }
+    }
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]

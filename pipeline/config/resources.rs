@@ -6,29 +6,68 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
+pub(crate) use self::kind_rules::KindRules;
+use super::listed::Listed;
 use super::problem::Problems;
-use super::units::{As, Pattern, Unit};
+use super::units::{As, Pattern, Size, Unit};
+
+mod kind_rules;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 pub(crate) struct Resources {
     pub(crate) namespaces: Vec<As<Pattern>>,
-    pub(crate) kinds: Vec<As<KindName>>,
+    kinds: Listed<KindRules>,
+    preset: Preset,
     pub(crate) discovery: As<Duration>,
+    pub(crate) managed_fields: bool,
+    pub(crate) largest: As<Size>,
+    pub(crate) applications: bool,
+}
+
+/// Kinds that go by one name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+enum Preset {
+    None,
+    Incumbent,
+}
+
+impl Preset {
+    /// The kinds of the incumbent's allow-list, as settings.
+    const INCUMBENT: &str = include_str!("resources/incumbent.yaml");
+
+    fn kinds(self) -> Vec<KindRules> {
+        match self {
+            Self::None => Vec::new(),
+            #[expect(clippy::expect_used, reason = "the list is compiled in, and a test reads it")]
+            Self::Incumbent => serde_saphyr::from_str(Self::INCUMBENT).expect("a list of kinds"),
+        }
+    }
 }
 
 impl Resources {
+    /// The kinds that are reported: those that are listed, and those of the preset that are not.
+    pub(crate) fn kinds(&self) -> Vec<KindRules> {
+        let listed =
+            |kind: &KindRules| self.kinds.0.iter().any(|one| one.kind.resource() == kind.kind.resource());
+        let preset = self.preset.kinds().into_iter().filter(|kind| !listed(kind));
+        self.kinds.0.iter().cloned().chain(preset).collect()
+    }
+
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.positive("resources.discovery", *self.discovery);
+        problems.at_least("resources.largest", &self.largest, "64Ki");
         let mut named = std::collections::BTreeSet::new();
-        for kind in &self.kinds {
-            let name = stages_resources::known(&kind.resource()).name;
+        for (at, kind) in self.kinds.0.iter().enumerate() {
+            let name = stages_resources::known(&kind.kind.resource()).name;
             if !named.insert(name.clone()) {
                 problems.add(
                     "resources.kinds",
                     format!("{name} stands there twice: one version of a kind is reported"),
                 );
             }
+            kind.check(&format!("resources.kinds[{at}]"), problems);
         }
     }
 }
@@ -79,6 +118,27 @@ impl Unit for KindName {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_preset_holds_the_incumbents_kinds_each_once_and_its_rule_of_config_maps() {
+        let kinds = Preset::Incumbent.kinds();
+        let names: std::collections::BTreeSet<_> = kinds.iter().map(|kind| kind.kind.resource()).collect();
+        assert_eq!((kinds.len(), names.len()), (20, 20));
+        let mut problems = Problems::default();
+        kinds.iter().for_each(|kind| kind.check("preset", &mut problems));
+        assert!(problems.is_empty(), "{problems}");
+        let maps = kinds.iter().find(|kind| kind.kind.resource() == "configmaps").unwrap();
+        let filter = maps.filter().unwrap();
+        for (metadata, taken) in [
+            (serde_json::json!({"name": "codefresh-cm"}), true),
+            (serde_json::json!({"name": "a", "labels": {"codefresh_io_entity": "x"}}), true),
+            (serde_json::json!({"name": "a", "labels": {"other": "x"}}), false),
+            (serde_json::json!({"name": "a"}), false),
+        ] {
+            assert_eq!(filter.takes(&serde_json::json!({"metadata": metadata})), Ok(taken), "{metadata}");
+        }
+        assert!(kinds.iter().filter(|kind| kind.filter().is_some()).count() == 1);
+    }
 
     #[test]
     fn a_kind_is_its_plural_its_group_and_perhaps_a_version() {

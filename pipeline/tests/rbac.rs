@@ -276,16 +276,22 @@ fn the_resource_reporter_may_read_the_kinds_that_are_configured_and_no_other() {
         assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
         granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("ops", "resources"))
     };
-    let expected = |namespace: &str| -> BTreeSet<Grant> {
-        let kinds = [("argoproj.io", "rollouts"), ("apps", "replicasets")];
-        let verbs = ["get", "list", "watch"];
-        let of = |(group, kind): (&str, &str)| {
-            verbs.map(|verb| [namespace, group, kind, "", verb].map(str::to_owned).into())
-        };
-        kinds.into_iter().flat_map(of).collect()
+    let of = |namespace: &str, group: &str, kind: &str, verbs: &[&str]| -> Vec<Grant> {
+        verbs.iter().map(|verb| [namespace, group, kind, "", verb].map(str::to_owned).into()).collect()
     };
-    assert_eq!(grants(&[]), expected(""));
-    assert_eq!(grants(&["--set", "resources.namespaces="]), expected("argocd"));
+    let watch = ["get", "list", "watch"];
+    let kinds = |namespace: &str| -> BTreeSet<Grant> {
+        let all = [("argoproj.io", "rollouts"), ("apps", "replicasets")];
+        all.into_iter().flat_map(|(group, kind)| of(namespace, group, kind, &watch)).collect()
+    };
+    assert_eq!(grants(&["--set", "resources.applications=false"]), kinds(""));
+    let alone = ["--set", "resources.applications=false", "--set", "resources.namespaces="];
+    assert_eq!(grants(&alone), kinds("argocd"));
+    // Whose an object is stands in applications and in owners.
+    let mut linked = kinds("");
+    linked.extend(of("", "argoproj.io", "applications", &["get"]));
+    linked.extend(of("", "apps", "deployments", &["get"]));
+    assert_eq!(grants(&[]), linked);
 }
 
 #[test]

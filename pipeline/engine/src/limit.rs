@@ -26,6 +26,10 @@ pub struct RateLimit {
     pub learning: bool,
 }
 
+/// Rate limits of some kinds, each by what keys call the kind. As long-lived as the process: there are as many as somebody
+/// configured.
+pub type KindLimits = &'static [(&'static str, RateLimit)];
+
 type Buckets = RateLimiter<
     Key,
     HashMapStateStore<Key>,
@@ -72,6 +76,28 @@ impl Limiter {
     }
 }
 
+/// The buckets of a lane: those of kinds that have a limit of their own, and those of all others.
+#[derive(Debug)]
+pub(crate) struct Limiters {
+    others: Option<Limiter>,
+    kinds: Vec<(&'static str, Option<Limiter>)>,
+}
+
+impl Limiters {
+    pub(crate) fn new(others: Option<RateLimit>, kinds: KindLimits) -> Self {
+        let kinds = kinds.iter().map(|(kind, limit)| (*kind, Limiter::new(*limit))).collect();
+        Self { others: others.and_then(Limiter::new), kinds }
+    }
+
+    /// The buckets that a key is limited by, if it is.
+    pub(crate) fn of(&mut self, key: &Key) -> Option<&mut Limiter> {
+        match self.kinds.iter_mut().find(|(kind, _)| *kind == key.kind()) {
+            Some((_, limiter)) => limiter.as_mut(),
+            None => self.others.as_mut(),
+        }
+    }
+}
+
 impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter").field("keys", &self.buckets.len()).finish_non_exhaustive()
@@ -99,6 +125,27 @@ mod tests {
         assert_eq!(limiter.take(&b, start), Ok(()));
         assert_eq!(limiter.take(&a, start + Duration::from_secs(10)), Ok(()));
         assert!(limiter.take(&a, start + Duration::from_secs(10)).is_err());
+    }
+
+    #[test]
+    fn a_kind_with_a_limit_of_its_own_has_that_one_alone() {
+        let limit = |events| RateLimit {
+            events: NonZeroU32::new(events).unwrap(),
+            window: Duration::from_secs(60),
+            learning: false,
+        };
+        let kinds: KindLimits = Vec::leak(vec![("rollout", limit(1))]);
+        let key = |kind: &str| Key::of_kind(kind, "shop", "web").unwrap();
+        let taken = |limiters: &mut Limiters, kind: &str| {
+            let key = key(kind);
+            (0..5)
+                .take_while(|_| limiters.of(&key).is_none_or(|of| of.take(&key, Duration::ZERO).is_ok()))
+                .count()
+        };
+        let mut limiters = Limiters::new(Some(limit(3)), kinds);
+        assert_eq!((taken(&mut limiters, "rollout"), taken(&mut limiters, "workflow")), (1, 3));
+        let mut limiters = Limiters::new(None, kinds);
+        assert_eq!((taken(&mut limiters, "rollout"), taken(&mut limiters, "workflow")), (1, 5));
     }
 
     #[test]

@@ -16,6 +16,7 @@ mod overload;
 mod pages;
 mod platform;
 mod replay;
+mod resource_rules;
 mod resources;
 mod restored;
 mod rotation;

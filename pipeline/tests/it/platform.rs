@@ -105,14 +105,25 @@ impl Platform {
     }
 
     async fn get(&self, client: &reqwest::Client, path: &str) -> Value {
+        let (status, page) = self.answer(client, path).await;
+        assert_eq!(status, 200, "{path}");
+        page
+    }
+
+    /// A page of its API; what it answers where there is none yet.
+    pub(crate) async fn page(&self, client: &reqwest::Client, path: &str) -> Value {
+        self.answer(client, path).await.1
+    }
+
+    async fn answer(&self, client: &reqwest::Client, path: &str) -> (u16, Value) {
         let request = client.get(format!("{}{path}", self.url())).bearer_auth(&self.token);
         let response = request.send().await.unwrap();
-        assert_eq!(response.status(), 200, "{path}");
-        serde_json::from_str(&response.text().await.unwrap()).unwrap()
+        let status = response.status().as_u16();
+        (status, serde_json::from_str(&response.text().await.unwrap()).unwrap_or_default())
     }
 }
 
-fn client() -> reqwest::Client {
+pub(crate) fn client() -> reqwest::Client {
     // Another test of this binary may have been first.
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder().no_proxy().timeout(Duration::from_secs(60)).build().unwrap()

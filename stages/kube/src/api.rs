@@ -12,7 +12,7 @@ use bytes::{Bytes, BytesMut};
 use http::Response;
 use http::header::{AUTHORIZATION, RETRY_AFTER};
 use http_body_util::BodyExt as _;
-use kube::api::{GetParams, ListParams, WatchParams};
+use kube::api::{GetParams, ListParams, VersionMatch, WatchParams};
 use kube::client::Body;
 use kube::core::Request;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
@@ -25,6 +25,7 @@ use crate::kind::{Act, Kind};
 use crate::labels;
 use crate::lines::{Line, Lines};
 use crate::pages::Page;
+use crate::selector::Selector;
 use crate::token::TokenFile;
 
 /// A peer's wish to be left alone is granted for this long at most: less than the silence after which health
@@ -133,6 +134,7 @@ pub(crate) struct Api {
     client: kube::Client,
     token: Option<Arc<TokenFile>>,
     collection: String,
+    selector: Selector,
     call_timeout: Duration,
     idle_limit: Duration,
     max_body: usize,
@@ -151,6 +153,7 @@ impl Api {
             client,
             token,
             collection: kind.collection(namespace),
+            selector: Selector::default(),
             call_timeout: config.call_timeout,
             idle_limit: config.idle_limit,
             max_body: config.max_body,
@@ -158,23 +161,31 @@ impl Api {
         }
     }
 
+    /// Only what is selected.
+    pub(crate) fn selecting(self, selector: Selector) -> Self {
+        Self { selector, ..self }
+    }
+
     /// One page of a list, as JSON text.
     pub(crate) async fn page(&self, limit: u32, token: Option<&str>) -> Result<Bytes, Failure> {
         let continue_token = token.map(str::to_owned);
-        self.list(&ListParams { limit: Some(limit), continue_token, ..ListParams::default() }).await
+        let Selector { labels, fields } = self.selector.clone();
+        let asked = ListParams { label_selector: labels, field_selector: fields, ..ListParams::default() };
+        self.list(&self.collection, &ListParams { limit: Some(limit), continue_token, ..asked }).await
     }
 
     /// The newest version that the store knows: that of a list of nothing.
     pub(crate) async fn newest(&self) -> Result<Version, Failure> {
         // Names of objects hold no colon.
-        let body = self.list(&ListParams::default().limit(1).fields("metadata.name=:")).await?;
+        let body =
+            self.list(&self.collection, &ListParams::default().limit(1).fields("metadata.name=:")).await?;
         let text = String::from_utf8_lossy(&body);
         Ok(Page::read(self.kind, &text)?.version().unwrap_or_default())
     }
 
-    async fn list(&self, asked: &ListParams) -> Result<Bytes, Failure> {
+    async fn list(&self, collection: &str, asked: &ListParams) -> Result<Bytes, Failure> {
         let act = self.kind.list();
-        let request = Request::new(&self.collection).list(asked).map_err(|error| unbuilt(act, error))?;
+        let request = Request::new(collection).list(asked).map_err(|error| unbuilt(act, error))?;
         self.measured(labels::LIST, act, async {
             let body = ok(act, self.send(act, request).await?)?;
             read(act, body, self.max_body).await
@@ -186,7 +197,9 @@ impl Api {
     pub(crate) async fn watch(&self, resource_version: &str, timeout: Duration) -> Result<Changes, Failure> {
         let act = self.kind.watch();
         let seconds = u32::try_from(timeout.as_secs()).unwrap_or(u32::MAX);
-        let asked = WatchParams::default().timeout(seconds);
+        let Selector { labels, fields } = self.selector.clone();
+        let asked = WatchParams { label_selector: labels, field_selector: fields, ..WatchParams::default() };
+        let asked = asked.timeout(seconds);
         let request = Request::new(&self.collection)
             .watch(&asked, resource_version)
             .map_err(|error| unbuilt(act, error))?;
@@ -195,18 +208,19 @@ impl Api {
         Ok(Changes { act, body, lines: Lines::new(self.max_body), idle_limit: self.idle_limit })
     }
 
-    /// One object, not older than `version`; `None` when there is no such object.
+    /// One object, not older than `version`; `None` when there is no such object, or none that is selected.
     pub(crate) async fn object(&self, key: &Key, version: Version) -> Result<Option<Bytes>, Failure> {
+        if !self.selector.is_all() {
+            return self.selected(key, version).await;
+        }
         let act = self.kind.get();
         let asked = match version {
             Version(0) => GetParams::default(),
             Version(known) => GetParams::at(&known.to_string()),
         };
-        let request = Request::new(
-            self.kind.collection(Some(key.namespace()).filter(|namespace| !namespace.is_empty())),
-        )
-        .get(&segment(key.name()), &asked)
-        .map_err(|error| unbuilt(act, error))?;
+        let request = Request::new(self.collection_of(key))
+            .get(&segment(key.name()), &asked)
+            .map_err(|error| unbuilt(act, error))?;
         self.measured(labels::GET, act, async {
             let response = self.send(act, request).await?;
             if response.status().as_u16() != 404 {
@@ -221,6 +235,26 @@ impl Api {
             }
         })
         .await
+    }
+
+    /// One object as a list of it alone, which the server's own selector judges: what is selected no more is gone.
+    async fn selected(&self, key: &Key, version: Version) -> Result<Option<Bytes>, Failure> {
+        let known = (version != Version(0)).then(|| version.0.to_string());
+        let asked = ListParams {
+            label_selector: self.selector.labels.clone(),
+            field_selector: Some(self.selector.fields_of(key.name())),
+            version_match: known.as_ref().map(|_| VersionMatch::NotOlderThan),
+            resource_version: known,
+            ..ListParams::default()
+        };
+        let body = self.list(&self.collection_of(key), &asked).await?;
+        let text = String::from_utf8_lossy(&body);
+        let page = Page::read(self.kind, &text)?;
+        Ok(page.items().first().map(|item| Bytes::copy_from_slice(page.whole(item.get()).as_bytes())))
+    }
+
+    fn collection_of(&self, key: &Key) -> String {
+        self.kind.collection(Some(key.namespace()).filter(|namespace| !namespace.is_empty()))
     }
 
     async fn send(&self, act: Act, request: http::Request<Vec<u8>>) -> Result<Response<Body>, Failure> {

@@ -16,6 +16,7 @@ use crate::kind::{Kind, Mapping};
 use crate::namespaces::{Namespaces, PatternError};
 use crate::proxy;
 use crate::rights::{self, Right, Scope};
+use crate::selector::Selector;
 use crate::token::TokenFile;
 use crate::watch::{Deps, Watch};
 
@@ -172,6 +173,26 @@ impl Config {
         vec![rights::watch(kind, scope)]
     }
 
+    /// What reading objects of `kind` by their names needs to be allowed.
+    #[must_use]
+    pub fn reading(&self, kind: Kind) -> Right {
+        let scope = match self.namespaces.is_empty() {
+            true => Scope::Namespace(self.namespace.clone()),
+            false => Scope::Cluster,
+        };
+        rights::read(kind, scope)
+    }
+
+    /// What a watch of `kind` needs to be allowed, where only what is selected is watched.
+    #[must_use]
+    pub fn rights_of(&self, kind: Kind, selector: &Selector) -> Vec<Right> {
+        let all = self.rights(kind);
+        if selector.is_all() {
+            return all;
+        }
+        all.into_iter().map(|right| rights::selected(kind, right.scope)).collect()
+    }
+
     /// Checks the settings and prepares the client; nothing is sent yet. Has to run inside a tokio runtime,
     /// with a default rustls crypto provider installed.
     ///
@@ -181,19 +202,19 @@ impl Config {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
         let (client, token) = self.cluster.client().await?;
-        Ok(self.watch((client, token.map(Arc::new)), namespaces, mapping, deps))
+        Ok(self.watch((client, token.map(Arc::new)), (namespaces, Selector::default()), mapping, deps))
     }
 
     /// The watch of a kind over a client that others may share.
     pub(crate) fn watch<M: Mapping>(
         self,
         client: (kube::Client, Option<Arc<TokenFile>>),
-        namespaces: Namespaces,
+        (namespaces, selector): (Namespaces, Selector),
         mapping: M,
         deps: Deps,
     ) -> Watch<M> {
         let scope = if namespaces.everywhere() { None } else { Some(self.namespace.as_str()) };
-        let api = Api::new(client, (mapping.kind(), scope), &self, deps.meter);
+        let api = Api::new(client, (mapping.kind(), scope), &self, deps.meter).selecting(selector);
         Watch::new(self, namespaces, api, (deps.seen, mapping))
     }
 

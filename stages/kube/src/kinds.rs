@@ -18,7 +18,7 @@ use crate::failures::FailureTracker;
 use crate::kind::{Kind, Mapping};
 use crate::token::TokenFile;
 use crate::watch::{Deps, Watch};
-use crate::{Config, ConfigError, Namespaces, discovery};
+use crate::{Config, ConfigError, Namespaces, Selector, discovery};
 
 /// A kind that is to be watched.
 pub struct Wanted<M> {
@@ -28,6 +28,12 @@ pub struct Wanted<M> {
     pub pinned: bool,
     /// What keys call it: no two of the same source may.
     pub named: &'static str,
+    /// Patterns of the only namespaces, of those that are watched at all; none for all.
+    pub only: Vec<String>,
+    /// Patterns of namespaces that are left out.
+    pub except: Vec<String>,
+    /// Which of its objects the server is asked for.
+    pub selector: Selector,
     /// Makes what is made of its objects, once its version is known.
     pub mapping: Box<dyn Fn(Kind) -> M + Send + Sync>,
 }
@@ -35,7 +41,6 @@ pub struct Wanted<M> {
 /// The source of the events of several kinds.
 pub struct Watches<M> {
     config: Config,
-    namespaces: Namespaces,
     client: (kube::Client, Option<Arc<TokenFile>>),
     every: Duration,
     deps: Deps,
@@ -51,6 +56,7 @@ impl<M> std::fmt::Debug for Watches<M> {
 /// One kind, and its watch while it is served.
 struct Slot<M> {
     wanted: Wanted<M>,
+    namespaces: Namespaces,
     /// What its watches have seen, whatever version they asked for.
     seen: ObjectIndex,
     watch: RwLock<Option<Arc<Watch<M>>>>,
@@ -142,15 +148,12 @@ impl Config {
         self.check()?;
         let namespaces = Namespaces::new(&self.namespace, &self.namespaces)?;
         let (client, token) = self.cluster.client().await?;
-        let slot = |wanted| Slot { wanted, seen: ObjectIndex::default(), watch: RwLock::new(None) };
-        Ok(Watches {
-            config: self,
-            namespaces,
-            client: (client, token.map(Arc::new)),
-            every,
-            deps,
-            slots: wanted.into_iter().map(slot).collect(),
-        })
+        let slot = |wanted: Wanted<M>| {
+            let namespaces = namespaces.narrowed(&wanted.only, &wanted.except)?;
+            Ok(Slot { wanted, namespaces, seen: ObjectIndex::default(), watch: RwLock::new(None) })
+        };
+        let slots: Result<_, ConfigError> = wanted.into_iter().map(slot).collect();
+        Ok(Watches { config: self, client: (client, token.map(Arc::new)), every, deps, slots: slots? })
     }
 }
 
@@ -217,7 +220,8 @@ impl<M: Mapping> Watches<M> {
         let deps = Deps { seen: slot.seen.clone(), meter: self.deps.meter.clone() };
         let api = (client.clone(), token.clone());
         let mapping = (slot.wanted.mapping)(kind);
-        let watch = Arc::new(self.config.clone().watch(api, self.namespaces.clone(), mapping, deps));
+        let which = (slot.namespaces.clone(), slot.wanted.selector.clone());
+        let watch = Arc::new(self.config.clone().watch(api, which, mapping, deps));
         slot.set(Some(watch.clone()));
         let gone = Shutdown::new();
         let (wants, emits, notes, knows, waits) =

@@ -114,7 +114,7 @@ impl<M: Mapping> Watch<M> {
         let newest = listed.known.values().map(|(_, version)| *version).max().unwrap_or_default();
         self.compare(page.version().unwrap_or_default(), newest)?;
         for item in page.items() {
-            self.take_listed(out, item.get(), relist, listed).await?;
+            self.take_listed(out, &page.whole(item.get()), relist, listed).await?;
         }
         out.note(Note::Page { objects: page.items().len() });
         Ok(pages.turn(page)?)

@@ -34,17 +34,23 @@ pub enum PatternError {
 #[derive(Debug, Clone)]
 pub struct Namespaces {
     own: String,
-    globs: GlobSet,
-    regexes: RegexSet,
+    patterns: Patterns,
     everywhere: bool,
+    /// Of these, only those that match, if anything is said.
+    only: Option<Patterns>,
+    /// And none that match.
+    except: Patterns,
 }
 
-impl Namespaces {
-    /// `own` is always watched; `patterns` add to it. Without patterns nothing but `own` is.
-    ///
-    /// # Errors
-    /// [`PatternError`] names the pattern that cannot be used.
-    pub fn new(own: &str, patterns: &[String]) -> Result<Self, PatternError> {
+/// Globs, and regular expressions between slashes.
+#[derive(Debug, Clone, Default)]
+struct Patterns {
+    globs: GlobSet,
+    regexes: RegexSet,
+}
+
+impl Patterns {
+    fn new(patterns: &[String]) -> Result<Self, PatternError> {
         let mut globs = GlobSetBuilder::new();
         let mut regexes = Vec::new();
         for pattern in patterns {
@@ -63,11 +69,38 @@ impl Namespaces {
             }
         }
         Ok(Self {
-            own: own.to_owned(),
             globs: globs.build().map_err(|source| PatternError::TooLarge(source.into()))?,
             regexes: RegexSet::new(regexes).map_err(|source| PatternError::TooLarge(source.into()))?,
-            everywhere: !patterns.is_empty(),
         })
+    }
+
+    fn matches(&self, namespace: &str) -> bool {
+        self.globs.is_match(namespace) || self.regexes.is_match(namespace)
+    }
+}
+
+impl Namespaces {
+    /// `own` is always watched; `patterns` add to it. Without patterns nothing but `own` is.
+    ///
+    /// # Errors
+    /// [`PatternError`] names the pattern that cannot be used.
+    pub fn new(own: &str, patterns: &[String]) -> Result<Self, PatternError> {
+        Ok(Self {
+            own: own.to_owned(),
+            patterns: Patterns::new(patterns)?,
+            everywhere: !patterns.is_empty(),
+            only: None,
+            except: Patterns::default(),
+        })
+    }
+
+    /// Of these only those that match a pattern of `only`, where there is one, and none of `except`; the own one too.
+    ///
+    /// # Errors
+    /// [`PatternError`] names the pattern that cannot be used.
+    pub fn narrowed(&self, only: &[String], except: &[String]) -> Result<Self, PatternError> {
+        let only = if only.is_empty() { None } else { Some(Patterns::new(only)?) };
+        Ok(Self { only, except: Patterns::new(except)?, ..self.clone() })
     }
 
     /// Splits a list of patterns at its commas, also those inside braces. Spaces around a pattern and empty patterns are dropped.
@@ -79,7 +112,9 @@ impl Namespaces {
     /// Whether `namespace` is watched.
     #[must_use]
     pub fn contains(&self, namespace: &str) -> bool {
-        namespace == self.own || self.globs.is_match(namespace) || self.regexes.is_match(namespace)
+        (namespace == self.own || self.patterns.matches(namespace))
+            && self.only.as_ref().is_none_or(|only| only.matches(namespace))
+            && !self.except.matches(namespace)
     }
 
     /// Whether the whole cluster has to be listed and watched, because patterns can match any namespace.
@@ -122,6 +157,21 @@ mod tests {
         ] {
             assert_eq!(check(patterns, namespace), expected, "{patterns} {namespace}");
         }
+    }
+
+    #[test]
+    fn what_is_narrowed_leaves_out_all_that_is_not_asked_for() {
+        let of = |patterns: &[&str]| patterns.iter().map(|pattern| (*pattern).to_owned()).collect::<Vec<_>>();
+        let all = Namespaces::new("home", &of(&["*"])).unwrap();
+        let narrowed = |only: &[&str], except: &[&str]| all.narrowed(&of(only), &of(except)).unwrap();
+        let some = narrowed(&["team-*", "home"], &["team-x", "/-old$/"]);
+        for (namespace, expected) in
+            [("team-a", true), ("home", true), ("team-x", false), ("team-a-old", false), ("other", false)]
+        {
+            assert_eq!(some.contains(namespace), expected, "{namespace}");
+        }
+        assert!(narrowed(&[], &["x"]).contains("home") && !narrowed(&["x"], &[]).contains("home"));
+        assert!(!Namespaces::new("home", &[]).unwrap().narrowed(&of(&["*"]), &[]).unwrap().contains("other"));
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use bytes::Bytes;
 use pipeline_core::Version;
 use serde::Deserialize;
+use serde::de::IgnoredAny;
 use serde_json::value::RawValue;
 
 use crate::api::{Api, Failure};
@@ -19,6 +20,21 @@ pub(crate) struct Page<'a> {
     /// May be null, which is how an empty list is written in some places; what has none is not a list.
     #[serde(borrow, deserialize_with = "Option::deserialize")]
     items: Option<Vec<&'a RawValue>>,
+    /// The kind of the list: that of its objects, and `List`.
+    #[serde(borrow, default)]
+    kind: Option<Cow<'a, str>>,
+    #[serde(borrow, default, rename = "apiVersion")]
+    api_version: Option<Cow<'a, str>>,
+    /// Its objects leave out their kind, as those do that the API server itself defines.
+    #[serde(skip)]
+    kindless: bool,
+}
+
+/// What an object says of its kind.
+#[derive(Deserialize)]
+struct Kinded {
+    #[serde(default)]
+    kind: Option<IgnoredAny>,
 }
 
 #[derive(Deserialize)]
@@ -32,12 +48,29 @@ struct Metadata<'a> {
 impl<'a> Page<'a> {
     /// Reads the text of a page.
     pub(crate) fn read(kind: Kind, text: &'a str) -> Result<Self, Failure> {
-        serde_json::from_str(text).map_err(|_| malformed(kind, "the answer is not a list in json"))
+        let page: Self =
+            serde_json::from_str(text).map_err(|_| malformed(kind, "the answer is not a list in json"))?;
+        let first = page.items().first().map(|item| serde_json::from_str::<Kinded>(item.get()));
+        let kindless = matches!(first, Some(Ok(Kinded { kind: None })));
+        Ok(Self { kindless, ..page })
     }
 
     /// The version of the whole list, if it says it.
     pub(crate) fn version(&self) -> Option<Version> {
         self.metadata.resource_version.as_deref().map(object::version)
+    }
+
+    /// An object of a list that leaves out their kinds, with its kind, as a watch shows it.
+    pub(crate) fn whole<'i>(&self, item: &'i str) -> Cow<'i, str> {
+        let kind = self.kind.as_deref().and_then(|kind| kind.strip_suffix("List"));
+        match (kind, self.api_version.as_deref(), item.strip_prefix('{')) {
+            (Some(kind), Some(version), Some(rest)) if self.kindless => {
+                let comma = if rest.trim_start().starts_with('}') { "" } else { "," };
+                let [kind, version] = [kind, version].map(|text| serde_json::Value::from(text).to_string());
+                Cow::Owned(format!("{{\"kind\":{kind},\"apiVersion\":{version}{comma}{rest}"))
+            }
+            _ => Cow::Borrowed(item),
+        }
     }
 
     /// The objects in it.
@@ -92,4 +125,30 @@ impl Pages {
 /// A list that cannot be one.
 pub(crate) fn malformed(kind: Kind, what: &'static str) -> Failure {
     Failure::Malformed { act: kind.list(), what }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PODS: Kind = Kind { group: "", version: "v1", plural: "pods", singular: "pod" };
+
+    #[test]
+    fn objects_of_a_list_have_their_kind_as_those_of_a_watch_have() {
+        let text =
+            r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"metadata":{"name":"a"}},{}]}"#;
+        let page = Page::read(PODS, text).unwrap();
+        let whole: Vec<_> = page.items().iter().map(|item| page.whole(item.get()).into_owned()).collect();
+        let expected = [
+            r#"{"kind":"Pod","apiVersion":"v1","metadata":{"name":"a"}}"#,
+            r#"{"kind":"Pod","apiVersion":"v1"}"#,
+        ];
+        assert_eq!(whole, expected);
+        let kinded = r#"{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[{"kind":"Pod","a":1}]}"#;
+        let page = Page::read(PODS, kinded).unwrap();
+        assert_eq!(page.whole(page.items()[0].get()), r#"{"kind":"Pod","a":1}"#);
+        let nameless = r#"{"metadata":{},"items":[{"a":1}]}"#;
+        let page = Page::read(PODS, nameless).unwrap();
+        assert_eq!(page.whole(page.items()[0].get()), r#"{"a":1}"#);
+    }
 }

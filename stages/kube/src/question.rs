@@ -67,6 +67,18 @@ impl Reader {
         }
     }
 
+    /// The object at a path without what it holds, `None` where there is none.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any other answer, or none.
+    pub async fn metadata_of(&self, path: &str) -> Result<Option<Value>, QuestionError> {
+        let request = http::Request::get(path).header(http::header::ACCEPT, METADATA_OF_ONE).body(Vec::new());
+        match self.ask(request).await {
+            Err(QuestionError::Status(404)) => Ok(None),
+            answer => answer.map(Some),
+        }
+    }
+
     /// The objects at a path that lists some, without what they hold: of Secrets and definitions nobody wants all.
     ///
     /// # Errors

@@ -27,10 +27,31 @@ pub struct Right {
     pub scope: Scope,
 }
 
+impl Right {
+    /// Whether it allows all that `other` does.
+    #[must_use]
+    pub fn covers(&self, other: &Self) -> bool {
+        (self.group, self.resource, &self.scope, &self.names)
+            == (other.group, other.resource, &other.scope, &other.names)
+            && other.verbs.iter().all(|verb| self.verbs.contains(verb))
+    }
+}
+
+/// What reading objects by their names needs.
+pub(crate) fn read(kind: Kind, scope: Scope) -> Right {
+    Right { verbs: &["get"], ..watch(kind, scope) }
+}
+
 /// What a watch of one kind needs: `list` for relists, `watch`, and `get` for reading one again.
 pub(crate) fn watch(kind: Kind, scope: Scope) -> Right {
     let Kind { group, plural: resource, .. } = kind;
     Right { group, resource, verbs: &["get", "list", "watch"], names: Vec::new(), scope }
+}
+
+/// What a watch of objects that are selected needs: one of them is read again as a list of it alone, which the selector
+/// judges too.
+pub(crate) fn selected(kind: Kind, scope: Scope) -> Right {
+    Right { verbs: &["list", "watch"], ..watch(kind, scope) }
 }
 
 /// What reading one Secret needs: no other one can be read with it, and none can be listed.

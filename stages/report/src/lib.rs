@@ -1,11 +1,13 @@
 //! Where reports go.
 //!
 //! takes: shipments, redacted and encoded - gives: one answer per shipment - calls: `POST
-//! {platform}/2.0/api/events` and below it, or writes lines to a file or to standard output - fails: "retry" or "reject",
+//! {platform}/2.0/api/events` and below it, `POST` of CloudEvents, or writes lines to a file or to standard output - fails: "retry" or "reject",
 //! as each sink says; the engine alone decides when a retry happens.
 
+pub mod cloudevents;
 mod envelope;
 pub mod file;
+mod in_batch;
 pub mod labels;
 mod lines;
 pub mod platform;

@@ -255,7 +255,7 @@ enum EncodeError {
 
 /// What becomes of a report that was not taken. `succeeded`: whether the platform ever took one; `fenced`: whether the
 /// report named an epoch, which 412 then calls outdated.
-fn classify(error: HttpError, succeeded: bool, fenced: bool) -> StageError {
+pub(crate) fn classify(error: HttpError, succeeded: bool, fenced: bool) -> StageError {
     let reject = match (error.status(), error.fault()) {
         (Some(412), _) => !fenced,
         (Some(401 | 403 | 408 | 425 | 429), _) => false,

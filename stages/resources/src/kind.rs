@@ -26,6 +26,20 @@ pub struct KnownKind {
     times: Vec<Pointer>,
     #[serde(default)]
     idle: Vec<Pointer>,
+    #[serde(default)]
+    heavy: Vec<Pointer>,
+    #[serde(default)]
+    owners: Vec<Owner>,
+}
+
+/// A kind that owns objects of another.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Owner {
+    /// As owner references call it.
+    pub kind: String,
+    /// `plural.group`.
+    pub resource: String,
 }
 
 static KINDS: LazyLock<Vec<KnownKind>> = LazyLock::new(|| {
@@ -65,6 +79,23 @@ impl KnownKind {
         }
         let shown = self.facts.iter().filter_map(|pointer| pointer.below("status"));
         Some(Fact { id: hasher.finish(), body: phase::of(shown, status, redactor) })
+    }
+
+    /// What goes first of an object that is too large.
+    pub(crate) fn heavy(&self) -> &[Pointer] {
+        &self.heavy
+    }
+
+    /// Whether a member tells of a phase or a step.
+    pub(crate) fn tells_of_phase(&self, pointer: &Pointer) -> bool {
+        let told = |fact: &&Pointer| fact.parts().starts_with(pointer.parts());
+        self.facts.iter().chain(&self.times).any(|fact| told(&fact))
+    }
+
+    /// The kinds whose application is that of an object of this kind.
+    #[must_use]
+    pub fn owners(&self) -> &[Owner] {
+        &self.owners
     }
 
     /// Takes away what nobody would call a change.

@@ -1,5 +1,8 @@
 //! Names members of an object: JSON pointers (RFC 6901) in which `*` is every element of a list or member of an object.
 
+use std::fmt;
+use std::sync::LazyLock;
+
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
@@ -10,14 +13,40 @@ pub(crate) struct Pointer(Vec<String>);
 impl<'de> Deserialize<'de> for Pointer {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let Some(rest) = text.strip_prefix('/') else {
-            return Err(serde::de::Error::custom("a pointer begins with /"));
-        };
-        Ok(Self(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect()))
+        Self::parse(&text).ok_or_else(|| serde::de::Error::custom("a pointer begins with /"))
     }
 }
 
+impl fmt::Display for Pointer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|part| write!(f, "/{}", part.replace('~', "~0").replace('/', "~1")))
+    }
+}
+
+/// What of any object is of the least use to whoever reads a report.
+static FIRST_TO_GO: LazyLock<[Pointer; 2]> = LazyLock::new(|| {
+    [
+        Pointer::of(&["metadata", "managedFields"]),
+        Pointer::of(&["metadata", "annotations", "kubectl.kubernetes.io/last-applied-configuration"]),
+    ]
+});
+
 impl Pointer {
+    fn parse(text: &str) -> Option<Self> {
+        let rest = text.strip_prefix('/')?;
+        Some(Self(rest.split('/').map(|part| part.replace("~1", "/").replace("~0", "~")).collect()))
+    }
+
+    /// Of parts.
+    pub(crate) fn of(parts: &[&str]) -> Self {
+        Self(parts.iter().map(|part| (*part).to_owned()).collect())
+    }
+
+    /// What goes first of an object that is too large.
+    pub(crate) fn first_to_go() -> &'static [Self] {
+        &*FIRST_TO_GO
+    }
+
     /// Its parts, when the first of them is `first`: the rest.
     pub(crate) fn below(&self, first: &str) -> Option<&[String]> {
         let (head, rest) = self.0.split_first()?;

@@ -11,9 +11,13 @@ use pipeline_redact::Redactor;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
+use crate::application::Applications;
+use crate::filter::Filter;
 use crate::kind::KnownKind;
+use crate::nodes::{self, Nodes};
 use crate::state::State;
-use crate::{labels, payload, phase};
+use crate::warnings::Warnings;
+use crate::{budget, labels, payload, phase};
 
 /// A larger object is worked on in a thread of its own.
 const SMALL: usize = 32 * 1024;
@@ -32,27 +36,85 @@ struct Malformed;
 #[error("the process is stopping")]
 struct Stopping;
 
+/// What is reported of one kind.
+#[derive(Debug, Clone)]
+pub struct Reported {
+    /// What is known of it.
+    pub known: KnownKind,
+    /// Which of its objects; `None` is all.
+    pub filter: Option<Filter>,
+}
+
+/// How objects are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Shown {
+    /// Whether who set which member of an object goes along.
+    pub managed_fields: bool,
+    /// Bytes of an object's text: of a larger one something is cut. Compressed nodes are unpacked up to this size, too.
+    pub largest: usize,
+}
+
 /// Reports objects as they are. Cloning shares everything.
 #[derive(Debug, Clone)]
 pub struct ResourceEnrichment {
     inner: Arc<Inner>,
     held: Arc<Semaphore>,
+    applications: Option<Applications>,
 }
 
 #[derive(Debug)]
 struct Inner {
     /// By what keys call them.
-    kinds: HashMap<String, KnownKind>,
+    kinds: HashMap<String, Reported>,
+    shown: Shown,
     redactor: Redactor,
+    unanswered: Warnings,
+}
+
+/// An object as it is shown.
+struct Seen {
+    object: Value,
+    text: String,
+    nodes: Option<Nodes>,
+    /// Why it is of no use, if it is.
+    unused: Option<Filtered>,
+    /// Paths that were cut.
+    cut: Vec<String>,
 }
 
 impl ResourceEnrichment {
     /// Reports objects of these kinds.
     #[must_use]
-    pub fn new(kinds: impl IntoIterator<Item = KnownKind>, redactor: Redactor) -> Self {
-        let kinds = kinds.into_iter().map(|kind| (kind.name.clone(), kind)).collect();
-        Self { inner: Arc::new(Inner { kinds, redactor }), held: Arc::new(Semaphore::new(HELD as usize)) }
+    pub fn new(kinds: impl IntoIterator<Item = Reported>, shown: Shown, redactor: Redactor) -> Self {
+        let kinds = kinds.into_iter().map(|kind| (kind.known.name.clone(), kind)).collect();
+        let inner = Inner { kinds, shown, redactor, unanswered: Warnings::default() };
+        Self { inner: Arc::new(inner), held: Arc::new(Semaphore::new(HELD as usize)), applications: None }
     }
+
+    /// And with each the application that it belongs to.
+    #[must_use]
+    pub fn linked(self, applications: Applications) -> Self {
+        Self { applications: Some(applications), ..self }
+    }
+
+    /// Bytes that an event takes while it is worked on.
+    fn needs(&self, event: &Event) -> usize {
+        let packed = event.body().is_some_and(|body| nodes::may_be_packed(body));
+        (event.size() + if packed { self.inner.shown.largest } else { 0 }) * TIMES
+    }
+
+    async fn work(&self, event: &Event, known: Option<&Record>, small: bool) -> Result<Enriched, StageError> {
+        if small {
+            return self.inner.enrich(event, known);
+        }
+        let (inner, event, known) = (self.inner.clone(), event.clone(), known.cloned());
+        let work = tokio::task::spawn_blocking(move || inner.enrich(&event, known.as_ref()));
+        work.await.unwrap_or_else(|_| Err(stopping()))
+    }
+}
+
+fn stopping() -> StageError {
+    StageError::retry(Reason::Stopping, Stopping)
 }
 
 #[async_trait]
@@ -63,17 +125,21 @@ impl Enrich for ResourceEnrichment {
         known: Option<&Record>,
         turn: &Turn,
     ) -> Result<Enriched, StageError> {
-        let size = event.size();
-        let room = u32::try_from(size * TIMES / 1024).unwrap_or(u32::MAX).clamp(1, HELD);
-        let stopping = || StageError::retry(Reason::Stopping, Stopping);
+        let needs = self.needs(event);
+        let room = u32::try_from(needs / 1024).unwrap_or(u32::MAX).clamp(1, HELD);
         let room = self.held.clone().acquire_many_owned(room).await.map_err(|_| stopping())?;
         turn.room.hold(room);
-        if size <= SMALL {
-            return self.inner.enrich(event, known);
+        let mut enriched = self.work(event, known, needs <= SMALL * TIMES).await?;
+        if let (Some(applications), Some(body)) = (&self.applications, event.body())
+            && !enriched.reports.is_empty()
+            && let Some(kind) = self.inner.kinds.get(event.key.kind())
+            && let Some(application) = applications.of(&kind.known, event.key.namespace(), body).await
+        {
+            for report in enriched.reports.iter_mut().filter(|report| report.uid == event.uid) {
+                report.body = payload::with_application(&report.body, &application);
+            }
         }
-        let (inner, event, known) = (self.inner.clone(), event.clone(), known.cloned());
-        let work = tokio::task::spawn_blocking(move || inner.enrich(&event, known.as_ref()));
-        work.await.unwrap_or_else(|_| Err(stopping()))
+        Ok(enriched)
     }
 }
 
@@ -93,14 +159,12 @@ impl Inner {
         {
             return Ok(Enriched::filtered(Filtered::Stale));
         }
-        let (object, text) =
-            self.read(event).ok_or_else(|| StageError::reject(Reason::Malformed, Malformed))?;
-        let idle = self.kind(event).is_some_and(|kind| kind.is_idle(&object));
+        let seen = self.read(event).ok_or_else(|| StageError::reject(Reason::Malformed, Malformed))?;
         let shown = event.fact.as_ref().map_or(Digest::NONE, |fact| fact.id);
-        let untold: Vec<&Fact> =
-            Record::unreported(known, &event.coalesced).filter(|fact| fact.id != shown).collect();
-        let body = payload::of(&text, false);
-        let (decision, content) = (self.decision(event, object.clone()), Digest::of(&body));
+        let untold = Record::unreported(known, &event.coalesced).filter(|fact| fact.id != shown);
+        let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
+        let body = payload::of(&seen.text, false, seen.nodes, &seen.cut);
+        let (decision, content) = (self.decision(event, seen.object.clone()), Digest::of(&body));
         let sure = known.filter(|known| !known.is_in_doubt());
         if reports.is_empty() && untold.is_empty() {
             let why = sure.filter(|known| known.is_settled()).and_then(|known| {
@@ -109,20 +173,20 @@ impl Inner {
                 match (same, row.content == content) {
                     (true, true) => Some(Filtered::Unchanged),
                     (true, false) => Some(labels::HEARTBEAT),
-                    (false, _) => (idle && State::of(known).idle).then_some(labels::IDLE),
+                    (false, _) => seen.unused.filter(|_| State::of(known).unused),
                 }
             });
-            let never = (idle && known.is_none()).then_some(labels::IDLE);
+            let never = seen.unused.filter(|_| known.is_none());
             if let Some(why) = why.or(never) {
                 return Ok(Enriched::filtered(why));
             }
         }
-        reports.extend(untold.into_iter().filter_map(|fact| self.former(event, &object, fact)));
+        reports.extend(untold);
         reports.push(Report { decision, content, body, ..report(event) });
         let settle = Checkpoint {
             uid: event.uid.clone(),
             version: event.version,
-            state: State::new(&object, idle).encode(),
+            state: State::new(&seen.object, seen.unused.is_some()).encode(),
             fact: shown,
             incomplete: false,
             unsent: Vec::new(),
@@ -131,59 +195,87 @@ impl Inner {
         Ok(Enriched { reports, settle: Some(settle), filtered: None, refetch: None })
     }
 
-    fn kind(&self, event: &Event) -> Option<&KnownKind> {
+    fn kind(&self, event: &Event) -> Option<&Reported> {
         self.kinds.get(event.key.kind())
     }
 
-    /// The object without secrets, and its text: as the API server sent it where it held none.
-    fn read(&self, event: &Event) -> Option<(Value, String)> {
+    /// The object as it is shown: its text as the API server sent it where nothing of it was changed.
+    fn read(&self, event: &Event) -> Option<Seen> {
         let text = std::str::from_utf8(event.body()?).ok()?;
         let mut object: Value = serde_json::from_str(text).ok().filter(Value::is_object)?;
-        let text = match self.redactor.value(&mut object) {
+        let nodes = nodes::unpack(&mut object, self.shown.largest);
+        let dropped = !self.shown.managed_fields && drop_managed_fields(&mut object);
+        // What was packed is in the open now: it is redacted like all else.
+        let redacted = self.redactor.value(&mut object);
+        let unpacked = nodes.is_some_and(|nodes| nodes != Nodes::Offloaded);
+        let unused = self.unused(event, &object);
+        let text = match dropped || redacted || unpacked {
             true => object.to_string(),
             false => text.to_owned(),
         };
-        Some((object, text))
+        if text.len() <= self.shown.largest {
+            return Some(Seen { object, text, nodes, unused, cut: Vec::new() });
+        }
+        let kind = self.kind(event).map(|kind| kind.known.clone()).unwrap_or_default();
+        let (text, cut) = budget::fit(&mut object, &kind, self.shown.largest);
+        Some(Seen { object, text, nodes, unused, cut })
+    }
+
+    /// Why an object is of no use: nothing of it runs, or the filter of its kind does not take it.
+    fn unused(&self, event: &Event, object: &Value) -> Option<Filtered> {
+        let Reported { known, filter } = self.kind(event)?;
+        if known.is_idle(object) {
+            return Some(labels::IDLE);
+        }
+        match filter.as_ref()?.takes(object) {
+            Ok(true) => None,
+            Ok(false) => Some(labels::EXCLUDED),
+            Err(why) => {
+                if self.unanswered.due() {
+                    tracing::warn!(key = %event.key, %why, "the filter of a kind has no answer for an object, which is left out");
+                }
+                Some(labels::UNANSWERED)
+            }
+        }
     }
 
     /// Of all that a person would call a change.
     fn decision(&self, event: &Event, mut object: Value) -> Digest {
-        self.kind(event).cloned().unwrap_or_default().silence(&mut object);
+        self.kind(event).map(|kind| kind.known.clone()).unwrap_or_default().silence(&mut object);
         Digest::of(object.to_string().as_bytes())
     }
 
-    /// The object as it is, with the phase and the step that it had.
-    fn former(&self, event: &Event, object: &Value, fact: &Fact) -> Option<Report> {
-        let mut object = object.clone();
-        phase::lay(&fact.body, &mut object).then(|| {
-            let body = payload::of(&object.to_string(), false);
-            let decision = self.decision(event, object);
-            Report { decision, content: Digest::of(&body), fact: Some(fact.id), body, ..report(event) }
-        })
+    /// The object as it is, with the phase and the step that it had, if it was of use then.
+    fn former(&self, event: &Event, seen: &Seen, fact: &Fact) -> Option<Report> {
+        let mut object = seen.object.clone();
+        if !phase::lay(&fact.body, &mut object) || self.unused(event, &object).is_some() {
+            return None;
+        }
+        let body = payload::of(&object.to_string(), false, seen.nodes, &seen.cut);
+        let decision = self.decision(event, object);
+        Some(Report { decision, content: Digest::of(&body), fact: Some(fact.id), body, ..report(event) })
     }
 
     /// All that is to be told of a life that is over: the phases that nobody was told of, then its end.
     fn deleted(&self, event: &Event, known: Option<&Record>, mut reports: Vec<Report>) -> Enriched {
-        let last = self.read(event);
-        let (object, text) = match (last, known) {
-            (Some(last), _) => last,
-            (None, known) => {
-                let stub = stub(event, &known.map(State::of).unwrap_or_default(), &event.uid);
-                let text = stub.to_string();
-                (stub, text)
-            }
-        };
-        let untold: Vec<&Fact> = Record::unreported(known, &event.coalesced).collect();
-        let idle = || self.kind(event).is_some_and(|kind| kind.is_idle(&object));
+        let had_state = event.body().is_some();
+        let seen = self.read(event).unwrap_or_else(|| {
+            let object = stub(event, &known.map(State::of).unwrap_or_default(), &event.uid);
+            let text = object.to_string();
+            Seen { object, text, nodes: None, unused: None, cut: Vec::new() }
+        });
+        let untold = Record::unreported(known, &event.coalesced);
+        let untold: Vec<Report> = untold.filter_map(|fact| self.former(event, &seen, fact)).collect();
         if known.is_none() && untold.is_empty() && reports.is_empty() {
-            match event.body() {
-                None => return Enriched::filtered(Filtered::NeverReported),
-                Some(_) if idle() => return Enriched::filtered(labels::IDLE),
-                Some(_) => {}
+            if !had_state {
+                return Enriched::filtered(Filtered::NeverReported);
+            }
+            if let Some(why) = seen.unused {
+                return Enriched::filtered(why);
             }
         }
-        reports.extend(untold.into_iter().filter_map(|fact| self.former(event, &object, fact)));
-        let body = payload::of(&text, true);
+        reports.extend(untold);
+        let body = payload::of(&seen.text, true, seen.nodes, &seen.cut);
         let content = Digest::of(&body);
         reports.push(Report { decision: content, content, ends: true, body, ..report(event) });
         Enriched { reports, settle: None, filtered: None, refetch: None }
@@ -191,11 +283,17 @@ impl Inner {
 
     /// The end of an earlier life, of which nothing but its record is left.
     fn end_of(&self, event: &Event, record: &Record) -> Report {
-        let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true);
+        let body = payload::of(&stub(event, &State::of(record), &record.uid).to_string(), true, None, &[]);
         let content = Digest::of(&body);
         let (uid, version) = (record.uid.clone(), Version(0));
         Report { uid, version, decision: content, content, ends: true, body, ..report(event) }
     }
+}
+
+/// Takes away who set which member. `false` when that is not told.
+fn drop_managed_fields(object: &mut Value) -> bool {
+    let metadata = object.get_mut("metadata").and_then(Value::as_object_mut);
+    metadata.is_some_and(|metadata| metadata.remove("managedFields").is_some())
 }
 
 /// All that is left of an object that is gone.

@@ -15,14 +15,14 @@ pub(crate) struct State {
     #[serde(default)]
     pub(crate) kind: String,
     /// It was of no use.
-    #[serde(default)]
-    pub(crate) idle: bool,
+    #[serde(default, rename = "idle")]
+    pub(crate) unused: bool,
 }
 
 impl State {
-    pub(crate) fn new(object: &Value, idle: bool) -> Self {
+    pub(crate) fn new(object: &Value, unused: bool) -> Self {
         let text = |name: &str| object.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
-        Self { api_version: text("apiVersion"), kind: text("kind"), idle }
+        Self { api_version: text("apiVersion"), kind: text("kind"), unused }
     }
 
     /// As it stands in a record.

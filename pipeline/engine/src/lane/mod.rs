@@ -37,7 +37,7 @@ pub use input::{Action, Blame, Input, Outcome, ReadResult, Standing, Start};
 #[cfg(test)]
 pub(crate) use mutant::Mutant;
 
-use crate::limit::{Limiter, RateLimit};
+use crate::limit::{KindLimits, Limiters, RateLimit};
 use dirty_entry::DirtyEntry;
 use key_state::{KeyState, State};
 use refetch_times::Refetches;
@@ -66,6 +66,8 @@ pub struct Config {
     pub parked: usize,
     /// Per object.
     pub rate_limit: Option<RateLimit>,
+    /// Per object of some kinds, in place of it.
+    pub kind_limits: KindLimits,
     /// Between two tries to fetch what is missing of an object.
     pub refetch: Backoff,
     /// What one call of such a try, made in vain, takes of the time of all: so much later the next one begins.
@@ -85,6 +87,7 @@ impl Default for Config {
             backoff: Backoff { min: Duration::from_secs(1), max: Duration::from_secs(300) },
             parked: 10_000,
             rate_limit: None,
+            kind_limits: &[],
             refetch: Backoff { min: Duration::from_secs(60), max: Duration::from_secs(3600) },
             refetch_every: Duration::from_secs(1),
         }
@@ -105,7 +108,7 @@ pub struct Lane {
     ticket: u64,
     timers: BTreeSet<(Duration, Key)>,
     parked: BTreeMap<Key, Parked>,
-    limiter: Option<Limiter>,
+    limiters: Limiters,
     refetches: Refetches,
     counts: LaneCounts,
     stopped: bool,
@@ -125,7 +128,7 @@ impl Lane {
             ticket: 0,
             timers: BTreeSet::new(),
             parked: BTreeMap::new(),
-            limiter: config.rate_limit.and_then(Limiter::new),
+            limiters: Limiters::new(config.rate_limit, config.kind_limits),
             refetches: Refetches::default(),
             counts: LaneCounts::default(),
             stopped: false,

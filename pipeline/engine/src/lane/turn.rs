@@ -52,7 +52,7 @@ impl Lane {
     }
 
     fn limit(&mut self, key: &Key, now: Duration) -> Option<Duration> {
-        let limiter = self.limiter.as_mut()?;
+        let limiter = self.limiters.of(key)?;
         let wait = limiter.take(key, now).err()?;
         if limiter.learning() {
             self.counts.limited_learning += 1;

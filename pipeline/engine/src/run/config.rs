@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::circuit;
 use crate::lane;
-use crate::limit::RateLimit;
+use crate::limit::{KindLimits, RateLimit};
 use pipeline_core::Backoff;
 use pipeline_ownership::sharding::{Owned, Sharding};
 
@@ -42,6 +42,8 @@ pub struct Config {
     pub grace: Duration,
     /// Events of each object; `None` is no limit.
     pub rate_limit: Option<RateLimit>,
+    /// Events of each object of some kinds, in place of it.
+    pub kind_limits: KindLimits,
     /// Between two tries to fetch what is missing of an object; all of them together make one call a second in vain.
     pub refetch: Backoff,
     /// Objects remembered as refused for good, each shard.
@@ -69,6 +71,7 @@ impl Config {
             backoff: self.retry,
             parked: self.parked,
             rate_limit: self.rate_limit,
+            kind_limits: self.kind_limits,
             refetch: self.refetch,
             // A lane's share: all lanes of all processes together make a call a second in vain.
             refetch_every: Duration::from_secs(1) * self.sharding.shards().get(),

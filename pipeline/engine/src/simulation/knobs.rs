@@ -62,6 +62,7 @@ impl Knobs {
                 backoff,
                 parked: 100,
                 rate_limit: None,
+                kind_limits: &[],
                 refetch: Backoff { min: seconds(60), max: seconds(rng.u64(60..4_000)) },
                 refetch_every: Duration::from_millis(rng.u64(1..5_000)),
             },

@@ -54,6 +54,7 @@ pub(crate) fn config() -> Config {
         restart: backoff(1, 60),
         grace: Duration::from_secs(20),
         rate_limit: None,
+        kind_limits: &[],
         refetch: backoff(60, 3_600),
         parked: 10_000,
         journal_every: Duration::from_millis(100),

@@ -39,7 +39,7 @@ impl Asked {
     pub(crate) fn kind(&self) -> &'static str {
         if self.get("watch") == Some("true") {
             "watch"
-        } else if self.get("fieldSelector").is_some() {
+        } else if self.get("fieldSelector") == Some("metadata.name=:") {
             "newest"
         } else if self.path.ends_with("/widgets") {
             "list"

@@ -8,6 +8,7 @@ mod fake;
 mod follow;
 mod gone;
 mod harness;
+mod kinds;
 mod listing;
 mod owner;
 mod proxy;

@@ -157,6 +157,9 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
     }
     let [actual, desired, git] = manifests;
     let of = |name: &str| source.text(name);
+    // Who reports objects alone says beside them whose they are.
+    let owner = Fields::of(data.get("application").filter(|application| application.get().starts_with('{')));
+    let owner = |name: &str| owner.text(name).filter(|_| !has_source).unwrap_or_default();
     let is_application = read.kind == "Application" && read.api_version.starts_with("argoproj.io/");
     let status = Status::read(read.status);
     let metadata = &read.metadata;
@@ -167,8 +170,8 @@ fn payload(data: Fields<'_>, received: Millis) -> Result<Report, Refusal> {
             resource: None,
         },
         false => EntityName {
-            app_namespace: of("appNamespace").unwrap_or_default(),
-            app_name: of("appName").unwrap_or_default(),
+            app_namespace: of("appNamespace").unwrap_or_else(|| owner("namespace")),
+            app_name: of("appName").unwrap_or_else(|| owner("name")),
             resource: Some(ResourceName {
                 api_version: read.api_version.clone(),
                 kind: read.kind.clone(),

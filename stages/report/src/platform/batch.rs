@@ -36,11 +36,10 @@
 
 use std::collections::VecDeque;
 use std::error::Error;
-use std::fmt;
 use std::ops::ControlFlow;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures::future::{Either, join_all, select};
@@ -52,6 +51,7 @@ use tokio::sync::{Notify, oneshot};
 
 use super::{ACT, Batch, Platform, classify};
 use crate::envelope;
+use crate::in_batch::all;
 
 const BATCH: &str = "send a batch of reports";
 /// Bytes of an answer, unzipped: room for a result of each report, and something around them.
@@ -339,31 +339,4 @@ fn results(reply: Reply, reports: usize) -> Result<Vec<Outcome>, HttpError> {
         Err(error) => (error.line(), error.column()),
     };
     Err(reply.into_error(Fault::Json { line, column }))
-}
-
-/// The same failure for every report of a batch.
-fn all(reports: usize, error: StageError) -> Vec<ShipResult> {
-    let (reason, source, after) = match error {
-        StageError::Retry { reason, source, after } => (reason, source, after),
-        StageError::Reject { reason, source } => (reason, source, None),
-    };
-    let source: Arc<dyn Error + Send + Sync> = source.into();
-    let one = || Err(StageError::Retry { reason, source: Box::new(InBatch(source.clone())), after });
-    (0..reports).map(|_| one()).collect()
-}
-
-/// A report that shared its request.
-#[derive(Debug)]
-struct InBatch(Arc<dyn Error + Send + Sync>);
-
-impl fmt::Display for InBatch {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&self.0, f)
-    }
-}
-
-impl Error for InBatch {
-    fn source(&self) -> Option<&(dyn Error + 'static)> {
-        self.0.source()
-    }
 }

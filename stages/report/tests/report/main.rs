@@ -3,6 +3,8 @@
 
 mod answers;
 mod batch;
+mod cloudevents;
+mod cloudevents_sdk;
 mod compare;
 mod file;
 mod platform;

@@ -4,15 +4,30 @@ use super::*;
 use crate::known;
 use crate::pointer::{self, Pointer};
 
+const SHOWN: Shown = Shown { managed_fields: true, largest: 1 << 20 };
+
 fn stage() -> Inner {
-    let kinds = ["rollouts.argoproj.io", "replicasets.apps"].map(known);
-    let enrichment = ResourceEnrichment::new(kinds, Redactor::new(b"k"));
-    Arc::into_inner(enrichment.inner).unwrap()
+    stage_of(None, SHOWN)
+}
+
+/// With a filter of Rollouts.
+fn stage_of(filter: Option<&str>, shown: Shown) -> Inner {
+    let of = |resource: &str, filter: Option<&str>| Reported {
+        known: known(resource),
+        filter: filter.map(|text| Filter::compile(text).unwrap()),
+    };
+    let kinds =
+        [of("rollouts.argoproj.io", filter), of("replicasets.apps", None), of("workflows.argoproj.io", None)];
+    Arc::into_inner(ResourceEnrichment::new(kinds, shown, Redactor::new(b"k")).inner).unwrap()
 }
 
 fn event(kind: &str, version: u64, object: &Value) -> Event {
     let status = object.get("status").cloned().unwrap_or_default();
-    let resource = if kind == "rollout" { "rollouts.argoproj.io" } else { "replicasets.apps" };
+    let resource = match kind {
+        "rollout" => "rollouts.argoproj.io",
+        "workflow" => "workflows.argoproj.io",
+        _ => "replicasets.apps",
+    };
     Event {
         key: Key::of_kind(kind, "shop", "web").unwrap(),
         uid: "1".into(),
@@ -125,6 +140,73 @@ fn what_is_of_no_use_is_reported_once_when_it_becomes_so() {
 }
 
 #[test]
+fn a_filter_takes_what_it_says_ends_what_was_told_before_and_tells_phases_it_would_have_taken() {
+    let stage = stage_of(Some("object.status.phase in ['Degraded', 'Paused']"), SHOWN);
+    let enrich = |version, phase: &str, known: Option<&Record>| {
+        stage.enrich(&event("rollout", version, &rollout(phase, version)), known).unwrap()
+    };
+    assert_eq!(enrich(1, "Healthy", None).filtered, Some(labels::EXCLUDED));
+    let known = acknowledged(None, &enrich(2, "Degraded", None));
+    // What was told before is brought up to date once.
+    let left = enrich(3, "Healthy", known.as_ref());
+    assert_eq!(bodies(&left), [json!({"object": rollout("Healthy", 3)})]);
+    let known = acknowledged(known, &left);
+    assert_eq!(enrich(4, "Progressing", known.as_ref()).filtered, Some(labels::EXCLUDED));
+    // Of states that were folded those are told that it takes.
+    let mut newest = event("rollout", 9, &rollout("Healthy", 9));
+    newest.coalesced =
+        ["Paused", "Progressing"].map(|phase| event("rollout", 6, &rollout(phase, 6)).fact.unwrap()).into();
+    let told = stage.enrich(&newest, None).unwrap();
+    let phases: Vec<Value> =
+        bodies(&told).iter().map(|body| body["object"]["status"]["phase"].clone()).collect();
+    assert_eq!(phases, ["Paused", "Healthy"]);
+    let gone = Event {
+        change: Change::Deleted { body: Some(rollout("Healthy", 9).to_string().into()) },
+        ..event("rollout", 9, &rollout("Healthy", 9))
+    };
+    assert_eq!(stage.enrich(&gone, None).unwrap().filtered, Some(labels::EXCLUDED));
+    let odd = stage_of(Some("object.metadata.name > 7"), SHOWN);
+    let unanswered = odd.enrich(&event("rollout", 1, &rollout("Healthy", 1)), None).unwrap();
+    assert_eq!(unanswered.filtered, Some(labels::UNANSWERED));
+}
+
+#[test]
+fn compressed_nodes_are_shown_and_redacted_and_never_pass_as_they_are() {
+    let stage = stage();
+    let nodes = json!({"a": {"phase": "Failed", "message": "login with password=hunter2-hunter2 failed"}});
+    let packed = nodes::tests::packed(&nodes);
+    let workflow = |status: Value| json!({"kind": "Workflow", "metadata": {"name": "web"}, "status": status});
+    let told = |status: Value| {
+        let enriched = stage.enrich(&event("workflow", 1, &workflow(status)), None).unwrap();
+        bodies(&enriched).pop().unwrap()
+    };
+    let body = told(json!({"phase": "Failed", "compressedNodes": packed}));
+    assert_eq!(
+        (&body["nodes"], &body["object"]["status"]["nodes"]["a"]["phase"]),
+        (&json!("decompressed"), &json!("Failed"))
+    );
+    assert!(!body.to_string().contains("hunter2") && !body.to_string().contains("compressedNodes"), "{body}");
+    let broken = told(json!({"phase": "Failed", "compressedNodes": "H4sI"}));
+    assert_eq!(broken, json!({"object": workflow(json!({"phase": "Failed"})), "nodes": "unreadable"}));
+    let offloaded = json!({"phase": "Failed", "offloadNodeStatusVersion": "fnv:7"});
+    assert_eq!(told(offloaded.clone()), json!({"object": workflow(offloaded), "nodes": "offloaded"}));
+}
+
+#[test]
+fn an_object_over_the_budget_is_cut_and_says_so_and_managed_fields_go_by_choice() {
+    let mut object = rollout("Healthy", 5);
+    object["metadata"]["managedFields"] = json!([{"manager": "x".repeat(200)}]);
+    let told = |shown: Shown| {
+        let enriched = stage_of(None, shown).enrich(&event("rollout", 5, &object), None).unwrap();
+        bodies(&enriched).pop().unwrap()
+    };
+    assert_eq!(told(SHOWN), json!({"object": object}));
+    assert_eq!(told(Shown { managed_fields: false, ..SHOWN }), json!({"object": rollout("Healthy", 5)}));
+    let cut = json!({"object": rollout("Healthy", 5), "cut": ["/metadata/managedFields"]});
+    assert_eq!(told(Shown { largest: 300, ..SHOWN }), cut);
+}
+
+#[test]
 fn what_is_no_object_is_rejected_and_an_object_without_secrets_keeps_its_text() {
     let stage = stage();
     let mut odd = event("rollout", 1, &json!({}));
@@ -147,8 +229,8 @@ fn what_real_controllers_wrote_passes_unharmed_and_is_told_by_what_a_person_woul
     let lines = RECORDED.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
     let states: Vec<(KnownKind, Value)> =
         lines.map(|line| (known(line["resource"].as_str().unwrap()), line["object"].clone())).collect();
-    let enrichment =
-        ResourceEnrichment::new(states.iter().map(|(kind, _)| kind.clone()), Redactor::new(b"k"));
+    let all = states.iter().map(|(known, _)| Reported { known: known.clone(), filter: None });
+    let enrichment = ResourceEnrichment::new(all, SHOWN, Redactor::new(b"k"));
     let stage = Arc::into_inner(enrichment.inner).unwrap();
     let mut records: HashMap<String, Option<Record>> = HashMap::new();
     let mut phases: HashMap<String, (Value, Digest)> = HashMap::new();

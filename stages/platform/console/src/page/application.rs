@@ -352,6 +352,7 @@ fn resources_tab(
                         header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
                             (acts.of_resource(&key.group, &key.kind, &key.namespace, &key.name))
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
+                        @if let Some(panel) = interval.after.as_deref().and_then(|live| super::progress::panel(live, now)) { (panel) }
                         @match (&interval.after, &interval.desired) {
                             (Some(live), Some(desired)) => { (diff::diff(desired, live, "What runs is what Git says.")) },
                             (Some(only), None) => { p.mute.pad { "Nothing in Git says what it should be." } (whole(only)) },

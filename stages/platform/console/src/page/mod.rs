@@ -9,6 +9,7 @@ pub(crate) mod home;
 pub(crate) mod link;
 pub(crate) mod pieces;
 pub(crate) mod preview;
+pub(crate) mod progress;
 pub(crate) mod resources;
 pub(crate) mod runtimes;
 pub(crate) mod settings;

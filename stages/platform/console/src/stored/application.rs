@@ -130,7 +130,8 @@ fn parse(object: &ObjectAt) -> Object {
     object.object.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
 }
 
-/// What the application lists, each with what was reported of it; where it lists nothing, all that was reported.
+/// What the application lists, each with what was reported of it, and what that owns; where it lists nothing, all that was
+/// reported.
 fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
     let mut known: BTreeMap<ResourceKey, ResourceAt> =
         reported.into_iter().map(|one| (rows::key(&one.name), one)).collect();
@@ -173,7 +174,18 @@ fn merge(listed: &[Entry], reported: Vec<ResourceAt>) -> Vec<Resource> {
             },
         }
     };
-    listed.iter().map(of).collect()
+    let mut all: Vec<Resource> = listed.iter().map(of).collect();
+    let owned = known.into_iter().filter(|(key, at)| !at.deleted && is_owned(key));
+    all.extend(owned.map(|(key, at)| one(key, &at)));
+    all
+}
+
+/// Whether it belongs to what an application lists, and is never listed itself: who watches resources tells of it.
+fn is_owned(key: &ResourceKey) -> bool {
+    matches!(
+        (&*key.group, &*key.kind),
+        ("apps", "ReplicaSet") | ("argoproj.io", "AnalysisRun" | "Workflow") | ("", "Pod")
+    )
 }
 
 /// Why it is not well: what fails, or what is said of it, and the deployment before.

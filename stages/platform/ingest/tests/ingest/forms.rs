@@ -210,3 +210,25 @@ async fn a_clock_that_is_ahead_keeps_no_later_report_from_being_the_state() {
     let all = platform.timeline(("argocd", "shop")).await;
     assert_eq!(all.iter().map(|one| one.current).collect::<Vec<_>>(), [true, false]);
 }
+
+#[tokio::test]
+async fn an_object_alone_belongs_to_the_application_that_stands_beside_it() {
+    let platform = start(config()).await;
+    let owner = json!({"name": "shop", "namespace": "argocd", "project": "retail", "revision": "abc"});
+    let rollout = |version: u32| {
+        json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "r", "resourceVersion": version.to_string()},
+        })
+    };
+    let alone = |version: u32| json!({"data": {"object": rollout(version), "application": owner}});
+    assert_eq!(platform.report(&alone(1)).await, taken());
+    // What others say of it stays where it is told by its object alone again.
+    assert_eq!(platform.report(&event(&rollout(2), "02")).await, taken());
+    assert_eq!(platform.report(&alone(3)).await, taken());
+    let entry = |version, sync: Option<&str>, current| {
+        ("Rollout".to_owned(), version, sync.map(str::to_owned), current)
+    };
+    let expected = [entry(1, None, false), entry(2, Some("Synced"), false), entry(3, Some("Synced"), true)];
+    assert_eq!(told(&platform).await, expected);
+}

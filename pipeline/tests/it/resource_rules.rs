@@ -1,0 +1,203 @@
+//! The role `resource-reporter`: which objects of a kind are reported, how they are shown, whose they are, and as what they are
+//! sent.
+
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::http::StatusCode;
+use axum::routing::post;
+use loadtest::process::Start;
+use loadtest::sim::kube::Collection;
+use loadtest::sim::{Setup, Simulation};
+use pipeline_core::Key;
+use serde_json::{Value, json};
+
+use crate::platform::Platform;
+use crate::runtime::{Runtime, eventually, start};
+
+async fn world() -> Simulation {
+    let mut setup = Setup { tls: [None; 3], ..Setup::default() };
+    setup.keep.reports = 10_000;
+    Simulation::start(setup).await.unwrap()
+}
+
+async fn launch(simulation: &Simulation, settings: &Value) -> Runtime {
+    let how = Start { args: vec!["resource-reporter".into()], ..start(simulation, settings) };
+    Runtime::launch(how).await
+}
+
+fn rollout(namespace: &str, name: &str, phase: &str) -> Value {
+    json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+        "metadata": {
+            "name": name, "namespace": namespace, "managedFields": [{"manager": "kubectl"}],
+            "annotations": {"argocd.argoproj.io/tracking-id": format!("shop:argoproj.io/Rollout:{namespace}/{name}")},
+        },
+        "spec": {"replicas": 3}, "status": {"phase": phase},
+    })
+}
+
+fn replica_set(namespace: &str, name: &str, owner: Option<&str>) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": 2}, "status": {"replicas": 2},
+    });
+    if let Some(uid) = owner {
+        let owner =
+            json!({"apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout", "name": "web", "uid": uid});
+        object["metadata"]["ownerReferences"] = json!([owner]);
+    }
+    object
+}
+
+fn payloads(simulation: &Simulation) -> Vec<Value> {
+    let kept = simulation.platform.kept();
+    kept.iter().map(|report| serde_json::from_slice::<Value>(&report.payload).unwrap()).collect()
+}
+
+/// `namespace/name` of all that was reported, sorted.
+fn names(simulation: &Simulation) -> Vec<String> {
+    let name = |payload: &Value| {
+        let metadata = &payload["object"]["metadata"];
+        [metadata["namespace"].as_str().unwrap(), metadata["name"].as_str().unwrap()].join("/")
+    };
+    let mut names: Vec<String> = payloads(simulation).iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn a_kind_is_narrowed_by_namespaces_by_the_servers_selectors_and_by_an_expression() {
+    let simulation = world().await;
+    for (namespace, name, phase) in [
+        ("shop", "web", "Degraded"),
+        ("shop", "calm", "Healthy"),
+        ("test-a", "web", "Degraded"),
+        ("ops", "web", "Paused"),
+    ] {
+        simulation.kube.apply(Collection::Rollouts, rollout(namespace, name, phase)).unwrap();
+    }
+    for namespace in ["shop", "ops"] {
+        simulation.kube.apply(Collection::ReplicaSets, replica_set(namespace, "set", None)).unwrap();
+    }
+    let settings = json!({"resources": {
+        "applications": false, "managedFields": false,
+        "kinds": [
+            {
+                "kind": "rollouts.argoproj.io", "excludedNamespaces": ["test-*"],
+                "filter": "object.status.phase in ['Degraded', 'Paused']",
+                "rateLimit": {"bucket": 100, "window": "1s"},
+            },
+            {"kind": "replicasets.apps@v1", "fieldSelector": "metadata.namespace=shop"},
+        ],
+    }});
+    let runtime = launch(&simulation, &settings).await;
+    let expected = ["ops/web", "shop/set", "shop/web"];
+    eventually("what is asked for to be reported", || names(&simulation) == expected).await;
+    runtime.counts("gitops_runtime_filtered_total", &[("reason", "excluded")], 1.0).await;
+    assert!(
+        payloads(&simulation)
+            .iter()
+            .all(|payload| payload["object"]["metadata"].get("managedFields").is_none())
+    );
+    // One that the filter takes no more is brought up to date once.
+    simulation.kube.apply(Collection::Rollouts, rollout("shop", "web", "Healthy")).unwrap();
+    simulation.kube.apply(Collection::Rollouts, rollout("shop", "calm", "Degraded")).unwrap();
+    let expected = ["ops/web", "shop/calm", "shop/set", "shop/web", "shop/web"];
+    eventually("what changed to be reported", || names(&simulation) == expected).await;
+    runtime.until("rest", |status| status.total.idle()).await;
+    assert_eq!(names(&simulation), expected);
+    runtime.stop().await;
+}
+
+/// An application, a Rollout that it tracks, and a ReplicaSet of that.
+fn shop(simulation: &Simulation) {
+    let application = json!({
+        "apiVersion": "argoproj.io/v1alpha1", "kind": "Application",
+        "metadata": {"name": "shop", "namespace": "argocd"},
+        "spec": {"project": "retail"}, "status": {"sync": {"revision": "abc"}},
+    });
+    simulation.kube.apply(Collection::Applications, application).unwrap();
+    simulation.kube.apply(Collection::Rollouts, rollout("shop", "web", "Progressing")).unwrap();
+    let key = Key::new("shop", "web").unwrap();
+    let text = simulation.kube.text(Collection::Rollouts, &key).unwrap();
+    let uid = serde_json::from_slice::<Value>(&text).unwrap()["metadata"]["uid"].as_str().unwrap().to_owned();
+    simulation.kube.apply(Collection::ReplicaSets, replica_set("shop", "web-1", Some(&uid))).unwrap();
+}
+
+#[tokio::test]
+async fn objects_go_along_with_their_application_and_our_platform_keeps_them_under_it() {
+    let simulation = world().await;
+    shop(&simulation);
+    let settings = json!({"resources": {"kinds": ["rollouts.argoproj.io", "replicasets.apps"]}});
+    let runtime = launch(&simulation, &settings).await;
+    eventually("both to be reported", || names(&simulation) == ["shop/web", "shop/web-1"]).await;
+    let owner = json!({"name": "shop", "namespace": "argocd", "project": "retail", "revision": "abc"});
+    assert!(payloads(&simulation).iter().all(|payload| payload["application"] == owner));
+    runtime.stop().await;
+
+    let platform = Platform::start().await;
+    let settings = json!({
+        "resources": {"kinds": ["rollouts.argoproj.io", "replicasets.apps"]},
+        "platform": {"url": platform.url(), "tokenFile": platform.token_file()},
+    });
+    let runtime = launch(&simulation, &settings).await;
+    let client = crate::platform::client();
+    let path = "/api/v1/applications/argocd/shop/timeline";
+    let kinds = async |count: usize| loop {
+        let page = platform.page(&client, path).await;
+        let empty = Vec::new();
+        let entries = page["transitions"].as_array().unwrap_or(&empty);
+        let mut kinds: Vec<String> =
+            entries.iter().filter_map(|entry| Some(entry["resource"]["kind"].as_str()?.to_owned())).collect();
+        if kinds.len() >= count {
+            kinds.sort();
+            return kinds;
+        }
+        tokio::time::sleep(crate::runtime::LOOK).await;
+    };
+    let within = async |count| tokio::time::timeout(crate::runtime::SOON, kinds(count)).await.unwrap();
+    assert_eq!(within(2).await, ["ReplicaSet", "Rollout"]);
+    simulation.kube.apply(Collection::Rollouts, rollout("shop", "web", "Paused")).unwrap();
+    assert_eq!(within(3).await, ["ReplicaSet", "Rollout", "Rollout"]);
+    runtime.stop().await;
+}
+
+#[tokio::test]
+async fn reports_go_out_as_cloudevents_where_that_is_the_sink() {
+    let simulation = world().await;
+    shop(&simulation);
+    let came: Arc<Mutex<Vec<Value>>> = Arc::default();
+    let taken = came.clone();
+    let take = move |body: axum::body::Bytes| {
+        taken.lock().unwrap().extend(serde_json::from_slice::<Vec<Value>>(&body).unwrap());
+        async { StatusCode::ACCEPTED }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/events", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/events", post(take))).await });
+    let settings = json!({
+        "resources": {"kinds": ["rollouts.argoproj.io", "replicasets.apps"]},
+        "reporter": {"sink": {
+            "kind": "cloudevents", "cloudevents": {"url": url, "mode": "batched", "source": "/clusters/one"},
+        }},
+    });
+    let runtime = launch(&simulation, &settings).await;
+    let subjects = || {
+        let came = came.lock().unwrap();
+        let mut subjects: Vec<_> =
+            came.iter().map(|event| event["subject"].as_str().unwrap().to_owned()).collect();
+        subjects.sort();
+        subjects
+    };
+    eventually("both events", || subjects() == ["replicaset/shop/web-1", "rollout/shop/web"]).await;
+    for event in came.lock().unwrap().iter() {
+        assert_eq!(
+            (&event["source"], &event["type"]),
+            (&json!("/clusters/one"), &json!("gitops-runtime.object.reported"))
+        );
+        assert_eq!(event["data"]["application"]["name"], "shop");
+    }
+    assert_eq!(simulation.platform.totals().posts, 0);
+    runtime.stop().await;
+}

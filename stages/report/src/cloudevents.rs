@@ -1,0 +1,198 @@
+//! Posts reports as CloudEvents 1.0 (<https://cloudevents.io>, HTTP protocol binding), in each of its three modes.
+//!
+//! takes: shipments - gives: an answer for each - calls: `POST {address}`: structured, the event as `application/cloudevents+json`;
+//! binary, its attributes as `ce-` headers and the payload as the body; batched, a list of events as
+//! `application/cloudevents-batch+json` - fails: as for the platform: 401, 403, 408, 425, 429, 3xx, 5xx and a connection that
+//! fails retry, 404 and 405 until a first success, any other 4xx rejects; a batch that is refused so is sent one by one, so
+//! that what is wrong with one event refuses no other
+//!
+//! An event's `id` is the idempotency key of its report: with `source` it identifies the event, and a retry repeats both, as
+//! the specification asks. `type` is `gitops-runtime.<kind>.reported`, or `.ended` for the last of an object; `subject` is the
+//! object's key, such as `rollout/shop/web`; `data` is the payload that the platform takes under `data`. There is no `time`: the
+//! one of the occurrence is the object's own, and a retry must not tell another.
+
+mod batch;
+mod event;
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use bytes::Bytes;
+use pipeline_core::{Meter, Outcome, Sample, Shipment, StageError};
+use stages_client::header::CONTENT_TYPE;
+use stages_client::{BuildError, Client, HttpError, Method, Target, TargetError, Token};
+
+use self::batch::Batches;
+use crate::labels;
+use crate::platform::classify;
+
+pub use event::schema;
+
+const ACT: &str = "send a cloudevent";
+const JSON: &str = "application/json";
+const STRUCTURED: &str = "application/cloudevents+json";
+const BATCHED: &str = "application/cloudevents-batch+json";
+
+/// How events stand in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    /// One, as JSON.
+    Structured,
+    /// One: attributes as headers, the payload as it is.
+    Binary,
+    /// Several, as a JSON list.
+    Batched {
+        /// The most events of a request.
+        events: usize,
+        /// The most bytes of payloads of a request; an event that is larger goes alone.
+        bytes: usize,
+    },
+}
+
+/// The receiver and how it is called.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where events are taken, path included.
+    pub address: String,
+    /// Sent as `Authorization: Bearer`, where there is one.
+    pub token: Option<Token>,
+    /// Time limits, certificate authorities, connections.
+    pub http: stages_client::Config,
+    /// The attribute `source` of every event: a URI reference that is this runtime's alone.
+    pub source: String,
+    /// How events stand in a request.
+    pub mode: Mode,
+}
+
+/// A receiver that cannot be called as configured.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// The address is none.
+    #[error("the receiver's address: {0}")]
+    Address(#[source] TargetError),
+    /// The source is none.
+    #[error("the source of events is empty, or holds spaces or characters that are not ascii")]
+    Source,
+    /// The client cannot be built.
+    #[error("the receiver's client: {0}")]
+    Client(#[source] BuildError),
+}
+
+impl Config {
+    /// Builds the sink; calls nobody.
+    ///
+    /// # Errors
+    /// [`ConfigError`] when the address, the source or the certificate authorities cannot be used.
+    pub async fn build(self, meter: Arc<dyn Meter>) -> Result<CloudEvents, ConfigError> {
+        if self.source.is_empty() || !self.source.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return Err(ConfigError::Source);
+        }
+        let target = Target::new(&self.address, "").map_err(ConfigError::Address)?;
+        let client = self.http.build(target).await.map_err(ConfigError::Client)?;
+        Ok(CloudEvents {
+            client,
+            token: self.token,
+            source: self.source,
+            mode: self.mode,
+            batches: Batches::default(),
+            succeeded: AtomicBool::new(false),
+            meter,
+        })
+    }
+}
+
+/// The sink that posts CloudEvents.
+pub struct CloudEvents {
+    client: Client,
+    token: Option<Token>,
+    source: String,
+    mode: Mode,
+    batches: Batches,
+    succeeded: AtomicBool,
+    meter: Arc<dyn Meter>,
+}
+
+impl fmt::Debug for CloudEvents {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CloudEvents").field("host", self.client.host()).finish_non_exhaustive()
+    }
+}
+
+#[pipeline_core::async_trait]
+impl pipeline_core::Sink for CloudEvents {
+    async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
+        match self.mode {
+            Mode::Batched { events, bytes } => self.ship_together(shipments, (events, bytes)).await,
+            Mode::Structured | Mode::Binary => self.post_each(shipments).await,
+        }
+    }
+
+    fn name(&self) -> &'static str {
+        "cloudevents"
+    }
+
+    async fn credentials_changed(&self) {
+        match &self.token {
+            Some(token) => token.changed().await,
+            None => std::future::pending().await,
+        }
+    }
+}
+
+impl CloudEvents {
+    /// A request for each.
+    async fn post_each(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
+        let posts: Vec<_> = shipments.iter().map(|shipment| self.post(shipment)).collect();
+        futures::future::join_all(posts).await
+    }
+
+    async fn post(&self, shipment: &Shipment) -> Result<(), StageError> {
+        let start = Instant::now();
+        let answer = match self.mode {
+            Mode::Binary => {
+                let headers = event::headers(shipment, &self.source);
+                self.request(JSON, headers, shipment.report.body.clone()).await
+            }
+            Mode::Structured | Mode::Batched { .. } => {
+                self.request(STRUCTURED, Vec::new(), event::structured(shipment, &self.source)).await
+            }
+        };
+        let answer = answer.map_err(|error| self.classified(error));
+        self.count(&answer, start);
+        answer
+    }
+
+    async fn request(
+        &self,
+        content_type: &str,
+        headers: Vec<(&'static str, String)>,
+        body: Bytes,
+    ) -> Result<(), HttpError> {
+        let mut request =
+            self.client.request_escaped(ACT, Method::POST, "")?.header(CONTENT_TYPE, content_type);
+        for (name, value) in headers {
+            request = request.header(name, value);
+        }
+        request = request.body(body);
+        if let Some(token) = &self.token {
+            request = self.client.authorize(ACT, request, token, "Bearer ").await?;
+        }
+        self.client.deliver(ACT, request).await?.checked()?;
+        self.succeeded.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn classified(&self, error: HttpError) -> StageError {
+        classify(error, self.succeeded.load(Ordering::Relaxed), false)
+    }
+
+    fn count(&self, answer: &Result<(), StageError>, start: Instant) {
+        let outcome = match answer {
+            Ok(()) => Outcome::Ok,
+            Err(error) => Outcome::Failed(error.reason()),
+        };
+        self.meter.record(Sample { call: labels::REPORT, outcome, took: start.elapsed() });
+    }
+}

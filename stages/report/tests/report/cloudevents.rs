@@ -1,0 +1,149 @@
+//! CloudEvents in each of their modes, to a real server.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use pipeline_core::{NoMeter, Sink as _};
+use serde_json::{Value, json};
+use stages_client::Token;
+use stages_report::cloudevents::{CloudEvents, Config, Mode};
+
+use crate::support::{Requests, serve, shipment};
+
+/// Takes every request but those whose body holds `refused`.
+async fn receiver() -> (String, Requests) {
+    let requests = Requests::default();
+    let taken = requests.clone();
+    let take = move |headers: HeaderMap, body: Bytes| {
+        let refused = body.windows(7).any(|part| part == b"refused");
+        taken.lock().unwrap().push((headers, body));
+        async move { if refused { StatusCode::UNPROCESSABLE_ENTITY } else { StatusCode::ACCEPTED } }
+    };
+    (serve(Router::new().route("/events", post(take))).await, requests)
+}
+
+pub(crate) async fn sink(address: &str, mode: Mode) -> CloudEvents {
+    let config = Config {
+        address: format!("{address}/events"),
+        token: Some(Token::literal("secret")),
+        http: stages_client::Config::new(Duration::from_secs(30), 1 << 20),
+        source: "/clusters/one".to_owned(),
+        mode,
+    };
+    config.build(Arc::new(NoMeter)).await.unwrap()
+}
+
+fn header<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    headers.get(name).map_or("", |value| value.to_str().unwrap())
+}
+
+#[tokio::test]
+async fn a_structured_event_is_its_attributes_and_the_payload_as_it_is() {
+    let (address, requests) = receiver().await;
+    let one = shipment(r#"{"object": {"weight": 1.50}}"#, 1);
+    assert!(sink(&address, Mode::Structured).await.ship(std::slice::from_ref(&one)).await[0].is_ok());
+    let (headers, body) = requests.lock().unwrap().remove(0);
+    assert_eq!(header(&headers, "content-type"), "application/cloudevents+json");
+    assert_eq!(header(&headers, "authorization"), "Bearer secret");
+    let text = String::from_utf8(body.to_vec()).unwrap();
+    assert!(text.ends_with(r#""data":{"object": {"weight": 1.50}}}"#), "{text}");
+    let mut event: Value = serde_json::from_str(&text).unwrap();
+    event.as_object_mut().unwrap().remove("data");
+    let expected = json!({
+        "specversion": "1.0", "id": &*one.idempotency_key, "source": "/clusters/one",
+        "type": "gitops-runtime.app.reported", "subject": "argocd/store", "datacontenttype": "application/json",
+        "traceparent": stages_report::traceparent(&one),
+    });
+    assert_eq!(event, expected);
+}
+
+#[tokio::test]
+async fn a_binary_event_has_its_attributes_in_headers_and_an_end_is_told_apart() {
+    let (address, requests) = receiver().await;
+    let mut one = shipment(r#"{"object":{}}"#, 1);
+    one.report.ends = true;
+    assert!(sink(&address, Mode::Binary).await.ship(std::slice::from_ref(&one)).await[0].is_ok());
+    let (headers, body) = requests.lock().unwrap().remove(0);
+    for (name, expected) in [
+        ("content-type", "application/json"),
+        ("ce-specversion", "1.0"),
+        ("ce-id", &*one.idempotency_key),
+        ("ce-source", "/clusters/one"),
+        ("ce-type", "gitops-runtime.app.ended"),
+        ("ce-subject", "argocd/store"),
+    ] {
+        assert_eq!(header(&headers, name), expected, "{name}");
+    }
+    assert_eq!(body, r#"{"object":{}}"#);
+}
+
+#[tokio::test]
+async fn a_batch_is_a_list_and_one_that_is_refused_holds_up_no_other_event() {
+    let (address, requests) = receiver().await;
+    let sink = sink(&address, Mode::Batched { events: 3, bytes: 1 << 20 }).await;
+    let some: Vec<_> = (0..5).map(|at| shipment(&format!("{{\"object\":{at}}}"), at)).collect();
+    assert!(sink.ship(&some).await.iter().all(Result::is_ok));
+    let came: Vec<(HeaderMap, Bytes)> = std::mem::take(&mut *requests.lock().unwrap());
+    let sizes: Vec<usize> = came
+        .iter()
+        .map(|(headers, body)| {
+            assert_eq!(header(headers, "content-type"), "application/cloudevents-batch+json");
+            serde_json::from_slice::<Vec<Value>>(body).unwrap().len()
+        })
+        .collect();
+    assert_eq!(sizes, [3, 2]);
+    let mixed = [shipment("{\"object\":1}", 7), shipment("{\"object\":\"refused\"}", 8)];
+    let answers = sink.ship(&mixed).await;
+    assert!(answers[0].is_ok());
+    let refused = answers[1].as_ref().unwrap_err();
+    assert!(!refused.is_retry(), "{refused}");
+    assert_eq!(requests.lock().unwrap().len(), 3, "the batch, and each of its events");
+}
+
+#[tokio::test]
+async fn several_callers_are_each_answered_whoever_sends_for_them() {
+    let (address, requests) = receiver().await;
+    let sink = Arc::new(sink(&address, Mode::Batched { events: 100, bytes: 1 << 20 }).await);
+    let ships = (0..50).map(|at| {
+        let sink = sink.clone();
+        tokio::spawn(async move { sink.ship(&[shipment("{\"object\":1}", at)]).await })
+    });
+    for ship in ships.collect::<Vec<_>>() {
+        assert!(ship.await.unwrap()[0].is_ok());
+    }
+    let events = requests
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(_, body)| serde_json::from_slice::<Vec<Value>>(body).unwrap().len())
+        .sum::<usize>();
+    assert_eq!(events, 50);
+}
+
+#[tokio::test]
+async fn a_receiver_that_is_away_or_not_there_yet_is_tried_again_and_a_source_must_be_one() {
+    let gone = serve(Router::new()).await;
+    for mode in [Mode::Structured, Mode::Binary, Mode::Batched { events: 2, bytes: 1 }] {
+        let answers = sink(&gone, mode).await.ship(&[shipment("{}", 1), shipment("{}", 2)]).await;
+        assert!(
+            answers.iter().all(|answer| answer.as_ref().is_err_and(|error| error.is_retry())),
+            "{mode:?}"
+        );
+    }
+    let config = Config {
+        address: "http://127.0.0.1:1".to_owned(),
+        token: None,
+        http: stages_client::Config::new(Duration::from_secs(1), 1 << 10),
+        source: "a b".to_owned(),
+        mode: Mode::Structured,
+    };
+    let error = config.build(Arc::new(NoMeter)).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the source of events is empty, or holds spaces or characters that are not ascii"
+    );
+}

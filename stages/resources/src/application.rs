@@ -1,0 +1,249 @@
+//! Which Argo CD application an object belongs to: its own tracking annotation or label says it, or that of an owner.
+//!
+//! takes: an object's text - gives: the application's name, namespace, project and revision - calls: `GET` of an owner's
+//! metadata and of the application, each kept for a while - fails: never; what cannot be found out is left out, so that an
+//! API server that is slow or a right that is missing delays no report for longer than a bound
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use moka::future::Cache;
+use pipeline_core::async_trait;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::kind::{KnownKind, known};
+use crate::warnings::Warnings;
+
+/// Owners above each other that are asked for.
+const OWNERS: usize = 4;
+/// All that is asked for one report.
+const WITHIN: Duration = Duration::from_secs(5);
+/// Owners that are remembered, and for how long: what an object is tracked by changes when its application does.
+const OWNERS_KEPT: u64 = 10_000;
+const OWNERS_FOR: Duration = Duration::from_secs(300);
+/// Applications that are remembered, and for how long: their revision changes with each sync.
+const APPLICATIONS_KEPT: u64 = 2_000;
+const APPLICATIONS_FOR: Duration = Duration::from_secs(5);
+
+/// An Argo CD application, as far as it goes along with what belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Application {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its project.
+    pub project: String,
+    /// The revision it is synced to; empty where it has several sources or none.
+    pub revision: String,
+}
+
+impl Application {
+    pub(crate) fn to_json(&self) -> Value {
+        json!({"name": self.name, "namespace": self.namespace, "project": self.project, "revision": self.revision})
+    }
+}
+
+/// Reads objects of the cluster.
+#[async_trait]
+pub trait Objects: Send + Sync {
+    /// The object at a path of the API server, or its metadata alone where that is all that is `wanted`; `None` where there is
+    /// none, or where it could not be read, which the implementation says.
+    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value>;
+}
+
+/// How much of an object is of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// Its metadata alone.
+    Metadata,
+    /// All of it.
+    Whole,
+}
+
+/// How applications mark what is theirs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tracking {
+    /// The label that names the application.
+    pub label: String,
+    /// The namespace of applications that are named without one.
+    pub namespace: String,
+}
+
+/// Finds the applications of objects. Cloning shares what is remembered.
+#[derive(Clone)]
+pub struct Applications {
+    objects: Arc<dyn Objects>,
+    tracking: Arc<Tracking>,
+    owners: Cache<String, Arc<Marks>>,
+    applications: Cache<Name, Option<Arc<Application>>>,
+    late: Arc<Warnings>,
+}
+
+impl fmt::Debug for Applications {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Applications").field("tracking", &self.tracking).finish_non_exhaustive()
+    }
+}
+
+/// An application's namespace and name.
+type Name = (String, String);
+
+/// What an object says of whose it is.
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Marks {
+    #[serde(default)]
+    metadata: Metadata,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Metadata {
+    uid: String,
+    labels: Option<std::collections::HashMap<String, String>>,
+    annotations: Option<Annotations>,
+    owner_references: Option<Vec<OwnerReference>>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+struct Annotations {
+    /// Where Argo CD writes whose an object is: `<application>:<group>/<kind>:<namespace>/<name>`.
+    #[serde(rename = "argocd.argoproj.io/tracking-id", default)]
+    tracking: Option<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct OwnerReference {
+    api_version: String,
+    kind: String,
+    name: String,
+    uid: String,
+}
+
+impl Applications {
+    /// Asks `objects`, and finds applications by `tracking`.
+    #[must_use]
+    pub fn new(objects: Arc<dyn Objects>, tracking: Tracking) -> Self {
+        let kept = |most, time| Cache::builder().max_capacity(most).time_to_live(time);
+        Self {
+            objects,
+            tracking: Arc::new(tracking),
+            owners: kept(OWNERS_KEPT, OWNERS_FOR).build(),
+            applications: Cache::builder()
+                .max_capacity(APPLICATIONS_KEPT)
+                .time_to_live(APPLICATIONS_FOR)
+                .build(),
+            late: Arc::default(),
+        }
+    }
+
+    /// The application of an object of a kind.
+    pub(crate) async fn of(
+        &self,
+        kind: &KnownKind,
+        namespace: &str,
+        body: &[u8],
+    ) -> Option<Arc<Application>> {
+        match tokio::time::timeout(WITHIN, self.find(kind, namespace, body)).await {
+            Ok(found) => found,
+            Err(_) => {
+                if self.late.due() {
+                    tracing::warn!(kind = %kind.resource, "the application of an object was not found in time, and is left out");
+                }
+                None
+            }
+        }
+    }
+
+    async fn find(&self, kind: &KnownKind, namespace: &str, body: &[u8]) -> Option<Arc<Application>> {
+        let mut marks: Arc<Marks> = Arc::new(serde_json::from_slice(body).ok()?);
+        let mut kind = kind.clone();
+        for _ in 0..OWNERS {
+            for name in self.named(&marks) {
+                if let Some(application) = self.application(name).await {
+                    return Some(application);
+                }
+            }
+            (kind, marks) = self.owner(&kind, namespace, &marks).await?;
+        }
+        None
+    }
+
+    /// The applications that an object may say it belongs to, the surest first.
+    fn named(&self, marks: &Marks) -> Vec<Name> {
+        let annotation = marks.metadata.annotations.as_ref().and_then(|all| all.tracking.as_deref());
+        let tracked = annotation.and_then(|id| id.split(':').next());
+        let labels = marks.metadata.labels.as_ref();
+        let labelled = labels.and_then(|labels| labels.get(&self.tracking.label)).map(String::as_str);
+        let name = |text: &str| match text.split_once('_') {
+            Some((namespace, name)) => (namespace.to_owned(), name.to_owned()),
+            None => (self.tracking.namespace.clone(), text.to_owned()),
+        };
+        tracked.into_iter().chain(labelled).filter(|text| !text.is_empty()).map(name).collect()
+    }
+
+    /// The owner of an object that its kind may have, and what it says.
+    async fn owner(
+        &self,
+        kind: &KnownKind,
+        namespace: &str,
+        marks: &Marks,
+    ) -> Option<(KnownKind, Arc<Marks>)> {
+        let references = marks.metadata.owner_references.as_ref()?;
+        let (reference, owner) = references.iter().find_map(|reference| {
+            Some((reference, kind.owners().iter().find(|owner| owner.kind == reference.kind)?))
+        })?;
+        let owner = known(&owner.resource);
+        let plural = owner.resource.split('.').next().unwrap_or_default();
+        let path = path(&reference.api_version, namespace, plural, &reference.name)?;
+        let key = format!("{path} {}", reference.uid);
+        if let Some(kept) = self.owners.get(&key).await {
+            return Some((owner, kept));
+        }
+        let found = self.objects.read(&path, Wanted::Metadata).await?;
+        let marks: Arc<Marks> = Arc::new(serde_json::from_value(found).ok()?);
+        // A later life under the same name may be somebody else's.
+        if marks.metadata.uid != reference.uid {
+            return None;
+        }
+        self.owners.insert(key, marks.clone()).await;
+        Some((owner, marks))
+    }
+
+    async fn application(&self, name: Name) -> Option<Arc<Application>> {
+        let read = async {
+            let path = path("argoproj.io/v1alpha1", &name.0, "applications", &name.1)?;
+            let found = self.objects.read(&path, Wanted::Whole).await?;
+            let text =
+                |pointer: &str| found.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+            Some(Arc::new(Application {
+                namespace: name.0.clone(),
+                name: name.1.clone(),
+                project: text("/spec/project"),
+                revision: text("/status/sync/revision"),
+            }))
+        };
+        self.applications.get_with(name.clone(), read).await
+    }
+}
+
+/// The path of an object, if its names are such as Kubernetes gives.
+fn path(api_version: &str, namespace: &str, plural: &str, name: &str) -> Option<String> {
+    let fits = |text: &str| {
+        !text.is_empty()
+            && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'.')
+            && !text.starts_with('.')
+    };
+    let root = match api_version.split_once('/') {
+        Some((group, version)) if fits(group) && fits(version) => format!("/apis/{group}/{version}"),
+        None if fits(api_version) => format!("/api/{api_version}"),
+        _ => return None,
+    };
+    (fits(namespace) && fits(name)).then(|| format!("{root}/namespaces/{namespace}/{plural}/{name}"))
+}
+
+#[cfg(test)]
+mod tests;

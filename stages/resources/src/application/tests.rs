@@ -1,0 +1,92 @@
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use super::*;
+
+/// Objects by path, and what was asked for.
+#[derive(Default)]
+struct Kept {
+    objects: BTreeMap<String, Value>,
+    asked: Mutex<Vec<String>>,
+}
+
+#[async_trait]
+impl Objects for Kept {
+    async fn read(&self, path: &str, wanted: Wanted) -> Option<Value> {
+        self.asked.lock().unwrap().push(format!("{wanted:?} {path}"));
+        self.objects.get(path).cloned()
+    }
+}
+
+const SHOP: &str = "/apis/argoproj.io/v1alpha1/namespaces/argocd/applications/shop";
+const ROLLOUT: &str = "/apis/argoproj.io/v1alpha1/namespaces/shop/rollouts/web";
+
+fn cluster() -> Arc<Kept> {
+    let application = json!({"spec": {"project": "retail"}, "status": {"sync": {"revision": "abc"}}});
+    let tracked = json!({"metadata": {
+        "uid": "r1", "annotations": {"argocd.argoproj.io/tracking-id": "shop:argoproj.io/Rollout:shop/web"},
+    }});
+    let other = "/apis/argoproj.io/v1alpha1/namespaces/team/applications/web";
+    let objects = [(SHOP, application.clone()), (ROLLOUT, tracked), (other, application)];
+    let objects = objects.map(|(path, object)| (path.to_owned(), object)).into();
+    Arc::new(Kept { objects, asked: Mutex::default() })
+}
+
+fn applications(kept: &Arc<Kept>) -> Applications {
+    let tracking =
+        Tracking { label: "app.kubernetes.io/instance".to_owned(), namespace: "argocd".to_owned() };
+    Applications::new(kept.clone(), tracking)
+}
+
+async fn found(applications: &Applications, resource: &str, metadata: Value) -> Option<String> {
+    let body = json!({"metadata": metadata}).to_string();
+    let application = applications.of(&known(resource), "shop", body.as_bytes()).await?;
+    Some(format!(
+        "{} {} {} {}",
+        application.namespace, application.name, application.project, application.revision
+    ))
+}
+
+#[tokio::test]
+async fn the_annotation_and_the_label_name_the_application_and_its_namespace() {
+    let kept = cluster();
+    let applications = applications(&kept);
+    let shop = Some("argocd shop retail abc".to_owned());
+    let by_annotation =
+        json!({"annotations": {"argocd.argoproj.io/tracking-id": "shop:argoproj.io/Rollout:shop/web"}});
+    assert_eq!(found(&applications, "rollouts.argoproj.io", by_annotation).await, shop);
+    let by_label = json!({"labels": {"app.kubernetes.io/instance": "shop"}});
+    assert_eq!(found(&applications, "services", by_label).await, shop);
+    let elsewhere =
+        json!({"annotations": {"argocd.argoproj.io/tracking-id": "team_web:apps/Deployment:a/b"}});
+    let team = Some("team web retail abc".to_owned());
+    assert_eq!(found(&applications, "deployments.apps", elsewhere).await, team);
+    let of_a_chart = json!({"labels": {"app.kubernetes.io/instance": "redis"}});
+    assert_eq!(found(&applications, "services", of_a_chart).await, None);
+    assert_eq!(found(&applications, "services", json!({})).await, None);
+}
+
+#[tokio::test]
+async fn what_has_an_owner_belongs_where_its_owner_does_and_both_are_asked_for_once() {
+    let kept = cluster();
+    let applications = applications(&kept);
+    let owned = |kind: &str, version: &str, name: &str, uid: &str| json!({"ownerReferences": [{"apiVersion": version, "kind": kind, "name": name, "uid": uid}]});
+    let shop = Some("argocd shop retail abc".to_owned());
+    for resource in ["replicasets.apps", "analysisruns.argoproj.io"] {
+        let metadata = owned("Rollout", "argoproj.io/v1alpha1", "web", "r1");
+        assert_eq!(found(&applications, resource, metadata).await, shop, "{resource}");
+    }
+    let asked = kept.asked.lock().unwrap().clone();
+    assert_eq!(asked, [format!("Metadata {ROLLOUT}"), format!("Whole {SHOP}")]);
+    let refused = [
+        owned("Rollout", "argoproj.io/v1alpha1", "web", "an earlier life"),
+        owned("Rollout", "argoproj.io/v1alpha1", "../../secrets/a", "r1"),
+        owned("Node", "v1", "web", "r1"),
+    ];
+    for metadata in refused {
+        assert_eq!(found(&applications, "replicasets.apps", metadata.clone()).await, None, "{metadata}");
+    }
+    assert!(
+        !kept.asked.lock().unwrap().iter().any(|path| path.contains("secrets") || path.contains("nodes"))
+    );
+}

@@ -1,0 +1,267 @@
+//! Which objects of a kind are reported: an expression in CEL (the Common Expression Language) over `object`.
+//!
+//! takes: an object, redacted - gives: whether it is taken - calls: nobody - fails: an expression that has no answer for an
+//! object (a member is of another type) says why, and what a member that is not there is compared with is false
+//!
+//! Whoever writes an expression decides how much it costs, and the objects are anybody's: so its length, its macros and what
+//! they may go over are bounded when it is compiled, and the steps of one evaluation are reckoned before it begins.
+
+mod shape;
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::{Arc, LazyLock};
+
+use cel::{Context, Env, ExecutionError, Program, Value};
+use serde_json::Value as Json;
+
+use self::shape::Shape;
+
+/// Bytes of an expression.
+const LONGEST: usize = 2_048;
+/// Brackets within brackets.
+const DEEPEST: usize = 32;
+/// Steps of one evaluation.
+const STEPS: usize = 1_000_000;
+
+static ENV: LazyLock<Arc<Env>> = LazyLock::new(|| Arc::new(Env::stdlib().with_optional_support(false)));
+
+/// An expression, ready to be asked.
+#[derive(Clone)]
+pub struct Filter {
+    text: Arc<str>,
+    program: Arc<Program>,
+    shape: Shape,
+}
+
+/// Why an expression cannot be used.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// There is none.
+    #[error("an expression is missing, such as object.status.phase == 'Failed'")]
+    Empty,
+    /// It is too long.
+    #[error("the expression is longer than {LONGEST} bytes")]
+    Long,
+    /// It is nested too deeply.
+    #[error("the expression is nested more than {DEEPEST} brackets deep")]
+    Deep,
+    /// It is not in the language.
+    #[error("not an expression, at line {line} column {column}: {what}")]
+    Syntax {
+        /// From 1.
+        line: isize,
+        /// From 1.
+        column: isize,
+        /// What the parser says.
+        what: String,
+    },
+    /// It names something that there is not.
+    #[error("`{0}` is not known: an expression speaks of `object`, such as object.status.phase == 'Failed'")]
+    Name(String),
+    /// It calls something that there is not.
+    #[error("there is no function `{0}`; there are {known}", known = shape::FUNCTIONS.join(", "))]
+    Function(String),
+    /// Its work cannot be bounded.
+    #[error("macros stand more than {} deep within each other", shape::MACROS)]
+    Macros,
+    /// Its work cannot be bounded.
+    #[error(
+        "a macro goes over what is computed: let it go over a member of the object, or what another macro gives"
+    )]
+    Range,
+    /// Its answer is always the same, and none.
+    #[error("the expression is a {0}, not true or false")]
+    NoCondition(&'static str),
+}
+
+/// Why there is no answer for an object. Nothing of the object stands in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unanswered {
+    /// It would take too long.
+    #[error("the object's lists are too long for the expression")]
+    Steps,
+    /// Its members are not what the expression takes them for.
+    #[error("a member is not of the type that the expression takes it for")]
+    Type,
+    /// Its value is neither.
+    #[error("the value is neither true nor false")]
+    NoCondition,
+}
+
+impl Filter {
+    /// Reads an expression.
+    ///
+    /// # Errors
+    /// [`FilterError`] says what is wrong with it, and where.
+    pub fn compile(text: &str) -> Result<Self, FilterError> {
+        if text.trim().is_empty() {
+            return Err(FilterError::Empty);
+        }
+        if text.len() > LONGEST {
+            return Err(FilterError::Long);
+        }
+        if depth(text) > DEEPEST {
+            return Err(FilterError::Deep);
+        }
+        let program = ENV.compile(text).map_err(|errors| {
+            let first = errors.errors.first();
+            let (line, column) = first.map_or((1, 1), |error| error.pos);
+            let what =
+                first.map_or("it cannot be read", |error| error.msg.lines().next().unwrap_or_default());
+            FilterError::Syntax { line, column, what: what.to_owned() }
+        })?;
+        let shape = Shape::of(program.expression())?;
+        Ok(Self { text: text.into(), program: Arc::new(program), shape })
+    }
+
+    /// Whether it takes an object. What is said of a member that is not there does not apply.
+    ///
+    /// # Errors
+    /// [`Unanswered`]: there is no answer.
+    pub fn takes(&self, object: &Json) -> Result<bool, Unanswered> {
+        if self.shape.steps(longest(object)) > STEPS {
+            return Err(Unanswered::Steps);
+        }
+        let mut context = Context::with_env(ENV.clone());
+        context.add_variable_from_value("object", value(object));
+        match self.program.execute(&context) {
+            Ok(Value::Bool(takes)) => Ok(takes),
+            Ok(_) => Err(Unanswered::NoCondition),
+            Err(ExecutionError::NoSuchKey(_) | ExecutionError::IndexOutOfBounds(_)) => Ok(false),
+            Err(_) => Err(Unanswered::Type),
+        }
+    }
+}
+
+/// As it was written.
+impl fmt::Debug for Filter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Filter").field(&self.text).finish()
+    }
+}
+
+/// How deep brackets stand within each other; those of texts count too, which refuses nothing that anybody writes.
+fn depth(text: &str) -> usize {
+    let (mut now, mut most) = (0_usize, 0);
+    for c in text.chars() {
+        match c {
+            '(' | '[' | '{' => now += 1,
+            ')' | ']' | '}' => now = now.saturating_sub(1),
+            _ => {}
+        }
+        most = most.max(now);
+    }
+    most
+}
+
+/// The members of the largest list or object within a value.
+fn longest(value: &Json) -> usize {
+    match value {
+        Json::Array(items) => items.iter().map(longest).fold(items.len(), usize::max),
+        Json::Object(members) => members.values().map(longest).fold(members.len(), usize::max),
+        _ => 0,
+    }
+}
+
+/// A value as expressions see it: a whole number is `int`, whatever its sign, so that it compares with one that is written.
+fn value(json: &Json) -> Value {
+    match json {
+        Json::Null => Value::Null,
+        Json::Bool(is) => Value::Bool(*is),
+        Json::Number(number) => match (number.as_i64(), number.as_u64()) {
+            (Some(number), _) => Value::Int(number),
+            (None, Some(number)) => Value::UInt(number),
+            (None, None) => Value::Float(number.as_f64().unwrap_or(f64::NAN)),
+        },
+        Json::String(text) => Value::String(Arc::new(text.clone())),
+        Json::Array(items) => Value::List(Arc::new(items.iter().map(value).collect())),
+        Json::Object(members) => {
+            let members = members.iter().map(|(name, member)| (name.clone(), value(member)));
+            Value::Map(members.collect::<HashMap<_, _>>().into())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn takes(expression: &str, object: &Json) -> Result<bool, Unanswered> {
+        Filter::compile(expression).unwrap().takes(object)
+    }
+
+    #[test]
+    fn an_expression_speaks_of_the_object_and_what_is_not_there_does_not_apply() {
+        let object = json!({
+            "metadata": {"name": "web", "labels": {"team": "a"}},
+            "spec": {"replicas": 3, "weight": 1.5, "paused": true},
+            "status": {"conditions": [{"type": "Available", "status": "True"}, {"type": "Paused", "status": "False"}]},
+        });
+        for (expression, expected) in [
+            ("object.spec.replicas == 3", true),
+            ("object.spec.replicas > 5 || object.spec.paused", true),
+            ("object.spec.weight < 1.6", true),
+            ("object.metadata.labels['team'] in ['a', 'b']", true),
+            ("'team' in object.metadata.labels", true),
+            ("'other' in object.metadata.labels", false),
+            ("has(object.metadata.labels.team)", true),
+            ("!has(object.metadata.annotations)", true),
+            ("object.metadata.annotations.x == 'y'", false),
+            ("object.metadata.name.matches('^w.b$')", true),
+            ("object.metadata.name.startsWith('w') && size(object.status.conditions) == 2", true),
+            ("object.status.conditions.exists(c, c.type == 'Available' && c.status == 'True')", true),
+            ("object.status.conditions.filter(c, c.status == 'True').exists(c, c.type == 'Paused')", false),
+            ("object.status.conditions[0].type == 'Available'", true),
+            ("object.status.conditions[7].type == 'Available'", false),
+        ] {
+            assert_eq!(takes(expression, &object), Ok(expected), "{expression}");
+        }
+        assert_eq!(takes("object.spec.replicas.startsWith('a')", &object), Err(Unanswered::Type));
+        assert_eq!(takes("object.spec.replicas", &object), Err(Unanswered::NoCondition));
+    }
+
+    #[test]
+    fn what_cannot_be_used_is_refused_with_its_place_and_a_reason() {
+        let refused = |text: &str| Filter::compile(text).unwrap_err().to_string();
+        assert_eq!(refused(" "), "an expression is missing, such as object.status.phase == 'Failed'");
+        assert_eq!(refused(&"a".repeat(2_049)), "the expression is longer than 2048 bytes");
+        assert_eq!(
+            refused(&format!("{}1{}", "(".repeat(33), ")".repeat(33))),
+            "the expression is nested more than 32 brackets deep"
+        );
+        let text = refused("object.status.phase = 'Failed'");
+        assert!(text.starts_with("not an expression, at line 1 column 21: "), "{text}");
+        assert_eq!(
+            refused("objekt.status.phase == 'Failed'"),
+            "`objekt` is not known: an expression speaks of `object`, such as object.status.phase == 'Failed'"
+        );
+        assert_eq!(
+            refused("lower(object.kind) == 'pod'"),
+            "there is no function `lower`; there are bool, bytes, contains, double, dyn, endsWith, int, matches, size, \
+             startsWith, string, type, uint"
+        );
+        assert_eq!(
+            refused("object.a.all(a, a.b.all(b, b.c.all(c, c.d.all(d, d))))"),
+            "macros stand more than 3 deep within each other"
+        );
+        assert_eq!(
+            refused("(object.a + object.b).exists(x, x == 1)"),
+            "a macro goes over what is computed: let it go over a member of the object, or what another macro gives"
+        );
+        assert_eq!(refused("'yes'"), "the expression is a text, not true or false");
+        assert_eq!(refused("[true]"), "the expression is a list, not true or false");
+    }
+
+    #[test]
+    fn what_would_take_too_long_for_an_object_is_not_begun() {
+        let filter = Filter::compile("object.a.exists(x, object.a.exists(y, x == y + 1))").unwrap();
+        let list = |length: usize| json!({"a": vec![0; length]});
+        assert_eq!(filter.takes(&list(50)), Ok(false));
+        assert_eq!(filter.takes(&list(5_000)), Err(Unanswered::Steps));
+        let one = Filter::compile("object.a.exists(x, x == 1)").unwrap();
+        assert_eq!(one.takes(&list(5_000)), Ok(false));
+    }
+}

@@ -1,0 +1,140 @@
+//! What the work of an expression depends on, read off its tree.
+
+use cel::IdedExpr;
+use cel::common::ast::{ComprehensionExpr, EntryExpr, Expr, LiteralValue};
+
+use super::FilterError;
+
+/// What an expression may call, in order.
+pub(super) const FUNCTIONS: [&str; 13] = [
+    "bool",
+    "bytes",
+    "contains",
+    "double",
+    "dyn",
+    "endsWith",
+    "int",
+    "matches",
+    "size",
+    "startsWith",
+    "string",
+    "type",
+    "uint",
+];
+/// Macros that may stand within each other.
+pub(super) const MACROS: usize = 3;
+
+/// How the work of an expression grows with the lists of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Shape {
+    /// Nodes of its tree.
+    nodes: usize,
+    /// Macros within each other.
+    macros: usize,
+}
+
+impl Shape {
+    /// Of a tree.
+    pub(super) fn of(tree: &IdedExpr) -> Result<Self, FilterError> {
+        if let Some(what) = no_condition(&tree.expr) {
+            return Err(FilterError::NoCondition(what));
+        }
+        let mut walk = Walk { names: vec!["object"], nodes: 0, deepest: 0 };
+        walk.expression(tree, 0)?;
+        Ok(Self { nodes: walk.nodes, macros: walk.deepest })
+    }
+
+    /// More steps than are made for an object whose longest list has so many members.
+    pub(super) fn steps(self, longest: usize) -> usize {
+        // Lists that are written in the expression itself have fewer members than it has nodes.
+        let longest = longest.max(self.nodes);
+        (0..self.macros).fold(self.nodes, |steps, _| steps.saturating_mul(longest))
+    }
+}
+
+/// What a tree is that can never be true or false.
+fn no_condition(tree: &Expr) -> Option<&'static str> {
+    match tree {
+        Expr::List(_) => Some("list"),
+        Expr::Map(_) | Expr::Struct(_) => Some("map"),
+        Expr::Literal(LiteralValue::String(_)) => Some("text"),
+        Expr::Literal(LiteralValue::Boolean(_)) => None,
+        Expr::Literal(_) => Some("value"),
+        _ => None,
+    }
+}
+
+struct Walk<'e> {
+    /// What may be named here.
+    names: Vec<&'e str>,
+    nodes: usize,
+    deepest: usize,
+}
+
+impl<'e> Walk<'e> {
+    fn expression(&mut self, tree: &'e IdedExpr, macros: usize) -> Result<(), FilterError> {
+        self.nodes += 1;
+        match &tree.expr {
+            Expr::Ident(name) if name.starts_with('@') || self.names.contains(&name.as_str()) => Ok(()),
+            Expr::Ident(name) => Err(FilterError::Name(name.clone())),
+            Expr::Select(select) => self.expression(&select.operand, macros),
+            Expr::Call(call) => {
+                let name = call.func_name.as_str();
+                if name.starts_with(|c: char| c.is_ascii_alphabetic()) && !FUNCTIONS.contains(&name) {
+                    return Err(FilterError::Function(name.to_owned()));
+                }
+                let target = call.target.as_deref();
+                target.into_iter().chain(&call.args).try_for_each(|part| self.expression(part, macros))
+            }
+            Expr::List(list) => list.elements.iter().try_for_each(|part| self.expression(part, macros)),
+            Expr::Map(map) => map.entries.iter().try_for_each(|entry| self.entry(&entry.expr, macros)),
+            Expr::Struct(of) => Err(FilterError::Name(of.type_name.clone())),
+            Expr::Comprehension(of) => self.comprehension(of, macros),
+            Expr::Literal(_) | Expr::Unspecified => Ok(()),
+        }
+    }
+
+    fn entry(&mut self, entry: &'e EntryExpr, macros: usize) -> Result<(), FilterError> {
+        match entry {
+            EntryExpr::StructField(field) => self.expression(&field.value, macros),
+            EntryExpr::MapEntry(entry) => {
+                self.expression(&entry.key, macros)?;
+                self.expression(&entry.value, macros)
+            }
+        }
+    }
+
+    /// What it goes over is worked out once for each turn of the macros around it, what it does for each of its members.
+    fn comprehension(&mut self, of: &'e ComprehensionExpr, macros: usize) -> Result<(), FilterError> {
+        let within = macros + 1;
+        if within > MACROS {
+            return Err(FilterError::Macros);
+        }
+        self.deepest = self.deepest.max(within);
+        if !is_range(&of.iter_range.expr) {
+            return Err(FilterError::Range);
+        }
+        self.expression(&of.iter_range, macros)?;
+        let known = self.names.len();
+        self.names.extend([of.iter_var.as_str(), of.accu_var.as_str()]);
+        self.names.extend(of.iter_var2.as_deref());
+        for part in [&of.accu_init, &of.loop_cond, &of.loop_step, &of.result] {
+            self.expression(part, within)?;
+        }
+        self.names.truncate(known);
+        Ok(())
+    }
+}
+
+/// Whether what a macro goes over is no longer than what stands in the object, or in the expression.
+fn is_range(tree: &Expr) -> bool {
+    match tree {
+        Expr::Ident(_) | Expr::List(_) | Expr::Map(_) => true,
+        Expr::Select(select) => is_range(&select.operand.expr),
+        Expr::Comprehension(of) => is_range(&of.iter_range.expr),
+        Expr::Call(call) if call.func_name == "_[_]" => {
+            call.args.first().is_some_and(|of| is_range(&of.expr))
+        }
+        _ => false,
+    }
+}

@@ -170,8 +170,7 @@ impl CloudEvents {
         headers: Vec<(&'static str, String)>,
         body: Bytes,
     ) -> Result<(), HttpError> {
-        let mut request =
-            self.client.request_escaped(ACT, Method::POST, "")?.header(CONTENT_TYPE, content_type);
+        let mut request = self.client.request(ACT, Method::POST, &[])?.header(CONTENT_TYPE, content_type);
         for (name, value) in headers {
             request = request.header(name, value);
         }

@@ -159,14 +159,14 @@ impl Predicate {
             Self::ReportedBeforeAsItIs => scene.ours.is_none() && scene.theirs.is_some() && scene.unchanged,
             Self::FileInsteadOfFolder => match (ours, theirs) {
                 (Some(Value::String(ours)), Some(Value::String(theirs))) => {
-                    !theirs.is_empty() && is_manifest_file(ours) && !is_manifest_file(theirs)
+                    !theirs.is_empty() && is_manifest_file(ours) && is_folder(theirs)
                 }
                 _ => false,
             },
             Self::TextThatMakesIt => match (ours, theirs, scene.ours) {
                 (Some(Value::String(ours)), Some(Value::String(theirs)), Some(view)) => {
                     let Identity { kind, name, .. } = view.identity();
-                    !theirs.is_empty() && makes(ours, &kind, &name) && !makes(theirs, &kind, &name)
+                    makes(ours, &kind, &name) == Some(true) && makes(theirs, &kind, &name) == Some(false)
                 }
                 _ => false,
             },
@@ -209,14 +209,20 @@ fn is_manifest_file(path: &str) -> bool {
     [".yaml", ".yml", ".json"].iter().any(|end| path.ends_with(end))
 }
 
+/// Whether the last part of a path has no ending, as those of files have.
+fn is_folder(path: &str) -> bool {
+    path.rsplit('/').next().is_some_and(|last| !last.contains('.'))
+}
+
 /// Whether a text of one document or many holds an object of this kind, under this name or one that a prefix or suffix makes
-/// it of.
-fn makes(text: &str, kind: &str, name: &str) -> bool {
-    let documents: Vec<Value> = serde_saphyr::from_multiple(text).unwrap_or_default();
-    documents.iter().any(|object| {
+/// it of; `None` where it holds nothing, or is no YAML.
+fn makes(text: &str, kind: &str, name: &str) -> Option<bool> {
+    let documents: Vec<Value> =
+        serde_saphyr::from_multiple(text).ok().filter(|read: &Vec<_>| !read.is_empty())?;
+    Some(documents.iter().any(|object| {
         let own = object.pointer("/metadata/name").and_then(Value::as_str).unwrap_or_default();
         object.get("kind").and_then(Value::as_str) == Some(kind) && !own.is_empty() && name.contains(own)
-    })
+    }))
 }
 
 fn is_as_watched(ours: &Value, theirs: &Value, watched: &Value) -> bool {

@@ -79,7 +79,9 @@ struct Manifest<'a> {
 
 /// The manifests of an answer of Argo CD's; `None` when it says more of them already, as a fork does.
 pub fn compiled(body: &[u8]) -> Option<Vec<String>> {
-    let body: Compiled<'_> = serde_json::from_slice(body).ok()?;
+    // A list would pass for an object all of whose members are missing.
+    let body = body.trim_ascii_start();
+    let body: Compiled<'_> = serde_json::from_slice(body.starts_with(b"{").then_some(body)?).ok()?;
     body.manifests.into_iter().map(|manifest| serde_json::from_str(manifest.get()).ok()).collect()
 }
 

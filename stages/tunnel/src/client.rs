@@ -5,7 +5,7 @@
 //! chosen at random up to a bound that doubles.
 
 use std::io;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -145,6 +145,8 @@ pub(crate) struct Forwarding {
     pub(crate) times: Times,
     pub(crate) metrics: ClientMetrics,
     ready: Ready,
+    /// Some connection was served once: what is refused later may be granted again.
+    was_served: AtomicBool,
 }
 
 impl Forwarding {
@@ -216,6 +218,7 @@ impl ClientConfig {
             times: self.times,
             metrics: ClientMetrics::new(registry).map_err(ClientError::Metrics)?,
             ready,
+            was_served: AtomicBool::new(false),
         };
         let most = if self.protocol == Protocol::Native { 4 } else { 1 };
         Ok(Client { to: Arc::new(to), connections: self.connections.clamp(1, most) })
@@ -232,7 +235,6 @@ impl Client {
     /// Keeps one connection up until told to stop.
     async fn keep(to: Arc<Forwarding>, stop: Shutdown) -> Result<(), ClientError> {
         let mut failures = 0_u32;
-        let mut was_serving = false;
         // Those that are about to be closed go on beside the next.
         let mut running = JoinSet::new();
         while !stop.is_cancelled() {
@@ -242,7 +244,7 @@ impl Client {
             loop {
                 match told.recv().await {
                     Some(Event::Serving) => {
-                        (failures, was_serving) = (0, true);
+                        failures = 0;
                         tracing::info!(tunnel = %to.name, "the tunnel is open");
                     }
                     Some(Event::Superseded) => is_superseded = true,
@@ -263,7 +265,7 @@ impl Client {
                     Some(Event::Ended(Err(error))) => {
                         let is_final = match &error {
                             ClientError::Refused(_) | ClientError::Header | ClientError::Login(_) => {
-                                !was_serving
+                                !to.was_served.load(Ordering::Acquire)
                             }
                             _ => false,
                         };
@@ -292,12 +294,13 @@ impl Client {
 
 async fn connection(to: Arc<Forwarding>, events: mpsc::Sender<Event>, stop: Shutdown) {
     let (tell, mut told) = mpsc::channel(4);
-    let (ready, gauge) = (to.ready.clone(), to.metrics.connections.clone());
+    let of = to.clone();
     let passing = async {
         let mut counted = None;
         while let Some(event) = told.recv().await {
             if matches!(event, Event::Serving) && counted.is_none() {
-                counted = Some(Counted::new(ready.serving.clone(), gauge.clone()));
+                of.was_served.store(true, Ordering::Release);
+                counted = Some(Counted::new(of.ready.serving.clone(), of.metrics.connections.clone()));
             }
             drop(events.send(event).await);
         }

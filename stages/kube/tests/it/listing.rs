@@ -77,7 +77,7 @@ async fn the_first_list_asks_between_its_pages_whether_it_may_go_on_and_later_on
 
 #[tokio::test]
 async fn the_body_is_what_the_server_sent_and_the_mapping_completes_the_event() {
-    let object = r#"{ "metadata":{"name":"a","namespace":"home","uid":"u1","resourceVersion":"7"}, "status":{"trace":7} , "spec":{"n":1.0}}"#;
+    let object = r#"{ "kind":"Application", "metadata":{"name":"a","namespace":"home","uid":"u1","resourceVersion":"7"}, "status":{"trace":7} , "spec":{"n":1.0}}"#;
     let fake = Fake::start(move |asked| match asked.kind() {
         "list" => list(9, &[object.to_owned()]),
         _ => Answer::Hang,

@@ -38,7 +38,7 @@ async fn rules_decide_by_what_was_reported_of_an_application() {
     // What is not known of an application is no match.
     let now = still().as_millisecond();
     assert!(served.store.remove_rule(&by("ada"), rule, now).await.unwrap());
-    let first = allow(&served, json!([{"name": "LABEL", "key": "team", "value": "shop"}])).await;
+    let first = allow(&served, json!([{"name": "LABEL", "key": "team", "value": "billing"}])).await;
     let second = allow(&served, json!([{"name": "PRODUCT_NAME", "value": "shop"}])).await;
     let no = judged(&served, &lin, "SYNC", shop.clone()).await;
     let why = format!(

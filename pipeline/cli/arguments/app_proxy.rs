@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 
@@ -55,8 +56,7 @@ pub(crate) struct OnAppProxy {
 impl OnAppProxy {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let texts = [
+        let own = [
             ("appProxy.listen", "--listen", &self.listen),
             ("platform.url", "--platform-url", &self.platform_url),
             ("platform.tokenFile", "--platform-token-file", &self.platform_token_file),
@@ -64,9 +64,6 @@ impl OnAppProxy {
             ("argocd.tokenFile", "--argocd-token-file", &self.argocd_token_file),
             ("kubernetes.kubeconfig", "--kubeconfig", &self.kubeconfig),
         ];
-        let own = texts.into_iter().filter_map(|(path, flag, text)| {
-            text.clone().map(|text| (path.to_owned(), flag.to_owned(), text))
-        });
-        Given { file: self.config.clone(), flags: set.chain(own).collect() }
+        given(&self.config, &[], &self.set, &own)
     }
 }

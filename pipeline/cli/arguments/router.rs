@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 
@@ -43,15 +44,11 @@ pub(crate) struct OnRouter {
 impl OnRouter {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let texts = [
+        let own = [
             ("router.listen", "--listen", &self.listen),
             ("router.appProxy.url", "--app-proxy-url", &self.app_proxy_url),
             ("router.workflows.url", "--workflows-url", &self.workflows_url),
         ];
-        let own = texts.into_iter().filter_map(|(path, flag, text)| {
-            text.clone().map(|text| (path.to_owned(), flag.to_owned(), text))
-        });
-        Given { file: self.config.clone(), flags: set.chain(own).collect() }
+        given(&self.config, &[], &self.set, &own)
     }
 }

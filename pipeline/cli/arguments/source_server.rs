@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 
@@ -55,15 +56,11 @@ pub(crate) enum SourceServerCommand {
 impl OnSourceServer {
     /// What the flags say.
     pub(crate) fn given(&self) -> Given {
-        let set = self.set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-        let texts = [
+        let own = [
             ("sourceServer.listen", "--listen", &self.listen),
             ("sourceServer.callers.tokenFile", "--token-file", &self.token_file),
             ("sourceServer.repositories", "--repository", &self.repository),
         ];
-        let own = texts.into_iter().filter_map(|(path, flag, text)| {
-            text.clone().map(|text| (path.to_owned(), flag.to_owned(), text))
-        });
-        Given { file: self.config.clone(), flags: set.chain(own).collect() }
+        given(&self.config, &[], &self.set, &own)
     }
 }

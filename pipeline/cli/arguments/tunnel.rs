@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::given;
 use crate::cli::assignment;
 use crate::config::Given;
 
@@ -101,22 +102,6 @@ pub(crate) struct OnTunnelClient {
     /// Where health and metrics are served, such as 127.0.0.1:8088; with --to nowhere, unless it is given
     #[arg(long, value_name = "ADDRESS")]
     serve: Option<String>,
-}
-
-/// What flags say: `weak` first, which others stand above.
-fn given(
-    file: &Option<PathBuf>,
-    weak: &[(&str, &str)],
-    set: &[(String, String)],
-    own: &[(&str, &str, &Option<String>)],
-) -> Given {
-    let weak = weak.iter().filter(|(path, _)| own.iter().all(|(own, _, text)| own != path || text.is_none()));
-    let weak = weak.map(|(path, text)| ((*path).to_owned(), "--set".to_owned(), (*text).to_owned()));
-    let set = set.iter().map(|(path, text)| (path.clone(), "--set".to_owned(), text.clone()));
-    let own = own.iter().filter_map(|(path, flag, text)| {
-        text.as_ref().map(|text| ((*path).to_owned(), (*flag).to_owned(), text.clone()))
-    });
-    Given { file: file.clone(), flags: weak.chain(set).chain(own).collect() }
 }
 
 impl OnTunnelServer {

@@ -3,9 +3,10 @@
 //!
 //! Objects come from recordings, from tests (any text, also a malformed one), or are generated when they are
 //! asked for. [`KubeSim`] changes them, and breaks what it is told to break, while it serves. The names of
-//! its calls for fault rules are `list`, `watch` and `get`.
+//! its calls for fault rules are `list`, `watch`, `get` and `patch`.
 
 mod list;
+mod patch;
 mod request;
 mod status;
 mod store;
@@ -71,6 +72,8 @@ pub struct Counts {
     pub gets: u64,
     /// Requests without the right token.
     pub unauthorized: u64,
+    /// Merge patches of single objects.
+    pub patches: u64,
 }
 
 struct Shared {
@@ -83,7 +86,7 @@ struct Shared {
     absent: Mutex<BTreeSet<Collection>>,
     forbidden: Mutex<BTreeSet<Collection>>,
     lines: broadcast::Sender<Bytes>,
-    counts: [AtomicU64; 4],
+    counts: [AtomicU64; 5],
     traffic: Traffic,
     stop: CancellationToken,
 }
@@ -170,9 +173,9 @@ impl KubeSim {
     /// How often it was asked.
     #[must_use]
     pub fn counts(&self) -> Counts {
-        let [lists, watches, gets, unauthorized] =
-            [0, 1, 2, 3].map(|at: usize| self.shared.counts[at].load(Ordering::Relaxed));
-        Counts { lists, watches, gets, unauthorized }
+        let [lists, watches, gets, unauthorized, patches] =
+            [0, 1, 2, 3, 4].map(|at: usize| self.shared.counts[at].load(Ordering::Relaxed));
+        Counts { lists, watches, gets, unauthorized, patches }
     }
 
     /// The last requests, and how many stood open at once.

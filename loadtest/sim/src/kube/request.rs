@@ -11,7 +11,7 @@ use pipeline_core::Key;
 use serde_json::json;
 
 use super::store::Collection;
-use super::{Shared, list, status, watch};
+use super::{Shared, list, patch, status, watch};
 use crate::fault::{PeerResponse, authorized, spoil};
 
 /// The query of a request.
@@ -64,6 +64,7 @@ pub(super) async fn serve(
     method: Method,
     uri: Uri,
     headers: HeaderMap,
+    body: Bytes,
 ) -> Response {
     if !authorized(&headers, shared.authorization.as_ref()) {
         shared.count(3);
@@ -81,7 +82,8 @@ pub(super) async fn serve(
         let message = "the server could not find the requested resource";
         return PeerResponse::new(404, status::status(404, message)).response();
     };
-    if method != Method::GET {
+    let patches = method == Method::PATCH && name.is_some();
+    if method != Method::GET && !patches {
         return PeerResponse::new(405, status::status(405, "the server does not allow this method"))
             .response();
     }
@@ -93,6 +95,7 @@ pub(super) async fn serve(
         Err(_) => return PeerResponse::new(400, status::status(400, "the query cannot be read")).response(),
     };
     let (index, call) = match &name {
+        Some(_) if patches => (4, "patch"),
         Some(_) => (2, "get"),
         None if query.is_true("watch") => (1, "watch"),
         None => (0, "list"),
@@ -103,6 +106,8 @@ pub(super) async fn serve(
     let met = shared.faults.meet(call, name.as_deref().unwrap_or_default());
     let answer = match (&name, call) {
         (Some(name), _) => match Key::new(namespace.as_deref().unwrap_or_default(), name) {
+            // What is told to fail changes nothing.
+            Ok(key) if patches && met.is_none() => patch::patch(&shared, collection, &key, &headers, &body),
             Ok(key) => list::get(&shared, collection, &key, &query),
             Err(_) => PeerResponse::new(404, status::not_found(collection, name)),
         },

@@ -30,6 +30,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-remote",
             "stages-report",
             "stages-resources",
+            "stages-revision",
             "stages-router",
             "stages-source",
             "stages-tunnel",
@@ -92,6 +93,8 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-remote", &["pipeline-core", "stages-client"]),
     ("stages-report", &["pipeline-core", "stages-client"]),
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
+    // What changed an application stands on what a repository is.
+    ("stages-revision", &["pipeline-core", "pipeline-redact", "stages-git"]),
     ("stages-router", &["pipeline-core"]),
     // What Git says stands on what a repository is.
     ("stages-source", &["pipeline-core", "stages-client", "stages-git"]),

@@ -1,0 +1,20 @@
+//! Says after each sync which commits changed an application since the sync before.
+//!
+//! takes: an event of an Application - gives: one report when a sync brought another revision, or the paths of the application
+//! changed - calls: the servers of the application's repositories, for what is not in the cache - fails: a repository that
+//! cannot be had is told in the report, which is built again later; what is no Application is rejected
+//!
+//! One walk over a repository's history serves all who ask while the walk before is under way ([`Walks`]).
+
+mod annotations;
+pub mod labels;
+mod report;
+mod stage;
+mod sync;
+mod walks;
+
+pub use annotations::annotations;
+pub use report::{ChangeReport, ShownChange, ShownSource};
+pub use stage::RevisionEnrichment;
+pub use sync::{Synced, synced};
+pub use walks::{Asked, WalkError, Walks};

@@ -1,0 +1,79 @@
+//! What is reported of one application.
+
+use serde::Serialize;
+
+/// Between which revisions an application went, and which commits did it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ChangeReport {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its incarnation.
+    pub uid: String,
+    /// The commit that last changed the first source.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_revision: Option<String>,
+    /// The commit that last changed each source; empty where none is known.
+    pub change_revisions: Vec<String>,
+    /// Its sources, in its order.
+    pub sources: Vec<ShownSource>,
+}
+
+/// One source.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownSource {
+    /// Where its repository is.
+    #[serde(rename = "repoURL")]
+    pub repo_url: String,
+    /// The revision it stands at.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub revision: Option<String>,
+    /// The revision it stood at before.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub previous_revision: Option<String>,
+    /// The commit that last changed it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub change_revision: Option<String>,
+    /// The commits that changed it since the revision before, the newest first; where there is none (a rollback, a sync of the
+    /// same revision, a forced push), the newest that there is at all.
+    pub changes: Vec<ShownChange>,
+    /// No commit is new.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub none_is_new: bool,
+    /// There are more than are told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub more: bool,
+    /// The revision before is not in the repository any more.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub previous_unknown: bool,
+    /// Why nothing is known of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+/// One commit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ShownChange {
+    /// Its id.
+    pub revision: String,
+    /// Who wrote it: `name <address>`.
+    pub author: String,
+    /// When, RFC 3339.
+    pub date: String,
+    /// What it says.
+    pub message: String,
+    /// The application's paths that differ from its first parent's.
+    pub paths: Vec<String>,
+    /// How many more of them differ.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub more_paths: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
+}

@@ -1,0 +1,193 @@
+//! Turns an event of an Application into the report of what changed it.
+
+use std::error::Error as _;
+
+use bytes::Bytes;
+use pipeline_core::{
+    Cause, Checkpoint, Digest, Enrich, Enriched, EntityId, Event, Filtered, Reason, Record, Refetch, Report,
+    StageError, Turn, async_trait,
+};
+use pipeline_redact::Redactor;
+use serde_json::{Value, json};
+use stages_git::application::Application;
+
+use crate::sync::Told;
+use crate::walks::{Asked, WalkError, Walks};
+use crate::{ChangeReport, ShownSource, Synced, labels, synced};
+
+/// What is no Application.
+#[derive(Debug, thiserror::Error)]
+#[error("the object cannot be read as an Application")]
+struct Malformed;
+
+/// Reports what changed applications.
+#[derive(Clone)]
+pub struct RevisionEnrichment {
+    walks: Walks,
+    redactor: Redactor,
+}
+
+impl RevisionEnrichment {
+    /// Asks these walks.
+    #[must_use]
+    pub fn new(walks: Walks, redactor: Redactor) -> Self {
+        Self { walks, redactor }
+    }
+
+    /// What changed an Application.
+    async fn changes(
+        &self,
+        event: &Event,
+        application: &Application,
+        (all, told): (&[Synced], &[Option<Told>]),
+    ) -> ChangeReport {
+        let mut sources = Vec::new();
+        for of in all {
+            let previous = of.since(told.get(of.index).and_then(Option::as_ref));
+            let known = ShownSource {
+                repo_url: of.repo_url.clone(),
+                revision: of.current.clone(),
+                previous_revision: previous.clone(),
+                ..ShownSource::default()
+            };
+            sources.push(match &of.current {
+                // A chart of a Helm repository has no commits: its version is what changes.
+                Some(version) if of.is_chart => {
+                    ShownSource { change_revision: Some(version.clone()), ..known }
+                }
+                Some(current) => {
+                    let asked = Asked {
+                        application: application.clone(),
+                        source: of.index,
+                        repo_url: of.repo_url.clone(),
+                        current: current.clone(),
+                        previous,
+                    };
+                    match self.walks.ask(asked).await {
+                        Ok(found) => found,
+                        Err(error) => ShownSource { error: Some(whole(&error)), ..known },
+                    }
+                }
+                None => known,
+            });
+        }
+        let revisions: Vec<String> =
+            sources.iter().map(|of| of.change_revision.clone().unwrap_or_default()).collect();
+        ChangeReport {
+            namespace: event.key.namespace().to_owned(),
+            name: event.key.name().to_owned(),
+            uid: event.uid.to_string(),
+            change_revision: revisions.first().filter(|of| !of.is_empty()).cloned(),
+            change_revisions: revisions,
+            sources,
+        }
+    }
+}
+
+#[async_trait]
+impl Enrich for RevisionEnrichment {
+    async fn enrich(&self, event: &Event, known: Option<&Record>, _: &Turn) -> Result<Enriched, StageError> {
+        let known = known.filter(|known| known.uid == event.uid);
+        if event.is_deleted() {
+            return Ok(known.map_or_else(|| Enriched::filtered(Filtered::NeverReported), |_| gone(event)));
+        }
+        let looked_at = event.cause != Cause::Watch;
+        if !looked_at && known.is_some_and(|known| known.is_settled() && event.version < known.version) {
+            return Ok(Enriched::filtered(Filtered::Stale));
+        }
+        let malformed = || StageError::reject(Reason::Malformed, Malformed);
+        let body = event.body().ok_or_else(malformed)?;
+        let object: Value = serde_json::from_slice(body).map_err(|_| malformed())?;
+        let application = Application::read(&object).ok_or_else(malformed)?;
+        let all = synced(&object);
+        if all.iter().all(|of| of.current.is_none()) {
+            return Ok(Enriched::filtered(labels::NEVER_SYNCED));
+        }
+        let decision = decision(&object, &all);
+        let settled = known.filter(|known| known.is_settled() && !known.is_in_doubt());
+        if let Some(known) = settled.filter(|known| known.object().decision == decision)
+            && !(looked_at && known.is_incomplete())
+        {
+            // What lacked something is built anew when it is looked at again, and not at each event.
+            let refetch = known.is_incomplete().then_some(Refetch::Incomplete);
+            return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::Unchanged) });
+        }
+        let told: Vec<Option<Told>> =
+            known.and_then(|known| serde_json::from_slice(&known.state).ok()).unwrap_or_default();
+        let found = self.changes(event, &application, (&all, &told)).await;
+        let incomplete = found.sources.iter().any(|of| of.error.is_some());
+        let next: Vec<Option<Told>> = match incomplete {
+            // It is told later, from where it was told last.
+            true => told,
+            false => all.iter().map(Synced::told).collect(),
+        };
+        let (mut found, state) = match (serde_json::to_value(found), serde_json::to_vec(&next)) {
+            (Ok(found), Ok(state)) => (found, state),
+            _ => return Err(malformed()),
+        };
+        self.redactor.value(&mut found);
+        let report = Report { incomplete, ..report(event, decision, found.to_string().into()) };
+        let refetch = incomplete.then_some(Refetch::Incomplete);
+        let is_told = settled.is_some_and(|known| {
+            known.object().decision == decision && known.object().content == report.content
+        });
+        if is_told && incomplete {
+            return Ok(Enriched { refetch, ..Enriched::filtered(Filtered::SameContent) });
+        }
+        let settle = Checkpoint {
+            uid: event.uid.clone(),
+            version: event.version,
+            state: state.into(),
+            fact: Digest::NONE,
+            incomplete,
+            unsent: Vec::new(),
+            present: Vec::new(),
+        };
+        Ok(Enriched { reports: vec![report], settle: Some(settle), filtered: None, refetch })
+    }
+}
+
+/// That an application is gone is told by whoever reports applications; here its record ends.
+fn gone(event: &Event) -> Enriched {
+    let body = json!({"namespace": event.key.namespace(), "name": event.key.name(), "deleted": true});
+    let report = report(event, Digest::NONE, body.to_string().into());
+    Enriched { reports: vec![Report { ends: true, ..report }], settle: None, filtered: None, refetch: None }
+}
+
+/// An error and what led to it, in one line.
+fn whole(error: &WalkError) -> String {
+    let mut text = error.to_string();
+    let mut next = error.source();
+    while let Some(of) = next {
+        text = format!("{text}: {of}");
+        next = of.source();
+    }
+    text
+}
+
+/// Of all that the answer depends on: between which revisions each source went, what it is made of, and where it is said which
+/// paths count.
+fn decision(object: &Value, all: &[Synced]) -> Digest {
+    let between: Vec<_> = all.iter().map(|of| (&of.repo_url, &of.current, &of.previous)).collect();
+    let spec = &object["spec"];
+    let paths = &object["metadata"]["annotations"]["argocd.argoproj.io/manifest-generate-paths"];
+    let of = json!([between, spec["source"], spec["sources"], paths]);
+    Digest::of(of.to_string().as_bytes())
+}
+
+fn report(event: &Event, decision: Digest, body: Bytes) -> Report {
+    Report {
+        key: event.key.clone(),
+        uid: event.uid.clone(),
+        version: event.version,
+        entity: EntityId::OBJECT,
+        kind: labels::CHANGE,
+        decision,
+        content: Digest::of(&body),
+        incomplete: false,
+        ends: false,
+        fact: None,
+        body,
+        trace: event.trace,
+    }
+}

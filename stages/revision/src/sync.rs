@@ -1,0 +1,226 @@
+//! Which revision each source of an application stands at, and which it stood at before.
+//!
+//! The rules are those of `argocd-monorepo-controller`, but for two: an operation that succeeded counts though the
+//! application is out of sync again, and the newest entry of the history is the sync itself only if it is of the same revision,
+//! which it is not after a sync of some resources alone.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// What was told of one source last: kept in the record of its application.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Told {
+    repo_url: String,
+    revision: String,
+}
+
+/// One source of an application, and between which revisions it went.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Synced {
+    /// Its place in the application.
+    pub index: usize,
+    /// Where its repository is.
+    pub repo_url: String,
+    /// It is a chart of a Helm repository, which has no commits.
+    pub is_chart: bool,
+    /// The revision it stands at; `None` when it was never synced.
+    pub current: Option<String>,
+    /// The revision it stood at before; `None` when there was none.
+    pub previous: Option<String>,
+    /// The revisions that the application's history has of it, the oldest first.
+    history: Vec<String>,
+}
+
+impl Synced {
+    /// The revision whose changes were told last, as long as the history still has it: a sync that nobody watched is told
+    /// together with the one after it. Else the one before.
+    pub(crate) fn since(&self, told: Option<&Told>) -> Option<String> {
+        let told = told.filter(|told| {
+            told.repo_url == self.repo_url
+                && self.current.as_ref() != Some(&told.revision)
+                && self.history.contains(&told.revision)
+        });
+        told.map(|told| told.revision.clone()).or_else(|| self.previous.clone())
+    }
+
+    /// What is remembered once this is told.
+    pub(crate) fn told(&self) -> Option<Told> {
+        let revision = self.current.clone()?;
+        Some(Told { repo_url: self.repo_url.clone(), revision })
+    }
+}
+
+/// The sources of an Application, in its order.
+pub fn synced(application: &Value) -> Vec<Synced> {
+    let spec = &application["spec"];
+    let several = spec["sources"].as_array().filter(|sources| !sources.is_empty());
+    let sources: Vec<&Value> = match several {
+        Some(sources) => sources.iter().collect(),
+        None => vec![&spec["source"]],
+    };
+    let is_multiple = several.is_some();
+    let sources = sources.into_iter().enumerate().filter(|(_, source)| source.is_object());
+    sources.map(|(index, source)| Place { index, source, is_multiple }.read(application)).collect()
+}
+
+struct Place<'a> {
+    index: usize,
+    source: &'a Value,
+    is_multiple: bool,
+}
+
+impl Place<'_> {
+    fn read(&self, application: &Value) -> Synced {
+        let status = &application["status"];
+        let entries = status["history"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let history: Vec<Option<String>> = entries.iter().map(|entry| self.in_history(entry)).collect();
+        let current = self.current(application, !entries.is_empty());
+        let before = match history.split_last() {
+            Some((last, before)) if *last == current => before,
+            _ => &history,
+        };
+        Synced {
+            index: self.index,
+            repo_url: self.source["repoURL"].as_str().unwrap_or_default().to_owned(),
+            is_chart: self.source["chart"].as_str().is_some_and(|chart| !chart.is_empty()),
+            previous: before.last().cloned().flatten(),
+            current,
+            history: history.into_iter().flatten().collect(),
+        }
+    }
+
+    /// The revision of the source at a place in what holds `revision` or `revisions`.
+    fn of(&self, holder: &Value, index: usize) -> Option<String> {
+        let found = if self.is_multiple { &holder["revisions"][index] } else { &holder["revision"] };
+        found.as_str().filter(|revision| !revision.is_empty()).map(str::to_owned)
+    }
+
+    fn current(&self, application: &Value, has_history: bool) -> Option<String> {
+        let (status, asked) = (&application["status"], &application["operation"]["sync"]);
+        let is_synced = status["sync"]["status"] == "Synced";
+        let operation = &status["operationState"];
+        let result = &operation["syncResult"];
+        let is_done = is_synced || (operation["phase"] == "Succeeded" && !asked.is_object());
+        if is_done && has_history && result.is_object() {
+            return self.of(result, self.index);
+        }
+        let asked = self.of(asked, self.index);
+        asked.or_else(|| is_synced.then(|| self.of(&status["sync"], self.index)).flatten())
+    }
+
+    fn in_history(&self, entry: &Value) -> Option<String> {
+        if !self.is_multiple {
+            return self.of(entry, 0);
+        }
+        let sources = entry["sources"].as_array()?;
+        let is_same = |other: &Value| {
+            ["repoURL", "path", "chart", "ref"].iter().all(|name| other[*name] == self.source[*name])
+        };
+        let place = match sources.get(self.index) {
+            Some(other) if is_same(other) => Some(self.index),
+            _ => sources.iter().position(is_same),
+        };
+        self.of(entry, place?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::{Told, synced};
+
+    fn between(application: &Value) -> Vec<(Option<String>, Option<String>)> {
+        synced(application).into_iter().map(|of| (of.current, of.previous)).collect()
+    }
+
+    fn pair(current: &str, previous: &str) -> (Option<String>, Option<String>) {
+        let of = |text: &str| (!text.is_empty()).then(|| text.to_owned());
+        (of(current), of(previous))
+    }
+
+    #[test]
+    fn one_source_went_from_the_sync_before_to_the_last_one() {
+        let mut application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}},
+            "status": {
+                "sync": {"status": "Synced", "revision": "c"},
+                "operationState": {"syncResult": {"revision": "c"}},
+                "history": [{"revision": "a"}, {"revision": "b"}, {"revision": "c"}],
+            },
+        });
+        assert_eq!(between(&application), [pair("c", "b")]);
+        // A sync that was asked for goes from the last one.
+        application["status"]["sync"]["status"] = "OutOfSync".into();
+        assert_eq!(between(&application), [pair("", "c")]);
+        application["operation"] = json!({"sync": {"revision": "d"}});
+        assert_eq!(between(&application), [pair("d", "c")]);
+        application["status"] = json!({"sync": {"status": "Synced", "revision": "c"}});
+        application["operation"] = Value::Null;
+        assert_eq!(between(&application), [pair("c", "")]);
+        application["status"] = json!({});
+        assert_eq!(between(&application), [pair("", "")]);
+        application["status"] = json!({
+            "sync": {"status": "Synced"},
+            "operationState": {"syncResult": {"revision": "a"}},
+            "history": [{"revision": "a"}],
+        });
+        assert_eq!(between(&application), [pair("a", "")]);
+    }
+
+    #[test]
+    fn a_sync_counts_though_it_is_out_of_sync_again_or_was_of_some_resources_alone() {
+        let mut application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}},
+            "status": {
+                "sync": {"status": "OutOfSync", "revision": "d"},
+                "operationState": {"phase": "Succeeded", "syncResult": {"revision": "c"}},
+                "history": [{"revision": "b"}, {"revision": "c"}],
+            },
+        });
+        assert_eq!(between(&application), [pair("c", "b")]);
+        application["status"]["operationState"]["syncResult"]["revision"] = "d".into();
+        assert_eq!(between(&application), [pair("d", "c")]);
+        application["status"]["operationState"]["phase"] = "Failed".into();
+        assert_eq!(between(&application), [pair("", "c")]);
+    }
+
+    #[test]
+    fn what_was_told_last_is_where_the_next_begins_as_long_as_the_history_has_it() {
+        let application = json!({
+            "spec": {"source": {"repoURL": "https://example.com/a", "path": "x"}},
+            "status": {
+                "sync": {"status": "Synced", "revision": "d"},
+                "operationState": {"syncResult": {"revision": "d"}},
+                "history": [{"revision": "a"}, {"revision": "b"}, {"revision": "c"}, {"revision": "d"}],
+            },
+        });
+        let of = &synced(&application)[0];
+        let told =
+            |repo: &str, revision: &str| Told { repo_url: repo.to_owned(), revision: revision.to_owned() };
+        let here = "https://example.com/a";
+        assert_eq!(of.since(Some(&told(here, "b"))).as_deref(), Some("b"));
+        for other in [None, Some(told(here, "d")), Some(told(here, "gone")), Some(told("https://other", "b"))]
+        {
+            assert_eq!(of.since(other.as_ref()).as_deref(), Some("c"), "{other:?}");
+        }
+        assert_eq!(of.told(), Some(told(here, "d")));
+    }
+
+    #[test]
+    fn of_several_sources_each_is_found_in_the_history_by_its_place_or_by_what_it_is() {
+        let source = |name: &str| json!({"repoURL": format!("https://example.com/{name}"), "path": "x"});
+        let application = json!({
+            "spec": {"sources": [source("a"), source("b"), source("new")]},
+            "status": {
+                "sync": {"status": "Synced"},
+                "operationState": {"syncResult": {"revisions": ["a2", "b2", "n1"]}},
+                "history": [
+                    {"revisions": ["b1", "a1"], "sources": [source("b"), source("a")]},
+                    {"revisions": ["a2", "b2", "n1"], "sources": [source("a"), source("b"), source("new")]},
+                ],
+            },
+        });
+        assert_eq!(between(&application), [pair("a2", "a1"), pair("b2", "b1"), pair("n1", "")]);
+    }
+}

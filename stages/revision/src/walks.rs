@@ -1,0 +1,238 @@
+//! Walks over the histories of repositories: whoever asks of one while a walk over it is under way is served by the next,
+//! together with all others who do.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use stages_git::application::Application;
+use stages_git::walk::{self, Changes, WalkLimits};
+use stages_git::{Checkout, Checkouts, FetchError, GitError, GitRepository, Oid, RepositoryUrl};
+use tokio::sync::oneshot;
+
+use crate::{ShownChange, ShownSource};
+
+/// Why it is not known which commits changed a source. Whoever waited for the same walk is given the same.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum WalkError {
+    /// The repository cannot be had.
+    #[error(transparent)]
+    Fetch(#[from] Arc<FetchError>),
+    /// What was fetched cannot be read.
+    #[error(transparent)]
+    Read(#[from] Arc<GitError>),
+    /// The process is stopping.
+    #[error("the walk over the repository's history was given up")]
+    GivenUp,
+}
+
+impl From<FetchError> for WalkError {
+    fn from(error: FetchError) -> Self {
+        Self::Fetch(Arc::new(error))
+    }
+}
+
+impl From<GitError> for WalkError {
+    fn from(error: GitError) -> Self {
+        Self::Read(Arc::new(error))
+    }
+}
+
+/// What is asked of one source of an application.
+#[derive(Debug, Clone)]
+pub struct Asked {
+    /// The application.
+    pub application: Application,
+    /// Which of its sources.
+    pub source: usize,
+    /// Where its repository is.
+    pub repo_url: String,
+    /// The revision it stands at.
+    pub current: String,
+    /// The revision it stood at before.
+    pub previous: Option<String>,
+}
+
+/// One question, and who waits for its answer.
+struct Waiting {
+    asked: Asked,
+    answer: oneshot::Sender<Result<ShownSource, WalkError>>,
+}
+
+impl Waiting {
+    /// Whoever asked may be gone by now.
+    fn tell(self, answer: Result<ShownSource, WalkError>) {
+        let _ = self.answer.send(answer);
+    }
+}
+
+/// What each revision is on this machine, or why it is not.
+type Revisions = BTreeMap<String, Result<Checkout, Arc<FetchError>>>;
+
+/// Walks over repositories. Cloning shares everything.
+#[derive(Clone)]
+pub struct Walks {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    checkouts: Checkouts,
+    limits: WalkLimits,
+    /// Of each repository over which a walk is under way: who waits for the next.
+    waiting: Mutex<HashMap<RepositoryUrl, Vec<Waiting>>>,
+}
+
+impl Walks {
+    /// Walks over what these checkouts hold; of each source at most so many commits are told.
+    #[must_use]
+    pub fn new(checkouts: Checkouts, commits: usize) -> Self {
+        let limits = WalkLimits { changes: commits, ..WalkLimits::default() };
+        Self { inner: Arc::new(Inner { checkouts, limits, waiting: Mutex::default() }) }
+    }
+
+    /// The commits that changed one source.
+    ///
+    /// # Errors
+    /// Why they are not known.
+    pub async fn ask(&self, asked: Asked) -> Result<ShownSource, WalkError> {
+        let url = RepositoryUrl::read(&asked.repo_url)?;
+        let (answer, answered) = oneshot::channel();
+        let waiting = Waiting { asked, answer };
+        let begins = {
+            let mut all = self.inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            let begins = !all.contains_key(&url);
+            all.entry(url.clone()).or_default().push(waiting);
+            begins
+        };
+        if begins {
+            // It lives on when whoever began it goes: others wait for it too.
+            tokio::spawn(walk(self.inner.clone(), url));
+        }
+        answered.await.unwrap_or(Err(WalkError::GivenUp))
+    }
+}
+
+/// Walks until nobody waits any more.
+async fn walk(inner: Arc<Inner>, url: RepositoryUrl) {
+    loop {
+        let all = {
+            let mut waiting = inner.waiting.lock().unwrap_or_else(PoisonError::into_inner);
+            match waiting.get_mut(&url).map(std::mem::take) {
+                Some(all) if !all.is_empty() => all,
+                _ => {
+                    waiting.remove(&url);
+                    return;
+                }
+            }
+        };
+        // Each revision once, however many stand at it.
+        let mut revisions = Revisions::new();
+        for of in &all {
+            for revision in [Some(&of.asked.current), of.asked.previous.as_ref()].into_iter().flatten() {
+                if !revisions.contains_key(revision) {
+                    let found = inner.checkouts.checkout(&url, revision).await;
+                    revisions.insert(revision.clone(), found);
+                }
+            }
+        }
+        let limits = inner.limits;
+        // Where this does not run to its end, whoever waits is told so.
+        let _ = tokio::task::spawn_blocking(move || blocking(all, &revisions, limits)).await;
+    }
+}
+
+/// Answers all who wait, from one walk.
+fn blocking(all: Vec<Waiting>, revisions: &Revisions, limits: WalkLimits) {
+    let Some(clone) = revisions.values().find_map(|found| found.as_ref().ok()) else {
+        for of in all {
+            let why = revisions.get(&of.asked.current).and_then(|found| found.as_ref().err());
+            let why = why.map_or(WalkError::GivenUp, |error| error.clone().into());
+            of.tell(Err(why));
+        }
+        return;
+    };
+    let repository = match clone.open() {
+        Ok(repository) => repository,
+        Err(error) => {
+            let error = WalkError::from(error);
+            return all.into_iter().for_each(|of| of.tell(Err(error.clone())));
+        }
+    };
+    let (mut ready, mut wanted) = (Vec::new(), Vec::new());
+    for of in all {
+        match wanted_of(&of.asked, revisions, &repository) {
+            Ok(asked) => {
+                wanted.push(asked);
+                ready.push(of);
+            }
+            Err(error) => of.tell(Err(error)),
+        }
+    }
+    match repository.changes(&wanted, limits) {
+        Ok(found) => {
+            for (of, found) in ready.into_iter().zip(found) {
+                let answer = shown(&repository, &of.asked, found);
+                of.tell(answer);
+            }
+        }
+        Err(error) => {
+            let error = WalkError::from(error);
+            ready.into_iter().for_each(|of| of.tell(Err(error.clone())));
+        }
+    }
+}
+
+/// What is asked of the walk.
+fn wanted_of(
+    asked: &Asked,
+    revisions: &Revisions,
+    repository: &GitRepository,
+) -> Result<walk::Asked, WalkError> {
+    let commit = |revision: &String| match revisions.get(revision) {
+        Some(Ok(checkout)) => Ok(checkout.commit),
+        Some(Err(error)) => Err(error.clone()),
+        None => Err(Arc::new(FetchError::Stopping)),
+    };
+    let to = commit(&asked.current)?;
+    let since = match asked.previous.as_ref().map(|previous| (previous, commit(previous))) {
+        None => None,
+        Some((_, Ok(commit))) => Some(commit),
+        // After a forced push everything counts as new, and that is said.
+        Some((previous, Err(error))) if matches!(*error, FetchError::NoRevision { .. }) => {
+            Some(Oid::from_str(previous).unwrap_or(Oid::ZERO_SHA1))
+        }
+        Some((_, Err(error))) => return Err(error.into()),
+    };
+    let files = repository.snapshot(to)?;
+    let paths = asked.application.paths(asked.source, &files)?;
+    Ok(walk::Asked { to, since, paths })
+}
+
+fn shown(repository: &GitRepository, asked: &Asked, found: Changes) -> Result<ShownSource, WalkError> {
+    let none_is_new = found.since.is_empty();
+    // What no commit ever changed stands as it was synced.
+    let change_revision =
+        found.newest.as_ref().map_or_else(|| asked.current.clone(), |of| of.commit.to_string());
+    let changes = if none_is_new { found.newest.into_iter().collect() } else { found.since };
+    let changes = changes.into_iter().map(|change| {
+        let commit = repository.commit(change.commit)?;
+        Ok(ShownChange {
+            revision: commit.revision,
+            author: commit.author,
+            date: commit.date,
+            message: commit.message,
+            paths: change.paths,
+            more_paths: change.more_paths,
+        })
+    });
+    Ok(ShownSource {
+        repo_url: asked.repo_url.clone(),
+        revision: Some(asked.current.clone()),
+        previous_revision: asked.previous.clone(),
+        change_revision: Some(change_revision),
+        changes: changes.collect::<Result<_, WalkError>>()?,
+        none_is_new,
+        more: found.more,
+        previous_unknown: found.since_unknown,
+        error: None,
+    })
+}

@@ -7,6 +7,7 @@ mod applications;
 mod board;
 mod build;
 pub(crate) mod bus;
+mod change_revision;
 pub(crate) mod join;
 mod judged;
 pub(crate) mod log;
@@ -14,6 +15,7 @@ mod pages;
 mod platform;
 mod rbac;
 mod reporter;
+mod repositories;
 mod resources;
 mod router;
 mod secrets;
@@ -90,6 +92,28 @@ pub(crate) fn resource_reporter(mut config: Config) -> anyhow::Result<()> {
             biased;
             () = stop.cancelled() => return Ok(()),
             built = Reporter::build(&config, What::Resources, &stop) => built?,
+        };
+        built.run(stop).await
+    })
+}
+
+/// Runs the role `change-revision` until SIGTERM or SIGINT.
+///
+/// # Errors
+/// When it cannot start, each with what to do next; or when it ends without having been asked to.
+pub(crate) fn change_revision(mut config: Config) -> anyhow::Result<()> {
+    anyhow::ensure!(
+        config.bus.is_none(),
+        "bus.url is set, and the role change-revision shares its work with no other process yet: run one of it with --bus ''"
+    );
+    stages_client::install_crypto();
+    log::start(&config);
+    config.state = std::mem::take(&mut config.state).of_changes(config.change_revision.annotations);
+    run(async |stop| {
+        let built = tokio::select! {
+            biased;
+            () = stop.cancelled() => return Ok(()),
+            built = Reporter::build(&config, What::Changes, &stop) => built?,
         };
         built.run(stop).await
     })

@@ -71,6 +71,8 @@ Examples:
       --argocd-url https://argocd.example.com --argocd-token-file argocd-token
   Say what Git says of applications, of a repository that is kept in a directory:
     gitops-runtime source-server --token-file token --repository https://git.example.com/mono.git=/repositories/mono
+  Say after each sync which commits changed an application:
+    gitops-runtime change-revision --sink stdout
   Sign in to a platform, and see the applications of all runtimes that it knows:
     gitops-runtime login https://platform.example.com
     gitops-runtime app list
@@ -102,6 +104,15 @@ Examples:
       --set 'resources.namespaces=team-*'
   Kinds with selectors, a filter and a rate limit each, as CloudEvents (config/examples/resource-events.yaml):
     gitops-runtime resource-reporter --config resource-events.yaml";
+
+const CHANGE_REVISION: &str = "\
+Examples:
+  Of the applications of the cluster of the kubeconfig, a line of JSON for each sync:
+    gitops-runtime change-revision --sink stdout
+  Logged, and written to the applications as annotations, with the credentials that Argo CD has:
+    gitops-runtime change-revision --set changeRevision.annotations=true --set changeRevision.repositories.argocdSecrets=true
+  The rights that this takes:
+    gitops-runtime rbac print --role change-revision --service-account change-revision --set changeRevision.annotations=true";
 
 const CONFIG: &str = "\
 Examples:
@@ -177,6 +188,9 @@ pub(crate) enum Command {
     Router(Box<OnRouter>),
     AppProxy(Box<OnAppProxy>),
     SourceServer(Box<OnSourceServer>),
+    /// Say after each sync which commits changed an application.
+    #[command(after_help = CHANGE_REVISION)]
+    ChangeRevision(Box<Settings>),
     TunnelServer(Box<OnTunnelServer>),
     TunnelClient(Box<OnTunnelClient>),
     #[command(flatten)]
@@ -294,6 +308,8 @@ pub(crate) enum Role {
     Secrets,
     /// The source server
     SourceServer,
+    /// Who says which commits changed which application
+    ChangeRevision,
 }
 
 /// A ServiceAccount.

@@ -8,6 +8,7 @@
 mod app_proxy;
 mod bus;
 mod catalogue;
+mod change_revision;
 mod command;
 mod environment;
 mod host;
@@ -19,6 +20,7 @@ mod print;
 mod problem;
 mod process;
 mod reporter;
+mod repositories;
 mod resources;
 mod router;
 mod sharding;
@@ -49,6 +51,7 @@ pub(crate) use self::process::{Admin, Log, LogFormat, LogLevel, Serve, Shutdown}
 use self::process::{Directory, Redaction};
 use self::reporter::Storage;
 pub(crate) use self::reporter::{EventMode, Reporter, SinkKind};
+pub(crate) use self::repositories::Repositories;
 pub(crate) use self::resources::KindRules;
 pub(crate) use self::sharding::Algorithm;
 pub(crate) use self::source_server::From as SourcesFrom;
@@ -101,6 +104,7 @@ pub(crate) struct Config {
     pub(crate) router: router::Router,
     pub(crate) app_proxy: app_proxy::AppProxy,
     pub(crate) source_server: source_server::SourceServer,
+    pub(crate) change_revision: change_revision::ChangeRevision,
     pub(crate) tunnel_server: tunnel::Server,
     pub(crate) tunnel_client: tunnel::Client,
     /// `None`: it is in memory, and there is one process or each has its own shard.
@@ -228,6 +232,7 @@ impl Config {
         self.router.check(problems);
         self.app_proxy.check(problems);
         self.source_server.check(problems);
+        self.change_revision.check(problems);
         self.tunnel_server.check(problems);
         self.tunnel_client.check(problems);
         self.admin.check(problems);

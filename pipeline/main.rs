@@ -43,6 +43,12 @@ fn main() -> ExitCode {
                 Err(problems) => return fail(problems),
             }
         }
+        cli::Command::ChangeRevision(settings) => {
+            match config::Config::load_given(&settings.given(), &variables) {
+                Ok(config) => app::change_revision(config).map(|()| ExitCode::SUCCESS),
+                Err(problems) => return fail(problems),
+            }
+        }
         cli::Command::Reporter(settings) => match config::Config::load(&settings.given(), &variables) {
             Ok(loaded) => app::reporter(&loaded).map(|()| ExitCode::SUCCESS),
             Err(problems) => return fail(problems),

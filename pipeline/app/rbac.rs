@@ -41,6 +41,7 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
         Role::ResourceReporter => super::resources::rights(config),
         Role::AppProxy => super::app_proxy::rights(config),
         Role::SourceServer => super::source_server::rights(config),
+        Role::ChangeRevision => super::change_revision::rights(config),
         Role::Reporter => {
             let watch = build::watch(config);
             let mut rights = watch.rights(APPLICATIONS);
@@ -73,6 +74,7 @@ fn manifest(role: Role, account: &Account, secret: Option<&str>, config: &Config
         Role::ResourceReporter => ":resources",
         Role::AppProxy => ":app-proxy",
         Role::SourceServer => ":sources",
+        Role::ChangeRevision => ":changes",
     };
     let name = format!("gitops-runtime:{namespace}:{}{own}", account.name);
     // One role for each place, whatever number of rights holds there; the cluster's comes last.
@@ -111,6 +113,7 @@ fn metadata(role: Role, name: &str, namespace: Option<&str>) -> Value {
         Role::ResourceReporter => "resource-reporter",
         Role::AppProxy => "app-proxy",
         Role::SourceServer => "source-server",
+        Role::ChangeRevision => "change-revision",
     };
     let mut metadata = json!({
         "labels": {"app.kubernetes.io/component": component, "app.kubernetes.io/name": "gitops-runtime"},

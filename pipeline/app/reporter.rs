@@ -23,7 +23,7 @@ use tokio::task::JoinSet;
 
 use super::applications::Applications;
 use super::judged::Judged;
-use super::{VERSION, admin, build, join, resources, traces};
+use super::{VERSION, admin, build, change_revision, join, resources, traces};
 use crate::config::Config;
 
 /// The pipeline of the role `reporter`, and its one route: what they are called on the bus.
@@ -58,6 +58,8 @@ pub(super) enum What {
     Applications,
     /// Objects of other kinds, as they are.
     Resources,
+    /// Which commits changed Argo CD applications.
+    Changes,
 }
 
 impl What {
@@ -65,6 +67,7 @@ impl What {
         match self {
             Self::Applications => PIPELINE,
             Self::Resources => "resources",
+            Self::Changes => "changes",
         }
     }
 
@@ -72,6 +75,7 @@ impl What {
         match self {
             Self::Applications => stages_argocd::labels::LABELS,
             Self::Resources => stages_resources::labels::LABELS,
+            Self::Changes => stages_revision::labels::LABELS,
         }
     }
 }
@@ -84,14 +88,14 @@ pub(super) struct Built {
     pub(super) keys: Arc<dyn Fn() -> Vec<Key> + Send + Sync>,
     /// What runs beside it where Argo CD is asked.
     pub(super) argocd: Option<OfArgoCd>,
+    /// Follows what others are asked with: a token or a password in a Secret, credentials of repositories.
+    pub(super) following: Option<BoxFuture<'static, ()>>,
 }
 
 /// What runs beside a pipeline that asks Argo CD.
 pub(super) struct OfArgoCd {
     enrich: ArgoCdEnrichment,
     settings: SettingsWatch,
-    /// Follows a token or a password in a Secret.
-    following: Option<BoxFuture<'static, ()>>,
 }
 
 /// The applications' source and enrichment.
@@ -119,8 +123,18 @@ async fn applications(
         source: Arc::new(source),
         enrich: Arc::new(enrich.clone()),
         keys: Arc::new(move || seen.keys()),
-        argocd: Some(OfArgoCd { enrich, settings, following }),
+        argocd: Some(OfArgoCd { enrich, settings }),
+        following,
     })
+}
+
+/// The time of all calls for one event.
+fn turn_time(config: &Config, what: What) -> Duration {
+    match what {
+        // The revision of now and the one before are fetched.
+        What::Changes => *config.change_revision.repositories.timeout * 2,
+        What::Applications | What::Resources => *config.argocd.event_timeout,
+    }
 }
 
 /// A reporter that has not begun.
@@ -151,7 +165,7 @@ impl Reporter {
         });
         let health = Health::new(
             HealthLimits {
-                lane_stuck: *config.argocd.event_timeout + SLACK,
+                lane_stuck: turn_time(config, what) + SLACK,
                 settings: (what == What::Applications).then_some(SETTINGS_KNOWN_WITHIN),
                 ..HealthLimits::default()
             },
@@ -190,11 +204,15 @@ impl Reporter {
             Some(ledger) => ledger,
             None => build::ledger(config, &server, &places).await?,
         };
-        let Built { source, enrich, keys, argocd } = match what {
+        let Built { source, enrich, keys, argocd, following } = match what {
             What::Applications => applications(config, redactor, meter.clone(), stop).await?,
             What::Resources => resources::build(config, redactor, meter.clone()).await?,
+            What::Changes => change_revision::build(config, &places, redactor, meter.clone(), stop).await?,
         };
-        let sink = build::sink(config, meter, stop).await?;
+        let sink = match what {
+            What::Changes => change_revision::sink(config, meter, stop).await?,
+            What::Applications | What::Resources => build::sink(config, meter, stop).await?,
+        };
 
         let jetstream = connected.as_ref().map(join::Connected::jetstream);
         let (bus, leases): (Arc<dyn Bus>, _) = match connected {
@@ -214,14 +232,17 @@ impl Reporter {
         };
         let pipeline = Pipeline { name: what.pipeline().to_owned(), source, enrich, routes: vec![route] };
         let mut engine = Engine::new(engine_config, bus, leases).pipeline(pipeline);
-        if let Some(OfArgoCd { enrich, settings, following }) = argocd {
+        if let Some(following) = following {
+            let stop = stop.clone();
+            services.spawn(async move {
+                following.await;
+                // Where there is nothing to follow.
+                stop.cancelled().await;
+                Ok(())
+            });
+        }
+        if let Some(OfArgoCd { enrich, settings }) = argocd {
             engine = engine.service(settings);
-            if let Some(following) = following {
-                services.spawn(async {
-                    following.await;
-                    Ok(())
-                });
-            }
             services.spawn(tell_of_settings(enrich, health.clone(), stop.clone()));
         }
         let handle = engine.handle(what.pipeline(), ROUTE).context("find the reporter in its engine")?;

@@ -183,5 +183,11 @@ pub(super) async fn build(
         enrich = enrich.linked(applications(config).await?);
     }
     let keys = source.clone();
-    Ok(Built { source, enrich: Arc::new(enrich), keys: Arc::new(move || keys.keys()), argocd: None })
+    Ok(Built {
+        source,
+        enrich: Arc::new(enrich),
+        keys: Arc::new(move || keys.keys()),
+        argocd: None,
+        following: None,
+    })
 }

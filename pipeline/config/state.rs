@@ -67,6 +67,14 @@ impl State {
         Self { ledger_name, socket_name, ..self }
     }
 
+    /// That of the role `change-revision`, which may run beside them. What was told is not yet written to the applications: where
+    /// that begins, everything is told again.
+    pub(crate) fn of_changes(self, annotations: bool) -> Self {
+        let name = if annotations { "annotations" } else { "changes" };
+        let ledger_name = format!("{name}-{}", self.ledger_name);
+        Self { ledger_name, socket_name: format!("changes-{}", self.socket_name), ..self }
+    }
+
     /// Finds, and makes, the directory of the ledger; blocking, for the start. Fails when none of the
     /// directories can be written to.
     pub(crate) fn open(&self) -> anyhow::Result<Places> {

@@ -221,7 +221,7 @@ fn each_refusal_says_what_would_be_right() {
     let (code, text) = refused(&["--role", "reportr"]);
     assert_eq!(code, Some(2));
     assert!(
-        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, app-proxy, secrets, source-server]"),
+        text.contains("invalid value 'reportr' for '--role <ROLE>'\n  [possible values: reporter, resource-reporter, app-proxy, secrets, source-server, change-revision]"),
         "{text}"
     );
     assert!(text.contains("tip: a similar value exists: 'reporter'"), "{text}");
@@ -345,4 +345,27 @@ fn the_source_server_may_ask_whose_a_token_is_unless_callers_have_one_token() {
     let review: Grant = ["", "authentication.k8s.io", "tokenreviews", "", "create"].map(str::to_owned).into();
     assert_eq!(grants(&[]), BTreeSet::from([review]));
     assert_eq!(grants(&["--set", "sourceServer.callers.tokenFile=token"]), BTreeSet::new());
+}
+
+#[test]
+fn who_says_what_changed_may_watch_applications_and_more_only_where_that_is_asked_for() {
+    let grants = |more: &[&str]| {
+        let flags = ["rbac", "print", "--role", "change-revision", "--service-account", "ops/changes"];
+        let output = run(&[&flags[..], more].concat(), &[]);
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "");
+        granted(&documents(&String::from_utf8(output.stdout).unwrap()), ("ops", "changes"))
+    };
+    let grant = |group: &str, resource: &str, name: &str, verb: &str| -> Grant {
+        ["argocd", group, resource, name, verb].map(str::to_owned).into()
+    };
+    let application = |verb: &str| grant("argoproj.io", "applications", "", verb);
+    let mut expected: BTreeSet<Grant> = ["get", "list", "watch"].map(application).into();
+    assert_eq!(grants(&[]), expected);
+    expected.insert(application("patch"));
+    assert_eq!(grants(&["--set", "changeRevision.annotations=true"]), expected);
+    expected.insert(grant("", "secrets", "", "list"));
+    expected.insert(grant("", "configmaps", "argocd-tls-certs-cm", "get"));
+    let all = ["annotations", "repositories.argocdSecrets", "repositories.argocdCertificates"];
+    let all: Vec<String> = all.iter().map(|of| format!("--set=changeRevision.{of}=true")).collect();
+    assert_eq!(grants(&all.iter().map(String::as_str).collect::<Vec<_>>()), expected);
 }

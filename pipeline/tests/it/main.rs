@@ -9,6 +9,7 @@ mod batch;
 mod bus_away;
 mod bus_cluster;
 mod bus_commands;
+mod changes;
 mod environment;
 mod gentle;
 mod merged;

@@ -1,0 +1,175 @@
+//! The role `change-revision`: after each sync, which commits changed an application; logged, reported where a sink takes it,
+//! and, where that is wanted, written to the application as annotations.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use anyhow::Context as _;
+use pipeline_core::{Meter, ObjectIndex, Reason, Shipment, Shutdown, Sink, StageError, async_trait};
+use pipeline_redact::Redactor;
+use serde_json::Value;
+use stages_kube::{QuestionError, Reader, Right};
+use stages_revision::{RevisionEnrichment, Walks, annotations};
+
+use super::applications::{APPLICATIONS, Applications};
+use super::reporter::Built;
+use super::{build, repositories};
+use crate::config::{Config, Places, SinkKind};
+
+/// What the role needs to be allowed with these settings.
+pub(super) fn rights(config: &Config) -> Vec<Right> {
+    let watched = build::watch(config).rights(APPLICATIONS);
+    let patched = watched.clone().into_iter().map(|right| Right { verbs: &["patch"], ..right });
+    let patched: Vec<Right> = patched.filter(|_| config.change_revision.annotations).collect();
+    let mut rights = watched;
+    rights.extend(patched);
+    rights.extend(repositories::rights(config, &config.change_revision.repositories));
+    rights
+}
+
+/// Source and enrichment, and what runs beside them.
+pub(super) async fn build(
+    config: &Config,
+    places: &Places,
+    redactor: Redactor,
+    meter: Arc<dyn Meter>,
+    stop: &Shutdown,
+) -> anyhow::Result<Built> {
+    let settings = &config.change_revision;
+    let beside = places.ledger.as_deref().and_then(Path::parent).map(|of| of.join("repositories"));
+    let beside = beside.unwrap_or_else(|| std::env::temp_dir().join("gitops-runtime-repositories"));
+    let (checkouts, following) = repositories::open(config, &settings.repositories, beside, stop)
+        .await
+        .context("have repositories (settings under `changeRevision.repositories`)")?;
+    let seen = ObjectIndex::default();
+    let deps = stages_kube::Deps { seen: seen.clone(), meter };
+    let source = build::watch(config)
+        .build(Applications { redactor: redactor.clone() }, deps)
+        .await
+        .context("watch the applications of the cluster (settings under `kubernetes`)")?;
+    let enrich = RevisionEnrichment::new(Walks::new(checkouts, settings.commits), redactor);
+    Ok(Built {
+        source: Arc::new(source),
+        enrich: Arc::new(enrich),
+        keys: Arc::new(move || seen.keys()),
+        argocd: None,
+        following: Some(following),
+    })
+}
+
+/// Who is told.
+pub(super) async fn sink(
+    config: &Config,
+    meter: Arc<dyn Meter>,
+    stop: &Shutdown,
+) -> anyhow::Result<Arc<dyn Sink>> {
+    let sink = match config.reporter.sink.kind {
+        SinkKind::Platform => None,
+        _ => Some(build::sink(config, meter, stop).await?),
+    };
+    let annotated = match config.change_revision.annotations {
+        true => Some(build::watch(config).cluster.reader().await.context("find the cluster")?),
+        false => None,
+    };
+    Ok(Arc::new(Changes { annotated, sink }))
+}
+
+/// The log, the applications where they are annotated, and a sink where one takes it.
+struct Changes {
+    annotated: Option<Reader>,
+    sink: Option<Arc<dyn Sink>>,
+}
+
+impl Changes {
+    async fn annotate(&self, shipment: &Shipment, body: &Value) -> Result<(), StageError> {
+        let Some(reader) = &self.annotated else { return Ok(()) };
+        let report = &shipment.report;
+        let Some(mut patch) = annotations(body) else { return Ok(()) };
+        // Who has the name by now and is another application is refused.
+        patch["metadata"]["uid"] = (&*report.uid).into();
+        let (namespace, name) = (report.key.namespace(), report.key.name());
+        let (group, version, plural) = (APPLICATIONS.group, APPLICATIONS.version, APPLICATIONS.plural);
+        let path = format!("/apis/{group}/{version}/namespaces/{namespace}/{plural}/{name}");
+        match reader.merge(&path, &patch, false).await {
+            Ok(_) | Err(QuestionError::Status(404 | 409)) => Ok(()),
+            Err(error) => {
+                let reason = match error {
+                    QuestionError::Status(401) => Reason::Unauthorized,
+                    QuestionError::Status(403) => Reason::Forbidden,
+                    QuestionError::Status(429) => Reason::RateLimited,
+                    QuestionError::Status(500..) => Reason::ServerError,
+                    QuestionError::Status(_) => return Err(StageError::reject(Reason::Refused, error)),
+                    QuestionError::Unanswered(_) => Reason::Unreachable,
+                };
+                Err(StageError::retry(reason, error))
+            }
+        }
+    }
+}
+
+/// Says what changed an application, and what is not known of it.
+fn log(body: &Value) {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    if body["deleted"] == true {
+        return;
+    }
+    let (namespace, application) = (text(&body["namespace"]), text(&body["name"]));
+    for (source, of) in body["sources"].as_array().into_iter().flatten().enumerate() {
+        let (repository, revision) = (text(&of["repoURL"]), text(&of["revision"]));
+        match of["error"].as_str() {
+            Some(error) => tracing::warn!(
+                namespace,
+                application,
+                source,
+                repository,
+                revision,
+                error,
+                "it is not known which commits changed an application; that is looked at again"
+            ),
+            None => tracing::info!(
+                namespace,
+                application,
+                source,
+                repository,
+                revision,
+                change_revision = text(&of["changeRevision"]),
+                changes = of["changes"].as_array().map_or(0, Vec::len),
+                "an application was changed"
+            ),
+        }
+    }
+}
+
+#[async_trait]
+impl Sink for Changes {
+    async fn ship(&self, shipments: &[Shipment]) -> Vec<Result<(), StageError>> {
+        let (mut all, mut further) = (Vec::new(), Vec::new());
+        for shipment in shipments {
+            let body: Value = serde_json::from_slice(&shipment.report.body).unwrap_or_default();
+            let annotated = self.annotate(shipment, &body).await;
+            if annotated.is_ok() {
+                log(&body);
+                further.push(shipment.clone());
+            }
+            all.push(annotated);
+        }
+        let Some(sink) = &self.sink else { return all };
+        let mut shipped = sink.ship(&further).await.into_iter();
+        let mut next = || {
+            let none = || Err(StageError::retry(Reason::CutShort, "the sink did not answer for a report"));
+            shipped.next().unwrap_or_else(none)
+        };
+        all.into_iter().map(|annotated| annotated.and_then(|()| next())).collect()
+    }
+
+    fn name(&self) -> &'static str {
+        self.sink.as_ref().map_or("log", |sink| sink.name())
+    }
+
+    async fn credentials_changed(&self) {
+        match &self.sink {
+            Some(sink) => sink.credentials_changed().await,
+            None => std::future::pending().await,
+        }
+    }
+}

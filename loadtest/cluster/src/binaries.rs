@@ -48,7 +48,7 @@ impl Binaries {
     }
 
     /// A file of an installation: `argocd/` and `rollouts/` and `workflows/` hold manifests as their modules ship
-    /// them, `kwok/` its stages.
+    /// them, `kwok/` its stages, `routes/` the definitions of others' routes that the chart may render.
     #[must_use]
     pub fn share(&self, name: &str) -> PathBuf {
         self.directory.join("share").join(name)

@@ -4,7 +4,8 @@
 //! takes: the doctor's files of values, and values made of them with leaves changed at random - gives: a line for each
 //! that is refused though the doctor found nothing wrong
 //! calls: the doctor and Helm for each; the API server through kubectl, which changes nothing (`--dry-run=server`) and
-//! takes no field that it does not know (`--validate=strict`) - fails: exit code 1 unless nothing was refused
+//! takes no field that it does not know (`--validate=strict`); Gateway API's and Istio's kinds are defined as their modules
+//! define them - fails: exit code 1 unless nothing was refused
 
 use std::path::{Path, PathBuf};
 use std::process::{ExitCode, Stdio};
@@ -18,6 +19,7 @@ use tokio::time::Instant;
 
 use super::binaries::Binaries;
 use super::control::Control;
+use super::definitions::define;
 use super::objects::Objects;
 use super::progress::Progress;
 use super::{Ground, temporary_directory};
@@ -27,7 +29,7 @@ use loadtest_sim::process;
 
 const NAMESPACE: &str = "runtime";
 /// Kinds of others, whose definitions are not installed here.
-const FOREIGN: [&str; 3] = ["monitoring.coreos.com/", "gateway.networking.k8s.io/", "networking.istio.io/"];
+const FOREIGN: [&str; 1] = ["monitoring.coreos.com/"];
 /// Namespaces that rendered objects stand in.
 const NAMESPACES: &str = "
 apiVersion: v1
@@ -119,6 +121,9 @@ async fn tried(args: &Args, program: &Path, binaries: &Binaries, folder: &Path) 
     let control = Box::pin(Control::start(binaries, folder, None)).await?;
     let objects = Objects::new(control.client());
     Progress.step("namespaces", objects.apply(NAMESPACES, NAMESPACE)).await?;
+    let (client, routes) = (control.client(), binaries.share("routes"));
+    let defined = define(&client, &[], &routes, &[]);
+    Progress.step("definitions of HTTPRoute and VirtualService", defined).await?;
     let kubeconfig = control.admin_kubeconfig();
     let trial = Trial {
         program,

@@ -1,9 +1,10 @@
-//! The definitions of Argo's kinds, created as their modules ship them.
+//! The definitions of others' kinds, created as their modules ship them.
 //!
 //! takes: a folder of YAML files, a CustomResourceDefinition each - gives: kinds that are served
 //! calls: the API server, which reads the YAML itself: megabytes of it that nothing here has to understand - fails: when
 //! it refuses one, or does not serve its kind within 60 s
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::time::Duration;
 
@@ -13,9 +14,6 @@ use serde_json::Value;
 use tokio::time::{sleep, timeout};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions?fieldManager=cluster";
-/// The group of all of them, with its version.
-const GROUP: &str = "argoproj.io";
-const SERVED: &str = "/apis/argoproj.io/v1alpha1";
 /// The answer without the definition itself.
 const NAME_ONLY: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const SERVED_WITHIN: Duration = Duration::from_secs(300);
@@ -74,13 +72,23 @@ async fn create(client: &kube::Client, text: Vec<u8>) -> anyhow::Result<String> 
 }
 
 async fn all_served(client: &kube::Client, names: &[String]) -> bool {
-    let Ok(request) = Request::get(SERVED).body(Vec::new()) else { return false };
-    let Ok(list) = client.request::<Value>(request).await else { return false };
-    let resources = list.get("resources").and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
-    let plurals: Vec<_> = resources.iter().filter_map(|one| one.get("name")?.as_str()).collect();
-    names.iter().all(|name| {
-        name.split_once('.').is_some_and(|(plural, group)| group == GROUP && plurals.contains(&plural))
-    })
+    let groups: BTreeSet<&str> = names.iter().filter_map(|name| Some(name.split_once('.')?.1)).collect();
+    let mut served = BTreeSet::new();
+    for group in groups {
+        for version in listed(client, &format!("/apis/{group}"), "versions", "groupVersion").await {
+            let plurals = listed(client, &format!("/apis/{version}"), "resources", "name").await;
+            served.extend(plurals.into_iter().map(|plural| format!("{plural}.{group}")));
+        }
+    }
+    names.iter().all(|name| served.contains(name))
+}
+
+/// One text of each entry of a list that the API server gives; none while it does not.
+async fn listed(client: &kube::Client, path: &str, list: &str, text: &str) -> Vec<String> {
+    let Ok(request) = Request::get(path).body(Vec::new()) else { return Vec::new() };
+    let Ok(answer) = client.request::<Value>(request).await else { return Vec::new() };
+    let entries = answer.get(list).and_then(Value::as_array).map(Vec::as_slice).unwrap_or_default();
+    entries.iter().filter_map(|entry| entry.get(text)?.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

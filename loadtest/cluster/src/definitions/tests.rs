@@ -48,10 +48,17 @@ async fn served(State(api): State<Api>) -> String {
     json!({ "resources": names.collect::<Vec<_>>() }).to_string()
 }
 
+async fn versions() -> String {
+    let versions = ["argoproj.io/v1", "argoproj.io/v1alpha1"].map(|version| json!({ "groupVersion": version }));
+    json!({ "versions": versions }).to_string()
+}
+
 async fn server() -> (Api, kube::Client) {
     let api = Api::default();
     let router = Router::new()
         .route("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", post(create_one))
+        .route("/apis/argoproj.io", get(versions))
+        .route("/apis/argoproj.io/v1", get(|| async { json!({ "resources": [] }).to_string() }))
         .route("/apis/argoproj.io/v1alpha1", get(served))
         .with_state(api.clone());
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

@@ -49,7 +49,8 @@ async fn served(State(api): State<Api>) -> String {
 }
 
 async fn versions() -> String {
-    let versions = ["argoproj.io/v1", "argoproj.io/v1alpha1"].map(|version| json!({ "groupVersion": version }));
+    let versions =
+        ["argoproj.io/v1", "argoproj.io/v1alpha1"].map(|version| json!({ "groupVersion": version }));
     json!({ "versions": versions }).to_string()
 }
 

@@ -3,7 +3,7 @@
 
 use regex::Regex;
 
-use super::{Judged, Node, Severity, Value};
+use super::{Chart, Judged, Node, Severity, Value};
 
 /// What has to stand at a path.
 #[derive(Clone, Copy)]
@@ -69,6 +69,7 @@ const VOLUME: &[&str] = &[
 ];
 const MOUNT: &[&str] =
     &["name", "mountPath", "mountPropagation", "readOnly", "recursiveReadOnly", "subPath", "subPathExpr"];
+const PEER: &[&str] = &["podSelector", "namespaceSelector", "ipBlock"];
 const AFFINITY: &[&str] = &["nodeAffinity", "podAffinity", "podAntiAffinity"];
 const PROBE: &[(&str, i64)] = &[
     ("initialDelaySeconds", 0),
@@ -102,10 +103,6 @@ const SHAPES: &[(&str, Shape)] = &[
     ("metrics.serviceMonitor.labels", Shape::Labels),
     ("networkPolicy.extraEgress", Shape::Items(&["to", "ports"], false)),
     ("networkPolicy.kubernetesApiPorts", Shape::Ports),
-    ("networkPolicy.metricsFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
-    ("networkPolicy.platformFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
-    ("networkPolicy.routerFrom", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
-    ("networkPolicy.routerTo", Shape::Items(&["podSelector", "namespaceSelector", "ipBlock"], false)),
     ("platform.backup.persistence.existingClaim", Shape::Name),
     ("platform.backup.persistence.size", Shape::Quantity),
     ("platform.backup.persistence.storageClass", Shape::Name),
@@ -113,53 +110,36 @@ const SHAPES: &[(&str, Shape)] = &[
     ("platform.ingress.className", Shape::Name),
     ("platform.ingress.host", Shape::Name),
     ("platform.ingress.tlsSecretName", Shape::Name),
-    ("platform.livenessProbe", Shape::Numbers(PROBE)),
-    ("platform.persistence.existingClaim", Shape::Name),
-    ("platform.readinessProbe", Shape::Numbers(PROBE)),
-    ("platform.service.annotations", Shape::Annotations),
     ("reporter.extraEnv", Shape::Variables),
     ("reporter.extraVolumeMounts", Shape::Items(MOUNT, true)),
     ("reporter.extraVolumes", Shape::Items(VOLUME, true)),
-    ("reporter.livenessProbe", Shape::Numbers(PROBE)),
-    ("reporter.pdb.maxUnavailable", Shape::Share),
-    ("reporter.pdb.minAvailable", Shape::Share),
-    ("reporter.persistence.existingClaim", Shape::Name),
-    ("reporter.readinessProbe", Shape::Numbers(PROBE)),
-    ("reporter.service.annotations", Shape::Annotations),
-    ("reporter.serviceAccount.annotations", Shape::Annotations),
-    ("reporter.serviceAccount.name", Shape::Name),
-    ("router.service.annotations", Shape::Annotations),
-    ("router.service.name", Shape::Part),
     ("tunnelServer.domain", Shape::Name),
     ("tunnelServer.ingress.annotations", Shape::Annotations),
     ("tunnelServer.ingress.className", Shape::Name),
     ("tunnelServer.ingress.host", Shape::Name),
     ("tunnelServer.ingress.tlsSecretName", Shape::Name),
-    ("tunnelServer.service.annotations", Shape::Annotations),
     ("tunnelServer.tls.secretName", Shape::Name),
 ];
 
-/// What a role without state has beside that.
-const OF_ROLES: &[(&str, Shape)] = &[
-    ("livenessProbe", Shape::Numbers(PROBE)),
-    ("pdb.maxUnavailable", Shape::Share),
-    ("pdb.minAvailable", Shape::Share),
-    ("readinessProbe", Shape::Numbers(PROBE)),
-];
-
-/// Those roles.
-const ROLES: &[&str] = &["router", "tunnelClient", "tunnelServer"];
-
-/// What every kind of pod has, below its own group.
+/// What a kind of pod may have, below its own group.
 const OF_PODS: &[(&str, Shape)] = &[
     ("affinity", Shape::Keys(AFFINITY)),
+    ("livenessProbe", Shape::Numbers(PROBE)),
     ("nodeSelector", Shape::Labels),
+    ("pdb.maxUnavailable", Shape::Share),
+    ("pdb.minAvailable", Shape::Share),
+    ("persistence.existingClaim", Shape::Name),
     ("persistence.size", Shape::Quantity),
     ("persistence.storageClass", Shape::Name),
     ("podAnnotations", Shape::Annotations),
     ("podLabels", Shape::Labels),
     ("priorityClassName", Shape::Name),
+    ("readinessProbe", Shape::Numbers(PROBE)),
     ("resources", Shape::Resources),
+    ("service.annotations", Shape::Annotations),
+    ("service.name", Shape::Part),
+    ("serviceAccount.annotations", Shape::Annotations),
+    ("serviceAccount.name", Shape::Name),
     ("tolerations", Shape::Items(TOLERATION, false)),
     ("topologySpreadConstraints", Shape::Items(SPREAD, false)),
 ];
@@ -172,14 +152,18 @@ pub(super) fn check(judged: &mut Judged) {
     for (path, shape) in SHAPES {
         of(judged, path, *shape);
     }
-    for group in ["global", "reporter", "nats", "platform"].iter().chain(ROLES) {
-        for (key, shape) in OF_PODS {
-            of(judged, &format!("{group}.{key}"), *shape);
-        }
-    }
-    for group in ROLES {
-        for (key, shape) in OF_ROLES {
-            of(judged, &format!("{group}.{key}"), *shape);
+    for value in &Chart::get().values {
+        match value.path.split_once('.') {
+            // Every kind of pod has one, and so has what all of them share.
+            Some((group, "nodeSelector")) => {
+                for (key, shape) in OF_PODS {
+                    of(judged, &format!("{group}.{key}"), *shape);
+                }
+            }
+            Some(("networkPolicy", key)) if key.ends_with("From") || key.ends_with("To") => {
+                of(judged, &value.path, Shape::Items(PEER, false));
+            }
+            _ => {}
         }
     }
     let always = [

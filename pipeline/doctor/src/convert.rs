@@ -40,7 +40,13 @@ pub struct Converted {
     pub notes: Vec<Note>,
 }
 
-const ELSEWHERE: &str = "this component is not there yet";
+const NO_SUCH_VALUE: &str = "this component has no such value here";
+const RESOURCES: &str = "Rollouts and their ReplicaSets are reported by the role resource-reporter, which this chart does not run";
+const SOURCES: &str =
+    "what is asked of Git is answered by the role source-server, which this chart does not run";
+const IMAGE: &str = "the image is this runtime's: `image`";
+const MONITOR: &str = "metrics.serviceMonitor serves every component";
+const NAMES: &str = "names are made of the release's, no account is needed, and every pod is restricted";
 const ARGOCD: &str = "Argo CD is no part of this chart: install its own chart beside it, with these values";
 const REDIS: &str = "nothing here needs a Redis";
 const OTHER: &str = "is no key that is known of the other chart";
@@ -118,6 +124,8 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
             let host = node.text().unwrap_or_default();
             value = if host.contains("://") { host.into() } else { format!("https://{host}").into() };
         }
+        // There it is said that the hook does not run.
+        "validation.enabled" => value = (node.value == Value::Bool(false)).into(),
         "tunnelClient.allow" => {
             let text = node.text().unwrap_or_default();
             value = text.split(',').map(str::trim).filter(|name| !name.is_empty()).collect();
@@ -131,7 +139,7 @@ fn keep(converted: &mut Converted, path: &[&str], to: &str, node: &Node) {
                 converted.note(path, node, CONSTRAINT);
             }
         }
-        "reporter.affinity" | "router.affinity" | "tunnelClient.affinity" if !node.entries().is_empty() => {
+        _ if to.ends_with(".affinity") && !node.entries().is_empty() => {
             converted.note(
                 path,
                 node,
@@ -159,14 +167,19 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         }
         ["global", "event-reporters", rest @ ..]
         | ["event-reporters", "runtime-event-reporter", rest @ ..]
-        | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter(rest),
+        | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter("reporter", rest),
         // Charts above this one share the rest of `global`.
         ["global", key] => to(format!("global.{key}")),
-        ["event-reporters", "cluster-event-reporter"] => Fate::None(ELSEWHERE),
+        ["event-reporters", "cluster-event-reporter", rest @ ..] if has("resourceReporter") => {
+            reporter("resourceReporter", rest)
+        }
+        ["event-reporters", "cluster-event-reporter"] => Fate::None(RESOURCES),
         ["event-reporters", _] => {
             Fate::None("this reporter left the other chart; resources are reported with their applications")
         }
-        ["cf-argocd-extras", "sourcesServer"] => Fate::None(ELSEWHERE),
+        ["cf-argocd-extras", "sourcesServer", rest @ ..] | ["argo-gateway", rest @ ..] => {
+            if has("sourceServer") { sources(rest) } else { Fate::None(SOURCES) }
+        }
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
@@ -182,19 +195,44 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["argo-cd", "configs", "params", "application.namespaces"] if node.text().is_some() => {
             to("reporter.applicationNamespaces".to_owned())
         }
+        ["argo-cd", "acrController"] if has("changeRevision") => Fate::Below,
+        ["argo-cd", "acrController", "enabled"] => to("changeRevision.enabled".to_owned()),
         ["argo-cd", "openshift", "enabled"] => to("openshift.enabled".to_owned()),
         ["argo-cd", ..] => Fate::None(ARGOCD),
         ["redis" | "redis-ha" | "redis-secret-init"] => Fate::None(REDIS),
-        ["installer"] => Fate::None("no hook validates here: run gitops-runtime validate before you install"),
+        ["installer"] => Fate::Below,
+        ["installer", "skipValidation"] if matches!(node.value, Value::Bool(_)) => {
+            to("validation.enabled".to_owned())
+        }
+        ["installer", "image"] => Fate::None(IMAGE),
+        ["installer", ..] => Fate::None("the hook of `validation` has no such value"),
         ["anchors"] => Fate::None("anchors were expanded where they are used"),
         ["sealed-secrets" | "argo-workflows"] => {
             Fate::None("is no part of this chart: install its own chart beside it, with these values")
         }
-        ["app-proxy" | "gitops-operator" | "argo-gateway" | "codefreshWorkflowLogStoreCM"] => {
-            Fate::None(ELSEWHERE)
-        }
+        ["app-proxy", rest @ ..] => app_proxy(rest, node),
+        ["gitops-operator"] => Fate::None("no promotions and no restricted Git sources are made here"),
+        ["codefreshWorkflowLogStoreCM"] => Fate::None(
+            "no ConfigMap of a store of logs is made: give Argo Workflows a repository of artifacts",
+        ),
         _ => Fate::None(OTHER),
     }
+}
+
+/// Whether the chart has a group of values, or a value.
+fn has(path: &str) -> bool {
+    let within = |a: &str, b: &str| a == b || a.strip_prefix(b).is_some_and(|rest| rest.starts_with('.'));
+    // Keys of what is a mapping as a whole are no values of their own.
+    Chart::get()
+        .values
+        .iter()
+        .any(|value| within(&value.path, path) || (value.default.is_object() && within(path, &value.path)))
+}
+
+/// A value of a component, where it has such a one.
+fn of(component: &str, key: &str) -> Fate {
+    let path = format!("{component}.{key}");
+    if has(&path) { Fate::To(path) } else { Fate::None(NO_SUCH_VALUE) }
 }
 
 /// What stands under the same path here, where it does.
@@ -238,15 +276,13 @@ fn router(path: &[&str]) -> Fate {
         ["service", "annotations"] => Fate::To("router.service.annotations".to_owned()),
         ["service", _] => Fate::None("the Service is a ClusterIP with port 80"),
         ["fullnameOverride"] => Fate::To("router.service.name".to_owned()),
-        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["image"] => Fate::None(IMAGE),
         ["resolver" | "dnsService" | "dnsNamespace"] => {
             Fate::None("names are asked of the servers of /etc/resolv.conf, on OpenShift as well")
         }
         ["routing"] => Fate::None("give router.appProxyUrl and router.workflowsUrl"),
         ["env"] => Fate::None("no variable is heeded: set router.config"),
-        ["nameOverride" | "serviceAccount" | "podSecurityContext" | "securityContext"] => {
-            Fate::None("names are made of the release's, no account is needed, and every pod is restricted")
-        }
+        ["nameOverride" | "serviceAccount" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
         _ => Fate::None(OTHER),
     }
 }
@@ -272,7 +308,7 @@ fn tunnel(path: &[&str]) -> Fate {
         ["tunnel", "subdomainPrefix"] => Fate::To("tunnelClient.name".to_owned()),
         ["tunnel", "forwardTo"] => Fate::None("give tunnelClient.forward; visitors are led to the router"),
         ["logLevel"] => Fate::To("tunnelClient.config.log.level".to_owned()),
-        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["image"] => Fate::None(IMAGE),
         ["replicaCount"] => {
             Fate::None("one client opens the tunnel; tunnelClient.replicaCount adds those that stand by")
         }
@@ -280,38 +316,28 @@ fn tunnel(path: &[&str]) -> Fate {
     }
 }
 
-/// What a key of an event reporter means here.
-fn reporter(path: &[&str]) -> Fate {
-    let to = |to: String| Fate::To(to);
+/// What a key of an event reporter means here: of that of applications, or of that of resources.
+fn reporter(component: &str, path: &[&str]) -> Fate {
     match path {
         [] | ["pdb" | "serviceAccount" | "serviceMonitor" | "service" | "env"] => Fate::Below,
-        [
-            key @ ("replicaCount"
-            | "nodeSelector"
-            | "tolerations"
-            | "affinity"
-            | "resources"
-            | "topologySpreadConstraints"
-            | "readinessProbe"
-            | "livenessProbe"
-            | "podAnnotations"
-            | "podLabels"
-            | "priorityClassName"),
-        ] => to(format!("reporter.{key}")),
-        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => to(format!("reporter.pdb.{key}")),
+        [key @ ("readinessProbe" | "livenessProbe")] => of(component, key),
+        [key] if ROLE.contains(key) => of(component, key),
+        ["pdb", key @ ("enabled" | "minAvailable" | "maxUnavailable")] => {
+            of(component, &format!("pdb.{key}"))
+        }
         ["serviceAccount", key @ ("create" | "name" | "annotations")] => {
-            to(format!("reporter.serviceAccount.{key}"))
+            of(component, &format!("serviceAccount.{key}"))
         }
         ["serviceMonitor", key @ ("enabled" | "interval" | "scrapeTimeout" | "labels")] => {
-            to(format!("metrics.serviceMonitor.{key}"))
+            Fate::To(format!("metrics.serviceMonitor.{key}"))
         }
-        ["service", "annotations"] => to("reporter.service.annotations".to_owned()),
+        ["service", "annotations"] => of(component, "service.annotations"),
         ["service", _] => Fate::None("the Service is a ClusterIP with the ports 8087 and 8088"),
         ["env", name] if name.starts_with("OTEL_") => {
             Fate::None("no variable of OpenTelemetry is heeded: set reporter.config.traces")
         }
-        ["env", name] => to(format!("reporter.extraEnv.{name}")),
-        ["image"] => Fate::None("the image is this runtime's: `image`"),
+        ["env", name] => of(component, &format!("extraEnv.{name}")),
+        ["image"] => Fate::None(IMAGE),
         ["config"] => Fate::None(
             "are another program's settings; `gitops-runtime config print` shows those for reporter.config",
         ),
@@ -320,9 +346,59 @@ fn reporter(path: &[&str]) -> Fate {
     }
 }
 
+/// What a key of the incumbent's server of sources means here.
+fn sources(path: &[&str]) -> Fate {
+    match path {
+        ["hpa"] => Fate::Below,
+        ["hpa", key] => of("sourceServer", &format!("autoscaling.{key}")),
+        ["serviceMonitor"] => Fate::None(MONITOR),
+        ["service", "annotations"] => of("sourceServer", "service.annotations"),
+        ["service", _] => Fate::None("the Service is a ClusterIP"),
+        ["env" | "config"] => Fate::None("no variable is heeded: set sourceServer.config"),
+        path => reporter("sourceServer", path),
+    }
+}
+
+/// What a key of the incumbent's app proxy means here.
+fn app_proxy(path: &[&str], node: &Node) -> Fate {
+    let to = |to: &str| Fate::To(to.to_owned());
+    match path {
+        [] | ["config" | "pdb" | "service" | "serviceAccount"] => Fate::Below,
+        [key @ ("readinessProbe" | "livenessProbe")] => of("appProxy", key),
+        [key] if ROLE.contains(key) => of("appProxy", key),
+        ["fullnameOverride"] => to("appProxy.service.name"),
+        ["pdb", key] => of("appProxy", &format!("pdb.{key}")),
+        ["service" | "serviceAccount", "annotations"] => to(&format!("appProxy.{}", path.join("."))),
+        ["service", _] => Fate::None("the Service is a ClusterIP with port 3017"),
+        ["serviceAccount", _] => Fate::None("the account is named after the release"),
+        ["serviceMonitor"] => Fate::None(MONITOR),
+        ["config", "cors"] if node.text().is_some_and(|text| !text.contains(',')) => {
+            to("appProxy.config.appProxy.cors")
+        }
+        ["config", "cors"] => Fate::None("one origin may ask: give appProxy.config.appProxy.cors"),
+        ["config", "logLevel"] => to("appProxy.config.log.level"),
+        ["config", "argoCdUrl" | "argoCdUsername"] => Fate::None("give global.integrations.argo-cd.server"),
+        ["config", "argoWorkflowsUrl" | "argoWorkflowsInsecure"] => Fate::None(
+            "Workflows are changed through the API server of Kubernetes; appProxy.config.appProxy.workflows asks another",
+        ),
+        ["config", _] => Fate::None(
+            "is another program's setting; `gitops-runtime config print` shows those for appProxy.config",
+        ),
+        ["env"] => Fate::None("no variable is heeded: set appProxy.config"),
+        ["image"] => Fate::None(IMAGE),
+        ["image-enrichment"] => Fate::None("no workflow enriches images here"),
+        ["initContainer" | "leader-elector"] => Fate::None("there is one container, and it needs no other"),
+        ["extraVolumes" | "extraVolumeMounts"] => Fate::None(NO_SUCH_VALUE),
+        ["imagePullSecrets"] => Fate::None("global.imagePullSecrets serves all pods"),
+        ["nameOverride" | "podSecurityContext" | "securityContext"] => Fate::None(NAMES),
+        _ => Fate::None(OTHER),
+    }
+}
+
 /// What follows from several keys together.
 fn settle(converted: &mut Converted) {
     settle_tunnel(converted);
+    settle_components(converted);
     let number = |path: &str| converted.values.pointer(path).and_then(Json::as_u64);
     let needs_bus = number("/reporter/replicaCount").is_some_and(|count| count > 1);
     let single = converted.values.pointer("/global/runtime/singleNamespace") == Some(&Json::Bool(true));
@@ -381,11 +457,44 @@ fn settle_tunnel(converted: &mut Converted) {
     converted.notes.push(Note { path: "tunnelClient".to_owned(), line: 0, why });
 }
 
+/// What the incumbent's chart always runs, where this one has a switch for it: the app proxy behind each way in, and whatever
+/// its file has values of.
+fn settle_components(converted: &mut Converted) {
+    let values = &converted.values;
+    let is = |path: &str, on: &dyn Fn(&Json) -> bool| values.pointer(path).is_some_and(on);
+    let way_in = ["/global/runtime/ingress/enabled", "/global/runtime/httpRoute/enabled"]
+        .iter()
+        .any(|path| is(path, &|value| *value == Json::Bool(true)))
+        || ["/global/runtime/ingressUrl", "/tunnelClient/to"]
+            .iter()
+            .any(|path| is(path, &|value| value.as_str().is_some_and(|text| !text.is_empty())));
+    for (component, needed, why) in [
+        (
+            "appProxy",
+            way_in,
+            "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
+        ),
+        ("resourceReporter", false, "always runs in the other chart: enabled"),
+        ("sourceServer", false, "always runs in the other chart: enabled"),
+    ] {
+        let is_given = needed || converted.values.get(component).is_some();
+        if is_given && has(&format!("{component}.enabled")) {
+            set(&mut converted.values, &format!("{component}.enabled"), true.into());
+            converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
+        }
+    }
+    let name = converted.values.pointer("/appProxy/service/name").and_then(Json::as_str);
+    if let Some(name) = name.filter(|name| *name != "cap-app-proxy") {
+        let url = format!("http://{name}:3017");
+        set(&mut converted.values, "router.appProxyUrl", url.into());
+    }
+}
+
 /// Sets what stands at a path with dots; the last part may hold none.
 fn set(values: &mut Json, path: &str, value: Json) {
     let mut at = values;
-    let parts: Vec<&str> = match path.strip_prefix("reporter.extraEnv.") {
-        Some(name) => vec!["reporter", "extraEnv", name],
+    let parts: Vec<&str> = match path.split_once(".extraEnv.") {
+        Some((component, name)) => vec![component, "extraEnv", name],
         None => path.split('.').collect(),
     };
     let Some((last, groups)) = parts.split_last() else { return };

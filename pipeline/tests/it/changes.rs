@@ -15,7 +15,7 @@ use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
-use crate::runtime::{PROGRAM, Runtime, eventually, merge, start};
+use crate::runtime::{PROGRAM, Runtime, eventually, merge, object, start};
 use crate::told;
 
 /// A repository of many applications.
@@ -245,6 +245,31 @@ async fn annotations_are_written_exactly_and_once() {
     assert_eq!(simulation.kube.counts().patches, written);
     assert_eq!(told_of(&simulation, "several").len(), 1);
     runtime.stop().await;
+}
+
+#[tokio::test]
+async fn reports_carry_what_the_applications_are_annotated_with() {
+    let (mono, simulation) = (Monorepo::new(), told::world(|_| {}).await);
+    let first = mono.commit(&[], &[("apps/a/x", "1")]);
+    let of_a = mono.commit(&[first], &[("apps/a/x", "2")]);
+    let tip = mono.commit(&[of_a], &[("README", "1")]);
+    told::put_object(&simulation, synced("a", &mono.url(), "apps/a", &[first, tip]));
+    let reporter = Runtime::start(&simulation, &json!({})).await;
+    let marks = || {
+        let last = simulation.platform.last().into_iter().find(|(entity, _)| entity.resource.is_none())?;
+        let object = object(&last.1.payload?);
+        let marks = object["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str()?;
+        serde_json::from_str::<Value>(marks).ok()
+    };
+    let is = |revisions: &Value| marks().is_some_and(|marks| marks["changeRevisions"] == *revisions);
+    eventually("a report", || is(&Value::Null)).await;
+    let runtime = Runtime::launch(how(&simulation, &json!({"changeRevision": {"annotations": true}}))).await;
+    let commit = json!({"author": "A <a@example.com>", "date": "2026-01-01T00:00:00Z", "message": "first"});
+    let changed = json!([{"revision": of_a.to_string(), "metadata": commit}]);
+    eventually("a report of what changed it", || is(&changed)).await;
+    assert_eq!(marks().unwrap()["syncRevisions"][0]["revision"], tip.to_string());
+    runtime.stop().await;
+    reporter.stop().await;
 }
 
 #[tokio::test]

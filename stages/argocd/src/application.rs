@@ -13,6 +13,12 @@ use crate::sources::{SourceAt, SourcesAt};
 
 const TRACKING_ANNOTATION: &str = "argocd.argoproj.io/tracking-id";
 const REFRESH_ANNOTATION: &str = "argocd.argoproj.io/refresh";
+/// What the role `change-revision`, or `argocd-monorepo-controller`, notes on an application: a list, and of its first alone.
+const CHANGE_ANNOTATIONS: [&str; 2] =
+    ["mrp-controller.argoproj.io/change-revisions", "mrp-controller.argoproj.io/change-revision"];
+/// The revisions that this was noted of.
+const GIT_ANNOTATIONS: [&str; 2] =
+    ["mrp-controller.argoproj.io/git-revisions", "mrp-controller.argoproj.io/git-revision"];
 
 /// Health as Argo CD assesses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -236,17 +242,33 @@ impl Application {
             .unwrap_or_default()
     }
 
-    /// The revisions that changed this application, where something noted them.
+    /// The revisions that changed this application, where something noted them: in its operation, or in its annotations, of
+    /// the very revisions that are reported.
     pub(crate) fn change_revisions(&self) -> Vec<String> {
         if !self.was_compared() {
             return Vec::new();
         }
-        self.operation
-            .as_ref()
-            .and_then(|operation| operation.sync.as_ref())
-            .or(self.requested.as_ref())
-            .map(Revisions::changed)
-            .unwrap_or_default()
+        let operation = self.operation.as_ref().and_then(|operation| operation.sync.as_ref());
+        let changed = operation.or(self.requested.as_ref()).map(Revisions::changed).unwrap_or_default();
+        if changed.is_empty() { self.annotated_changes().unwrap_or_default() } else { changed }
+    }
+
+    fn annotated_changes(&self) -> Option<Vec<String>> {
+        let annotations = map(map(self.object.get("metadata"))?.get("annotations"))?;
+        let read = |[list, first]: [&str; 2]| {
+            let list = text(annotations.get(list));
+            let first = || Some(text(annotations.get(first))).filter(|of| !of.is_empty());
+            match list {
+                "" => Some(vec![first()?.to_owned()]),
+                list => serde_json::from_str::<Vec<String>>(list).ok(),
+            }
+        };
+        let (of, changed) = (read(GIT_ANNOTATIONS)?, read(CHANGE_ANNOTATIONS)?);
+        let reported = self.reported_revisions();
+        // An operation need not say which revision it was of.
+        let is_same = |(reported, of): (&String, &String)| reported.is_empty() || reported == of;
+        let is_newest = reported.len() == of.len() && reported.iter().zip(&of).all(is_same);
+        (is_newest && changed.len() == of.len()).then_some(changed)
     }
 
     fn was_compared(&self) -> bool {

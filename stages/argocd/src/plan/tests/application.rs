@@ -116,6 +116,34 @@ fn several_sources_are_marked_each_and_labelled_by_the_first_that_is_no_referenc
 }
 
 #[test]
+fn what_changed_it_is_told_as_it_is_annotated_but_not_of_another_revision() {
+    let changed = |annotations: Value| {
+        let payload = report(|app| app["metadata"]["annotations"] = annotations);
+        let object = object(&payload);
+        let marks = object["metadata"]["annotations"]["app.meta.revisions-metadata"].as_str().unwrap();
+        serde_json::from_str::<Value>(marks).unwrap()["changeRevisions"].clone()
+    };
+    let (list, first) =
+        ("mrp-controller.argoproj.io/change-revisions", "mrp-controller.argoproj.io/change-revision");
+    let (of, of_first) =
+        ("mrp-controller.argoproj.io/git-revisions", "mrp-controller.argoproj.io/git-revision");
+    let (older, newest) = (r#"["0123456789012345678901234567890123456789"]"#, json!([REVISION]).to_string());
+    let told = changed(json!({list: older, of: newest}));
+    assert_eq!(told[0]["revision"], "0123456789012345678901234567890123456789");
+    assert_eq!(told[0]["metadata"]["author"], "Ada <ada@example.com>");
+    assert_eq!(changed(json!({first: "abc", of_first: REVISION}))[0]["revision"], "abc");
+    for other in [
+        json!({list: older, of: older}),
+        json!({list: older}),
+        json!({list: "no list", of: newest}),
+        json!({list: "[]", of: newest}),
+        json!({first: "", of_first: REVISION}),
+    ] {
+        assert_eq!(changed(other.clone()), Value::Null, "{other}");
+    }
+}
+
+#[test]
 fn one_failed_look_up_takes_all_marks() {
     let mut store = store();
     store["spec"]["sources"] = json!([{"repoURL": "a"}, {"repoURL": "b"}]);

@@ -95,6 +95,28 @@ fn every_pod_keeps_to_the_restricted_standard_and_a_read_only_root() {
 }
 
 #[test]
+fn every_claim_is_mounted_by_a_pod_that_runs() {
+    let mut seen = 0;
+    for file in values("good-") {
+        let objects = objects(&file);
+        let pods = objects
+            .iter()
+            .filter(|object| object["kind"] != "CronJob")
+            .map(|object| &object["spec"]["template"]);
+        let volumes = pods.filter_map(|pod| pod["spec"]["volumes"].as_array()).flatten();
+        let mounted: BTreeSet<&str> =
+            volumes.filter_map(|volume| volume["persistentVolumeClaim"]["claimName"].as_str()).collect();
+        for claim in objects.iter().filter(|object| object["kind"] == "PersistentVolumeClaim") {
+            // One that waits for its first pod is never bound else, and `helm --wait` waits for it.
+            let name = claim["metadata"]["name"].as_str().unwrap();
+            assert!(mounted.contains(name), "{}: {name}", file.display());
+            seen += 1;
+        }
+    }
+    assert!(seen > 5, "{seen}");
+}
+
+#[test]
 fn pull_secrets_proxies_and_places_reach_every_pod() {
     let file = values("good-private").remove(0);
     let objects = objects(&file);

@@ -245,7 +245,7 @@ fn unreachable() -> (Outcome, Response<Body>) {
 fn away() -> (Outcome, Response<Body>) {
     let mut answer = say(
         StatusCode::SERVICE_UNAVAILABLE,
-        "the tunnel of this host is not connected; it was until shortly before\n",
+        "the tunnel of this host is not connected at the moment: try again\n",
     );
     answer.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from_static("2"));
     (Outcome::NoTunnel, answer)

@@ -279,6 +279,16 @@ impl Ground {
         self.tools.run("kubectl", &args).await.map(drop)
     }
 
+    /// Kills the pods of a component, and gives their names.
+    pub(crate) async fn kill_all(&self, component: &str) -> anyhow::Result<Vec<String>> {
+        let mut killed = Vec::new();
+        for pod in self.pods(component).await? {
+            self.kill(&name_of(&pod)).await?;
+            killed.push(name_of(&pod));
+        }
+        Ok(killed)
+    }
+
     /// Every object in the namespace of the release, and every role and binding of the cluster, but for what comes and goes
     /// by itself: a line each, sorted.
     pub(crate) async fn found(&self) -> anyhow::Result<Vec<String>> {
@@ -369,7 +379,8 @@ fn outside(namespace: &str, name: &str, host: &str, port: u16) -> [Value; 2] {
     ]
 }
 
-fn secret(name: &str, kind: &str, key: &str, value: &str) -> Value {
+/// A Secret with one key.
+pub(crate) fn secret(name: &str, kind: &str, key: &str, value: &str) -> Value {
     json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": name}, "type": kind,
         "data": {key: STANDARD.encode(value)},

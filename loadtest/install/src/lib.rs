@@ -3,6 +3,7 @@
 //! takes: a program, or builds it; names of steps - gives: a cluster with a real node, the chart on it, and a row per step
 //! calls: the programs of a cluster, which end with this one - fails: exit code 1 unless every step passed
 
+mod access;
 mod applications;
 mod ground;
 mod image;
@@ -30,6 +31,8 @@ Everything, on a cluster that is made and goes again:
   loadtest install
 An installation, a change in Git and its report, to look at until Ctrl-C:
   loadtest install --only change --keep-running
+The way in from outside, by pods of the chart:
+  loadtest install --only access
 What there is:
   loadtest install --list";
 

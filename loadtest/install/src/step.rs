@@ -23,6 +23,8 @@ pub enum Step {
     Rollback,
     /// Each right that the chart grants was used, and no request refused, by the API server's audit log
     Rights,
+    /// All components: a visitor comes through tunnel, router and app proxy to Argo CD, and is told when the tunnel is away
+    Access,
     /// Nothing stays but what Helm says, also while the platform is away
     Uninstall,
 }

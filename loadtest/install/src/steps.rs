@@ -8,6 +8,7 @@ use loadtest_judge::screen::say;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
+use crate::access;
 use crate::ground::{Ground, NAME, NAMESPACE, name_of};
 use crate::step::Step;
 
@@ -31,6 +32,7 @@ pub(crate) async fn take(ground: &mut Ground, step: Step) -> anyhow::Result<Vec<
         Step::Replicas => replicas(ground).await,
         Step::Rollback => rollback(ground).await,
         Step::Rights => rights(ground).await,
+        Step::Access => Box::pin(access::take(ground)).await,
         Step::Uninstall => uninstall(ground).await,
     }
 }
@@ -72,11 +74,7 @@ async fn upgrade(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
 
 async fn kill(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
     let load = ground.applications.load();
-    let mut killed: Vec<String> = Vec::new();
-    for pod in ground.pods("reporter").await? {
-        ground.kill(&name_of(&pod)).await?;
-        killed.push(name_of(&pod));
-    }
+    let killed = ground.kill_all("reporter").await?;
     ground.ready("reporter", killed.len(), &killed).await?;
     say(&format!("  {} commits meanwhile", load.stop(COMMITS).await?));
     ground.applications.lacking().await
@@ -176,7 +174,9 @@ async fn uninstall(ground: &Ground) -> anyhow::Result<Vec<String>> {
 fn is_said(said: &str, line: &str) -> bool {
     let Some((kind, name)) = line.split_once(' ') else { return false };
     let name = name.strip_prefix(&format!("{NAMESPACE}/")).unwrap_or(name);
-    let is_claim = name == format!("{NAME}-reporter") || name.starts_with(&format!("data-{NAME}-nats-"));
+    let claims = ["reporter", "platform", "platform-backup"];
+    let is_claim = claims.iter().any(|claim| name == format!("{NAME}-{claim}"))
+        || name.starts_with(&format!("data-{NAME}-nats-"));
     said.contains(&format!("[{kind}] {name}\n")) || (kind == "PersistentVolumeClaim" && is_claim)
 }
 

@@ -1,0 +1,237 @@
+//! The way in, by pods of the chart: a visitor at the tunnel server, its client, the router, the app proxy and Argo CD, with
+//! the platform of the chart saying whose token opens the tunnel and who may ask.
+//!
+//! takes: an installed release - gives: what is wrong with the answers that a visitor is given
+//! calls: the Services of the release by their addresses, from this machine; the platform makes the runtime's token and the
+//! first account, as its notes say - fails: when nobody answers in time
+
+use std::time::Duration;
+
+use anyhow::{Context as _, bail, ensure};
+use loadtest_cluster::argocd::ArgoCd;
+use loadtest_judge::screen::say;
+use reqwest::{Client, RequestBuilder, redirect};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use crate::ground::{Ground, NAME, NAMESPACE, secret};
+
+/// The host that visitors ask for: the account of a platform of one's own is `default`.
+const HOST: &str = "default-prod.tunnels.example.com";
+/// A host that nobody has a tunnel for.
+const STRANGER: &str = "other-prod.tunnels.example.com";
+/// What is said to its visitors.
+const NO_TUNNEL: &str = "no tunnel is open for this host\n";
+/// The Secret with the token that the platform of the chart makes.
+const TOKEN: &str = "token-of-the-platform";
+/// An application, by its name.
+const APPLICATION: &str = "shop-one";
+/// What the platform prints before the link to the first account.
+const FIRST: &str = "nobody has an account yet; open this within 15 minutes to make the first one: ";
+const ANSWERED_WITHIN: Duration = Duration::from_secs(300);
+const LOOK: Duration = Duration::from_millis(200);
+
+/// What a visitor was answered.
+type Answer = (u16, String);
+
+/// Brings all of it up, visits, and takes the tunnel away and back.
+pub(crate) async fn take(ground: &mut Ground) -> anyhow::Result<Vec<String>> {
+    let mut wrong = Vec::new();
+    // The platform makes the token that the others need.
+    let local = json!({"storageClass": "local"});
+    let platform = json!({"enabled": true, "persistence": local, "backup": {"persistence": local}});
+    ground.begin_upgrade(&json!({"platform": platform})).await?;
+    ground.ready("platform", 1, &[]).await?;
+    let token = on_platform(ground, &["platform", "token", "create", "--runtime", "prod"]).await?;
+    let object = secret(TOKEN, "Opaque", "token", token.trim());
+    ground.objects.apply(&object.to_string(), NAMESPACE).await?;
+    ground.before.push(format!("Secret {NAMESPACE}/{TOKEN}"));
+    ground
+        .upgrade(&json!({
+            "global": {"codefresh": {"accountId": "default", "runtimeToken": {"secretKeyRef": {"name": TOKEN}}}},
+            "tunnelServer": {"enabled": true, "domain": "tunnels.example.com"},
+            "tunnelClient": {
+                "to": format!("http://{NAME}-tunnel-server.{NAMESPACE}.svc"), "domain": "tunnels.example.com",
+            },
+            "router": {"workflowsUrl": ""},
+            "appProxy": {"enabled": true},
+        }))
+        .await?;
+
+    let world = World::find(ground).await?;
+    let key = world.first_key(ground).await?;
+    wrong.extend(world.led().await?);
+    wrong.extend(world.asked(&key).await?);
+    wrong.extend(world.reported(token.trim()).await?);
+
+    // Without the client nobody is led anywhere, and a visitor is told so.
+    ground.upgrade(&json!({"tunnelClient": {"replicaCount": 0}})).await?;
+    let told = world.settles(HOST, 404).await?;
+    if told.1 != NO_TUNNEL {
+        wrong.push(format!("without the client a visitor is told: {told:?}"));
+    }
+    ground.upgrade(&json!({"tunnelClient": {"replicaCount": 1}})).await?;
+    wrong.extend(world.led().await?);
+
+    // Each pod on the way is killed once, and another one leads on.
+    for component in ["app-proxy", "router", "tunnel-client", "tunnel-server", "platform"] {
+        let killed = ground.kill_all(component).await?;
+        ground.ready(component, killed.len(), &killed).await?;
+        wrong.extend(world.led().await?);
+    }
+    Ok(wrong)
+}
+
+/// Runs the program in the platform's pod.
+async fn on_platform(ground: &Ground, command: &[&str]) -> anyhow::Result<String> {
+    let pod = format!("deploy/{NAME}-platform");
+    let args = ["exec", "--namespace", NAMESPACE, &pod, "--", "/gitops-runtime"];
+    ground.tools.run("kubectl", &[&args[..], command].concat()).await
+}
+
+/// Where a visitor and a person of the platform knock.
+struct World {
+    http: Client,
+    tunnels: String,
+    platform: String,
+}
+
+impl World {
+    async fn find(ground: &Ground) -> anyhow::Result<Self> {
+        // Whoever was first chose the same provider.
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let http = Client::builder().no_proxy().redirect(redirect::Policy::none()).timeout(ANSWERED_WITHIN);
+        Ok(Self {
+            http: http.build().context("make a client")?,
+            tunnels: format!("http://{}", address(ground, "tunnel-server").await?),
+            platform: format!("http://{}:8088", address(ground, "platform").await?),
+        })
+    }
+
+    /// An API key of the first account, which the link in the platform's log makes.
+    async fn first_key(&self, ground: &Ground) -> anyhow::Result<String> {
+        let pod = format!("deploy/{NAME}-platform");
+        let log = ground.tools.run("kubectl", &["logs", "--namespace", NAMESPACE, &pod]).await?;
+        let link = log.lines().find_map(|line| line.strip_prefix(FIRST)).context("find the first link")?;
+        let (_, token) = link.split_once("/welcome?token=").context("read the first link")?;
+        let form = format!("token={token}&name=ada&password=correct+horse+battery");
+        let made = self.http.post(format!("{}/welcome", self.platform)).body(form).send().await;
+        let made = made.context("make the first account")?;
+        ensure!(made.status() == 303, "the first account is answered {}", made.status());
+        let cookie = made.headers().get("set-cookie").and_then(|cookie| cookie.to_str().ok());
+        let session = cookie.and_then(|cookie| cookie.split(';').next()).context("read a session")?;
+        let query = r#"mutation { createApiKey(name: "visitor", scope: "full") { key } }"#;
+        let asked = self.http.post(format!("{}/2.0/api/graphql", self.platform));
+        let asked = asked.header("cookie", session).header("sec-fetch-site", "same-origin");
+        let said = asked.json(&json!({"query": query})).send().await.context("make a key")?;
+        let said: Value = said.json().await.context("read a key")?;
+        let key = said.pointer("/data/createApiKey/key").and_then(Value::as_str);
+        key.map(str::to_owned).context("find a key")
+    }
+
+    fn visit(&self, host: &str, path: &str) -> RequestBuilder {
+        self.http.get(format!("{}{path}", self.tunnels)).header("host", host)
+    }
+
+    /// What a visitor of a host is answered when they come to the app proxy, as soon as it has this status; what comes before
+    /// is said.
+    async fn settles(&self, host: &str, status: u16) -> anyhow::Result<Answer> {
+        let (begun, mut before) = (Instant::now(), Vec::new());
+        loop {
+            let answer = text(self.visit(host, "/app-proxy/api/readyz")).await;
+            match answer {
+                Ok(answer) if answer.0 == status => {
+                    let seconds = begun.elapsed().as_secs_f64();
+                    say(&format!(
+                        "  visitors of {host} are answered {answer:?} after {seconds:.1} s; before: {before:?}"
+                    ));
+                    return Ok(answer);
+                }
+                Ok(answer) if before.contains(&answer) => {}
+                Ok(answer) => before.push(answer),
+                // The server itself may be on its way.
+                Err(_) => {}
+            }
+            if begun.elapsed() > ANSWERED_WITHIN {
+                bail!("visitors of {host} are not answered {status}, but {before:?}");
+            }
+            sleep(LOOK).await;
+        }
+    }
+
+    /// Whether a visitor comes through to the app proxy.
+    async fn led(&self) -> anyhow::Result<Vec<String>> {
+        let told = self.settles(HOST, 200).await?;
+        Ok(if told.1 == "OK" { Vec::new() } else { vec![format!("the app proxy says {:?}", told.1)] })
+    }
+
+    /// Whether somebody who may is answered by Argo CD, all the way and back, and somebody else is not.
+    async fn asked(&self, key: &str) -> anyhow::Result<Vec<String>> {
+        let application = format!("{{namespace: \"{}\", name: \"{APPLICATION}\"}}", ArgoCd::NAMESPACE);
+        let query = format!("{{ resourceTree(application: {application}) {{ nodes {{ kind name }} }} }}");
+        let ask = |key: &str| {
+            let asked = self.http.post(format!("{}/app-proxy/api/graphql", self.tunnels));
+            let asked = asked.header("host", HOST).json(&json!({"query": query}));
+            if key.is_empty() { asked } else { asked.header("authorization", key) }
+        };
+        let mut wrong = Vec::new();
+        let said = text(ask(key)).await?;
+        let tree: Value = serde_json::from_str(&said.1).unwrap_or_default();
+        match tree.pointer("/data/resourceTree/nodes").and_then(Value::as_array) {
+            Some(nodes) if !nodes.is_empty() => {
+                say(&format!("  a visitor with a key is told of {} resources of {APPLICATION}", nodes.len()));
+            }
+            _ => wrong.push(format!("a visitor who asks for the tree of {APPLICATION} is told {said:?}")),
+        }
+        let nobody = (401, "send an API key of the platform in the header Authorization\n".to_owned());
+        for (key, expected) in [("", Some(nobody)), ("not-a-key", None)] {
+            let said = text(ask(key)).await?;
+            let is_refused =
+                expected.map_or_else(|| said.1.contains("\"errors\""), |expected| said == expected);
+            if !is_refused || said.1.contains("\"kind\"") {
+                wrong.push(format!("a visitor with the key {key:?} is told {said:?}"));
+            }
+        }
+        for (path, expected) in [("/elsewhere", 404), ("/workflows/", 404)] {
+            let said = text(self.visit(HOST, path)).await?;
+            if said.0 != expected {
+                wrong.push(format!("a visitor of {path} is told {said:?}"));
+            }
+        }
+        // A server that has just begun waits for tunnels that it does not know.
+        let said = self.settles(STRANGER, 404).await?;
+        if said.1 != NO_TUNNEL {
+            wrong.push(format!("a visitor of another tunnel is told {said:?}"));
+        }
+        Ok(wrong)
+    }
+
+    /// Whether the reporter of the chart told the platform of the chart of the application.
+    async fn reported(&self, token: &str) -> anyhow::Result<Vec<String>> {
+        let end = Instant::now() + ANSWERED_WITHIN;
+        loop {
+            let asked = self.http.get(format!("{}/api/v1/applications", self.platform));
+            let said = text(asked.bearer_auth(token)).await?;
+            if said.0 == 200 && said.1.contains(APPLICATION) {
+                return Ok(Vec::new());
+            }
+            if Instant::now() > end {
+                return Ok(vec![format!("the platform of the chart says of applications: {said:?}")]);
+            }
+            sleep(LOOK).await;
+        }
+    }
+}
+
+/// The address of a Service of the release, which this machine reaches.
+async fn address(ground: &Ground, component: &str) -> anyhow::Result<String> {
+    let service = ground.object("v1", "Service", &format!("{NAME}-{component}")).await?;
+    let address = service.and_then(|service| service["spec"]["clusterIP"].as_str().map(str::to_owned));
+    address.with_context(|| format!("find the address of {component}"))
+}
+
+async fn text(request: RequestBuilder) -> anyhow::Result<Answer> {
+    let answer = request.send().await.context("visit")?;
+    let status = answer.status().as_u16();
+    Ok((status, answer.text().await.context("read an answer")?))
+}

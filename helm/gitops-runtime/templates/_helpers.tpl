@@ -180,6 +180,7 @@ priorityClassName: {{ . | quote }}
   (ternary "router" "" (ne (include "gitops-runtime.routes" .) ""))
   (ternary "tunnel-client" "" (ne (include "gitops-runtime.tunnels" .) ""))
   (ternary "tunnel-server" "" .Values.tunnelServer.enabled)
+  (ternary "change-revision" "" .Values.changeRevision.enabled)
 )) -}}
 {{- end }}
 
@@ -349,6 +350,21 @@ spec:
   "appProxy" (dict "listen" (ternary "[::]:8080" "0.0.0.0:8080" .Values.ipv6.enabled) "namespaces" .Values.appProxy.namespaces)
 -}}
 {{- toYaml (mergeOverwrite $settings (deepCopy .Values.appProxy.config)) -}}
+{{- end }}
+
+{{/* The settings of the role change-revision: those that the values say, and above them `changeRevision.config`. */}}
+{{- define "gitops-runtime.changeRevisionSettings" -}}
+{{- $values := .Values.changeRevision -}}
+{{- $settings := dict
+  "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .) "applicationNamespaces" .Values.reporter.applicationNamespaces)
+  "state" (dict "directory" "/var/lib/gitops-runtime")
+  "log" (dict "format" "json")
+  "changeRevision" (dict "annotations" $values.annotations "repositories" (dict "argocdSecrets" $values.argocdCredentials "argocdCertificates" $values.argocdCredentials))
+-}}
+{{- if .Values.ipv6.enabled -}}
+{{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
+{{- end -}}
+{{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 
 {{/* What the app proxy may do with Rollouts and Workflows, wherever it may. */}}

@@ -29,19 +29,18 @@ fn rights(objects: &[Value]) -> BTreeSet<String> {
     objects.iter().filter(of_rights).map(bare).collect()
 }
 
-/// What the program prints for the settings of the app proxy, with which it starts.
-fn of_app_proxy(objects: &[Value], settings: &Value) -> BTreeSet<String> {
+/// What the program prints for the settings of a component, with which it starts.
+fn of_component(objects: &[Value], role: &str, settings: &Value) -> BTreeSet<String> {
     let folder = tempfile::tempdir().unwrap();
     let config = folder.path().join("config.yaml");
     std::fs::write(&config, settings["data"]["config.yaml"].as_str().unwrap()).unwrap();
     let config = config.to_str().unwrap();
     let checked = run(&["config", "check", config]);
     assert_eq!(checked.status.code(), Some(0), "{}", String::from_utf8_lossy(&checked.stderr));
-    let proxy = object(objects, "Deployment", "-app-proxy").unwrap();
-    let account = proxy["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
+    let component = object(objects, "Deployment", &format!("-{role}")).unwrap();
+    let account = component["spec"]["template"]["spec"]["serviceAccountName"].as_str().unwrap();
     let account = format!("{NAMESPACE}/{account}");
-    let printed =
-        run(&["rbac", "print", "--role", "app-proxy", "--config", config, "--service-account", &account]);
+    let printed = run(&["rbac", "print", "--role", role, "--config", config, "--service-account", &account]);
     rights(&serde_saphyr::from_multiple::<Value>(&String::from_utf8(printed.stdout).unwrap()).unwrap())
 }
 
@@ -83,8 +82,10 @@ fn the_chart_grants_what_the_program_prints() {
             let printed = String::from_utf8(run(&given).stdout).unwrap();
             expected.extend(rights(&serde_saphyr::from_multiple::<Value>(&printed).unwrap()));
         }
-        if let Some(proxy) = object(&objects, "ConfigMap", "-app-proxy") {
-            expected.extend(of_app_proxy(&objects, proxy));
+        for role in ["app-proxy", "change-revision"] {
+            if let Some(settings) = object(&objects, "ConfigMap", &format!("-{role}")) {
+                expected.extend(of_component(&objects, role, settings));
+            }
         }
         let found = rights(&objects);
         if !found.is_empty() {

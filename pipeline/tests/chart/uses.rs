@@ -58,6 +58,8 @@ fn readings(path: &str) -> Vec<String> {
         ("reporter.", "$values."),
         ("platform.", "$values."),
         ("appProxy.", "$values."),
+        ("changeRevision.", "$values."),
+        ("changeRevision.persistence.", "$persistence."),
         // The roles without state have one template.
         ("router.", "$values."),
         ("tunnelClient.", "$values."),

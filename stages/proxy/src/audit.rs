@@ -18,6 +18,9 @@ use crate::platform::Platform;
 const WAITING: usize = 1_000;
 /// In one call.
 const TOGETHER: usize = 50;
+/// Bytes that are told of each of a record's texts: a call of the longest is still one that the platform takes, or else one long
+/// record would keep those beside it out of the log.
+const LONGEST: usize = 700;
 const AGAIN: Backoff = Backoff { min: Duration::from_millis(200), max: Duration::from_secs(30) };
 /// What is left when the process stops has this long.
 const LAST: Duration = Duration::from_secs(5);
@@ -33,6 +36,25 @@ pub(crate) struct Record {
     pub(crate) place: String,
     /// `done`, or why it was not, in a word or a sentence.
     pub(crate) outcome: String,
+}
+
+impl Record {
+    pub(crate) fn new(who: &str, act: &'static str, place: &str, outcome: &str) -> Self {
+        Self { who: short(who), act, place: short(place), outcome: short(outcome) }
+    }
+}
+
+/// Without what moves a cursor, and no longer than is told.
+fn short(text: &str) -> String {
+    let mut short = String::new();
+    for c in text.chars().filter(|c| !c.is_control()) {
+        if short.len() + c.len_utf8() > LONGEST {
+            short.push('…');
+            break;
+        }
+        short.push(c);
+    }
+    short
 }
 
 /// Takes records.

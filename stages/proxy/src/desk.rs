@@ -47,12 +47,12 @@ impl About {
         Self { detail: detail.into(), ..self }
     }
 
-    fn record(&self, who: String, outcome: String) -> Record {
+    fn record(&self, who: &str, outcome: &str) -> Record {
         let place = match &*self.detail {
             "" => self.subject.place(),
             detail => format!("{} {detail}", self.subject.place()),
         };
-        Record { who, act: self.operation.name, place, outcome }
+        Record::new(who, self.operation.name, &place, outcome)
     }
 }
 
@@ -91,7 +91,7 @@ impl Desk {
                 Err(error) => format!("failed: {}", error.code()),
             };
             if let Some(place) = place {
-                place.take(about.record(granted.who, outcome));
+                place.take(about.record(&granted.who, &outcome));
             }
             done
         });
@@ -103,7 +103,7 @@ impl Desk {
         let place = self.audit.place()?;
         let (granted, place) = self.let_in(caller, about, Some(place)).await?;
         if let Some(place) = place {
-            place.take(about.record(granted.who.clone(), "done".to_owned()));
+            place.take(about.record(&granted.who, "done"));
         }
         Ok(granted)
     }
@@ -121,11 +121,12 @@ impl Desk {
         place: Option<Place>,
     ) -> Result<(Granted, Option<Place>), ActError> {
         let token = caller.0.as_ref().ok_or(ActError::NoCredentials)?;
+        about.subject.check()?;
         match self.gate.check(token, about.operation, &about.subject).await {
             Ok(granted) => Ok((granted, place)),
             Err(Denied { who, error }) => {
                 if let (Some(place), Some(who)) = (place, who) {
-                    place.take(about.record(who, format!("refused: {error}")));
+                    place.take(about.record(&who, &format!("refused: {error}")));
                 }
                 Err(error)
             }

@@ -13,9 +13,13 @@ use sha2::{Digest as _, Sha256};
 use crate::error::ActError;
 use crate::operation::Operation;
 use crate::platform::{Platform, Verdict};
+use crate::rollouts::named;
 
 /// Answers that are remembered.
 const ANSWERS: u64 = 10_000;
+
+/// Bytes that the name of a runtime may have.
+const LONGEST: usize = 253;
 
 /// What an operation is about.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
@@ -53,6 +57,20 @@ pub(crate) struct Gate {
 }
 
 impl Subject {
+    /// Whether it can be what an object of Kubernetes is named: what no object is named is not asked about, and not remembered,
+    /// and no `/` or `..` of it gets into an address of Argo CD.
+    pub(crate) fn check(&self) -> Result<(), ActError> {
+        let Self { runtime, namespace, name } = self;
+        if runtime.as_ref().is_some_and(|runtime| runtime.len() > LONGEST) {
+            return Err(ActError::Wrong(format!("the name of a runtime has at most {LONGEST} bytes")));
+        }
+        match name {
+            Some(name) => named("a namespace", namespace).and_then(|()| named("an application", name)),
+            None if namespace.is_empty() => Ok(()),
+            None => named("a namespace", namespace),
+        }
+    }
+
     /// As the audit log names it, behind the runtime.
     pub(crate) fn place(&self) -> String {
         match &self.name {

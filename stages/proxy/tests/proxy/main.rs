@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod argocd;
+mod attacks;
 mod canaries;
 mod closed;
 mod cluster;

@@ -1,0 +1,120 @@
+//! What is tried to be let in for one thing and to do another, or to do it unseen.
+
+use serde_json::json;
+
+use crate::operations::asked;
+use crate::support::Running;
+
+#[tokio::test]
+async fn a_name_that_no_object_has_reaches_neither_the_platform_nor_argo_cd() {
+    let running = Running::start().await;
+    let long = "a".repeat(254);
+    let no_application = "that is no name of an application in Kubernetes";
+    let no_namespace = "that is no name of a namespace in Kubernetes";
+    for name in
+        ["", ".", "..", "%2e%2e", "shop/operation", "shop%2Foperation", "shop?x=", "shop#", "Shop", &long]
+    {
+        for field in ["terminateOperation", "refreshApplication", "syncApplication"] {
+            let of = if field == "terminateOperation" { "terminated" } else { "metadata { name }" };
+            let application = format!("{{namespace: \"argocd\", name: {}}}", json!(name));
+            let query = format!("mutation {{ {field}(application: {application}) {{ {of} }} }}");
+            let refused = running.refused(&running.admin, &query).await;
+            assert_eq!(refused, (no_application.to_owned(), "BAD_REQUEST".to_owned()), "{query}");
+        }
+    }
+    // Argo CD takes its own namespace for an empty one, of which the platform was not asked.
+    for namespace in ["", "..", "argocd&appNamespace=team", &long] {
+        let application = format!("{{namespace: {}, name: \"shop\"}}", json!(namespace));
+        let query =
+            format!("mutation {{ syncApplication(application: {application}) {{ metadata {{ name }} }} }}");
+        let refused = running.refused(&running.admin, &query).await;
+        assert_eq!(refused, (no_namespace.to_owned(), "BAD_REQUEST".to_owned()), "{query}");
+    }
+    let runtime = format!("{{runtime: \"{long}\", namespace: \"argocd\", name: \"shop\"}}");
+    let query = format!("{{ resourceTree(application: {runtime}) {{ nodes {{ name }} }} }}");
+    let refused = running.refused(&running.admin, &query).await;
+    let said = "the name of a runtime has at most 253 bytes";
+    assert_eq!(refused, (said.to_owned(), "BAD_REQUEST".to_owned()));
+    let query = r#"{ workflows(namespace: "../secrets") { phase } }"#;
+    assert_eq!(running.refused(&running.admin, query).await.0, no_namespace);
+    assert!(running.argocd.take().is_empty() && running.cluster.take().is_empty());
+}
+
+#[tokio::test]
+async fn a_long_name_does_not_keep_the_acts_beside_it_out_of_the_audit_log() {
+    let running = Running::start().await;
+    // One record of these is short of what the app proxy takes, and many of them together are more than the platform does.
+    let long = format!("x\\u001b[2J{}", "ü".repeat(28_000));
+    let act = format!(
+        "mutation {{ stopWorkflow(namespace: \"default\", workflowName: \"{long}\") {{ metadata {{ name }} }} }}"
+    );
+    let sync = asked("mutation { syncApplication(application: APP) { metadata { name } } }");
+    let mut acts = Vec::new();
+    for number in 0..20 {
+        let query = if number == 10 { &sync } else { &act };
+        acts.push(running.ask(&running.admin, query));
+    }
+    futures::future::join_all(acts).await;
+    let rows = running.audit(20).await;
+    assert_eq!(rows.iter().filter(|(_, act, _)| act == "syncApplication").count(), 1, "{rows:?}");
+    let stopped = rows.iter().find(|(_, act, _)| act == "stopWorkflow").unwrap();
+    let place = format!("prod/default Workflow x[2J{}", "ü".repeat(300));
+    assert!(stopped.2.starts_with(&place) && stopped.2.ends_with("…: failed: BAD_REQUEST"), "{}", stopped.2);
+}
+
+#[tokio::test]
+async fn what_stands_thousands_deep_within_itself_is_refused_and_the_process_goes_on() {
+    let running = Running::start().await;
+    let deep =
+        |open: &str, close: &str, times: usize| format!("{}{}", open.repeat(times), close.repeat(times));
+    for query in [
+        "{a".repeat(30_000),
+        deep("{a", "}", 20_000),
+        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("[", "]", 30_000)),
+        format!("{{ workflows(namespace: {}) {{ phase }} }}", deep("{a:", "}", 15_000)),
+        format!("query Q($a: {}) {{ versionInfo {{ version }} }}", deep("[", "]", 30_000)),
+        format!("{{ {} versionInfo {{ version }} }}", deep("...{", "}", 10_000)),
+    ] {
+        let answer = running.ask("nobody-knows-this", &query).await;
+        assert!(answer["errors"][0]["message"].is_string(), "{answer}");
+    }
+    running.data(&running.admin, "{ versionInfo { version } }").await;
+}
+
+#[tokio::test]
+async fn each_alias_fragment_and_variable_is_judged_by_what_it_does() {
+    let running = Running::start().await;
+    running.allow("REFRESH", "gitopsApplications", "argocd").await;
+    let none = "'lin' may not: no rule of a team of theirs allows SYNC of gitopsApplications";
+    let aliases = asked(
+        "mutation { refreshApplication: syncApplication(application: APP) { metadata { name } } \
+         b: refreshApplication(application: APP) { metadata { name } } }",
+    );
+    let fragment = asked(
+        "mutation { ...All } fragment All on Mutation { ... on Mutation { syncApplication(application: APP) { metadata { name } } } }",
+    );
+    for query in [aliases, fragment] {
+        assert_eq!(
+            running.refused(&running.member, &query).await,
+            (none.to_owned(), "FORBIDDEN".to_owned()),
+            "{query}"
+        );
+        let changes = running.argocd.take();
+        assert!(changes.iter().all(|(_, path, _)| !path.contains("/sync")), "{changes:?}");
+    }
+    // A variable of another application than the one that is allowed.
+    let url = format!("{}/api/graphql", running.url);
+    let post = async |body: serde_json::Value| {
+        let asked = running.client.post(&url).header("authorization", &running.member).json(&body);
+        let answer = asked.send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let query = r#"mutation M($a: ApplicationId! = {namespace: "argocd", name: "shop"}) { refreshApplication(application: $a) { metadata { name } } }"#;
+    let variables = json!({"a": {"namespace": "team", "name": "shop"}});
+    let (_, told) = post(json!({"query": query, "variables": variables})).await;
+    assert!(told.contains("allows REFRESH of gitopsApplications, and not of this one"), "{told}");
+    // Several documents at once are none.
+    let (status, _) = post(json!([{"query": query}, {"query": query}])).await;
+    assert_eq!(status, 400);
+    assert!(running.argocd.take().is_empty());
+}

@@ -112,7 +112,8 @@ fn address(url: &str) -> Result<(String, String), RemoteError> {
 fn is_here(host: &str) -> bool {
     let port = |(_, port): &(&str, &str)| port.bytes().all(|byte| byte.is_ascii_digit());
     let host = host.rsplit_once(':').filter(port).map_or(host, |(host, _)| host);
-    host == "localhost" || host.ends_with(".localhost") || host.starts_with("127.") || host == "[::1]"
+    let numbers = host.parse().is_ok_and(|address: std::net::Ipv4Addr| address.is_loopback());
+    host == "localhost" || host.ends_with(".localhost") || numbers || host == "[::1]"
 }
 
 fn checked(name: &str) -> Result<String, RemoteError> {
@@ -181,6 +182,13 @@ mod tests {
     fn this_machine_needs_no_encryption() {
         let here = ["localhost:8080", "127.0.0.1", "[::1]:80", "a.localhost"].map(is_here);
         assert_eq!(here, [true; 4]);
-        assert_eq!(["example.com", "10.0.0.1:80", "localhost.example.com"].map(is_here), [false; 3]);
+        let elsewhere = [
+            "example.com",
+            "10.0.0.1:80",
+            "localhost.example.com",
+            "127.0.0.1.example.com",
+            "127.example:80",
+        ];
+        assert_eq!(elsewhere.map(is_here), [false; 5]);
     }
 }

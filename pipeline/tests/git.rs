@@ -249,3 +249,29 @@ fn a_repository_elsewhere_is_fetched_into_a_cache() {
         "gitops-runtime: the address of the repository is refused: it holds a password: give it in a Secret, a file or the environment\n"
     );
 }
+
+#[test]
+fn a_repository_over_ssh_is_asked_with_a_key_and_known_hosts() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = folder.path().join("clones");
+    let url = "ssh://git@127.0.0.1:1/a.git";
+    let asked = |more: &[&str]| {
+        let place = ["commits", "--path", "a", "--repo", url, "--cache", at.to_str().unwrap()];
+        refused(&run(folder.path(), &[&place, more].concat(), ""))
+    };
+    assert_eq!(
+        asked(&[]),
+        format!(
+            "gitops-runtime: {url} wants credentials and none are configured for it: a Secret labelled argocd.argoproj.io/secret-type, a file or the environment gives them\n"
+        )
+    );
+    assert_eq!(
+        asked(&["--known-hosts-file", "none"]),
+        "gitops-runtime: read none: No such file or directory (os error 2)\n"
+    );
+    std::fs::write(folder.path().join("key"), "nonsense").unwrap();
+    assert_eq!(
+        asked(&["--ssh-key-file", "key"]),
+        "gitops-runtime: the credentials of key cannot be used: its SSH key is none, or has a passphrase\n"
+    );
+}

@@ -16,7 +16,8 @@ Examples:
   Which file and lines make each object of a directory?
     gitops-runtime git manifests --revision v1.4.0 --path apps/shop --recurse
   The same of a repository elsewhere, without a clone of one's own:
-    GIT_PASSWORD=... gitops-runtime git commits --repo https://git.example.com/team/mono.git --path apps/shop";
+    GIT_PASSWORD=... gitops-runtime git commits --repo https://git.example.com/team/mono.git --path apps/shop
+    gitops-runtime git commits --repo git@git.example.com:team/mono.git --ssh-key-file ~/.ssh/id_ed25519 --path apps/shop";
 
 const CHANGED: &str = "\
 Examples:
@@ -90,7 +91,7 @@ pub(crate) enum Output {
 /// Which repository, and how what is found is shown.
 #[derive(Args)]
 pub(crate) struct OfRepository {
-    /// The repository: a directory in it, or the address of one elsewhere (https, http, file)
+    /// The repository: a directory in it, or the address of one elsewhere (https, http, ssh, file)
     #[arg(long, value_name = "DIRECTORY|URL", default_value = ".")]
     pub(crate) repo: String,
     /// How it is shown
@@ -112,6 +113,12 @@ pub(crate) struct Elsewhere {
     /// A file with the password or token of HTTP; GIT_PASSWORD if none is given
     #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
     pub(crate) password_file: Option<PathBuf>,
+    /// A file with the private key of SSH, without a passphrase
+    #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
+    pub(crate) ssh_key_file: Option<PathBuf>,
+    /// A file with the keys of SSH hosts; ~/.ssh/known_hosts if none is given
+    #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
+    pub(crate) known_hosts_file: Option<PathBuf>,
     /// A PEM file with authorities that are trusted beside those of the system
     #[arg(long, help_heading = ELSEWHERE, value_name = "FILE")]
     pub(crate) ca_file: Option<PathBuf>,

@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
-use stages_git::remote::{Access, Config, Credential, Credentials};
+use stages_git::remote::{Access, Config, Credential, Credentials, KnownHosts, Scheme};
 use stages_git::{Checkout, Checkouts, GitRepository, Oid, RepositoryUrl};
 
 use crate::cli::OfRepository;
@@ -100,9 +101,32 @@ fn access(given: &OfRepository, url: &RepositoryUrl, variables: &Variables) -> a
         }
         (None, None) => {}
     }
+    if let Some(path) = &remote.ssh_key_file {
+        credential.ssh_key = Some(file(path)?.into());
+        credential.from = path.display().to_string();
+    }
     credential.username = remote.username.clone().or_else(|| of("GIT_USERNAME"));
     let everywhere = remote.ca_file.iter().map(file).collect::<anyhow::Result<Vec<_>>>()?;
-    let shows = credential.password.is_some();
+    let hosts = if url.scheme() == Scheme::Ssh {
+        known_hosts(remote.known_hosts_file.as_deref(), of("HOME"))?
+    } else {
+        KnownHosts::default()
+    };
+    let shows = credential.password.is_some() || credential.ssh_key.is_some();
     let credentials = Credentials::new(shows.then_some(credential).into_iter().collect());
-    Ok(Access { credentials, everywhere, ..Access::default() })
+    Ok(Access { credentials, hosts, everywhere, ..Access::default() })
+}
+
+/// The hosts of the file that was named, which must be there, or of the one that `ssh` keeps.
+fn known_hosts(named: Option<&Path>, home: Option<String>) -> anyhow::Result<KnownHosts> {
+    let (path, is_named) = match (named, home) {
+        (Some(path), _) => (path.to_owned(), true),
+        (None, Some(home)) => (Path::new(&home).join(".ssh/known_hosts"), false),
+        (None, None) => return Ok(KnownHosts::default()),
+    };
+    match fs::read_to_string(&path) {
+        Ok(text) => Ok(KnownHosts::read(&text)),
+        Err(error) if !is_named && error.kind() == ErrorKind::NotFound => Ok(KnownHosts::default()),
+        Err(error) => Err(error).with_context(|| format!("read {}", path.display())),
+    }
 }

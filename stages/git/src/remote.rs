@@ -1,7 +1,7 @@
-//! Repositories elsewhere: fetched over HTTPS, HTTP and from this machine, into clones that stay within bounds.
+//! Repositories elsewhere: fetched over HTTPS, HTTP, SSH and from this machine, into clones that stay within bounds.
 //!
 //! Git's protocol (its second version, and the first where a server knows no other) is spoken here, over `reqwest` with
-//! rustls; `git2` takes the packs in and reads them. What was looked at:
+//! rustls and over `russh`; `git2` takes the packs in and reads them. What was looked at:
 //! - `git2::transport::register` takes connections of one's own, but through `unsafe` alone, which nothing here may use; and it
 //!   would take any object for as large as it says.
 //! - `gix` fetches, but cannot push, over SSH runs the program `ssh`, and would be a second library for one format.
@@ -15,16 +15,19 @@ mod connection;
 mod credentials;
 mod error;
 mod fetch;
+mod hosts;
 mod http;
 mod local;
 mod pack;
 mod packet;
 mod scan;
 mod session;
+mod ssh;
 mod url;
 
 pub use access::Access;
 pub use checkouts::{Checkout, Checkouts, Config};
 pub use credentials::{Credential, Credentials, SECRET_TYPE};
 pub use error::FetchError;
+pub use hosts::KnownHosts;
 pub use url::{RepositoryUrl, Scheme};

@@ -1,14 +1,17 @@
-//! What repositories are asked with: credentials and authorities, all given as data.
+//! What repositories are asked with: credentials, hosts and authorities, all given as data.
 
 use std::collections::BTreeMap;
 
 use super::credentials::Credentials;
+use super::hosts::KnownHosts;
 
-/// Credentials and authorities.
+/// Credentials, known hosts and authorities.
 #[derive(Debug, Clone, Default)]
 pub struct Access {
     /// Who we are, by address.
     pub credentials: Credentials,
+    /// SSH hosts that are known.
+    pub hosts: KnownHosts,
     /// Authorities that are trusted for one host beside those of the system: PEM by host, as in `argocd-tls-certs-cm`.
     pub authorities: BTreeMap<String, String>,
     /// Authorities that are trusted for every host: PEM.

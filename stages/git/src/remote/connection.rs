@@ -1,4 +1,4 @@
-//! A conversation with a Git server in packets.
+//! A conversation with a Git server in packets, whichever way it goes.
 
 use std::time::Duration;
 
@@ -7,26 +7,46 @@ use bytes::{Bytes, BytesMut};
 use super::FetchError;
 use super::http::HttpExchange;
 use super::packet::{self, Packet};
+use super::ssh::SshChannel;
 
 /// A conversation with a server. Nothing waits longer than `idle` for its next bytes.
 pub(super) struct Connection {
-    way: HttpExchange,
+    way: Way,
     host: String,
     idle: Duration,
     buffer: BytesMut,
+    silent: bool,
+}
+
+/// How bytes go.
+pub(super) enum Way {
+    /// One request after another.
+    Http(Box<HttpExchange>),
+    /// One stream.
+    Ssh(Box<SshChannel>),
 }
 
 impl Connection {
-    pub(super) fn new(way: HttpExchange, host: String, idle: Duration) -> Self {
-        Self { way, host, idle, buffer: BytesMut::new() }
+    pub(super) fn new(way: Way, host: String, idle: Duration) -> Self {
+        Self { way, host, idle, buffer: BytesMut::new(), silent: true }
+    }
+
+    /// The server has not sent a byte.
+    pub(super) fn is_silent(&self) -> bool {
+        self.silent
     }
 
     /// Sends a request; what is read from now on is its answer.
     pub(super) async fn send(&mut self, request: Vec<u8>) -> Result<(), FetchError> {
         let limit = self.idle;
         let sent = async {
-            self.buffer.clear();
-            self.way.post(request).await
+            match &mut self.way {
+                Way::Http(exchange) => {
+                    self.buffer.clear();
+                    exchange.post(request).await
+                }
+                Way::Ssh(channel) => channel.write(&request).await,
+            }
         };
         tokio::time::timeout(limit, sent).await.unwrap_or_else(|_| Err(self.hangs()))
     }
@@ -48,7 +68,10 @@ impl Connection {
                 Err(why) => return Err(self.broken(why)),
             }
             match self.bytes().await? {
-                Some(bytes) => self.buffer.extend_from_slice(&bytes),
+                Some(bytes) => {
+                    self.silent = false;
+                    self.buffer.extend_from_slice(&bytes);
+                }
                 None if self.buffer.is_empty() => return Ok(None),
                 None => return Err(self.broken("the connection ends in the middle of a packet")),
             }
@@ -56,7 +79,13 @@ impl Connection {
     }
 
     async fn bytes(&mut self) -> Result<Option<Bytes>, FetchError> {
-        tokio::time::timeout(self.idle, self.way.read()).await.unwrap_or_else(|_| Err(self.hangs()))
+        let read = async {
+            match &mut self.way {
+                Way::Http(exchange) => exchange.read().await,
+                Way::Ssh(channel) => channel.read().await,
+            }
+        };
+        tokio::time::timeout(self.idle, read).await.unwrap_or_else(|_| Err(self.hangs()))
     }
 
     fn hangs(&self) -> FetchError {

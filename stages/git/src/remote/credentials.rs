@@ -25,7 +25,7 @@ pub struct Credential {
     pub password: Option<SecretString>,
     /// Of HTTP: sent as `Authorization: Bearer`.
     pub bearer: Option<SecretString>,
-    /// Of SSH, which is not spoken yet: a private key without a passphrase.
+    /// Of SSH: a private key without a passphrase.
     pub ssh_key: Option<SecretString>,
     /// Of HTTPS: a certificate and its key, both PEM.
     pub client_certificate: Option<SecretString>,

@@ -41,11 +41,25 @@ pub enum FetchError {
         /// What is wrong with it.
         why: String,
     },
-    /// SSH is not spoken.
-    #[error("{url} is asked over SSH, which is not spoken: give the https address of the repository")]
-    Ssh {
-        /// Which repository.
-        url: String,
+    /// The host's SSH key is not among the known ones.
+    #[error(
+        "the SSH host {host} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the file of known hosts"
+    )]
+    UnknownHost {
+        /// Whose.
+        host: String,
+        /// Of its key.
+        fingerprint: String,
+    },
+    /// The host's SSH key is another than the known one.
+    #[error(
+        "the SSH key of {host} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the file of known hosts"
+    )]
+    ChangedHostKey {
+        /// Whose.
+        host: String,
+        /// Of the key that it has now.
+        fingerprint: String,
     },
     /// The server wants credentials, and there are none.
     #[error(

@@ -7,9 +7,10 @@ use git2::{Oid, Repository};
 use super::access::Access;
 use super::advertised::{Advertised, Ref};
 use super::checkouts::Config;
-use super::connection::Connection;
+use super::connection::{Connection, Way};
 use super::http::{HttpCall, HttpExchange};
 use super::pack::{PackLimits, PackReceiver};
+use super::ssh::{SshCall, SshChannel};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
 
@@ -30,14 +31,11 @@ pub(super) async fn fetch(
     if url.scheme() == Scheme::File {
         return local::fetch(url, directory, revision, config).await;
     }
-    if url.scheme() == Scheme::Ssh {
-        return Err(FetchError::Ssh { url: url.to_string() });
-    }
     let session = Session { url, directory, config, access };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
     let mut connection = session.connect().await?;
-    let found = Advertised::read(&mut connection, &prefixes(revision)).await?;
+    let found = session.advertised(&mut connection, &prefixes(revision)).await?;
     let named = named(&found.refs, revision);
     let first = match (named, whole) {
         (Some(of), _) => (bare::kept_as(&of.name, of.commit()), of.commit()),
@@ -90,16 +88,38 @@ impl Session<'_> {
         let credential = self.access.credentials.of(url);
         let (connect_timeout, idle) = (self.config.connect_timeout, self.config.idle);
         let credential = credential.as_ref();
-        let authorities = self.access.authorities(&host);
-        let call = HttpCall { url, credential, authorities, connect_timeout, idle };
-        Ok(Connection::new(HttpExchange::open(call).await?, host, idle))
+        let way = if url.scheme() == Scheme::Ssh {
+            let call = SshCall { url, credential, hosts: &self.access.hosts, connect_timeout };
+            Way::Ssh(Box::new(SshChannel::open(call).await?))
+        } else {
+            let authorities = self.access.authorities(&host);
+            let call = HttpCall { url, credential, authorities, connect_timeout, idle };
+            Way::Http(Box::new(HttpExchange::open(call).await?))
+        };
+        Ok(Connection::new(way, host, idle))
+    }
+
+    async fn advertised(
+        &self,
+        connection: &mut Connection,
+        prefixes: &[String],
+    ) -> Result<Advertised, FetchError> {
+        match Advertised::read(connection, prefixes).await {
+            // An SSH host that ends before it says anything has no such repository, and says so beside the stream.
+            Err(FetchError::Protocol { .. })
+                if connection.is_silent() && self.url.scheme() == Scheme::Ssh =>
+            {
+                Err(FetchError::NoRepository { url: self.url.to_string() })
+            }
+            other => other,
+        }
     }
 
     /// Fetches all branches, and looks for a commit among what they follow.
     async fn by_branches(&self, revision: &str) -> Result<Oid, FetchError> {
         let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
         let mut connection = self.connect().await?;
-        let found = Advertised::read(&mut connection, &prefixes).await?;
+        let found = self.advertised(&mut connection, &prefixes).await?;
         let branches = found.refs.iter().filter(|of| of.name.starts_with("refs/heads/")).take(MOST_BRANCHES);
         let wanted: Wanted = branches.map(|of| (bare::kept_as(&of.name, of.commit()), of.commit())).collect();
         if !wanted.is_empty() {

@@ -116,6 +116,14 @@ impl RepositoryUrl {
         Url::parse(&self.text).ok()
     }
 
+    /// The path as the host of an SSH address is asked for it.
+    pub(super) fn ssh_path(&self) -> String {
+        let path = self.url().map(|url| url.path().to_owned()).unwrap_or_default();
+        let path = percent_encoding::percent_decode_str(&path).decode_utf8_lossy().into_owned();
+        // `/~user/path` is below that user's home.
+        if self.below_home || path.starts_with("/~") { path.replacen('/', "", 1) } else { path }
+    }
+
     /// A name for its directory: no two addresses share one, and nothing of an address stands in it.
     pub(super) fn directory(&self) -> String {
         let digest = Sha256::digest(format!("{}{}", self.text, if self.below_home { "~" } else { "" }));
@@ -172,6 +180,18 @@ mod tests {
         ] {
             let error = RepositoryUrl::read(text).unwrap_err().to_string();
             assert_eq!(error, format!("the address of the repository is refused: {why}"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_ssh_host_is_asked_for_the_path_that_was_meant() {
+        for (text, path) in [
+            ("git@example.com:team/a.git", "team/a.git"),
+            ("git@example.com:/srv/a.git", "/srv/a.git"),
+            ("ssh://git@example.com/srv/a%20b.git", "/srv/a b.git"),
+            ("ssh://git@example.com/~ada/a.git", "~ada/a.git"),
+        ] {
+            assert_eq!(RepositoryUrl::read(text).unwrap().ssh_path(), path, "{text}");
         }
     }
 

@@ -1,8 +1,9 @@
-//! Repositories elsewhere, of real servers: `git http-backend` behind HTTP and HTTPS.
+//! Repositories elsewhere, of real servers: `git http-backend` behind HTTP and HTTPS, `git upload-pack` behind SSH.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod broken;
 mod cache;
 mod hostile;
 mod http;
+mod ssh;
 mod support;

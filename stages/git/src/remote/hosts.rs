@@ -1,0 +1,144 @@
+//! SSH hosts that are known, read as OpenSSH reads its file of them.
+
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use russh::keys::PublicKey;
+use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, KnownHosts as Lines, Marker};
+use sha1::Sha1;
+
+/// Lines that are read.
+const MOST: usize = 20_000;
+
+/// Keys of hosts, each with whose it is.
+#[derive(Debug, Clone, Default)]
+pub struct KnownHosts {
+    entries: Vec<Entry>,
+}
+
+/// What a key of a host is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Judgement {
+    /// It is the known one.
+    Known,
+    /// Nothing is known of this host.
+    Unknown,
+    /// Others are known, or this one is revoked.
+    Changed,
+}
+
+impl KnownHosts {
+    /// Reads a text of the form of `known_hosts`; lines that are none are passed over.
+    pub fn read(text: &str) -> Self {
+        Self { entries: Lines::new(text).flatten().take(MOST).collect() }
+    }
+
+    /// Adds those of another text.
+    pub fn extend(&mut self, other: Self) {
+        self.entries.extend(other.entries);
+    }
+
+    /// The keys of a host.
+    pub(super) fn keys(&self, host: &str, port: u16) -> impl Iterator<Item = &PublicKey> {
+        self.of(host, port).filter(|entry| entry.marker().is_none()).map(Entry::public_key)
+    }
+
+    pub(super) fn judge(&self, host: &str, port: u16, key: &PublicKey) -> Judgement {
+        let same = |of: &PublicKey| of.key_data() == key.key_data();
+        let revoked = |entry: &Entry| entry.marker() == Some(&Marker::Revoked);
+        if self.of(host, port).any(|entry| revoked(entry) && same(entry.public_key())) {
+            return Judgement::Changed;
+        }
+        let mut keys = self.keys(host, port).peekable();
+        if keys.peek().is_none() {
+            return Judgement::Unknown;
+        }
+        if keys.any(same) { Judgement::Known } else { Judgement::Changed }
+    }
+
+    fn of(&self, host: &str, port: u16) -> impl Iterator<Item = &Entry> {
+        let host = host.trim_matches(['[', ']']).to_ascii_lowercase();
+        let named = if port == 22 { host } else { format!("[{host}]:{port}") };
+        self.entries.iter().filter(move |entry| matches(entry.host_patterns(), &named))
+    }
+}
+
+fn matches(patterns: &HostPatterns, host: &str) -> bool {
+    match patterns {
+        HostPatterns::HashedName { salt, hash } => Hmac::<Sha1>::new_from_slice(salt)
+            .is_ok_and(|mac| mac.chain_update(host.as_bytes()).verify_slice(hash).is_ok()),
+        HostPatterns::Patterns(all) => {
+            let is = |pattern: &str| glob(pattern.to_ascii_lowercase().as_bytes(), host.as_bytes());
+            let excluded = all.iter().filter_map(|pattern| pattern.strip_prefix('!')).any(is);
+            !excluded && all.iter().any(|pattern| is(pattern))
+        }
+    }
+}
+
+/// Whether a text is as a pattern of `*` and `?` says.
+fn glob(pattern: &[u8], text: &[u8]) -> bool {
+    let (mut at, mut seen) = (0, 0);
+    let mut star: Option<(usize, usize)> = None;
+    while seen < text.len() {
+        match pattern.get(at) {
+            Some(b'*') => {
+                star = Some((at, seen));
+                at += 1;
+            }
+            Some(of) if *of == b'?' || Some(of) == text.get(seen) => {
+                at += 1;
+                seen += 1;
+            }
+            _ => match star {
+                Some((place, from)) => {
+                    star = Some((place, from + 1));
+                    (at, seen) = (place + 1, from + 1);
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern.iter().skip(at).all(|of| *of == b'*')
+}
+
+#[cfg(test)]
+mod tests {
+    use russh::keys::PublicKey;
+
+    use super::{Judgement, KnownHosts};
+
+    const ONE: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIOMqqnkVzrm0SdG6UOoqKLsabgH5C9okWi0dh2l9GKJl";
+    const OTHER: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIAfuCHKVTjquxvt6CM6tdG4SLp1Btn/nOeHHE5UOzRdf";
+
+    fn judge(text: &str, host: &str, port: u16) -> Judgement {
+        KnownHosts::read(text).judge(host, port, &PublicKey::from_openssh(ONE).unwrap())
+    }
+
+    #[test]
+    fn a_host_is_known_by_name_pattern_or_hash() {
+        assert_eq!(judge(&format!("example.com,other {ONE}"), "Example.com", 22), Judgement::Known);
+        assert_eq!(judge(&format!("*.example.com {ONE}"), "git.example.com", 22), Judgement::Known);
+        assert_eq!(judge(&format!("[example.com]:2222 {ONE}"), "example.com", 2222), Judgement::Known);
+        assert_eq!(judge(&format!("[example.com]:2222 {ONE}"), "example.com", 22), Judgement::Unknown);
+        assert_eq!(
+            judge(&format!("!git.example.com,*.example.com {ONE}"), "git.example.com", 22),
+            Judgement::Unknown
+        );
+        // The name is `example.com`, hashed as `ssh-keygen -H` does it.
+        let line = format!("|1|AAECAwQFBgcICQoLDA0ODxAREhM=|nnUK16ANsXd3hL31YfAkGOluSjU= {ONE}");
+        assert_eq!(judge(&line, "example.com", 22), Judgement::Known);
+        assert_eq!(judge(&line, "else.example.com", 22), Judgement::Unknown);
+    }
+
+    #[test]
+    fn another_key_than_the_known_one_and_a_revoked_one_are_changed() {
+        assert_eq!(judge(&format!("example.com {OTHER}"), "example.com", 22), Judgement::Changed);
+        assert_eq!(
+            judge(&format!("example.com {OTHER}\nexample.com {ONE}"), "example.com", 22),
+            Judgement::Known
+        );
+        assert_eq!(
+            judge(&format!("example.com {ONE}\n@revoked * {ONE}"), "example.com", 22),
+            Judgement::Changed
+        );
+        assert_eq!(judge("nonsense\n# a comment\n", "example.com", 22), Judgement::Unknown);
+    }
+}

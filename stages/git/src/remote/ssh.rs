@@ -1,0 +1,172 @@
+//! Git over SSH: one channel on which the host runs `git-upload-pack` for us.
+//!
+//! A host whose key is not known is refused before anything is said to it.
+
+use std::borrow::Cow;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use russh::client::{self, AuthResult, Handle};
+use russh::keys::ssh_key::PublicKey;
+use russh::keys::{Algorithm, HashAlg, PrivateKeyWithHashAlg, PublicKeyOrCertificate, decode_secret_key};
+use russh::{ChannelStream, Preferred};
+use secrecy::ExposeSecret as _;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+
+use super::credentials::Credential;
+use super::hosts::{Judgement, KnownHosts};
+use super::{FetchError, RepositoryUrl};
+
+/// What the SSH way is given.
+pub(super) struct SshCall<'a> {
+    pub(super) url: &'a RepositoryUrl,
+    pub(super) credential: Option<&'a Credential>,
+    pub(super) hosts: &'a KnownHosts,
+    pub(super) connect_timeout: Duration,
+}
+
+/// A channel on which a host speaks Git's protocol.
+pub(super) struct SshChannel {
+    stream: ChannelStream<client::Msg>,
+    host: String,
+    // The connection ends with it.
+    _handle: Handle<HostKey>,
+}
+
+/// Judges the key of the host.
+struct HostKey {
+    host: String,
+    port: u16,
+    known: KnownHosts,
+    any: bool,
+    found: Arc<Mutex<Option<(Judgement, String)>>>,
+}
+
+impl client::Handler for HostKey {
+    type Error = russh::Error;
+
+    async fn check_server_key(&mut self, key: &PublicKeyOrCertificate) -> Result<bool, Self::Error> {
+        let PublicKeyOrCertificate::PublicKey { key, .. } = key else { return Ok(false) };
+        let judgement = self.known.judge(&self.host, self.port, key);
+        let fingerprint = PublicKey::fingerprint(key, HashAlg::Sha256).to_string();
+        *self.found.lock().unwrap_or_else(PoisonError::into_inner) = Some((judgement, fingerprint));
+        Ok(self.any || judgement == Judgement::Known)
+    }
+}
+
+impl SshChannel {
+    /// Connects, shows who it is, and has the host begin with its greeting.
+    pub(super) async fn open(call: SshCall<'_>) -> Result<Self, FetchError> {
+        let limit = call.connect_timeout;
+        let host = call.url.host();
+        tokio::time::timeout(limit, Self::connect(call))
+            .await
+            .unwrap_or_else(|_| Err(FetchError::Idle { host, limit }))
+    }
+
+    async fn connect(call: SshCall<'_>) -> Result<Self, FetchError> {
+        let url = call.url.url().ok_or(FetchError::Address { why: "it is no URL" })?;
+        let host = call.url.host();
+        let (name, port) = (url.host_str().unwrap_or_default().to_owned(), url.port().unwrap_or(22));
+        let none = || FetchError::NoCredentials { url: call.url.to_string() };
+        let credential = call.credential.filter(|of| of.ssh_key.is_some()).ok_or_else(none)?;
+        let key = credential.ssh_key.as_ref().ok_or_else(none)?;
+        let key = decode_secret_key(key.expose_secret(), None).map_err(|_| FetchError::BadCredentials {
+            from: credential.from.clone(),
+            why: "its SSH key is none, or has a passphrase".to_owned(),
+        })?;
+        let found = Arc::new(Mutex::new(None));
+        let handler = HostKey {
+            host: name.clone(),
+            port,
+            known: call.hosts.clone(),
+            any: credential.insecure,
+            found: found.clone(),
+        };
+        let config = client::Config {
+            preferred: Preferred {
+                key: Cow::Owned(algorithms(call.hosts, &name, port)),
+                ..Preferred::default()
+            },
+            nodelay: true,
+            ..client::Config::default()
+        };
+        let failed =
+            |error: &russh::Error| FetchError::Connect { host: host.clone(), why: error.to_string() };
+        let place = (name.trim_matches(['[', ']']).to_owned(), port);
+        let connected = client::connect(Arc::new(config), place, handler).await;
+        let judged = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let mut handle = match (connected, judged) {
+            (Ok(handle), _) => handle,
+            (Err(russh::Error::UnknownKey), Some((Judgement::Unknown, fingerprint))) => {
+                return Err(FetchError::UnknownHost { host, fingerprint });
+            }
+            (Err(russh::Error::UnknownKey), Some((_, fingerprint))) => {
+                return Err(FetchError::ChangedHostKey { host, fingerprint });
+            }
+            (Err(error), _) => return Err(failed(&error)),
+        };
+        let user = if url.username().is_empty() { "git" } else { url.username() }.to_owned();
+        let hash = handle.best_supported_rsa_hash().await.map_err(|error| failed(&error))?.flatten();
+        let key = PrivateKeyWithHashAlg::new(Arc::new(key), hash);
+        let answer = handle.authenticate_publickey(user, key).await.map_err(|error| failed(&error))?;
+        if !matches!(answer, AuthResult::Success) {
+            return Err(FetchError::Refused { url: call.url.to_string(), from: credential.from.clone() });
+        }
+        let channel = handle.channel_open_session().await.map_err(|error| failed(&error))?;
+        // The second version is spoken where the host lets this variable through; otherwise the first is.
+        let _ = channel.set_env(false, "GIT_PROTOCOL", "version=2").await;
+        let path = call.url.ssh_path().replace('\'', r"'\''");
+        let command = format!("git-upload-pack '{path}'");
+        channel.exec(true, command).await.map_err(|error| failed(&error))?;
+        Ok(Self { stream: channel.into_stream(), host, _handle: handle })
+    }
+
+    pub(super) async fn write(&mut self, bytes: &[u8]) -> Result<(), FetchError> {
+        let sent = async {
+            self.stream.write_all(bytes).await?;
+            self.stream.flush().await
+        };
+        sent.await.map_err(|_| self.ended())
+    }
+
+    /// The next bytes; `None` at the end.
+    pub(super) async fn read(&mut self) -> Result<Option<Bytes>, FetchError> {
+        let mut buffer = BytesMut::with_capacity(64 * 1024);
+        match self.stream.read_buf(&mut buffer).await {
+            Ok(0) => Ok(None),
+            Ok(_) => Ok(Some(buffer.freeze())),
+            Err(_) => Err(self.ended()),
+        }
+    }
+
+    fn ended(&self) -> FetchError {
+        FetchError::Connect { host: self.host.clone(), why: "the connection broke".to_owned() }
+    }
+}
+
+/// What the host may prove itself with: keys of the kinds that are known of it. Of an unknown host any, to name its key.
+fn algorithms(hosts: &KnownHosts, host: &str, port: u16) -> Vec<Algorithm> {
+    let mut all: Vec<Algorithm> = Vec::new();
+    for key in hosts.keys(host, port) {
+        match key.algorithm() {
+            Algorithm::Rsa { .. } => {
+                all.extend(
+                    [HashAlg::Sha512, HashAlg::Sha256].map(|hash| Algorithm::Rsa { hash: Some(hash) }),
+                );
+            }
+            other => all.push(other),
+        }
+    }
+    // What is not known comes last, so that a host whose key changed is named as such.
+    let default = Preferred::default().key;
+    all.extend(default.iter().cloned());
+    let mut seen = Vec::new();
+    all.retain(|of| {
+        let new = !seen.contains(of);
+        seen.push(of.clone());
+        new
+    });
+    all
+}

@@ -1,0 +1,235 @@
+//! Over SSH.
+
+use std::process::Stdio;
+use std::sync::Arc;
+
+use russh::keys::{PrivateKey, PublicKey};
+use russh::server::{self, Auth, Msg, Session, VerifiedPublicKey};
+use russh::{Channel, ChannelId};
+use stages_git::remote::{Access, Credential, Credentials, KnownHosts};
+use tokio::io::AsyncWriteExt as _;
+use tokio::net::TcpListener;
+
+use crate::support::{Cache, Forge, commit, git, text};
+
+/// A key that never changes, made of a seed.
+fn key(seed: u8) -> PrivateKey {
+    let pair = russh::keys::ssh_key::private::Ed25519Keypair::from_seed(&[seed; 32]);
+    PrivateKey::from(pair)
+}
+
+/// An SSH host that runs `git upload-pack` for one key.
+struct Host {
+    allowed: PublicKey,
+    /// It lets `GIT_PROTOCOL` through.
+    second_version: bool,
+    protocol: String,
+    stdin: Option<tokio::process::ChildStdin>,
+}
+
+impl server::Handler for Host {
+    type Error = russh::Error;
+
+    async fn auth_publickey(&mut self, user: &str, key: VerifiedPublicKey<'_>) -> Result<Auth, Self::Error> {
+        let same = key.public_key.key_data() == self.allowed.key_data();
+        Ok(if same && user == "git" { Auth::Accept } else { Auth::reject() })
+    }
+
+    async fn channel_open_session(
+        &mut self,
+        _: Channel<Msg>,
+        reply: server::ChannelOpenHandle,
+        _: &mut Session,
+    ) -> Result<(), Self::Error> {
+        reply.accept().await;
+        Ok(())
+    }
+
+    async fn env_request(
+        &mut self,
+        _: ChannelId,
+        name: &str,
+        value: &str,
+        _: &mut Session,
+    ) -> Result<(), Self::Error> {
+        if self.second_version && name == "GIT_PROTOCOL" {
+            value.clone_into(&mut self.protocol);
+        }
+        Ok(())
+    }
+
+    async fn exec_request(
+        &mut self,
+        channel: ChannelId,
+        command: &[u8],
+        session: &mut Session,
+    ) -> Result<(), Self::Error> {
+        let mut child = tokio::process::Command::new("sh")
+            .arg("-c")
+            .arg(String::from_utf8_lossy(command).into_owned())
+            .env("GIT_PROTOCOL", &self.protocol)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        self.stdin = child.stdin.take();
+        let mut stdout = child.stdout.take().unwrap();
+        session.channel_success(channel)?;
+        let handle = session.handle();
+        tokio::spawn(async move {
+            use tokio::io::AsyncReadExt as _;
+            let mut buffer = vec![0; 32 * 1024];
+            while let Ok(read @ 1..) = stdout.read(&mut buffer).await {
+                if handle.data(channel, buffer.get(..read).unwrap().to_vec()).await.is_err() {
+                    return;
+                }
+            }
+            let code = child.wait().await.ok().and_then(|of| of.code()).unwrap_or(1);
+            let _ = handle.exit_status_request(channel, u32::try_from(code).unwrap_or(1)).await;
+            let _ = handle.eof(channel).await;
+            let _ = handle.close(channel).await;
+        });
+        Ok(())
+    }
+
+    async fn data(&mut self, _: ChannelId, data: &[u8], _: &mut Session) -> Result<(), Self::Error> {
+        if let Some(stdin) = &mut self.stdin {
+            let _ = stdin.write_all(data).await;
+            let _ = stdin.flush().await;
+        }
+        Ok(())
+    }
+
+    async fn channel_eof(&mut self, _: ChannelId, _: &mut Session) -> Result<(), Self::Error> {
+        self.stdin = None;
+        Ok(())
+    }
+}
+
+/// Serves on a free port, which it gives.
+async fn serve(host_key: u8, second_version: bool) -> u16 {
+    let config = server::Config {
+        keys: vec![key(host_key)],
+        auth_rejection_time: std::time::Duration::ZERO,
+        ..server::Config::default()
+    };
+    let config = Arc::new(config);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        while let Ok((stream, _)) = listener.accept().await {
+            let allowed = key(1).public_key().clone();
+            let host = Host { allowed, second_version, protocol: String::new(), stdin: None };
+            let config = config.clone();
+            tokio::spawn(async move {
+                if let Ok(session) = server::run_stream(config, stream, host).await {
+                    let _ = session.await;
+                }
+            });
+        }
+    });
+    port
+}
+
+fn credential(seed: u8) -> Credential {
+    let text = key(seed).to_openssh(russh::keys::ssh_key::LineEnding::LF).unwrap();
+    Credential {
+        from: "the Secret argocd/ssh".to_owned(),
+        url: "ssh://git@127.0.0.1".to_owned(),
+        is_prefix: true,
+        ssh_key: Some(text.to_string().into()),
+        ..Credential::default()
+    }
+}
+
+fn known(port: u16, seed: u8) -> KnownHosts {
+    KnownHosts::read(&format!("[127.0.0.1]:{port} {}", key(seed).public_key().to_openssh().unwrap()))
+}
+
+fn access(port: u16, credential: Credential, hosts: KnownHosts) -> Access {
+    let url = format!("{}:{port}", credential.url);
+    let credentials = Credentials::new(vec![Credential { url, ..credential }]);
+    Access { credentials, hosts, ..Access::default() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn branches_and_commits_are_fetched_whether_the_host_lets_the_version_through_or_not() {
+    for second_version in [true, false] {
+        let forge = Forge::new();
+        let path = forge.repository("it's a");
+        let old = git(&path, &["rev-parse", "main"]);
+        let port = serve(2, second_version).await;
+        let url = format!("ssh://git@127.0.0.1:{port}{}", path.display());
+        let cache = Cache::new(|_| {}).await;
+        cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
+        let at = cache.checkout(&url, "main").await.unwrap();
+        assert_eq!(text(&at, "a.yaml").await.as_deref(), Some("a: 1\n"));
+        let new = commit(&path, "main", "a.yaml", "a: 2\n");
+        assert_eq!(cache.checkout(&url, "HEAD").await.unwrap().commit.to_string(), new);
+        let other = Cache::new(|_| {}).await;
+        other.checkouts.set_access(access(port, credential(1), known(port, 2)));
+        assert_eq!(other.checkout(&url, &old).await.unwrap().commit.to_string(), old);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_host_is_believed_only_by_its_key() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let port = serve(2, true).await;
+    let url = format!("ssh://git@127.0.0.1:{port}{}", path.display());
+    let fingerprint = key(2).public_key().fingerprint(russh::keys::HashAlg::Sha256);
+    let cache = Cache::new(|_| {}).await;
+    cache.checkouts.set_access(access(port, credential(1), KnownHosts::default()));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!(
+            "the SSH host 127.0.0.1:{port} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the file of known hosts"
+        )
+    );
+    cache.checkouts.set_access(access(port, credential(1), known(port, 3)));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!(
+            "the SSH key of 127.0.0.1:{port} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the file of known hosts"
+        )
+    );
+    let insecure = Credential { insecure: true, ..credential(1) };
+    cache.checkouts.set_access(access(port, insecure, KnownHosts::default()));
+    cache.checkout(&url, "main").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_wrong_key_no_key_and_a_repository_that_is_not_there_are_told_apart() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let port = serve(2, true).await;
+    let url = format!("ssh://git@127.0.0.1:{port}{}", path.display());
+    let cache = Cache::new(|_| {}).await;
+    cache.checkouts.set_access(access(port, credential(9), known(port, 2)));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!(
+            "{url} refused the credentials of the Secret argocd/ssh: they are wrong, expired, or may not read it"
+        )
+    );
+    cache.checkouts.set_access(access(port, Credential { ssh_key: None, ..credential(1) }, known(port, 2)));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        format!(
+            "{url} wants credentials and none are configured for it: a Secret labelled argocd.argoproj.io/secret-type, a file or the environment gives them"
+        )
+    );
+    let broken = Credential { ssh_key: Some("nonsense".to_owned().into()), ..credential(1) };
+    cache.checkouts.set_access(access(port, broken, known(port, 2)));
+    assert_eq!(
+        cache.refusal(&url, "main").await,
+        "the credentials of the Secret argocd/ssh cannot be used: its SSH key is none, or has a passphrase"
+    );
+    cache.checkouts.set_access(access(port, credential(1), known(port, 2)));
+    let none = format!("ssh://git@127.0.0.1:{port}/none.git");
+    assert_eq!(
+        cache.refusal(&none, "main").await,
+        format!("no repository is at {none}: it was moved or deleted, or the credentials may not see it")
+    );
+}

@@ -1,5 +1,5 @@
-//! What repositories are asked with, read of the cluster: Argo CD's Secrets and its ConfigMap of certificates, only where the
-//! settings say so, and again every half minute.
+//! What repositories are asked with, read of the cluster: Argo CD's Secrets and its ConfigMaps of certificates and SSH hosts, only
+//! where the settings say so, and again every half minute.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -12,13 +12,14 @@ use futures::future::BoxFuture;
 use pipeline_core::Shutdown;
 use serde_json::Value;
 use stages_git::Checkouts;
-use stages_git::remote::{Access, Credential, Credentials, SECRET_TYPE};
+use stages_git::remote::{Access, Credential, Credentials, KnownHosts, SECRET_TYPE};
 use stages_kube::{Reader, Right, Scope};
 
 use super::build;
 use crate::config::{Config, Repositories};
 
 const CERTIFICATES: &str = "argocd-tls-certs-cm";
+const HOSTS: &str = "argocd-ssh-known-hosts-cm";
 const EVERY: Duration = Duration::from_secs(30);
 
 /// What reading them needs to be allowed. Secrets can be found by their label only by whoever may list them.
@@ -35,7 +36,7 @@ pub(super) fn rights(config: &Config, of: &Repositories) -> Vec<Right> {
         });
     }
     if of.argocd_certificates {
-        let names = vec![CERTIFICATES.to_owned()];
+        let names = vec![CERTIFICATES.to_owned(), HOSTS.to_owned()];
         rights.push(Right { group: "", resource: "configmaps", verbs: &["get"], names, scope: scope() });
     }
     rights
@@ -136,20 +137,29 @@ impl ArgoCd {
                 all.extend(credential(namespace, secret));
             }
         }
-        let mut authorities = BTreeMap::new();
+        let (mut authorities, mut hosts) = (BTreeMap::new(), KnownHosts::default());
         if self.certificates {
-            let path = format!("/api/v1/namespaces/{namespace}/configmaps/{CERTIFICATES}");
-            let map = self.reader.get(&path).await.with_context(|| {
-                format!("read the configmap `{CERTIFICATES}` in `{namespace}`: the service account needs `get` on it")
-            })?;
-            let map = map.unwrap_or_default();
-            versions.push(map["metadata"]["resourceVersion"].to_string());
+            let map = self.config_map(CERTIFICATES, &mut versions).await?;
             for (host, pem) in map["data"].as_object().into_iter().flatten() {
                 authorities.insert(host.clone(), pem.as_str().unwrap_or_default().to_owned());
             }
+            let map = self.config_map(HOSTS, &mut versions).await?;
+            hosts = KnownHosts::read(map["data"]["ssh_known_hosts"].as_str().unwrap_or_default());
         }
         let credentials = Credentials::new(all);
-        Ok((versions, Access { credentials, authorities, everywhere: self.everywhere.clone() }))
+        Ok((versions, Access { credentials, hosts, authorities, everywhere: self.everywhere.clone() }))
+    }
+
+    /// A ConfigMap of Argo CD, nothing where there is none, and its version.
+    async fn config_map(&self, name: &str, versions: &mut Vec<String>) -> anyhow::Result<Value> {
+        let namespace = &self.namespace;
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/{name}");
+        let map = self.reader.get(&path).await.with_context(|| {
+            format!("read the configmap `{name}` in `{namespace}`: the service account needs `get` on it")
+        })?;
+        let map = map.unwrap_or_default();
+        versions.push(map["metadata"]["resourceVersion"].to_string());
+        Ok(map)
     }
 }
 

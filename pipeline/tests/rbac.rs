@@ -365,6 +365,7 @@ fn who_says_what_changed_may_watch_applications_and_more_only_where_that_is_aske
     assert_eq!(grants(&["--set", "changeRevision.annotations=true"]), expected);
     expected.insert(grant("", "secrets", "", "list"));
     expected.insert(grant("", "configmaps", "argocd-tls-certs-cm", "get"));
+    expected.insert(grant("", "configmaps", "argocd-ssh-known-hosts-cm", "get"));
     let all = ["annotations", "repositories.argocdSecrets", "repositories.argocdCertificates"];
     let all: Vec<String> = all.iter().map(|of| format!("--set=changeRevision.{of}=true")).collect();
     assert_eq!(grants(&all.iter().map(String::as_str).collect::<Vec<_>>()), expected);

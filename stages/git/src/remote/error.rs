@@ -43,7 +43,7 @@ pub enum FetchError {
     },
     /// The host's SSH key is not among the known ones.
     #[error(
-        "the SSH host {host} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the file of known hosts"
+        "the SSH host {host} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
     )]
     UnknownHost {
         /// Whose.
@@ -53,7 +53,7 @@ pub enum FetchError {
     },
     /// The host's SSH key is another than the known one.
     #[error(
-        "the SSH key of {host} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the file of known hosts"
+        "the SSH key of {host} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
     )]
     ChangedHostKey {
         /// Whose.

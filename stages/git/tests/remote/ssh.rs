@@ -184,14 +184,14 @@ async fn a_host_is_believed_only_by_its_key() {
     assert_eq!(
         cache.refusal(&url, "main").await,
         format!(
-            "the SSH host 127.0.0.1:{port} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the file of known hosts"
+            "the SSH host 127.0.0.1:{port} is not known ({fingerprint}): compare that with what its operator publishes, and add the key to the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
         )
     );
     cache.checkouts.set_access(access(port, credential(1), known(port, 3)));
     assert_eq!(
         cache.refusal(&url, "main").await,
         format!(
-            "the SSH key of 127.0.0.1:{port} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the file of known hosts"
+            "the SSH key of 127.0.0.1:{port} is not the one that is known, but {fingerprint}: somebody may be between; if its operator says that it was changed, replace it in the ConfigMap argocd-ssh-known-hosts-cm or the file of known hosts"
         )
     );
     let insecure = Credential { insecure: true, ..credential(1) };

@@ -55,6 +55,26 @@ fn the_bytes_that_are_searched_are_at_most_the_text_for_each_row_that_is_hit_and
 }
 
 #[test]
+fn no_pattern_has_more_than_five_times_as_much_searched_as_plain_yaml() {
+    let yaml = "  containers:\n  - name: web\n    image: registry.example/shop/web:1.2.3\n    resources:\n      limits: {cpu: 500m, memory: 256Mi}\n    ports: [{containerPort: 8080, protocol: TCP}]\n";
+    let per_byte = |one: &str| {
+        let (bytes, _) = handed(one, 50_000);
+        (bytes, 50_000 / one.len() * one.len())
+    };
+    let (plain, length) = per_byte(yaml);
+    assert_eq!(plain, length, "plain YAML is read once");
+    for row in ROWS {
+        for mark in row.marks {
+            for apart in ["-", " ", "\n", "=", ": x ", "/", "a1B2c3D4"] {
+                let one = format!("{mark}{apart}");
+                let (bytes, length) = per_byte(&one);
+                assert!(bytes <= 5 * length, "{one:?}: {bytes} of {length} bytes");
+            }
+        }
+    }
+}
+
+#[test]
 fn a_long_run_of_little_but_marks_goes_whole_and_unsearched() {
     let text = format!("before {} after", "AKCp-".repeat(1000));
     let mut marks = Marks::of(&text);

@@ -1,5 +1,7 @@
 //! SSH hosts that are known, read as OpenSSH reads its file of them.
 
+use std::sync::Arc;
+
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use russh::keys::PublicKey;
 use russh::keys::ssh_key::known_hosts::{Entry, HostPatterns, KnownHosts as Lines, Marker};
@@ -11,7 +13,8 @@ const MOST: usize = 20_000;
 /// Keys of hosts, each with whose it is.
 #[derive(Debug, Clone, Default)]
 pub struct KnownHosts {
-    entries: Vec<Entry>,
+    // Every connection takes them along.
+    entries: Arc<[Entry]>,
 }
 
 /// What a key of a host is.
@@ -29,11 +32,6 @@ impl KnownHosts {
     /// Reads a text of the form of `known_hosts`; lines that are none are passed over.
     pub fn read(text: &str) -> Self {
         Self { entries: Lines::new(text).flatten().take(MOST).collect() }
-    }
-
-    /// Adds those of another text.
-    pub fn extend(&mut self, other: Self) {
-        self.entries.extend(other.entries);
     }
 
     /// The keys of a host.

@@ -55,7 +55,7 @@ impl GitRepository {
     ///
     /// # Errors
     /// There is none, or it is somebody else's.
-    pub(crate) fn open_bare(directory: &Path) -> Result<Self, GitError> {
+    pub fn open_bare(directory: &Path) -> Result<Self, GitError> {
         settle();
         let inner = Repository::open_bare(directory)
             .map_err(|source| GitError::Open { place: directory.display().to_string(), source })?;

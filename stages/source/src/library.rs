@@ -9,7 +9,7 @@ use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use stages_git::application::Source;
-use stages_git::{Commit, GitError, GitRepository, Snapshot};
+use stages_git::{Commit, GitError, Snapshot};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, At, Listed, listed};
@@ -150,11 +150,9 @@ impl Library {
                 let sources: Vec<Source> = sources.into_iter().map(|(source, _)| source).collect();
                 self.blocking(move || {
                     let mut checkouts = Vec::with_capacity(sources.len());
-                    for (source, held) in sources.into_iter().zip(held) {
-                        let open = |held: Held| -> Result<_, GitError> {
-                            Ok((GitRepository::open(&held.directory)?, held.commit))
-                        };
-                        checkouts.push(Checkout { source, at: held.map(open).transpose()? });
+                    for (source, held) in sources.into_iter().zip(&held) {
+                        let open = |held: &Held| -> Result<_, GitError> { Ok((held.open()?, held.commit)) };
+                        checkouts.push(Checkout { source, at: held.as_ref().map(open).transpose()? });
                     }
                     told(&checkouts, &asked, revisions, version_source.as_ref())
                 })
@@ -182,8 +180,7 @@ impl Library {
             self.blocking(move || {
                 let mut opened = Vec::with_capacity(sources.len());
                 for ((source, _), held) in sources.into_iter().zip(held) {
-                    let repository =
-                        held.as_ref().map(|held| GitRepository::open(&held.directory)).transpose()?;
+                    let repository = held.as_ref().map(Held::open).transpose()?;
                     opened.push((source, repository, held));
                 }
                 let mut snapshots = Vec::with_capacity(opened.len());
@@ -211,8 +208,7 @@ impl Library {
     pub async fn commit(&self, repo_url: &str, revision: &str) -> Result<ToldCommit, SourceError> {
         self.within(async {
             let held = self.repositories.hold(repo_url, revision).await?;
-            let commit =
-                self.blocking(move || Ok(GitRepository::open(&held.directory)?.commit(held.commit)?)).await?;
+            let commit = self.blocking(move || Ok(held.open()?.commit(held.commit)?)).await?;
             let links = links(repo_url, &commit);
             Ok(ToldCommit { commit, links })
         })
@@ -235,7 +231,7 @@ impl Library {
             let new = self.repositories.hold(repo_url, to).await?;
             let paths = if paths.is_empty() { vec![String::new()] } else { paths };
             self.blocking(move || {
-                let repository = GitRepository::open(&new.directory)?;
+                let repository = new.open()?;
                 let change = repository.differing(old.commit, new.commit, &[paths])?;
                 let change = change.into_iter().next().flatten();
                 let (files, more) =

@@ -2,17 +2,33 @@
 
 use std::collections::HashMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use pipeline_core::async_trait;
-use stages_git::{Address, GitError, GitRepository, Oid};
+use stages_git::{Address, Checkout, FetchError, GitError, GitRepository, Oid};
 
 /// A commit, and the repository on this machine that holds it.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Held {
     /// Where the repository is.
     pub directory: PathBuf,
     /// The commit that the revision names.
     pub commit: Oid,
+    /// What keeps a clone of the cache where it is: it may go once this is dropped.
+    pub checkout: Option<Checkout>,
+}
+
+impl Held {
+    /// Opens the repository, which blocks. What is held must outlive the work with it.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    pub fn open(&self) -> Result<GitRepository, GitError> {
+        match &self.checkout {
+            Some(_) => GitRepository::open_bare(&self.directory),
+            None => GitRepository::open(&self.directory),
+        }
+    }
 }
 
 /// Why a commit cannot be had.
@@ -28,6 +44,12 @@ pub enum NotHeld {
     /// It cannot be read, or has no such revision.
     #[error(transparent)]
     Git(#[from] GitError),
+    /// It cannot be fetched.
+    #[error(transparent)]
+    Fetch(#[from] Arc<FetchError>),
+    /// So many others are being fetched.
+    #[error("1024 revisions are being fetched: ask again later")]
+    TooMany,
     /// The work was given up.
     #[error("read the repository: the work was given up")]
     GivenUp,
@@ -64,7 +86,7 @@ impl Repositories for Directories {
         let revision = if revision.is_empty() { "HEAD".to_owned() } else { revision.to_owned() };
         let held = move || -> Result<Held, GitError> {
             let commit = GitRepository::open(&directory)?.resolve(&revision)?;
-            Ok(Held { directory, commit })
+            Ok(Held { directory, commit, checkout: None })
         };
         let held = tokio::task::spawn_blocking(held).await.map_err(|_| NotHeld::GivenUp)?;
         Ok(held?)

@@ -19,7 +19,7 @@ use prometheus::{IntCounterVec, Opts, Registry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use stages_git::GitError;
+use stages_git::{FetchError, GitError};
 
 use crate::asked::{Asked, AskedSource};
 use crate::callers::{Admitted, Callers};
@@ -125,8 +125,12 @@ fn failed(error: &SourceError) -> Response {
         SourceError::NotHeld(NotHeld::Unconfigured { .. } | NotHeld::Git(GitError::NoRevision { .. })) => {
             refusal(StatusCode::NOT_FOUND, &why)
         }
+        SourceError::NotHeld(NotHeld::Fetch(error)) if matches!(**error, FetchError::NoRevision { .. }) => {
+            refusal(StatusCode::NOT_FOUND, &why)
+        }
+        SourceError::NotHeld(NotHeld::Fetch(error)) if error.is_transient() => later(&why),
         SourceError::Version(_) => refusal(StatusCode::UNPROCESSABLE_ENTITY, &why),
-        SourceError::Busy(_) => later(&why),
+        SourceError::Busy(_) | SourceError::NotHeld(NotHeld::TooMany) => later(&why),
         error => {
             tracing::warn!(
                 error = error as &dyn std::error::Error,

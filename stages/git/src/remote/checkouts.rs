@@ -8,6 +8,7 @@
 //! full, the clone that was used longest ago goes; one that is in use never does.
 
 use std::collections::HashMap;
+use std::fmt;
 use std::fs::{self, File, TryLockError};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -109,6 +110,15 @@ pub struct Checkout {
     pub commit: Oid,
     entry: Arc<Entry>,
     url: RepositoryUrl,
+}
+
+impl fmt::Debug for Checkout {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkout")
+            .field("commit", &self.commit)
+            .field("url", &self.url)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Checkout {

@@ -11,6 +11,7 @@ mod access;
 mod advertised;
 mod bare;
 mod checkouts;
+mod clone_dir;
 mod connection;
 mod credentials;
 mod error;

@@ -6,6 +6,7 @@ use std::path::Path;
 use git2::{ErrorCode, Oid, Repository, Sort};
 
 use super::advertised::Ref;
+use super::clone_dir::CloneDir;
 use super::{FetchError, RepositoryUrl};
 
 /// Commits that a server is told we have.
@@ -14,34 +15,56 @@ const HAVES: usize = 256;
 const MOST_TAGS: usize = 10_000;
 /// Commits that were fetched by their id and are remembered as tips.
 const SLOTS: u8 = 64;
-/// Packs of one clone. Each fetch adds one, and nothing puts them together: beyond, the clone is made anew.
+/// Packs of one clone. Each fetch adds one, and nothing puts them together: beyond, the clone is made anew as soon as nobody
+/// reads it.
 const MOST_PACKS: usize = 128;
+/// A file that says that a clone lacks something.
+const DAMAGED: &str = "damaged";
 
-/// Opens the clone of a directory. One that cannot be opened, or that consists of too many parts, is made anew: all it holds
-/// can be fetched again.
-pub(super) fn prepare(directory: &Path, url: &RepositoryUrl) -> Result<Repository, FetchError> {
-    let cannot = |error: &git2::Error| FetchError::Cache {
-        directory: directory.display().to_string(),
-        why: error.message().to_owned(),
-    };
+/// Opens the clone for a fetch. One that cannot be opened, lacks something, or consists of too many parts is made anew: all
+/// it holds can be fetched again.
+pub(super) fn prepare(clone: &CloneDir, url: &RepositoryUrl) -> Result<Repository, FetchError> {
+    let directory = clone.path();
+    let failed = |error: &std::io::Error| FetchError::cache(directory, error);
     if let Ok(repository) = Repository::open_bare(directory)
-        && packs(directory) <= MOST_PACKS
         && repository.odb().is_ok()
     {
-        return Ok(repository);
-    }
-    match fs::remove_dir_all(directory) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            return Err(FetchError::cache(directory, &error));
+        let damaged = is_damaged(directory);
+        if !damaged && packs(directory) <= MOST_PACKS {
+            return Ok(repository);
         }
+        match clone.take_away().map_err(|error| failed(&error))? {
+            true => {}
+            false if damaged => {
+                let why =
+                    "its clone lacks objects, and is made anew when nobody reads it any more".to_owned();
+                return Err(FetchError::Damaged { url: url.to_string(), why });
+            }
+            // Whoever reads it goes before what it costs.
+            false => return Ok(repository),
+        }
+    }
+    // What does not open is read by nobody.
+    match fs::remove_dir_all(directory) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(failed(&error)),
         _ => {}
     }
+    let cannot = |error: &git2::Error| unwritable(directory, error);
     let mut options = git2::RepositoryInitOptions::new();
     // No hooks or descriptions: a template of this machine is nothing to us.
     options.bare(true).external_template(false);
     let repository = Repository::init_opts(directory, &options).map_err(|error| cannot(&error))?;
     repository.remote("origin", url.as_str()).map_err(|error| cannot(&error))?;
     Ok(repository)
+}
+
+/// Opens the clone as it is.
+pub(super) fn open(directory: &Path) -> Result<Repository, FetchError> {
+    Repository::open_bare(directory).map_err(|error| unwritable(directory, &error))
+}
+
+fn unwritable(directory: &Path, error: &git2::Error) -> FetchError {
+    FetchError::Cache { directory: directory.display().to_string(), why: error.message().to_owned() }
 }
 
 /// Removes what a process that was killed in the middle of a fetch left behind.
@@ -106,9 +129,17 @@ pub(super) fn is_whole(repository: &Repository, new: &[Oid], before: &[Oid]) -> 
     whole().unwrap_or_default()
 }
 
-/// Removes a clone that lacks something: what is there of it would keep the rest from being sent.
-pub(super) fn remove(directory: &Path) {
-    let _ = fs::remove_dir_all(directory);
+/// Takes away a clone that lacks something: what is there of it would keep the rest from being sent. While somebody reads
+/// what is whole of it, it is used for nothing else.
+pub(super) fn condemn(clone: &CloneDir) {
+    if !clone.take_away().unwrap_or_default() {
+        let _ = fs::File::create(clone.path().join(DAMAGED));
+    }
+}
+
+/// Whether a clone lacks something.
+pub(super) fn is_damaged(directory: &Path) -> bool {
+    directory.join(DAMAGED).exists()
 }
 
 /// The commit that an abbreviated id means.
@@ -139,10 +170,7 @@ pub(super) fn name(
     wanted: &[(String, Oid)],
     refs: &[Ref],
 ) -> Result<(), FetchError> {
-    let cannot = |error: &git2::Error| FetchError::Cache {
-        directory: repository.path().display().to_string(),
-        why: error.message().to_owned(),
-    };
+    let cannot = |error: &git2::Error| unwritable(repository.path(), error);
     for (name, id) in wanted {
         if !has(repository, *id) {
             return Err(FetchError::NotSent { url: url.to_string(), commit: *id });
@@ -205,4 +233,31 @@ pub(super) fn size(directory: &Path, depth: usize) -> u64 {
         }
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::RepositoryUrl;
+    use super::super::clone_dir::CloneDir;
+    use super::{condemn, is_damaged, prepare};
+
+    #[test]
+    fn a_clone_that_lacks_something_is_made_anew_when_nobody_reads_it_any_more() {
+        let folder = tempfile::tempdir().unwrap();
+        let url = RepositoryUrl::read("https://git.example/a.git").unwrap();
+        let clone = CloneDir::new(folder.path().join("a.git"));
+        prepare(&clone, &url).unwrap();
+        let reading = clone.read();
+        condemn(&clone);
+        assert_eq!(
+            prepare(&clone, &url).err().unwrap().to_string(),
+            "what https://git.example/a.git sent is damaged: its clone lacks objects, and is made anew when nobody \
+             reads it any more"
+        );
+        drop(reading);
+        prepare(&clone, &url).unwrap();
+        assert!(!is_damaged(clone.path()));
+        condemn(&clone);
+        assert!(!clone.path().exists());
+    }
 }

@@ -18,6 +18,7 @@ use git2::Oid;
 use tokio::sync::Semaphore;
 
 use super::access::Access;
+use super::clone_dir::{CloneDir, Reading};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, session};
 use crate::GitRepository;
@@ -92,7 +93,7 @@ struct Inner {
 
 /// One repository of the cache.
 struct Entry {
-    directory: PathBuf,
+    clone: Arc<CloneDir>,
     used: Mutex<Instant>,
     state: tokio::sync::Mutex<State>,
 }
@@ -109,6 +110,7 @@ pub struct Checkout {
     /// The commit.
     pub commit: Oid,
     entry: Arc<Entry>,
+    _reading: Arc<Reading>,
     url: RepositoryUrl,
 }
 
@@ -127,13 +129,13 @@ impl Checkout {
     /// # Errors
     /// It cannot be opened.
     pub fn open(&self) -> Result<GitRepository, FetchError> {
-        GitRepository::open_bare(&self.entry.directory)
+        GitRepository::open_bare(self.directory())
             .map_err(|source| FetchError::Read { url: self.url.to_string(), source })
     }
 
     /// The clone's directory.
     pub fn directory(&self) -> &Path {
-        &self.entry.directory
+        self.entry.clone.path()
     }
 
     /// Reads from the clone, on a thread that may block.
@@ -228,21 +230,20 @@ impl Checkouts {
             return Err(Arc::new(FetchError::FilesRefused { url: url.to_string() }));
         }
         let entry = self.inner.entry(url);
-        let done = |commit| Ok(Checkout { commit, entry: entry.clone(), url: url.clone() });
+        let done = |commit, reading| {
+            Ok(Checkout { commit, entry: entry.clone(), _reading: reading, url: url.clone() })
+        };
         if let Some(commit) = whole(revision)
-            && here(&entry, commit).await
+            && let Some(reading) = here(&entry, commit).await
         {
-            return done(commit);
+            return done(commit, reading);
         }
         let mut state = entry.state.lock().await;
-        if let Some(commit) = whole(revision)
-            && here(&entry, commit).await
+        let fresh = state.names.get(revision).filter(|(_, seen)| seen.elapsed() < config.fresh);
+        if let Some(commit) = whole(revision).or(fresh.map(|(commit, _)| *commit))
+            && let Some(reading) = here(&entry, commit).await
         {
-            return done(commit);
-        }
-        match state.names.get(revision) {
-            Some((commit, seen)) if seen.elapsed() < config.fresh => return done(*commit),
-            _ => {}
+            return done(commit, reading);
         }
         // A repository that cannot be had at all is remembered under no revision.
         for of in [revision, ""] {
@@ -261,7 +262,7 @@ impl Checkouts {
                 }
                 state.failed.clear();
                 let inner = self.inner.clone();
-                let checkout = done(commit);
+                let checkout = done(commit, entry.clone.read());
                 // The clone that was just fetched is in use, and stays.
                 let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
                 checkout
@@ -281,7 +282,7 @@ impl Checkouts {
         let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
         let access = lock(&self.inner.access).clone();
         let config = &self.inner.config;
-        let fetching = session::fetch(url, &entry.directory, revision, config, &access);
+        let fetching = session::fetch(url, &entry.clone, revision, config, &access);
         let started = Instant::now();
         let fetched = tokio::time::timeout(config.timeout, fetching)
             .await
@@ -302,7 +303,7 @@ impl Inner {
         let mut entries = lock(&self.entries);
         let entry = entries.entry(url.clone()).or_insert_with(|| {
             Arc::new(Entry {
-                directory: self.config.directory.join(url.directory()),
+                clone: Arc::new(CloneDir::new(self.config.directory.join(url.directory()))),
                 used: Mutex::new(Instant::now()),
                 state: tokio::sync::Mutex::default(),
             })
@@ -329,10 +330,11 @@ impl Inner {
             for entry in entries.values() {
                 let ago = lock(&entry.used).elapsed();
                 let used = SystemTime::now().checked_sub(ago).unwrap_or(SystemTime::UNIX_EPOCH);
-                if let Some(of) = all.iter_mut().find(|(path, ..)| *path == entry.directory) {
+                if let Some(of) = all.iter_mut().find(|(path, ..)| path == entry.clone.path()) {
                     of.2 = used;
                     // The next process is told so as well; nothing is lost if it is not.
-                    let _ = File::create(entry.directory.join(USED)).and_then(|file| file.set_modified(used));
+                    let _ =
+                        File::create(entry.clone.path().join(USED)).and_then(|file| file.set_modified(used));
                 }
             }
         }
@@ -343,12 +345,12 @@ impl Inner {
                 break;
             }
             let mut entries = lock(&self.entries);
-            let known = entries.iter().find(|(_, entry)| entry.directory == path);
+            let known = entries.iter().find(|(_, entry)| entry.clone.path() == path);
             // Held by the map alone: nobody can begin to use it while the map is locked.
             let unused = known.is_none_or(|(_, entry)| Arc::strong_count(entry) == 1);
             let to = path.with_extension("gone");
             if unused && fs::rename(&path, &to).is_ok() {
-                entries.retain(|_, entry| entry.directory != path);
+                entries.retain(|_, entry| entry.clone.path() != path);
                 sum -= size;
                 gone.push(to);
             }
@@ -359,7 +361,7 @@ impl Inner {
         // Addresses that were asked for and have no clone are forgotten some day.
         let mut entries = lock(&self.entries);
         if entries.len() > MOST_NAMES {
-            entries.retain(|_, entry| Arc::strong_count(entry) > 1 || entry.directory.exists());
+            entries.retain(|_, entry| Arc::strong_count(entry) > 1 || entry.clone.path().exists());
         }
     }
 }
@@ -369,9 +371,14 @@ fn whole(revision: &str) -> Option<Oid> {
     (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten()
 }
 
-async fn here(entry: &Entry, commit: Oid) -> bool {
-    let directory = entry.directory.clone();
-    let look = move || git2::Repository::open_bare(&directory).is_ok_and(|of| bare::has(&of, commit));
+/// Keeps the clone if it has a commit.
+async fn here(entry: &Entry, commit: Oid) -> Option<Arc<Reading>> {
+    let clone = entry.clone.clone();
+    let look = move || {
+        let mark = clone.mark();
+        let has = git2::Repository::open_bare(clone.path()).is_ok_and(|of| bare::has(&of, commit));
+        (has && !bare::is_damaged(clone.path())).then(|| clone.read_marked(&mark))?
+    };
     tokio::task::spawn_blocking(look).await.unwrap_or_default()
 }
 

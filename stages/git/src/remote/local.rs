@@ -1,12 +1,12 @@
 //! A repository of this machine, fetched by the library itself.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use git2::{AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks};
 
 use super::checkouts::Config;
+use super::clone_dir::CloneDir;
 use super::{FetchError, RepositoryUrl, bare};
 
 /// Cancels what runs on another thread once nobody waits for it.
@@ -20,27 +20,27 @@ impl Drop for Cancel {
 
 pub(super) async fn fetch(
     url: &RepositoryUrl,
-    directory: &Path,
+    clone: &Arc<CloneDir>,
     revision: &str,
     config: &Config,
 ) -> Result<Oid, FetchError> {
     let stop = Arc::new(AtomicBool::new(false));
     let _cancel = Cancel(stop.clone());
-    let (url, directory, revision) = (url.clone(), directory.to_owned(), revision.to_owned());
+    let (url, clone, revision) = (url.clone(), clone.clone(), revision.to_owned());
     let limit = config.fetch_bytes;
-    tokio::task::spawn_blocking(move || blocking(&url, &directory, &revision, limit, &stop))
+    tokio::task::spawn_blocking(move || blocking(&url, &clone, &revision, limit, &stop))
         .await
         .unwrap_or(Err(FetchError::Stopping))
 }
 
 fn blocking(
     url: &RepositoryUrl,
-    directory: &Path,
+    clone: &CloneDir,
     revision: &str,
     limit: u64,
     stop: &AtomicBool,
 ) -> Result<Oid, FetchError> {
-    let clone = bare::prepare(directory, url)?;
+    let clone = bare::prepare(clone, url)?;
     let path = url.url().and_then(|url| url.to_file_path().ok());
     let path = path.ok_or(FetchError::Address { why: "it is no path of this machine" })?;
     let gone = || FetchError::NoRepository { url: url.to_string() };

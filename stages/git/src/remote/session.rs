@@ -1,12 +1,13 @@
 //! From a revision's name to its commit on this machine: finds out what it means, and fetches what is not there.
 
-use std::path::Path;
+use std::sync::Arc;
 
 use git2::{Oid, Repository};
 
 use super::access::Access;
 use super::advertised::{Advertised, Ref};
 use super::checkouts::Config;
+use super::clone_dir::CloneDir;
 use super::connection::{Connection, Way};
 use super::http::{HttpCall, HttpExchange};
 use super::pack::{PackLimits, PackReceiver};
@@ -20,18 +21,18 @@ const MOST_BRANCHES: usize = 1_000;
 /// What is fetched: names in the clone, and what they mean.
 type Wanted = Vec<(String, Oid)>;
 
-/// Fetches what a revision means into the clone of a directory.
+/// Fetches what a revision means into the clone.
 pub(super) async fn fetch(
     url: &RepositoryUrl,
-    directory: &Path,
+    clone: &Arc<CloneDir>,
     revision: &str,
     config: &Config,
     access: &Access,
 ) -> Result<Oid, FetchError> {
     if url.scheme() == Scheme::File {
-        return local::fetch(url, directory, revision, config).await;
+        return local::fetch(url, clone, revision, config).await;
     }
-    let session = Session { url, directory, config, access };
+    let session = Session { url, clone, config, access };
     let is_id = (7..=40).contains(&revision.len()) && revision.bytes().all(|byte| byte.is_ascii_hexdigit());
     let whole = (revision.len() == 40).then(|| Oid::from_str(revision).ok()).flatten();
     let mut connection = session.connect().await?;
@@ -73,7 +74,7 @@ fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
 
 struct Session<'a> {
     url: &'a RepositoryUrl,
-    directory: &'a Path,
+    clone: &'a Arc<CloneDir>,
     config: &'a Config,
     access: &'a Access,
 }
@@ -122,9 +123,10 @@ impl Session<'_> {
         let found = self.advertised(&mut connection, &prefixes).await?;
         let branches = found.refs.iter().filter(|of| of.name.starts_with("refs/heads/")).take(MOST_BRANCHES);
         let wanted: Wanted = branches.map(|of| (bare::kept_as(&of.name, of.commit()), of.commit())).collect();
-        if !wanted.is_empty() {
-            self.take(&mut connection, &found, wanted).await?;
+        if wanted.is_empty() {
+            return Err(self.none(revision));
         }
+        self.take(&mut connection, &found, wanted).await?;
         let id = revision.to_owned();
         self.in_clone(move |clone| Ok(bare::abbreviated(clone, &id)))
             .await?
@@ -139,8 +141,10 @@ impl Session<'_> {
         wanted: Wanted,
     ) -> Result<(), FetchError> {
         let of = wanted.clone();
+        let (clone, url) = (self.clone.clone(), self.url.clone());
         let (missing, haves) = self
-            .in_clone(move |clone| {
+            .blocking(move || {
+                let clone = &bare::prepare(&clone, &url)?;
                 let mut missing: Vec<Oid> =
                     of.iter().map(|(_, id)| *id).filter(|id| !bare::has(clone, *id)).collect();
                 missing.sort_unstable();
@@ -150,9 +154,9 @@ impl Session<'_> {
             .await?;
         if !missing.is_empty() {
             let limits = PackLimits { bytes: self.config.fetch_bytes, object: self.config.object_bytes };
-            let receiver = PackReceiver::new(self.directory, self.url, limits);
+            let receiver = PackReceiver::new(self.clone.path(), self.url, limits);
             protocol::fetch(connection, found, &missing, &haves, receiver).await?;
-            let (url, directory) = (self.url.clone(), self.directory.to_owned());
+            let (url, all) = (self.url.clone(), self.clone.clone());
             self.in_clone(move |clone| {
                 if let Some(commit) = missing.iter().find(|id| !bare::has(clone, **id)) {
                     return Err(FetchError::NotSent { url: url.to_string(), commit: *commit });
@@ -160,7 +164,7 @@ impl Session<'_> {
                 if bare::is_whole(clone, &missing, &haves) {
                     return Ok(());
                 }
-                bare::remove(&directory);
+                bare::condemn(&all);
                 let why = "a commit lacks what it follows, or its files".to_owned();
                 Err(FetchError::Damaged { url: url.to_string(), why })
             })
@@ -174,9 +178,14 @@ impl Session<'_> {
         &self,
         act: impl FnOnce(&Repository) -> Result<T, FetchError> + Send + 'static,
     ) -> Result<T, FetchError> {
-        let (directory, url) = (self.directory.to_owned(), self.url.clone());
-        tokio::task::spawn_blocking(move || act(&bare::prepare(&directory, &url)?))
-            .await
-            .unwrap_or(Err(FetchError::Stopping))
+        let clone = self.clone.clone();
+        self.blocking(move || act(&bare::open(clone.path())?)).await
+    }
+
+    async fn blocking<T: Send + 'static>(
+        &self,
+        act: impl FnOnce() -> Result<T, FetchError> + Send + 'static,
+    ) -> Result<T, FetchError> {
+        tokio::task::spawn_blocking(act).await.unwrap_or(Err(FetchError::Stopping))
     }
 }

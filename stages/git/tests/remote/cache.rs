@@ -12,7 +12,7 @@ use futures::StreamExt as _;
 use stages_git::remote::Checkouts;
 use tokio::sync::mpsc;
 
-use crate::support::{Cache, Forge, Serving, address, backend, commit, config, git, noise, serve};
+use crate::support::{Cache, Forge, Serving, address, backend, commit, config, git, noise, serve, text};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_ask_for_one_revision_cause_one_fetch() {
@@ -127,6 +127,53 @@ async fn a_clone_that_was_damaged_is_fetched_anew() {
     let again = cache.checkout(&url, "main").await.unwrap();
     assert_eq!(again.commit, at.commit);
     git(again.directory(), &["fsck", "--strict"]);
+}
+
+/// Makes a clone look as if so many more fetches had added a pack to it.
+fn add_packs(clone: &std::path::Path, more: usize) {
+    for n in 0..more {
+        std::fs::write(clone.join(format!("objects/pack/pack-{n}.pack")), "").unwrap();
+    }
+}
+
+fn packs(clone: &std::path::Path) -> usize {
+    let all = std::fs::read_dir(clone.join("objects/pack")).unwrap().flatten();
+    all.filter(|of| of.path().extension().is_some_and(|end| end == "pack")).count()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_clone_of_many_packs_is_made_anew_but_never_while_it_is_read() {
+    let forge = Forge::new();
+    let path = forge.repository("a");
+    let url = format!("{}/a.git", Serving::new(&forge).http().await);
+    let cache = Cache::new(|config| config.fresh = Duration::from_secs(3_600)).await;
+    let first = cache.checkout(&url, "main").await.unwrap();
+    add_packs(first.directory(), 127);
+    // The fetch that adds one too many is not undone by it.
+    commit(&path, "second", "b.yaml", "b: 1\n");
+    let second = cache.checkout(&url, "second").await.unwrap();
+    assert_eq!(packs(first.directory()), 129);
+    drop(second);
+    let third = commit(&path, "third", "c.yaml", "c: 1\n");
+    let third = cache.checkout(&url, &third).await.unwrap();
+    assert_eq!(packs(first.directory()), 130);
+    assert_eq!(text(&first, "a.yaml").await.as_deref(), Some("a: 1\n"));
+    drop(third);
+    let clone = first.directory().to_owned();
+    let main = first.commit;
+    drop(first);
+    commit(&path, "fourth", "d.yaml", "d: 1\n");
+    let fourth = cache.checkout(&url, "fourth").await.unwrap();
+    assert_eq!((fourth.directory(), packs(&clone)), (clone.as_path(), 1));
+    assert_eq!(text(&fourth, "d.yaml").await.as_deref(), Some("d: 1\n"));
+    // What a branch was seen at before is fetched again.
+    commit(&path, "fifth", "e.yaml", "e: 1\n");
+    let fifth = cache.checkout(&url, "fifth").await.unwrap();
+    let again = cache.checkout(&url, "main").await.unwrap();
+    assert_eq!(again.commit, main);
+    assert_eq!(text(&again, "a.yaml").await.as_deref(), Some("a: 1\n"));
+    drop(fifth);
+    git(&clone, &["fsck", "--strict"]);
 }
 
 /// Fetches again and again until it is killed; it is started by the test below, as a process of its own.

@@ -60,6 +60,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0007_acts.sql"),
         include_str!("../migrations/postgres/0007_acts.sql"),
     ),
+    (
+        8,
+        "identities",
+        include_str!("../migrations/sqlite/0008_identities.sql"),
+        include_str!("../migrations/postgres/0008_identities.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

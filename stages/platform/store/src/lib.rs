@@ -11,6 +11,7 @@ mod error;
 mod fleet;
 mod held;
 mod history;
+mod identity;
 mod key;
 mod metrics;
 mod pass;
@@ -41,6 +42,7 @@ pub use fleet::{
     MOST_SHIPPED, ManifestsAt, ObjectAt, Page, Position, ResourceAt, Selection, Shipped, SortBy, StateOf,
 };
 pub use held::{HeldApplication, Placed};
+pub use identity::{Identified, Identity, ProvidedTeams};
 pub use key::{Key, Scope};
 pub use pass::{PASS_LASTS, Pass};
 pub use people::{Person, RULES, Session};

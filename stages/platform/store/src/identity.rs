@@ -1,0 +1,198 @@
+//! People by who they are at a provider of OpenID Connect: issuer and subject, which are theirs for good. A name or an address
+//! that a provider tells finds nobody: whoever may choose it there would come in as somebody else here.
+
+use std::sync::Arc;
+
+use crate::accounts::{Account, insert, joins};
+use crate::act::Statement;
+use crate::audit::By;
+use crate::connection::{Arg, Row};
+use crate::error::StoreError;
+use crate::report::Millis;
+use crate::store::Store;
+
+/// How somebody came in who was sent by a provider.
+const HOW: &str = "oidc";
+
+/// Who somebody is at a provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identity {
+    /// The provider, by its issuer.
+    pub issuer: String,
+    /// Who they are there.
+    pub subject: String,
+}
+
+/// Whose an identity is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Identified {
+    /// Their name here.
+    pub name: String,
+    /// Whether they may not come in.
+    pub disabled: bool,
+}
+
+/// The teams that a provider decides about, and in which of them it says that somebody is.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ProvidedTeams {
+    /// Every team that it decides about; in all others people stay as they are.
+    pub decided: Vec<String>,
+    /// Those that somebody is in.
+    pub joined: Vec<String>,
+}
+
+impl Store {
+    /// Whose an identity is; `None`: nobody's.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn identified(&self, identity: &Identity) -> Result<Option<Identified>, StoreError> {
+        let sql = "SELECT u.name, u.disabled FROM identities i JOIN users u ON u.id = i.user_id \
+                   WHERE i.issuer = $1 AND i.subject = $2";
+        let values = [Arg::Text(&identity.issuer), Arg::Text(&identity.subject)];
+        let row = self.read().await?.row(sql, &values).await?;
+        row.map(|row| Ok(Identified { name: row.text(0)?, disabled: row.int(1)? != 0 })).transpose()
+    }
+
+    /// The subject that somebody is at a provider; `None`: none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when the store cannot be read.
+    pub async fn subject_of(&self, name: &str, issuer: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT i.subject FROM identities i JOIN users u ON u.id = i.user_id WHERE u.name = $1 AND i.issuer = $2";
+        let row = self.read().await?.row(sql, &[Arg::Text(name), Arg::Text(issuer)]).await?;
+        row.map(|row| row.text(0)).transpose()
+    }
+
+    /// Adds somebody whom a provider sent; `false`: somebody has that name, or that identity.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nobody was added.
+    pub async fn add_identified(
+        &self,
+        account: &Account,
+        identity: &Identity,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let by = By { who: account.name.clone(), how: HOW };
+        self.whether(vec![
+            insert(account, now),
+            belongs(&account.name, identity, now),
+            by.did("user.add", &account.name, now),
+        ])
+        .await
+    }
+
+    /// Lets somebody sign in by an identity; `false`: nobody has that name, the identity is somebody's, or they have one of that
+    /// provider.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is as it was.
+    pub async fn link_identity(
+        &self,
+        by: &By,
+        name: &str,
+        identity: &Identity,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let said = format!("{name}: {} of {}", identity.subject, identity.issuer);
+        self.whether(vec![belongs(name, identity, now), by.did("user.link-identity", &said, now)]).await
+    }
+
+    /// Lets somebody sign in by their identity of a provider no more; `false`: they have none.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it is as it was.
+    pub async fn unlink_identity(
+        &self,
+        by: &By,
+        name: &str,
+        issuer: &str,
+        now: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let sql =
+            "DELETE FROM identities WHERE issuer = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
+        let said = format!("{name}: of {issuer}");
+        self.whether(vec![
+            Statement::must(sql, [name.into(), issuer.into()]),
+            by.did("user.unlink-identity", &said, now),
+        ])
+        .await
+    }
+
+    /// Keeps a session of whoever has an identity, and puts them into the teams that the provider says, all or nothing; `false`: it
+    /// is nobody's, or they are disabled.
+    ///
+    /// # Errors
+    /// [`StoreError`] when nothing was kept.
+    pub async fn sign_in_identified(
+        &self,
+        session: [u8; 32],
+        identity: &Identity,
+        teams: &ProvidedTeams,
+        now: Millis,
+        until: Millis,
+    ) -> Result<bool, Arc<StoreError>> {
+        let Some(Identified { name, .. }) = self.identified(identity).await? else { return Ok(false) };
+        let sql = "INSERT INTO sessions (digest, user_id, created_at, until) \
+                   SELECT $1, u.id, $4, $5 FROM users u JOIN identities i ON i.user_id = u.id \
+                   WHERE i.issuer = $2 AND i.subject = $3 AND u.disabled = 0";
+        let issuer = (&*identity.issuer).into();
+        let values = [session.into(), issuer, (&*identity.subject).into(), now.into(), until.into()];
+        let by = By { who: name.clone(), how: HOW };
+        let mut all = vec![Statement::must(sql, values)];
+        let before = self.teams_of(&name).await?;
+        let leaves = |team: &&String| !teams.joined.contains(team) && before.contains(team);
+        let left: Vec<&String> = teams.decided.iter().filter(leaves).collect();
+        if !left.is_empty() || teams.joined.iter().any(|team| !before.contains(team)) {
+            let leave =
+                "DELETE FROM members WHERE team = $2 AND user_id = (SELECT id FROM users WHERE name = $1)";
+            all.extend(
+                left.iter().map(|team| Statement::may(leave, [(&*name).into(), team.as_str().into()])),
+            );
+            all.extend(joins(&name, &teams.joined));
+            let mut after: Vec<&str> =
+                before.iter().filter(|team| !left.contains(team)).map(|team| &**team).collect();
+            after.extend(teams.joined.iter().map(|team| &**team));
+            after.sort_unstable();
+            after.dedup();
+            all.push(by.did("user.teams", &format!("{name}: {}", after.join(", ")), now));
+        }
+        all.push(by.did("user.sign-in", &name, now));
+        self.whether(all).await
+    }
+
+    /// Keeps that somebody whom a provider vouches for was not let in.
+    ///
+    /// # Errors
+    /// [`StoreError`] when it was not kept.
+    pub async fn refuse_identified(
+        &self,
+        identity: &Identity,
+        why: &str,
+        now: Millis,
+    ) -> Result<(), Arc<StoreError>> {
+        let known = self.identified(identity).await?;
+        let who = known.map_or_else(|| identity.subject.clone(), |known| known.name);
+        let by = By { who, how: HOW };
+        self.change(vec![by.did(
+            "user.refuse",
+            &format!("{} of {}: {why}", identity.subject, identity.issuer),
+            now,
+        )])
+        .await
+    }
+
+    async fn teams_of(&self, name: &str) -> Result<Vec<String>, StoreError> {
+        let sql = "SELECT m.team FROM members m JOIN users u ON u.id = m.user_id WHERE u.name = $1";
+        let rows = self.read().await?.rows(sql, &[Arg::Text(name)]).await?;
+        rows.into_iter().map(|row: Row| row.text(0)).collect()
+    }
+}
+
+fn belongs(name: &str, identity: &Identity, now: Millis) -> Statement {
+    let sql = "INSERT INTO identities (issuer, subject, user_id, created_at) \
+               SELECT $2, $3, id, $4 FROM users WHERE name = $1 ON CONFLICT DO NOTHING";
+    let values = [name.into(), (&*identity.issuer).into(), (&*identity.subject).into(), now.into()];
+    Statement::must(sql, values)
+}

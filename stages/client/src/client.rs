@@ -397,6 +397,12 @@ pub struct Opened {
 }
 
 impl Opened {
+    /// A header of it, unless it is no text.
+    #[must_use]
+    pub fn header(&self, name: &str) -> Option<&str> {
+        self.response.headers().get(name)?.to_str().ok()
+    }
+
     /// What came next; `None` at its end. Of the size that it came in: whoever puts pieces together bounds that. Nothing is lost
     /// where nobody waits for it to the end.
     ///

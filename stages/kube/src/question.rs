@@ -117,6 +117,19 @@ impl Reader {
         self.ask(request).await
     }
 
+    /// Makes the object at a path where there is none, and else sets what is given of it. Unlike [`Self::create`] this may be
+    /// granted for one name.
+    ///
+    /// # Errors
+    /// [`QuestionError`] for any answer but the object, or none.
+    pub async fn apply(&self, path: &str, object: &Value) -> Result<Value, QuestionError> {
+        let request = http::Request::patch(format!("{path}?fieldManager=gitops-runtime&force=true"))
+            .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+            .header(http::header::ACCEPT, METADATA_OF_ONE)
+            .body(object.to_string().into_bytes());
+        self.ask(request).await
+    }
+
     /// Makes an object in the collection at a path; gives it as it is kept.
     ///
     /// # Errors

@@ -80,12 +80,25 @@ impl Desk {
         about: About,
         doing: impl Future<Output = Result<T, ActError>> + Send + 'static,
     ) -> Result<T, ActError> {
+        self.act_as(caller, about, |_| doing).await
+    }
+
+    /// As [`Self::act`], of what depends on who it is.
+    pub(crate) async fn act_as<T: Send + 'static, Doing>(
+        &self,
+        caller: &Caller,
+        about: About,
+        doing: impl FnOnce(String) -> Doing + Send + 'static,
+    ) -> Result<T, ActError>
+    where
+        Doing: Future<Output = Result<T, ActError>> + Send + 'static,
+    {
         let (desk, caller) = (self.clone(), caller.clone());
         let done = self.acts.spawn(async move {
             let _one = desk.places.acquire().await.map_err(|_| ActError::Stopping)?;
             let place = desk.audit.place()?;
             let (granted, place) = desk.let_in(&caller, &about, Some(place)).await?;
-            let done = doing.await;
+            let done = doing(granted.who.clone()).await;
             let outcome = match &done {
                 Ok(_) => "done".to_owned(),
                 Err(error) => format!("failed: {}", error.code()),

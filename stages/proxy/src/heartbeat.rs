@@ -15,7 +15,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use crate::argocd::ArgoCd;
 use crate::error::ActError;
-use crate::platform::Platform;
+use crate::platform::{Platform, unregistered};
 use crate::schema::{AppProxyInfo, ArgoCdState, RuntimeStatus, StatusOfCheck, SyncMode};
 
 /// The Secret of the runtime's own token, and what its secrets are kept under beside the store key.
@@ -138,9 +138,7 @@ impl Heartbeat {
         };
         match self.platform.has_store_key(runtime).await {
             Ok(()) => AppProxyInfo::successful(),
-            Err(error) if error.status() == Some(404) => AppProxyInfo::unknown(format!(
-                "the runtime '{runtime}' has a token and is not registered: createRuntime registers it"
-            )),
+            Err(error) if error.status() == Some(404) => AppProxyInfo::unknown(unregistered(runtime)),
             Err(error) => AppProxyInfo::unknown(error.to_string()),
         }
     }

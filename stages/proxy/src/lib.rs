@@ -10,6 +10,7 @@ mod audit;
 mod desk;
 mod error;
 mod gate;
+mod git;
 mod heartbeat;
 mod logs;
 mod operation;

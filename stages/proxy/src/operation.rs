@@ -15,6 +15,7 @@ pub struct Operation {
 
 const APPLICATIONS: &str = "gitopsApplications";
 const WORKFLOWS: &str = "workflows";
+const GIT: &str = "gitContexts";
 
 const fn reads(name: &'static str, entity: &'static str) -> Operation {
     Operation { name, action: Some("VIEW"), entity, is_act: false }
@@ -38,6 +39,9 @@ impl Operation {
     pub const ANALYSIS_RUNS: Self = reads("analysisRuns", APPLICATIONS);
     pub const WORKFLOW_LIST: Self = reads("workflows", WORKFLOWS);
     pub const WORKFLOW: Self = reads("workflow", WORKFLOWS);
+
+    pub const GIT_INTEGRATIONS: Self = reads("gitIntegrations", GIT);
+    pub const GIT_INTEGRATION: Self = reads("gitIntegration", GIT);
 
     pub const SYNC: Self = acts("syncApplication", "SYNC", APPLICATIONS);
     pub const TERMINATE_OPERATION: Self = acts("terminateOperation", "TERMINATE_SYNC", APPLICATIONS);
@@ -64,11 +68,17 @@ impl Operation {
     pub const SUSPEND_WORKFLOW: Self = acts("suspendWorkflow", "STOP", WORKFLOWS);
     pub const RESUME_WORKFLOW: Self = acts("resumeWorkflow", "STOP", WORKFLOWS);
 
+    pub const ADD_GIT: Self = acts("addGitIntegration", "CREATE", GIT).of_admins();
+    pub const EDIT_GIT: Self = acts("editGitIntegration", "CREATE", GIT).of_admins();
+    pub const REMOVE_GIT: Self = acts("removeGitIntegration", "CREATE", GIT).of_admins();
+    pub const REGISTER_GIT: Self = acts("registerToGitIntegration", "CREATE", GIT);
+    pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
+
     pub const APPLICATION_LOGS: Self =
         Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
 
     /// All of them, in the order of the schema.
-    pub const ALL: [Self; 35] = [
+    pub const ALL: [Self; 42] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -81,6 +91,8 @@ impl Operation {
         Self::ANALYSIS_RUNS,
         Self::WORKFLOW_LIST,
         Self::WORKFLOW,
+        Self::GIT_INTEGRATIONS,
+        Self::GIT_INTEGRATION,
         Self::SYNC,
         Self::TERMINATE_OPERATION,
         Self::REFRESH,
@@ -103,6 +115,11 @@ impl Operation {
         Self::STOP_WORKFLOW,
         Self::SUSPEND_WORKFLOW,
         Self::RESUME_WORKFLOW,
+        Self::ADD_GIT,
+        Self::EDIT_GIT,
+        Self::REMOVE_GIT,
+        Self::REGISTER_GIT,
+        Self::DEREGISTER_GIT,
         Self::APPLICATION_LOGS,
     ];
 }

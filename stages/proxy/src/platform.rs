@@ -3,10 +3,15 @@
 //! takes: who asks for what, records of acts, what is wrong with the runtime - gives: whether they may
 //! calls: `POST {platform}/2.0/api/authorize`, `/2.0/api/audit`, `/2.0/api/graphql` - fails: with [`HttpError`]
 
+use pipeline_core::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
-use stages_client::{Client, Fault, HttpError, Method, Token};
+use serde_json::{Value, json};
+use stages_client::{Client, Fault, HttpError, Method, Reply, Token};
+
+use crate::error::ActError;
+
+const PEER: &str = "the platform";
 
 /// No answer is longer.
 const LARGEST: usize = 256 << 10;
@@ -32,6 +37,18 @@ pub(crate) struct Verdict {
     pub(crate) lasts: bool,
 }
 
+/// What it says of the key of the runtime's own secrets.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct StoreKey {
+    store_key: SecretString,
+}
+
+/// What is said of a runtime that has no store key.
+pub(crate) fn unregistered(runtime: &str) -> String {
+    format!("the runtime '{runtime}' has a token and is not registered: createRuntime registers it")
+}
+
 impl Platform {
     pub(crate) async fn authorize(&self, asked: &Value) -> Result<Verdict, HttpError> {
         self.post("ask whether somebody may", &["2.0", "api", "authorize"], asked).await
@@ -51,13 +68,36 @@ impl Platform {
         Ok(answer.get("data").cloned().unwrap_or_default())
     }
 
+    /// The key of the runtime's own secrets.
+    pub(crate) async fn store_key(&self) -> Result<SecretString, ActError> {
+        let away = |source| ActError::Away { peer: PEER, act: "say the store key", source };
+        let me = json!({"query": "{ me { runtimeName } }"});
+        let me = self.graphql("ask which runtime this is", &me).await.map_err(away)?;
+        let runtime = me.pointer("/me/runtimeName").and_then(Value::as_str);
+        let runtime = runtime.ok_or(ActError::Unreadable(PEER))?;
+        let reply = self.ask_store_key(runtime).await.map_err(|error| match error.status() {
+            Some(404) => ActError::Wrong(unregistered(runtime)),
+            _ => away(error),
+        })?;
+        let answer: StoreKey =
+            serde_json::from_slice(reply.body()).map_err(|_| ActError::Unreadable(PEER))?;
+        match answer.store_key.expose_secret().is_empty() {
+            true => Err(ActError::Unreadable(PEER)),
+            false => Ok(answer.store_key),
+        }
+    }
+
     /// The key of the runtime's own secrets is to be had.
     pub(crate) async fn has_store_key(&self, runtime: &str) -> Result<(), HttpError> {
+        self.ask_store_key(runtime).await.map(drop)
+    }
+
+    async fn ask_store_key(&self, runtime: &str) -> Result<Reply, HttpError> {
         let act = "read the store key";
         let path = ["api", "argo-runtime", runtime, "storeKey"];
         let request = self.client.request(act, Method::GET, &path)?;
         let request = self.client.authorize(act, request, &self.token, "").await?;
-        self.client.send_within(act, request, LARGEST).await?.checked().map(drop)
+        self.client.send_within(act, request, LARGEST).await?.checked()
     }
 
     async fn post<T: DeserializeOwned>(

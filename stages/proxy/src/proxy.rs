@@ -16,6 +16,7 @@ use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
 use crate::desk::Desk;
 use crate::gate::Gate;
+use crate::git::{Integrations, Kept};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
@@ -152,6 +153,10 @@ impl ProxyConfig {
             argocd: argocd.clone(),
             rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
             workflows: Workflows { cluster: cluster.clone(), server },
+            git: Integrations {
+                kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
+                platform: platform.clone(),
+            },
             platform: platform.clone(),
             streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
             status: looked,
@@ -208,7 +213,10 @@ pub fn rights(namespace: &str, namespaces: &[String]) -> Vec<Right> {
     }
     let own = Scope::Namespace(namespace.to_owned());
     rights.push(right("argoproj.io", "applications", &["get", "list"], &own));
-    let names = vec![TOKEN.to_owned(), GIT.to_owned(), REPOSITORIES.to_owned()];
+    // What people's Git tokens are sealed with, and where they are kept.
+    let names = vec![TOKEN.to_owned(), GIT.to_owned()];
+    rights.push(Right { names, ..right("", "secrets", &["create", "get", "patch"], &own) });
+    let names = vec![REPOSITORIES.to_owned()];
     rights.push(Right { names, ..right("", "secrets", &["get"], &own) });
     rights
 }

@@ -1,6 +1,7 @@
 //! The schema: what may be asked, and how much at a time.
 
 mod application;
+mod git;
 mod inputs;
 mod mutation;
 mod query;
@@ -17,6 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::argocd::ArgoCd;
 use crate::desk::{Caller, Desk};
+use crate::git::Integrations;
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
 use crate::workflows::Workflows;
@@ -38,6 +40,7 @@ pub(crate) struct Works {
     pub(crate) argocd: Arc<ArgoCd>,
     pub(crate) rollouts: Rollouts,
     pub(crate) workflows: Workflows,
+    pub(crate) git: Integrations,
     pub(crate) platform: Platform,
     /// Streams of logs that may be open.
     pub(crate) streams: Arc<Semaphore>,

@@ -3,6 +3,9 @@
 use async_graphql::{Context, Object, Result, SimpleObject};
 use serde_json::Value;
 
+use super::git::{
+    AddGitIntegrationArgs, DEFAULT, EditGitIntegrationArgs, GitIntegration, RegisterToGitIntegrationArgs,
+};
 use super::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
     RollbackOptions, SyncOptions,
@@ -13,6 +16,7 @@ use super::{ActedOn, caller, works};
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
+use crate::git::{Integration, SharingPolicy};
 use crate::operation::Operation;
 use crate::{rollouts, workflows};
 
@@ -53,6 +57,16 @@ fn of_namespace(operation: Operation, namespace: &str) -> About {
 fn body(options: &impl serde::Serialize) -> std::result::Result<Value, ActError> {
     serde_json::to_value(options)
         .map_err(|_| ActError::Wrong("the options cannot be written as JSON".to_owned()))
+}
+
+/// What is done with a Git integration.
+fn of_git(operation: Operation, name: &str) -> About {
+    About::new(operation, Subject::default()).of(format!("Git integration {name}"))
+}
+
+/// The name that was given.
+fn or_default(name: Option<String>) -> String {
+    name.unwrap_or_else(|| DEFAULT.to_owned())
 }
 
 /// Changes a Rollout.
@@ -407,5 +421,86 @@ impl Mutation {
     ) -> Result<ActedOn> {
         let change = workflows::Change::Resume;
         workflow(context, Operation::RESUME_WORKFLOW, (namespace, workflow_name), change).await
+    }
+
+    /// Adds a Git integration.
+    async fn add_git_integration(
+        &self,
+        context: &Context<'_>,
+        args: AddGitIntegrationArgs,
+    ) -> Result<GitIntegration> {
+        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
+        act(context, of_git(Operation::ADD_GIT, &name), async move {
+            let integration = Integration::new(args.provider, args.api_url.as_deref(), args.sharing_policy)?;
+            git.add(&name, &integration).await?;
+            git.get(&name).await.map(GitIntegration::from)
+        })
+        .await
+    }
+
+    /// Changes a Git integration.
+    async fn edit_git_integration(
+        &self,
+        context: &Context<'_>,
+        args: EditGitIntegrationArgs,
+    ) -> Result<GitIntegration> {
+        let (git, name) = (works(context)?.git.clone(), or_default(args.name));
+        act(context, of_git(Operation::EDIT_GIT, &name), async move {
+            git.edit(&name, args.api_url.as_deref(), args.sharing_policy).await?;
+            git.get(&name).await.map(GitIntegration::from)
+        })
+        .await
+    }
+
+    /// Removes a Git integration, and all tokens that were registered with it; gives its name.
+    async fn remove_git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<String> {
+        let (git, name) = (works(context)?.git.clone(), or_default(name));
+        act(context, of_git(Operation::REMOVE_GIT, &name), async move {
+            git.remove(&name).await?;
+            Ok(name)
+        })
+        .await
+    }
+
+    /// Registers the Git token of whoever asks, once its provider says that it may enough.
+    async fn register_to_git_integration(
+        &self,
+        context: &Context<'_>,
+        args: RegisterToGitIntegrationArgs,
+    ) -> Result<GitIntegration> {
+        let (name, user, token) = args.read().map_err(|error| error.graphql())?;
+        let (works, caller) = (works(context)?, caller(context)?);
+        let (git, about) = (works.git.clone(), of_git(Operation::REGISTER_GIT, &name));
+        // Who may depends on the integration, which whoever may not even do so much is told nothing of.
+        let integration = works.desk.read(caller, about.clone(), git.find(&name)).await;
+        let integration = integration.map_err(|error| error.graphql())?;
+        let about = match integration.sharing_policy {
+            SharingPolicy::AllUsersInAccount => about,
+            SharingPolicy::AccountAdmins => About { operation: about.operation.of_admins(), ..about },
+        };
+        let doing = move |who: String| async move {
+            if user.is_some_and(|user| user != who) {
+                let why = "a token is registered by whom it is of: leave userId out";
+                return Err(ActError::Refused(why.to_owned()));
+            }
+            git.register(&name, &integration, who, &token).await?;
+            git.get(&name).await.map(GitIntegration::from)
+        };
+        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+
+    /// Forgets the Git token of whoever asks.
+    async fn deregister_from_git_integration(
+        &self,
+        context: &Context<'_>,
+        name: Option<String>,
+    ) -> Result<GitIntegration> {
+        let (works, caller, name) = (works(context)?, caller(context)?, or_default(name));
+        let (git, about) = (works.git.clone(), of_git(Operation::DEREGISTER_GIT, &name));
+        let doing = move |who: String| async move {
+            git.deregister(&name, &who).await?;
+            git.get(&name).await.map(GitIntegration::from)
+        };
+        works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
     }
 }

@@ -6,6 +6,7 @@ use serde_json::Value;
 use super::application::{
     Actions, ApplicationTree, Event, HistoryEntry, Items, ManagedResource, ResourceAction, ResourceDiff,
 };
+use super::git::{DEFAULT, GitIntegration};
 use super::inputs::{ApplicationId, ObjectId, ResourceId};
 use super::rollout::{AnalysisRun, Rollout};
 use super::runtime::{RuntimeStatus, VersionInfo};
@@ -206,6 +207,23 @@ impl Query {
         let subject = Subject { namespace: namespace.clone(), ..Subject::default() };
         read(context, Operation::WORKFLOW, subject, async |works| {
             works.workflows.get(&namespace, &workflow_name).await.map(|found| Workflow::of(&found))
+        })
+        .await
+    }
+
+    /// Git integrations, and who is registered with them.
+    async fn git_integrations(&self, context: &Context<'_>) -> Result<Vec<GitIntegration>> {
+        read(context, Operation::GIT_INTEGRATIONS, runtime(), async |works| {
+            Ok(works.git.list().await?.into_iter().map(GitIntegration::from).collect())
+        })
+        .await
+    }
+
+    /// One Git integration; none named: `default`.
+    async fn git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<GitIntegration> {
+        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        read(context, Operation::GIT_INTEGRATION, runtime(), async |works| {
+            works.git.get(&name).await.map(GitIntegration::from)
         })
         .await
     }

@@ -7,30 +7,62 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
 use tokio::net::TcpListener;
 
 /// The token that it wants: never to be seen elsewhere.
 pub(crate) const TOKEN: &str = "canary-of-the-cluster";
 pub(crate) const WEB: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/rollouts/web";
 pub(crate) const BUILD: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows/build";
+/// The Secret of Git integrations, and that of the runtime's own token.
+pub(crate) const GIT: &str = "/api/v1/namespaces/argocd/secrets/git-default-default";
+pub(crate) const RUNTIME_TOKEN: &str = "/api/v1/namespaces/argocd/secrets/codefresh-token";
 pub(crate) const DONE: &str = "/apis/argoproj.io/v1alpha1/namespaces/default/workflows/done";
 
 #[derive(Clone, Default)]
 pub(crate) struct Cluster {
     pub(crate) objects: Arc<Mutex<BTreeMap<String, Value>>>,
     changes: Arc<Mutex<Vec<String>>>,
+    /// Where the provider of the Git integration is.
+    provider: String,
 }
 
 impl Cluster {
-    pub(crate) async fn start() -> (Self, String) {
-        let cluster = Self::default();
+    pub(crate) async fn start(provider: &str) -> (Self, String) {
+        let cluster = Self { provider: provider.to_owned(), ..Self::default() };
         cluster.fill();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let router = Router::new().fallback(answer).with_state(cluster.clone());
         tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         (cluster, url)
+    }
+
+    /// A Git integration with which a member and an admin are registered, and one whom nobody needs; neither token opens.
+    fn integrations(&self) -> Value {
+        let encoded = |value: Value| Value::from(STANDARD.encode(value.to_string()));
+        let integration = encoded(json!({
+            "provider": "GITHUB", "apiUrl": format!("{}/api/v3", self.provider), "sharingPolicy": "ALL_USERS_IN_ACCOUNT",
+        }));
+        let token = |user: &str| encoded(json!({"user": user, "username": user, "sealed": "1.0.0"}));
+        let key = |user: &str| {
+            let digest: String = Sha256::digest(user).iter().map(|byte| format!("{byte:02x}")).collect();
+            format!("token.default.{digest}")
+        };
+        json!({
+            "metadata": {"name": "git-default-default", "namespace": "argocd", "resourceVersion": "1"},
+            "data": {
+                "integration.default": integration.clone(), "integration.spare": integration,
+                key("ada"): token("ada"), key("lin"): token("lin"), "of-somebody-else": "AAAA",
+            },
+        })
+    }
+
+    pub(crate) fn remove(&self, path: &str) {
+        self.objects.lock().unwrap().remove(path);
     }
 
     /// A Rollout that waits at a step, with two revisions, and two workflows: one waits for somebody, one is over.
@@ -89,6 +121,7 @@ impl Cluster {
             ),
             (BUILD.to_owned(), workflow("build", "Running")),
             (DONE.to_owned(), workflow("done", "Failed")),
+            (GIT.to_owned(), self.integrations()),
         ];
         *self.objects.lock().unwrap() = objects.into_iter().collect();
     }
@@ -155,12 +188,18 @@ async fn answer(
         objects.insert(format!("{path}/{name}"), made.clone());
         return (StatusCode::CREATED, made.to_string()).into_response();
     }
+    let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if kind == "application/apply-patch+yaml" && !objects.contains_key(&path) {
+        let mut made = body;
+        made["metadata"]["resourceVersion"] = "1".into();
+        objects.insert(path, made.clone());
+        return (StatusCode::CREATED, made.to_string()).into_response();
+    }
     // What stands in the status of a Rollout changes through its subresource alone, and nothing else does there.
     let of_status = path.ends_with("/status");
     let Some(object) = objects.get_mut(path.trim_end_matches("/status")) else { return status(404) };
-    let kind = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
     let mut patch = match kind {
-        "application/merge-patch+json" => body,
+        "application/merge-patch+json" | "application/apply-patch+yaml" => body,
         "application/json-patch+json" => {
             let mut patch = json!({});
             for one in body.as_array().unwrap() {

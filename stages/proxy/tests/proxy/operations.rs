@@ -5,6 +5,9 @@ use stages_proxy::Operation;
 
 use crate::support::Running;
 
+/// No rule grants it.
+const ADMINS: &str = "";
+
 /// Each operation as it is asked, the action that a rule must grant of it, and in which namespace it is.
 pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
     ("{ versionInfo { version platformHost } }", "VIEW", ""),
@@ -118,6 +121,21 @@ pub(crate) const OPERATIONS: &[(&str, &str, &str)] = &[
         "STOP",
         "default",
     ),
+    ("{ gitIntegrations { name registeredUsers users { userId isValid } } }", "VIEW", ""),
+    ("{ gitIntegration { name provider } }", "VIEW", ""),
+    (
+        r#"mutation { addGitIntegration(args: {name: "new", provider: GITHUB, sharingPolicy: ACCOUNT_ADMINS}) { name } }"#,
+        ADMINS,
+        "",
+    ),
+    ("mutation { editGitIntegration(args: {sharingPolicy: ALL_USERS_IN_ACCOUNT}) { name } }", ADMINS, ""),
+    (r#"mutation { removeGitIntegration(name: "spare") }"#, ADMINS, ""),
+    (
+        r#"mutation { registerToGitIntegration(args: {token: "canary-of-git"}) { registeredUsers } }"#,
+        "CREATE",
+        "",
+    ),
+    ("mutation { deregisterFromGitIntegration { registeredUsers } }", "CREATE", ""),
     (
         "subscription { applicationLogs(application: APP, resource: DEPLOYMENT) { data { content } } }",
         "VIEW_POD_LOGS",
@@ -175,6 +193,7 @@ fn untouched(running: &Running) -> bool {
 #[tokio::test]
 async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
     let running = Running::start().await;
+    running.register().await;
     let unknown = format!("goak_{}", "0".repeat(64));
     for (query, action, namespace) in OPERATIONS {
         let (asked, name) = (asked(query), field(query));
@@ -186,7 +205,11 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
         running.argocd.take();
         assert_eq!(of(&unknown).await, told(UNKNOWN, "UNAUTHENTICATED"), "{name}");
         assert_eq!(of(&running.runtime).await, told(PERSON, "UNAUTHENTICATED"), "{name}");
-        let none = format!("'lin' may not: no rule of a team of theirs allows {action} of {entity}");
+        let for_admins = *action == ADMINS;
+        let none = match for_admins {
+            true => "'lin' may not: no rule allows this, it is for admins".to_owned(),
+            false => format!("'lin' may not: no rule of a team of theirs allows {action} of {entity}"),
+        };
         assert_eq!(of(&running.member).await, told(&none, "FORBIDDEN"), "{name}");
         let reads = matches!(*action, "VIEW" | "VIEW_POD_LOGS");
         if !reads {
@@ -200,9 +223,14 @@ async fn every_operation_is_done_for_whoever_may_and_refused_to_all_others() {
             running.take_away(other).await;
         }
         assert!(untouched(&running), "{name} was refused and did something");
-        let rule =
-            running.allow(action, entity, if namespace.is_empty() { "argocd" } else { namespace }).await;
-        for token in [&running.member, &running.admin] {
+        let granted = if for_admins { "CREATE" } else { action };
+        let rule = running.allow(granted, entity, namespace).await;
+        if for_admins {
+            assert_eq!(of(&running.member).await, told(&none, "FORBIDDEN"), "{name}");
+            assert!(untouched(&running), "{name} was refused and did something");
+        }
+        let may = [&running.member, &running.admin];
+        for token in may.into_iter().skip(usize::from(for_admins)) {
             running.cluster.fill();
             match name {
                 "retryWorkflow" => assert_eq!(of(token).await, told(RETRY, "BAD_REQUEST")),

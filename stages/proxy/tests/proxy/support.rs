@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::argocd::{self, ArgoCd};
 use crate::cluster::{self, Cluster};
+use crate::provider::Provider;
 
 /// Waited for what is to happen, on a machine however busy.
 pub(crate) const SOON: Duration = Duration::from_secs(120);
@@ -30,6 +31,7 @@ pub(crate) struct Running {
     pub(crate) store: Store,
     pub(crate) argocd: ArgoCd,
     pub(crate) cluster: Cluster,
+    pub(crate) provider: Provider,
     /// An admin's key, one of theirs that reads, a member's, and the runtime's own token.
     pub(crate) admin: String,
     pub(crate) reads: String,
@@ -89,8 +91,9 @@ impl Running {
             Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone())).routes(),
         );
         let platform = tokio::spawn(async move { served.await.unwrap() });
+        let provider = Provider::start().await;
         let (argocd, argocd_url) = ArgoCd::start().await;
-        let (cluster, cluster_url) = Cluster::start().await;
+        let (cluster, cluster_url) = Cluster::start(&provider.url).await;
         let http = || stages_client::Config::new(SOON, 1 << 20);
         let config = ProxyConfig {
             platform: platform_url,
@@ -122,6 +125,7 @@ impl Running {
             store,
             argocd,
             cluster,
+            provider,
             admin,
             reads,
             member,
@@ -132,7 +136,13 @@ impl Running {
         }
     }
 
-    /// Lets the member's team do this, where the Application, or the workflow, is in this namespace; gives the rule's number.
+    /// Registers the runtime, so that it has a store key.
+    pub(crate) async fn register(&self) {
+        assert!(self.store.register(&by("ada"), "prod", "{}", true, now()).await.unwrap().is_some());
+    }
+
+    /// Lets the member's team do this, where the Application, or the workflow, is in this namespace (empty: wherever it is); gives
+    /// the rule's number.
     pub(crate) async fn allow(&self, action: &str, entity: &str, namespace: &str) -> i64 {
         let action: Action = serde_json::from_value(action.into()).unwrap();
         let entity: Entity = serde_json::from_value(entity.into()).unwrap();
@@ -143,7 +153,7 @@ impl Running {
             teams: vec!["shop".to_owned()],
             tags: Vec::new(),
             actions: vec![action],
-            attributes: vec![attribute],
+            attributes: if namespace.is_empty() { Vec::new() } else { vec![attribute] },
         };
         assert!(self.store.add_rule(&by("ada"), &rule, now()).await.unwrap());
         self.store.rules().await.unwrap().last().unwrap().id

@@ -1,0 +1,168 @@
+//! What is done with integrations and tokens.
+
+use pipeline_core::SecretString;
+
+use super::integration::{Integration, SharingPolicy, named};
+use super::kept::{Changes, Kept, KeptToken};
+use super::provider::Provider;
+use super::seal::{Keys, Sealer};
+use crate::error::ActError;
+use crate::platform::Platform;
+
+/// Integrations of a runtime.
+const MOST: usize = 50;
+
+/// Integrations, and what people registered with them. Cloning shares.
+#[derive(Clone)]
+pub(crate) struct Integrations {
+    pub(crate) kept: Kept,
+    pub(crate) platform: Platform,
+}
+
+/// An integration, and who is registered: whether what is kept of them opens.
+pub(crate) struct Listed {
+    pub(crate) name: String,
+    pub(crate) integration: Integration,
+    pub(crate) users: Vec<(String, bool)>,
+}
+
+/// What is sealed along with a token.
+fn place(name: &str, user: &str) -> String {
+    format!("{name}/{user}")
+}
+
+fn missing(name: &str) -> ActError {
+    ActError::NotFound(format!("there is no Git integration {name}"))
+}
+
+impl Integrations {
+    /// What tokens are sealed with; what it takes is made where it is missing.
+    async fn sealer(&self) -> Result<Sealer, ActError> {
+        let store_key = self.platform.store_key().await?;
+        Keys { store_key, iv: self.kept.iv_or_new().await? }.sealer()
+    }
+
+    /// What tokens are opened with; `None`: no token was sealed with what there is. Nothing is made.
+    async fn opener(&self) -> Result<Option<Sealer>, ActError> {
+        let Some(iv) = self.kept.iv().await? else { return Ok(None) };
+        Keys { store_key: self.platform.store_key().await?, iv }.sealer().map(Some)
+    }
+
+    pub(crate) async fn list(&self) -> Result<Vec<Listed>, ActError> {
+        let all = self.kept.everything().await?;
+        let sealer = match all.tokens.is_empty() {
+            true => None,
+            false => self.opener().await?,
+        };
+        let listed = all.integrations.iter().map(|(name, integration)| {
+            let (name, integration) = (name.clone(), integration.clone());
+            let mut users: Vec<_> = all
+                .tokens_of(&name)
+                .map(|token| {
+                    let opens =
+                        |sealer: &Sealer| sealer.open(&place(&name, &token.user), &token.sealed).is_ok();
+                    (token.user.clone(), sealer.as_ref().is_some_and(opens))
+                })
+                .collect();
+            users.sort();
+            Listed { name, integration, users }
+        });
+        Ok(listed.collect())
+    }
+
+    pub(crate) async fn get(&self, name: &str) -> Result<Listed, ActError> {
+        let found = self.list().await?.into_iter().find(|one| one.name == name);
+        found.ok_or_else(|| missing(name))
+    }
+
+    /// An integration without who is registered.
+    pub(crate) async fn find(&self, name: &str) -> Result<Integration, ActError> {
+        named(name)?;
+        self.kept.everything().await?.integrations.remove(name).ok_or_else(|| missing(name))
+    }
+
+    pub(crate) async fn add(&self, name: &str, integration: &Integration) -> Result<(), ActError> {
+        named(name)?;
+        self.kept
+            .change(|all| match all.integrations.contains_key(name) {
+                true => Err(ActError::Wrong(format!("there is a Git integration {name} already: edit it"))),
+                false if all.integrations.len() >= MOST => {
+                    Err(ActError::Wrong(format!("a runtime has at most {MOST} Git integrations")))
+                }
+                // Nobody is registered with what is new.
+                false => Changes::default().forget_tokens(name, all).keep_integration(name, integration),
+            })
+            .await
+    }
+
+    /// Tokens that were registered for another address are forgotten: they are sent nowhere else.
+    pub(crate) async fn edit(
+        &self,
+        name: &str,
+        api_url: Option<&str>,
+        sharing: SharingPolicy,
+    ) -> Result<(), ActError> {
+        named(name)?;
+        self.kept
+            .change(|all| {
+                let before = all.integrations.get(name).ok_or_else(|| missing(name))?;
+                let api_url = api_url.unwrap_or(&before.api_url);
+                let after = Integration::new(before.provider, Some(api_url), sharing)?;
+                let changes = match after.api_url == before.api_url {
+                    true => Changes::default(),
+                    false => Changes::default().forget_tokens(name, all),
+                };
+                changes.keep_integration(name, &after)
+            })
+            .await
+    }
+
+    pub(crate) async fn remove(&self, name: &str) -> Result<(), ActError> {
+        named(name)?;
+        self.kept
+            .change(|all| match all.integrations.contains_key(name) {
+                true => Ok(Changes::default().forget_integration(name).forget_tokens(name, all)),
+                false => Err(missing(name)),
+            })
+            .await
+    }
+
+    /// Keeps a person's token, once the provider of the integration as it was looked at takes it.
+    pub(crate) async fn register(
+        &self,
+        name: &str,
+        integration: &Integration,
+        user: String,
+        token: &SecretString,
+    ) -> Result<(), ActError> {
+        let username = integration.provider.check(&integration.api_url, token).await?;
+        let sealed = self.sealer().await?.seal(&place(name, &user), token)?;
+        let kept = KeptToken { user, username, sealed };
+        self.kept
+            .change(|all| match all.integrations.get(name) {
+                Some(now) if now == integration => Changes::default().keep_token(name, &kept),
+                _ => Err(ActError::Wrong(format!(
+                    "the Git integration {name} was changed meanwhile: look at it and try again"
+                ))),
+            })
+            .await
+    }
+
+    pub(crate) async fn deregister(&self, name: &str, user: &str) -> Result<(), ActError> {
+        named(name)?;
+        self.kept
+            .change(|all| match all.tokens_of(name).any(|token| token.user == user) {
+                true => Ok(Changes::default().forget_token(name, user)),
+                false => Err(ActError::NotFound(format!(
+                    "'{user}' has no token registered with the Git integration {name}"
+                ))),
+            })
+            .await
+    }
+}
+
+impl Listed {
+    pub(crate) fn provider(&self) -> Provider {
+        self.integration.provider
+    }
+}

@@ -1,0 +1,224 @@
+//! Where integrations and sealed tokens are kept: one Secret of the runtime's namespace, each under a key of its own. What is
+//! written is written onto the Secret that was read, so that of two at once none undoes the other.
+//!
+//! `integration.<name>` is an integration; `token.<name>.<digest of the person>` is a person's sealed token.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use pipeline_core::{ExposeSecret as _, SecretString};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
+use stages_kube::{QuestionError, Reader};
+
+use super::integration::Integration;
+use crate::error::ActError;
+use crate::heartbeat::{GIT, TOKEN};
+
+/// Tries to write what somebody else writes too.
+const TRIES: usize = 50;
+
+/// A person's token, as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct KeptToken {
+    /// Whose it is, on the platform.
+    pub(super) user: String,
+    /// Whose it is, at the provider.
+    pub(super) username: String,
+    pub(super) sealed: String,
+}
+
+/// All that is kept.
+#[derive(Debug, Default)]
+pub(super) struct Everything {
+    pub(super) integrations: BTreeMap<String, Integration>,
+    /// Of an integration.
+    pub(super) tokens: Vec<(String, KeptToken)>,
+}
+
+/// What is to be written, and what is to be forgotten.
+#[derive(Default)]
+pub(super) struct Changes(Map<String, Value>);
+
+/// The Secret.
+#[derive(Clone)]
+pub(crate) struct Kept {
+    pub(crate) cluster: Arc<Reader>,
+    pub(crate) namespace: String,
+}
+
+fn failed(act: &'static str) -> impl Fn(QuestionError) -> ActError {
+    move |source| ActError::Cluster { act, source }
+}
+
+fn of_integration(name: &str) -> String {
+    format!("integration.{name}")
+}
+
+/// Names of people may hold what a key may not.
+fn of_token(name: &str, user: &str) -> String {
+    let digest: String = Sha256::digest(user).iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("token.{name}.{digest}")
+}
+
+fn decoded(value: &Value) -> Option<Vec<u8>> {
+    STANDARD.decode(value.as_str()?).ok()
+}
+
+fn read_iv(iv: &Value) -> Result<SecretString, ActError> {
+    let text = decoded(iv).and_then(|bytes| String::from_utf8(bytes).ok());
+    let text = text.filter(|text| !text.is_empty());
+    let unread = || ActError::Wrong(format!("the encryptionIV of the Secret {TOKEN} cannot be read"));
+    text.map(SecretString::from).ok_or_else(unread)
+}
+
+fn encoded(value: &impl Serialize) -> Result<Value, ActError> {
+    let text = serde_json::to_vec(value);
+    let text = text.map_err(|_| ActError::Wrong("that cannot be kept as JSON".to_owned()))?;
+    Ok(STANDARD.encode(text).into())
+}
+
+impl Changes {
+    pub(super) fn keep_integration(mut self, name: &str, value: &Integration) -> Result<Self, ActError> {
+        self.0.insert(of_integration(name), encoded(value)?);
+        Ok(self)
+    }
+
+    pub(super) fn keep_token(mut self, name: &str, token: &KeptToken) -> Result<Self, ActError> {
+        self.0.insert(of_token(name, &token.user), encoded(token)?);
+        Ok(self)
+    }
+
+    pub(super) fn forget_integration(mut self, name: &str) -> Self {
+        self.0.insert(of_integration(name), Value::Null);
+        self
+    }
+
+    pub(super) fn forget_token(mut self, name: &str, user: &str) -> Self {
+        self.0.insert(of_token(name, user), Value::Null);
+        self
+    }
+
+    /// Of everybody who is registered.
+    pub(super) fn forget_tokens(self, name: &str, all: &Everything) -> Self {
+        all.tokens_of(name).fold(self, |changes, token| changes.forget_token(name, &token.user))
+    }
+}
+
+impl Everything {
+    fn of(secret: Option<&Value>) -> Self {
+        let mut all = Self::default();
+        let data = secret.and_then(|secret| secret.get("data")?.as_object());
+        for (key, value) in data.into_iter().flatten() {
+            let Some(text) = decoded(value) else { continue };
+            if let Some(name) = key.strip_prefix("integration.") {
+                if let Ok(found) = serde_json::from_slice(&text) {
+                    all.integrations.insert(name.to_owned(), found);
+                }
+            } else if let Some((name, _)) = key.strip_prefix("token.").and_then(|key| key.split_once('.'))
+                && let Ok(found) = serde_json::from_slice(&text)
+            {
+                all.tokens.push((name.to_owned(), found));
+            }
+        }
+        all
+    }
+
+    /// Tokens of an integration.
+    pub(super) fn tokens_of<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a KeptToken> {
+        self.tokens.iter().filter(move |(of, _)| of == name).map(|(_, token)| token)
+    }
+}
+
+impl Kept {
+    fn path(&self, name: &str) -> String {
+        format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace)
+    }
+
+    /// Makes a Secret where there is none.
+    async fn make(&self, name: &str) -> Result<(), ActError> {
+        let labels = match name {
+            GIT => {
+                json!({"io.codefresh.integration-type": "git", "io.codefresh.integration-name": "default"})
+            }
+            _ => json!({}),
+        };
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": name, "namespace": self.namespace, "labels": labels},
+        });
+        let made = self.cluster.apply(&self.path(name), &secret).await;
+        made.map(drop).map_err(failed("make the Secret"))
+    }
+
+    /// All that is kept; what somebody else keeps there is left alone.
+    pub(super) async fn everything(&self) -> Result<Everything, ActError> {
+        let secret = self.cluster.get(&self.path(GIT)).await.map_err(failed("read the Git integrations"))?;
+        Ok(Everything::of(secret.as_ref()))
+    }
+
+    /// Changes what is kept, as `change` says of what is there: what is written meanwhile is looked at again.
+    pub(super) async fn change(
+        &self,
+        change: impl Fn(&Everything) -> Result<Changes, ActError> + Send + Sync,
+    ) -> Result<(), ActError> {
+        let path = self.path(GIT);
+        for _ in 0..TRIES {
+            let secret = self.cluster.get(&path).await.map_err(failed("read the Git integrations"))?;
+            let changes = change(&Everything::of(secret.as_ref()))?;
+            let Some(secret) = secret else {
+                self.make(GIT).await?;
+                continue;
+            };
+            let patch = json!({
+                "metadata": {"resourceVersion": secret.pointer("/metadata/resourceVersion")},
+                "data": changes.0,
+            });
+            match self.cluster.merge(&path, &patch, false).await {
+                Err(QuestionError::Status(409)) => {}
+                done => return done.map(drop).map_err(failed("keep the Git integrations")),
+            }
+        }
+        Err(ActError::Busy("the Git integrations are written by others: try again"))
+    }
+
+    /// The runtime's `encryptionIV`, if there is one.
+    pub(super) async fn iv(&self) -> Result<Option<SecretString>, ActError> {
+        let secret = self.cluster.get(&self.path(TOKEN)).await.map_err(failed("read the encryptionIV"))?;
+        secret.as_ref().and_then(|secret| secret.pointer("/data/encryptionIV")).map(read_iv).transpose()
+    }
+
+    /// The runtime's `encryptionIV`; made where there is none, and never written over.
+    pub(super) async fn iv_or_new(&self) -> Result<SecretString, ActError> {
+        let path = self.path(TOKEN);
+        for _ in 0..TRIES {
+            let Some(secret) = self.cluster.get(&path).await.map_err(failed("read the encryptionIV"))? else {
+                self.make(TOKEN).await?;
+                continue;
+            };
+            if let Some(iv) = secret.pointer("/data/encryptionIV") {
+                return read_iv(iv);
+            }
+            let mut bytes = [0; 16];
+            getrandom::fill(&mut bytes)
+                .map_err(|_| ActError::Wrong("there are no random numbers for an encryptionIV".to_owned()))?;
+            let iv: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            let iv = SecretString::from(iv);
+            // Only onto the Secret that was read: of two that make one, one is taken by both.
+            let patch = json!({
+                "metadata": {"resourceVersion": secret.pointer("/metadata/resourceVersion")},
+                "data": {"encryptionIV": STANDARD.encode(iv.expose_secret())},
+            });
+            match self.cluster.merge(&path, &patch, false).await {
+                Ok(_) => return Ok(iv),
+                Err(QuestionError::Status(409)) => {}
+                Err(error) => return Err(failed("keep the encryptionIV")(error)),
+            }
+        }
+        Err(ActError::Busy("the runtime's encryptionIV is written by others: try again"))
+    }
+}

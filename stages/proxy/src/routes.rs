@@ -88,12 +88,31 @@ async fn graphql(State(front): State<Front>, request: axum::extract::Request) ->
             return wrong(StatusCode::BAD_REQUEST, &text);
         }
     };
+    // What a parser says of a document quotes it, and a token may stand there.
+    if let Err(error) = async_graphql::parser::parse_query(&request.query) {
+        return unread(error.positions().next());
+    }
     let request = request.data(Caller(Some(token)));
     let accepts = head.headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
     if accepts.contains("text/event-stream") {
         return stream(&front, request);
     }
     let mut response = Json(front.schema.execute(request).await).into_response();
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+}
+
+/// What is answered to a document that cannot be read, without a word of it.
+fn unread(at: Option<async_graphql::Pos>) -> Response {
+    let message = match at {
+        Some(at) => format!("the query cannot be read: line {}, column {}", at.line, at.column),
+        None => "the query cannot be read".to_owned(),
+    };
+    let answer = serde_json::json!({
+        "data": null,
+        "errors": [{"message": message, "extensions": {"code": "BAD_REQUEST"}}],
+    });
+    let mut response = Json(answer).into_response();
     response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     response
 }

@@ -7,7 +7,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::operations::{OPERATIONS, asked};
 use crate::support::Running;
-use crate::{argocd, cluster};
+use crate::{argocd, cluster, provider};
 
 /// Keeps what is logged.
 #[derive(Clone, Default)]
@@ -47,6 +47,7 @@ impl<'a> MakeWriter<'a> for Kept {
 #[tokio::test]
 async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
     let running = Running::start().await;
+    running.register().await;
     let stranger = "goak_canary0of0a0stranger";
     let mut answers = String::new();
     for broken in
@@ -59,6 +60,17 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
             }
         }
     }
+    // A document that cannot be read is not quoted where a token stands in it, nor one whose token is of a wrong kind.
+    for wrong in [
+        r#"mutation { registerToGitIntegration(args: {token: "canary-of-git" }"#,
+        r#"mutation { registerToGitIntegration(args: {token: "canary-of-git", more: "canary-of-git"}) { name } }"#,
+        r#"mutation { registerToGitIntegration(args: {tokenType: "canary-of-git", token: 7}) { name } }"#,
+        r#"mutation { registerToGitIntegration(args: {token: "github_pat_canary-of-git"}) { name } }"#,
+    ] {
+        let answer = running.ask(&running.admin, wrong).await;
+        assert!(answer["errors"][0]["message"].is_string(), "{wrong}");
+        assert!(!answer.to_string().contains(provider::TOKEN), "a token stands in {answer}");
+    }
     running.platform.abort();
     for (query, ..) in OPERATIONS {
         answers += &running.ask(&running.admin, &asked(query)).await.to_string();
@@ -68,6 +80,7 @@ async fn no_token_is_logged_answered_or_recorded_whatever_goes_well_or_wrong() {
     let log = String::from_utf8(logged().0.lock().unwrap().clone()).unwrap();
     assert!(log.contains("nobody is let in"), "something was logged");
     let tokens = [
+        provider::TOKEN,
         argocd::TOKEN,
         cluster::TOKEN,
         stranger,

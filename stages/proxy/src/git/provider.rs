@@ -150,7 +150,8 @@ impl Provider {
         let (said, _): (GitLabToken, _) =
             self.ask(client, token, "Bearer ", &["personal_access_tokens", "self"]).await?;
         let has = |scope: &str| said.scopes.iter().any(|one| one == scope);
-        if !has("api") && !(has("write_repository") && has("read_api")) {
+        let enough = has("api") || has("write_repository") && has("read_api");
+        if !enough {
             return wrong(
                 "the token may too little: it has not the scopes write_repository and read_api, nor api",
             );

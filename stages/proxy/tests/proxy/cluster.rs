@@ -55,7 +55,7 @@ impl Cluster {
         json!({
             "metadata": {"name": "git-default-default", "namespace": "argocd", "resourceVersion": "1"},
             "data": {
-                "integration.default": integration.clone(), "integration.spare": integration,
+                "integration.default": integration, "integration.spare": integration,
                 key("ada"): token("ada"), key("lin"): token("lin"), "of-somebody-else": "AAAA",
             },
         })

@@ -88,8 +88,6 @@ impl Sealer {
 
 #[cfg(test)]
 mod tests {
-    #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
-
     use super::*;
 
     fn sealer(store_key: &str, iv: &str) -> Sealer {

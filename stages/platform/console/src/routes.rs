@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, handlers, settings};
+use crate::console::{Console, handlers, partial, settings};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,8 +37,11 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/", SignedIn, get(handlers::home)),
         reads("/applications", SignedIn, get(handlers::applications)),
         reads("/applications/{runtime}/{namespace}/{name}", SignedIn, get(handlers::application)),
+        reads("/preview", SignedIn, get(partial::preview)),
         reads("/preview/{runtime}/{namespace}/{name}", SignedIn, get(handlers::preview)),
         reads("/deployments", SignedIn, get(handlers::deployments)),
+        reads("/shipping", SignedIn, get(partial::shipping)),
+        reads("/shipping/{days}", SignedIn, get(partial::shipping_of)),
         reads("/shipping/{days}/{figure}", SignedIn, get(handlers::shipping)),
         reads("/resources", SignedIn, get(handlers::resources)),
         reads("/runtimes", SignedIn, get(handlers::runtimes)),
@@ -68,6 +71,7 @@ pub(crate) fn all() -> Vec<Route> {
         acts("/sign-in", Anyone, post(handlers::sign_in)),
         reads("/welcome", Anyone, get(handlers::welcome_form)),
         acts("/welcome", Anyone, post(handlers::welcome)),
+        reads("/assets", Anyone, get(partial::assets)),
         reads("/assets/{version}/{name}", Anyone, get(handlers::asset)),
     ]
 }

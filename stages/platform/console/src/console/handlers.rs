@@ -73,8 +73,13 @@ pub(crate) async fn home(
 ) -> Answer {
     let failed = |error: Unavailable| unavailable(&error, Some(&session), &headers);
     let home = session.fleet.home().await.map_err(failed)?;
-    let trend = session.fleet.trend(28).await.map_err(failed)?;
+    let trend = session.fleet.trend(page::shipping::DAYS).await.map_err(failed)?;
     Ok(page_of(&page::home::page(&home, &trend, console.now()), &session, &headers))
+}
+
+/// As many days as an address says, within what figures are made of.
+pub(super) fn days_of(text: &str) -> u32 {
+    text.parse().unwrap_or(page::shipping::DAYS).clamp(1, 90)
 }
 
 pub(crate) async fn shipping(
@@ -84,7 +89,7 @@ pub(crate) async fn shipping(
     RawQuery(query): RawQuery,
 ) -> Answer {
     let filter = Filter::parse(&query.unwrap_or_default());
-    let days = days.parse().unwrap_or(28).clamp(1, 90);
+    let days = days_of(&days);
     let figure = Figure::ALL.into_iter().find(|one| one.word() == figure).unwrap_or(Figure::Deployments);
     let shipping = session.fleet.shipping(&filter, days).await;
     let shipping = shipping.map_err(|error| unavailable(&error, Some(&session), &headers))?;

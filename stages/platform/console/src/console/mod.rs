@@ -3,6 +3,7 @@
 mod acts;
 pub(crate) mod handlers;
 mod live;
+pub(crate) mod partial;
 pub(crate) mod settings;
 
 use std::sync::Arc;

@@ -14,6 +14,8 @@ use crate::view::application::ApplicationId;
 use crate::view::deployment::Outcome;
 use crate::view::shipping::{Shipping, Trend};
 
+/// Of so many days figures are, unless an address says otherwise.
+pub(crate) const DAYS: u32 = 28;
 /// Rows of deployments behind a figure.
 const ROWS: usize = 200;
 

@@ -15,8 +15,11 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("GET", "/", Who::SignedIn),
     ("GET", "/applications", Who::SignedIn),
     ("GET", "/applications/{runtime}/{namespace}/{name}", Who::SignedIn),
+    ("GET", "/preview", Who::SignedIn),
     ("GET", "/preview/{runtime}/{namespace}/{name}", Who::SignedIn),
     ("GET", "/deployments", Who::SignedIn),
+    ("GET", "/shipping", Who::SignedIn),
+    ("GET", "/shipping/{days}", Who::SignedIn),
     ("GET", "/shipping/{days}/{figure}", Who::SignedIn),
     ("GET", "/resources", Who::SignedIn),
     ("GET", "/runtimes", Who::SignedIn),
@@ -46,8 +49,12 @@ const ROUTES: &[(&str, &str, Who)] = &[
     ("POST", "/sign-in", Who::Anyone),
     ("GET", "/welcome", Who::Anyone),
     ("POST", "/welcome", Who::Anyone),
+    ("GET", "/assets", Who::Anyone),
     ("GET", "/assets/{version}/{name}", Who::Anyone),
 ];
+
+/// Addresses that lack their rest: they are answered with the way to a page.
+const PARTIAL: &[&str] = &["/preview", "/shipping", "/shipping/28", "/assets"];
 
 #[tokio::test]
 async fn every_route_says_who_may_and_lets_nobody_else_by() {
@@ -69,6 +76,7 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
         };
         let (program, person) = (ask("*/*").send().await.unwrap(), ask("text/html").send().await.unwrap());
         match who {
+            Who::Anyone if PARTIAL.contains(&&*path) => assert_eq!(program.headers()["location"], "/"),
             Who::Anyone => assert_ne!(program.status(), StatusCode::SEE_OTHER, "{method} {path}"),
             Who::SignedIn | Who::Admin => {
                 assert_eq!(program.status(), StatusCode::UNAUTHORIZED, "{method} {path}");
@@ -88,10 +96,36 @@ async fn every_route_says_who_may_and_lets_nobody_else_by() {
                 }
                 if path != "/sign-out" {
                     let real = ask("*/*").header("cookie", &session).send().await.unwrap();
-                    assert_eq!(real.status(), StatusCode::OK, "{method} {path}");
+                    let partial = PARTIAL.contains(&&*path);
+                    let answer = if partial { StatusCode::SEE_OTHER } else { StatusCode::OK };
+                    assert_eq!(real.status(), answer, "{method} {path}");
                 }
             }
         }
+    }
+}
+
+#[tokio::test]
+async fn an_address_that_lacks_its_rest_leads_to_the_page_that_it_means() {
+    let served = Served::new().await;
+    let session = served.signed_in().await;
+    for (asked, leads) in [
+        ("/shipping", "/shipping/28/deployments"),
+        ("/shipping?q=env:production&group=none", "/shipping/28/deployments?q=env:production&group=none"),
+        ("/shipping/7", "/shipping/7/deployments"),
+        ("/shipping/7?q=by%3Aada", "/shipping/7/deployments?q=by%3Aada"),
+        ("/shipping/4000", "/shipping/90/deployments"),
+        ("/shipping/0", "/shipping/1/deployments"),
+        ("/shipping/%2F%2Fevil.example", "/shipping/28/deployments"),
+        ("/preview", "/applications"),
+        ("/preview?q=env:production", "/applications?q=env:production"),
+        ("/assets", "/"),
+    ] {
+        let asking = served.client.get(format!("{}{asked}", served.url)).header("cookie", &session);
+        let response = asking.send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::SEE_OTHER, "{asked}");
+        assert_eq!(response.headers()["location"], leads, "{asked}");
+        served.page(&session, leads).await;
     }
 }
 

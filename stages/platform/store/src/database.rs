@@ -66,6 +66,12 @@ const MIGRATIONS: &[(i64, &str, &str, &str)] = &[
         include_str!("../migrations/sqlite/0008_identities.sql"),
         include_str!("../migrations/postgres/0008_identities.sql"),
     ),
+    (
+        9,
+        "numbers",
+        include_str!("../migrations/sqlite/0009_numbers.sql"),
+        include_str!("../migrations/postgres/0009_numbers.sql"),
+    ),
 ];
 
 /// Connections that read, beside the one that writes.

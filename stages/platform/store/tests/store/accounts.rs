@@ -28,6 +28,7 @@ pub(crate) async fn hold(place: &mut impl AsyncFnMut() -> Place) {
     a_runtime_is_registered_once_and_taken_away(open(&place().await).await).await;
     what_somebody_sees_in_a_list_is_what_they_may_see(open(&place().await).await).await;
     every_act_is_in_the_audit_log(open(&place().await).await).await;
+    a_number_that_was_somebodys_never_comes_back(&place().await).await;
 }
 
 pub(crate) fn ada() -> Account {
@@ -513,6 +514,52 @@ async fn every_act_is_in_the_audit_log(opened: Opened) {
     assert!(all.iter().all(|one| one.who == "ada"));
     let before = all[all.len() - 3].id;
     assert_eq!(store.audit(before, 1).await.unwrap()[0].act, "user.sign-in");
+    opened.close().await;
+}
+
+async fn a_number_that_was_somebodys_never_comes_back(place: &Place) {
+    let interval = std::time::Duration::from_millis(10);
+    let history = std::time::Duration::from_secs(86_400);
+    let opened = with_ada(open_with(place, Retention { interval, history, ..KEEP_ALL }).await).await;
+    let store = &opened.store;
+    let now = jiff::Timestamp::now().as_millisecond();
+    let long_ago = now - 30 * 24 * 60 * MINUTE;
+    let (mut rules, mut keys, mut sessions) = (Vec::new(), Vec::new(), Vec::new());
+    // Each is the newest, and the only one, when it goes.
+    for turn in 0..3 {
+        assert!(store.add_rule(&by(), &rule(&["shop"], &["VIEW"], json!([])), long_ago).await.unwrap());
+        rules.push(store.rules().await.unwrap()[0].id);
+        assert!(store.remove_rule(&by(), rules[turn], long_ago).await.unwrap());
+        store.add_key(&by(), "ci", Scope::Read, long_ago + MINUTE, long_ago).await.unwrap();
+        keys.push(store.keys(None).await.unwrap()[0].id);
+        assert!(store.remove_key(&by(), keys[turn], false, long_ago).await.unwrap());
+        store.keep_session(digest("one"), "ada", long_ago, long_ago + MINUTE).await.unwrap();
+        sessions.push(store.sessions("ada", long_ago).await.unwrap()[0].id);
+        store.end_session(digest("one")).await.unwrap();
+    }
+    for numbers in [&rules, &keys, &sessions] {
+        assert!(numbers.is_sorted_by(|one, next| one < next), "{numbers:?}");
+    }
+    // A page of before changes nothing of another's.
+    assert!(store.add_rule(&by(), &rule(&["shop"], &["VIEW"], json!([])), long_ago).await.unwrap());
+    let late = Rule { id: rules[2], ..rule(&["other"], &["SYNC"], json!([])) };
+    assert!(!store.change_rule(&by(), &late, long_ago).await.unwrap());
+    assert!(!store.remove_rule(&by(), rules[2], long_ago).await.unwrap());
+    assert_eq!(store.rules().await.unwrap()[0].teams, ["shop"]);
+    // Nor does an act's number, where all of them became too old.
+    let newest = store.audit(i64::MAX, 1).await.unwrap()[0].id;
+    let stop = pipeline_core::Shutdown::new();
+    let gone = async {
+        while store.audit(newest + 1, 1).await.unwrap().first().is_some_and(|act| act.id == newest) {
+            tokio::time::sleep(interval).await;
+        }
+        stop.cancel();
+    };
+    let both = async { tokio::join!(store.retain(stop.clone()), gone) };
+    tokio::time::timeout(std::time::Duration::from_secs(180), both).await.unwrap();
+    assert!(store.add_rule(&by(), &rule(&["shop"], &["VIEW"], json!([])), now).await.unwrap());
+    let next = store.audit(i64::MAX, 1).await.unwrap()[0].id;
+    assert!(next > newest, "{next} comes behind {newest}");
     opened.close().await;
 }
 

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use pipeline_core::ExposeSecret as _;
 use stages_platform_store::{
-    Place, StoreConfig, StoreError, backup, create_token, restore, revoke_token, tokens,
+    By, Place, Rule, Scope, StoreConfig, StoreError, backup, create_token, restore, revoke_token, tokens,
 };
 use tempfile::TempDir;
 
@@ -188,6 +188,53 @@ async fn a_store_of_the_first_tables_is_copied_before_they_change_and_has_all_it
     let kept: i64 = sqlx::query_scalar("SELECT count(*) FROM transitions").fetch_one(&pool).await.unwrap();
     assert_eq!((versions, kept), (vec![1], 3), "as it was");
     pool.close().await;
+}
+
+/// A store as version 8 of the tables had it: two rules of three, a key of two, a session, and what was done.
+const OF_VERSION_8: &str = include_str!("0008.sql");
+
+#[tokio::test]
+async fn a_store_of_the_version_before_has_all_it_had_and_gives_no_number_twice() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("platform.db");
+    let pool = sqlx::SqlitePool::connect(&format!("sqlite://{}?mode=rwc", path.display())).await.unwrap();
+    sqlx::raw_sql(OF_VERSION_8).execute(&pool).await.unwrap();
+    pool.close().await;
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    let now = 1_795_000_000_000;
+    let by = By { who: "lin".to_owned(), how: "session" };
+    let numbers = async || -> Vec<i64> { store.rules().await.unwrap().iter().map(|rule| rule.id).collect() };
+    let lin = store.access("lin").await.unwrap().unwrap();
+    assert!(lin.sees_of("prod"), "by the first rule, through the team");
+    let session = crate::support::digest("one");
+    assert_eq!(store.session(session, now).await.unwrap().as_deref(), Some("lin"));
+    let key = format!("goak_{}", "ab".repeat(32)).into();
+    assert_eq!(store.key(&key, now).await.unwrap(), Some(("lin".to_owned(), Scope::Read)));
+    let subject = store.subject_of("lin", "https://provider.example").await.unwrap();
+    assert_eq!(subject.as_deref(), Some("0001"));
+    let acts: Vec<i64> = store.audit(i64::MAX, 100).await.unwrap().iter().map(|act| act.id).collect();
+    assert_eq!(acts, (1..=10).rev().collect::<Vec<_>>());
+    // The third rule and the second key were taken away by the version before.
+    assert_eq!(numbers().await, [1, 2]);
+    let rule = Rule { id: 0, ..store.rules().await.unwrap()[0].clone() };
+    assert!(store.add_rule(&by, &rule, now).await.unwrap());
+    assert_eq!(numbers().await, [1, 2, 4]);
+    assert!(store.remove_rule(&by, 4, now).await.unwrap());
+    assert!(store.add_rule(&by, &rule, now).await.unwrap());
+    assert_eq!(numbers().await, [1, 2, 5]);
+    store.add_key(&by, "new", Scope::Read, now + 60_000, now).await.unwrap();
+    let keys: Vec<i64> = store.keys(Some("lin")).await.unwrap().iter().map(|key| key.id).collect();
+    assert_eq!(keys, [1, 3]);
+    // What is somebody's still goes with them.
+    assert!(store.remove_person(&by, "lin", now).await.unwrap());
+    assert_eq!(store.session(session, now).await.unwrap(), None);
+    assert_eq!(store.keys(None).await.unwrap().len(), 0);
+    drop(store);
+    writing.finished().await;
+    // Opened once more: the tables are those of this version.
+    let (store, writing) = config(&path).build(&prometheus::Registry::new()).await.unwrap();
+    drop(store);
+    writing.finished().await;
 }
 
 #[tokio::test]

@@ -12,6 +12,7 @@
 
 mod address;
 pub mod application;
+mod draft;
 mod error;
 pub mod manifests;
 pub mod remote;
@@ -23,6 +24,7 @@ pub mod walk;
 pub mod yaml;
 
 pub use address::Address;
+pub use draft::{Content, DraftError, MOST_FILES, NewCommit, NewFile};
 pub use error::GitError;
 pub use git2::Oid;
 pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl};

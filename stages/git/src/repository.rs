@@ -51,6 +51,11 @@ impl GitRepository {
         Ok(Self { inner })
     }
 
+    /// The library's own.
+    pub(crate) fn repository(&self) -> &Repository {
+        &self.inner
+    }
+
     /// Opens a bare repository, and no other that its directory is in.
     ///
     /// # Errors

@@ -15,10 +15,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
 
 use git2::Oid;
-use tokio::sync::Semaphore;
+use tokio::sync::{AcquireError, Semaphore, SemaphorePermit};
 
 use super::access::Access;
 use super::clone_dir::{CloneDir, Reading};
+use super::credentials::{Credential, Credentials};
+use super::push::{Push, Pushed};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, session};
 use crate::GitRepository;
@@ -96,6 +98,8 @@ struct Entry {
     clone: Arc<CloneDir>,
     used: Mutex<Instant>,
     state: tokio::sync::Mutex<State>,
+    /// Whoever commits.
+    turn: Semaphore,
 }
 
 #[derive(Default)]
@@ -114,6 +118,12 @@ pub struct Checkout {
     url: RepositoryUrl,
 }
 
+impl fmt::Debug for Checkouts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Checkouts").field("directory", &self.inner.config.directory).finish_non_exhaustive()
+    }
+}
+
 impl fmt::Debug for Checkout {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Checkout")
@@ -123,7 +133,21 @@ impl fmt::Debug for Checkout {
     }
 }
 
+/// What a repository has by name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    /// Its branches.
+    pub branches: Vec<String>,
+    /// Its tags.
+    pub tags: Vec<String>,
+}
+
 impl Checkout {
+    /// Until it is dropped, nobody else of this process commits to the repository.
+    pub(super) async fn turn(&self) -> Result<SemaphorePermit<'_>, AcquireError> {
+        self.entry.turn.acquire().await
+    }
+
     /// Opens the clone; work with it blocks.
     ///
     /// # Errors
@@ -252,7 +276,8 @@ impl Checkouts {
                 _ => {}
             }
         }
-        let fetched = self.fetch(url, &entry, revision).await;
+        let access = lock(&self.inner.access).clone();
+        let fetched = self.fetch(url, &entry, revision, &access).await;
         state.names.retain(|_, (_, seen)| seen.elapsed() < config.fresh);
         state.failed.retain(|_, (_, seen)| seen.elapsed() < config.pause);
         match fetched {
@@ -278,15 +303,90 @@ impl Checkouts {
         }
     }
 
-    async fn fetch(&self, url: &RepositoryUrl, entry: &Entry, revision: &str) -> Result<Oid, FetchError> {
+    /// What a branch, tag or commit means now to whoever has a credential. Their server is asked each time, so that nobody
+    /// reads of a clone what they may not fetch.
+    ///
+    /// # Errors
+    /// They may not fetch it, or it is not there.
+    pub async fn checkout_as(
+        &self,
+        url: &RepositoryUrl,
+        revision: &str,
+        who: &Credential,
+    ) -> Result<Checkout, FetchError> {
+        let access = self.access_of(url, who)?;
+        let entry = self.inner.entry(url);
+        let (commit, reading) = {
+            let _state = entry.state.lock().await;
+            (self.fetch(url, &entry, revision, &access).await?, entry.clone.read())
+        };
+        let checkout = Checkout { commit, entry, _reading: reading, url: url.clone() };
+        let inner = self.inner.clone();
+        let _ = tokio::task::spawn_blocking(move || inner.evict()).await;
+        Ok(checkout)
+    }
+
+    /// The branches and tags that whoever has a credential sees, sorted.
+    ///
+    /// # Errors
+    /// They may not fetch it, or it is not there.
+    pub async fn named_as(&self, url: &RepositoryUrl, who: &Credential) -> Result<Named, FetchError> {
+        let access = self.access_of(url, who)?;
+        let refs = self.within(url, session::refs(url, &self.inner.config, &access)).await?;
+        let of = |prefix: &str| {
+            let names = refs.iter().filter_map(|of| of.name.strip_prefix(prefix));
+            let mut names: Vec<String> = names.map(str::to_owned).collect();
+            names.sort_unstable();
+            names
+        };
+        Ok(Named { branches: of("refs/heads/"), tags: of("refs/tags/") })
+    }
+
+    pub(super) async fn push_as(
+        &self,
+        url: &RepositoryUrl,
+        who: &Credential,
+        push: &Push<'_>,
+    ) -> Result<Pushed, FetchError> {
+        let access = self.access_of(url, who)?;
         let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
+        self.within(url, session::push(url, push, &self.inner.config, &access)).await
+    }
+
+    /// What is asked with as somebody: their credential, and no other.
+    fn access_of(&self, url: &RepositoryUrl, who: &Credential) -> Result<Access, FetchError> {
+        if !matches!(url.scheme(), Scheme::Https | Scheme::Http) {
+            return Err(FetchError::Address {
+                why: "people's credentials are for https:// and http:// alone",
+            });
+        }
+        let own = Credential { url: url.as_str().to_owned(), is_prefix: false, ..who.clone() };
         let access = lock(&self.inner.access).clone();
+        Ok(Access { credentials: Credentials::new(vec![own]), ..(*access).clone() })
+    }
+
+    async fn within<T>(
+        &self,
+        url: &RepositoryUrl,
+        doing: impl Future<Output = Result<T, FetchError>>,
+    ) -> Result<T, FetchError> {
+        let limit = self.inner.config.timeout;
+        let late = || FetchError::TooSlow { url: url.to_string(), limit };
+        tokio::time::timeout(limit, doing).await.unwrap_or_else(|_| Err(late()))
+    }
+
+    async fn fetch(
+        &self,
+        url: &RepositoryUrl,
+        entry: &Entry,
+        revision: &str,
+        access: &Access,
+    ) -> Result<Oid, FetchError> {
+        let Ok(_slot) = self.inner.slots.acquire().await else { return Err(FetchError::Stopping) };
         let config = &self.inner.config;
-        let fetching = session::fetch(url, &entry.clone, revision, config, &access);
+        let fetching = session::fetch(url, &entry.clone, revision, config, access);
         let started = Instant::now();
-        let fetched = tokio::time::timeout(config.timeout, fetching)
-            .await
-            .unwrap_or_else(|_| Err(FetchError::TooSlow { url: url.to_string(), limit: config.timeout }));
+        let fetched = self.within(url, fetching).await;
         let seconds = started.elapsed().as_secs_f32();
         match &fetched {
             Ok(commit) => tracing::debug!(%url, revision, %commit, seconds, "fetched"),
@@ -306,6 +406,7 @@ impl Inner {
                 clone: Arc::new(CloneDir::new(self.config.directory.join(url.directory()))),
                 used: Mutex::new(Instant::now()),
                 state: tokio::sync::Mutex::default(),
+                turn: Semaphore::new(1),
             })
         });
         *lock(&entry.used) = Instant::now();

@@ -77,6 +77,16 @@ pub enum FetchError {
         /// Where they are from.
         from: String,
     },
+    /// The server takes nothing with the credentials.
+    #[error(
+        "{url} takes no commits with the credentials of {from}: they are wrong, expired, or may only read it"
+    )]
+    NotWritten {
+        /// Which repository.
+        url: String,
+        /// Where they are from.
+        from: String,
+    },
     /// The credentials cannot be used.
     #[error("the credentials of {from} cannot be used: {why}")]
     BadCredentials {

@@ -1,4 +1,4 @@
-//! Git over HTTP: `GET {url}/info/refs`, then one `POST {url}/git-upload-pack` after another.
+//! Git over HTTP: `GET {url}/info/refs`, then one `POST {url}/git-upload-pack` after another, or one `git-receive-pack`.
 //!
 //! Credentials go to the configured host alone: a redirect to another one is not followed, and named.
 
@@ -14,13 +14,31 @@ use url::Url;
 use super::credentials::Credential;
 use super::{FetchError, RepositoryUrl};
 
-const SERVICE: &str = "git-upload-pack";
 /// Redirects that are followed one after another, all on one host.
 const REDIRECTS: usize = 3;
+
+/// What a server is asked to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Service {
+    /// To send.
+    Upload,
+    /// To take.
+    Receive,
+}
+
+impl Service {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Upload => "git-upload-pack",
+            Self::Receive => "git-receive-pack",
+        }
+    }
+}
 
 /// What the HTTP way is given.
 pub(super) struct HttpCall<'a> {
     pub(super) url: &'a RepositoryUrl,
+    pub(super) service: Service,
     pub(super) credential: Option<&'a Credential>,
     /// PEM of the authorities that are trusted beside those of the system.
     pub(super) authorities: Vec<String>,
@@ -33,6 +51,7 @@ pub(super) struct HttpExchange {
     client: Client,
     url: RepositoryUrl,
     base: Url,
+    service: Service,
     credential: Option<Credential>,
     answer: Option<Response>,
 }
@@ -45,7 +64,7 @@ impl HttpExchange {
         let (url, host) = (call.url.clone(), call.url.host());
         let client = client(&call)?;
         let credential = call.credential.cloned();
-        let mut this = Self { client, url, base, credential, answer: None };
+        let mut this = Self { client, url, base, service: call.service, credential, answer: None };
         tokio::time::timeout(limit, this.greet()).await.unwrap_or(Err(FetchError::Idle { host, limit }))?;
         Ok(this)
     }
@@ -53,7 +72,7 @@ impl HttpExchange {
     async fn greet(&mut self) -> Result<(), FetchError> {
         for _ in 0..=REDIRECTS {
             let mut address = below(&self.base, "info/refs")?;
-            address.set_query(Some(&format!("service={SERVICE}")));
+            address.set_query(Some(&format!("service={}", self.service.name())));
             let request = self.request(Method::GET, address)?;
             let answer = request.send().await.map_err(|error| self.failed(&error))?;
             if answer.status().is_redirection() {
@@ -62,7 +81,8 @@ impl HttpExchange {
             }
             let answer = self.judged(answer)?;
             let kind = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-            if kind.is_none_or(|kind| !kind.starts_with("application/x-git-upload-pack-advertisement")) {
+            let wanted = format!("application/x-{}-advertisement", self.service.name());
+            if kind.is_none_or(|kind| !kind.starts_with(&wanted)) {
                 let why = "what is at this address is a page, or files without a server of Git's protocol"
                     .to_owned();
                 return Err(FetchError::Protocol { host: self.url.host(), why });
@@ -76,10 +96,10 @@ impl HttpExchange {
     /// Sends a request; what is read from now on is its answer.
     pub(super) async fn post(&mut self, body: Vec<u8>) -> Result<(), FetchError> {
         self.answer = None;
-        let request = self.request(Method::POST, below(&self.base, SERVICE)?)?;
+        let request = self.request(Method::POST, below(&self.base, self.service.name())?)?;
         let request = request
-            .header(CONTENT_TYPE, "application/x-git-upload-pack-request")
-            .header(ACCEPT, "application/x-git-upload-pack-result")
+            .header(CONTENT_TYPE, format!("application/x-{}-request", self.service.name()))
+            .header(ACCEPT, format!("application/x-{}-result", self.service.name()))
             .body(body);
         let answer = request.send().await.map_err(|error| self.failed(&error))?;
         if answer.status().is_redirection() {
@@ -143,7 +163,11 @@ impl HttpExchange {
             status if status.is_success() => Ok(answer),
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => Err(match &self.credential {
                 Some(credential) if credential.is_for_http() => {
-                    FetchError::Refused { url: url(), from: credential.from.clone() }
+                    let (url, from) = (url(), credential.from.clone());
+                    match self.service {
+                        Service::Upload => FetchError::Refused { url, from },
+                        Service::Receive => FetchError::NotWritten { url, from },
+                    }
                 }
                 _ => FetchError::NoCredentials { url: url() },
             }),

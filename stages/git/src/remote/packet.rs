@@ -50,6 +50,11 @@ pub(super) fn line(to: &mut Vec<u8>, text: &str) {
     to.extend_from_slice(format!("{:04x}{text}\n", text.len() + 5).as_bytes());
 }
 
+/// Adds a text as it is.
+pub(super) fn data(to: &mut Vec<u8>, text: &str) {
+    to.extend_from_slice(format!("{:04x}{text}", text.len() + 4).as_bytes());
+}
+
 /// Adds the end of a message.
 pub(super) fn flush(to: &mut Vec<u8>) {
     to.extend_from_slice(b"0000");

@@ -9,8 +9,9 @@ use super::advertised::{Advertised, Ref};
 use super::checkouts::Config;
 use super::clone_dir::CloneDir;
 use super::connection::{Connection, Way};
-use super::http::{HttpCall, HttpExchange};
+use super::http::{HttpCall, HttpExchange, Service};
 use super::pack::{PackLimits, PackReceiver};
+use super::push::{Push, Pushed};
 use super::ssh::{SshCall, SshChannel};
 use super::url::Scheme;
 use super::{FetchError, RepositoryUrl, bare, fetch as protocol, local};
@@ -72,6 +73,48 @@ fn named<'a>(refs: &'a [Ref], revision: &str) -> Option<&'a Ref> {
     forms.iter().filter(|form| *form == "HEAD" || form.starts_with("refs/")).find_map(is)
 }
 
+/// The branches and tags of a server.
+pub(super) async fn refs(
+    url: &RepositoryUrl,
+    config: &Config,
+    access: &Access,
+) -> Result<Vec<Ref>, FetchError> {
+    let mut connection = connect(url, Service::Upload, config, access).await?;
+    let prefixes = ["refs/heads/".to_owned(), "refs/tags/".to_owned()];
+    Ok(Advertised::read(&mut connection, &prefixes).await?.refs)
+}
+
+/// Pushes, over HTTP.
+pub(super) async fn push(
+    url: &RepositoryUrl,
+    push: &Push<'_>,
+    config: &Config,
+    access: &Access,
+) -> Result<Pushed, FetchError> {
+    push.over(&mut connect(url, Service::Receive, config, access).await?).await
+}
+
+async fn connect(
+    url: &RepositoryUrl,
+    service: Service,
+    config: &Config,
+    access: &Access,
+) -> Result<Connection, FetchError> {
+    let host = url.host();
+    let credential = access.credentials.of(url);
+    let (connect_timeout, idle) = (config.connect_timeout, config.idle);
+    let credential = credential.as_ref();
+    let way = if url.scheme() == Scheme::Ssh {
+        let call = SshCall { url, credential, hosts: &access.hosts, connect_timeout };
+        Way::Ssh(Box::new(SshChannel::open(call).await?))
+    } else {
+        let authorities = access.authorities(&host);
+        let call = HttpCall { url, service, credential, authorities, connect_timeout, idle };
+        Way::Http(Box::new(HttpExchange::open(call).await?))
+    };
+    Ok(Connection::new(way, host, idle))
+}
+
 struct Session<'a> {
     url: &'a RepositoryUrl,
     clone: &'a Arc<CloneDir>,
@@ -85,19 +128,7 @@ impl Session<'_> {
     }
 
     async fn connect(&self) -> Result<Connection, FetchError> {
-        let (url, host) = (self.url, self.url.host());
-        let credential = self.access.credentials.of(url);
-        let (connect_timeout, idle) = (self.config.connect_timeout, self.config.idle);
-        let credential = credential.as_ref();
-        let way = if url.scheme() == Scheme::Ssh {
-            let call = SshCall { url, credential, hosts: &self.access.hosts, connect_timeout };
-            Way::Ssh(Box::new(SshChannel::open(call).await?))
-        } else {
-            let authorities = self.access.authorities(&host);
-            let call = HttpCall { url, credential, authorities, connect_timeout, idle };
-            Way::Http(Box::new(HttpExchange::open(call).await?))
-        };
-        Ok(Connection::new(way, host, idle))
+        connect(self.url, Service::Upload, self.config, self.access).await
     }
 
     async fn advertised(

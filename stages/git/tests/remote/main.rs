@@ -3,6 +3,7 @@
 
 mod broken;
 mod cache;
+mod commit;
 mod hostile;
 mod http;
 mod ssh;

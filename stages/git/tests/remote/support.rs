@@ -1,5 +1,6 @@
 //! Servers and repositories for tests.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
@@ -73,12 +74,22 @@ pub(crate) fn commit(repository: &Path, branch: &str, file: &str, content: &str)
     git(at, &["rev-parse", "HEAD"])
 }
 
+/// Somebody whom a server knows.
+#[derive(Clone)]
+pub(crate) struct Person {
+    pub(crate) name: String,
+    /// They may push, and not just fetch.
+    pub(crate) may_write: bool,
+}
+
 /// What a server wants and speaks.
 #[derive(Clone)]
 pub(crate) struct Serving {
     pub(crate) folder: PathBuf,
     /// `Authorization` that it wants.
     pub(crate) authorization: Option<String>,
+    /// Whom it knows, by their `Authorization`; none, and it knows everybody, who may fetch.
+    pub(crate) people: Arc<BTreeMap<String, Person>>,
     /// It does not know the second version of the protocol.
     pub(crate) first_version: bool,
     pub(crate) requests: Arc<AtomicUsize>,
@@ -87,7 +98,8 @@ pub(crate) struct Serving {
 impl Serving {
     pub(crate) fn new(forge: &Forge) -> Self {
         let folder = forge.folder.path().to_owned();
-        Self { folder, authorization: None, first_version: false, requests: Arc::default() }
+        let (people, requests) = (Arc::default(), Arc::default());
+        Self { folder, authorization: None, people, first_version: false, requests }
     }
 
     /// How many requests there were.
@@ -123,6 +135,11 @@ pub(crate) async fn backend(State(serving): State<Serving>, request: Request) ->
     if serving.authorization.as_ref().is_some_and(|wanted| *wanted != text("authorization")) {
         return status(StatusCode::UNAUTHORIZED);
     }
+    let person = serving.people.get(&text("authorization"));
+    if person.is_none() && !serving.people.is_empty() {
+        return status(StatusCode::UNAUTHORIZED);
+    }
+    let writer = person.filter(|person| person.may_write).map(|person| person.name.as_str());
     let body = axum::body::to_bytes(body, 64 << 20).await.unwrap();
     let mut child = tokio::process::Command::new("git")
         .arg("http-backend")
@@ -134,6 +151,8 @@ pub(crate) async fn backend(State(serving): State<Serving>, request: Request) ->
         .env("QUERY_STRING", parts.uri.query().unwrap_or_default())
         .env("REQUEST_METHOD", parts.method.as_str())
         .env("CONTENT_TYPE", text("content-type"))
+        // Whoever is named may push.
+        .envs(writer.map(|name| ("REMOTE_USER", name)))
         .env("GIT_PROTOCOL", if serving.first_version { String::new() } else { text("git-protocol") })
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

@@ -60,6 +60,9 @@
 {{- if and $runtime.singleNamespace .Values.reporter.applicationNamespaces -}}
 {{- $problems = append $problems "reporter.applicationNamespaces: excluded by global.runtime.singleNamespace" -}}
 {{- end -}}
+{{- if and $runtime.singleNamespace .Values.resourceReporter.enabled .Values.resourceReporter.namespaces -}}
+{{- $problems = append $problems "resourceReporter.namespaces: excluded by global.runtime.singleNamespace" -}}
+{{- end -}}
 {{- if eq .Values.nats.mode "none" -}}
 {{- if gt (int .Values.reporter.replicaCount) 1 -}}
 {{- $problems = append $problems "reporter.replicaCount: more than one replica needs a bus; set nats.mode" -}}
@@ -79,7 +82,7 @@
 {{- $problems = append $problems "reporter.autoscaling.minReplicas: is more than maxReplicas" -}}
 {{- end -}}
 {{- end -}}
-{{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb -}}
+{{- range $group, $pdb := dict "reporter" .Values.reporter.pdb "resourceReporter" .Values.resourceReporter.pdb "router" .Values.router.pdb "tunnelClient" .Values.tunnelClient.pdb "tunnelServer" .Values.tunnelServer.pdb -}}
 {{- if and $pdb.enabled (eq (toString $pdb.minAvailable) "") (eq (toString $pdb.maxUnavailable) "") -}}
 {{- $problems = append $problems (printf "%s.pdb: needs minAvailable or maxUnavailable" $group) -}}
 {{- end -}}

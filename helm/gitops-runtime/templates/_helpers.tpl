@@ -181,6 +181,7 @@ priorityClassName: {{ . | quote }}
   (ternary "tunnel-client" "" (ne (include "gitops-runtime.tunnels" .) ""))
   (ternary "tunnel-server" "" .Values.tunnelServer.enabled)
   (ternary "change-revision" "" .Values.changeRevision.enabled)
+  (ternary "resource-reporter" "" .Values.resourceReporter.enabled)
 )) -}}
 {{- end }}
 

@@ -41,7 +41,6 @@ pub struct Converted {
 }
 
 const NO_SUCH_VALUE: &str = "this component has no such value here";
-const RESOURCES: &str = "Rollouts and their ReplicaSets are reported by the role resource-reporter, which this chart does not run";
 const SOURCES: &str =
     "what is asked of Git is answered by the role source-server, which this chart does not run";
 const IMAGE: &str = "the image is this runtime's: `image`";
@@ -170,10 +169,7 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         | ["cf-argocd-extras", "eventReporter", rest @ ..] => reporter("reporter", rest),
         // Charts above this one share the rest of `global`.
         ["global", key] => to(format!("global.{key}")),
-        ["event-reporters", "cluster-event-reporter", rest @ ..] if has("resourceReporter") => {
-            reporter("resourceReporter", rest)
-        }
-        ["event-reporters", "cluster-event-reporter"] => Fate::None(RESOURCES),
+        ["event-reporters", "cluster-event-reporter", rest @ ..] => reporter("resourceReporter", rest),
         ["event-reporters", _] => {
             Fate::None("this reporter left the other chart; resources are reported with their applications")
         }
@@ -334,7 +330,7 @@ fn reporter(component: &str, path: &[&str]) -> Fate {
         ["service", "annotations"] => of(component, "service.annotations"),
         ["service", _] => Fate::None("the Service is a ClusterIP with the ports 8087 and 8088"),
         ["env", name] if name.starts_with("OTEL_") => {
-            Fate::None("no variable of OpenTelemetry is heeded: set reporter.config.traces")
+            Fate::None("no variable of OpenTelemetry is heeded: set config.traces of the component")
         }
         ["env", name] => of(component, &format!("extraEnv.{name}")),
         ["image"] => Fate::None(IMAGE),
@@ -409,6 +405,14 @@ fn settle(converted: &mut Converted) {
             path: "argo-cd.configs.params.application.namespaces".to_owned(),
             line: 0,
             why: "global.runtime.singleNamespace excludes other namespaces: left out".to_owned(),
+        });
+    }
+    if single && converted.values.get("resourceReporter").is_some() {
+        set(&mut converted.values, "resourceReporter.namespaces", Json::Array(Vec::new()));
+        converted.notes.push(Note {
+            path: "resourceReporter.namespaces".to_owned(),
+            line: 0,
+            why: "global.runtime.singleNamespace excludes other namespaces: none".to_owned(),
         });
     }
     if needs_bus {

@@ -181,6 +181,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         kubernetes::check(&mut judged);
         for group in [
             "reporter.config",
+            "resourceReporter.config",
             "platform.config",
             "router.config",
             "tunnelClient.config",

@@ -82,7 +82,7 @@ fn the_chart_grants_what_the_program_prints() {
             let printed = String::from_utf8(run(&given).stdout).unwrap();
             expected.extend(rights(&serde_saphyr::from_multiple::<Value>(&printed).unwrap()));
         }
-        for role in ["app-proxy", "change-revision"] {
+        for role in ["app-proxy", "change-revision", "resource-reporter"] {
             if let Some(settings) = object(&objects, "ConfigMap", &format!("-{role}")) {
                 expected.extend(of_component(&objects, role, settings));
             }
@@ -94,4 +94,15 @@ fn the_chart_grants_what_the_program_prints() {
         }
     }
     assert!(granted >= 5, "{granted}");
+}
+
+#[test]
+fn the_kinds_of_the_chart_are_those_of_the_program() {
+    let printed = run(&["config", "print"]);
+    let settings: Value = serde_saphyr::from_slice(&printed.stdout).unwrap();
+    let chart = pipeline_doctor::Chart::get();
+    for name in ["kinds", "namespaces", "preset", "applications"] {
+        let value = chart.values.iter().find(|value| value.path == format!("resourceReporter.{name}"));
+        assert_eq!(value.unwrap().default, settings["resources"][name], "{name}");
+    }
 }

@@ -60,6 +60,8 @@ fn readings(path: &str) -> Vec<String> {
         ("appProxy.", "$values."),
         ("changeRevision.", "$values."),
         ("changeRevision.persistence.", "$persistence."),
+        ("resourceReporter.", "$values."),
+        ("resourceReporter.persistence.", "$persistence."),
         // The roles without state have one template.
         ("router.", "$values."),
         ("tunnelClient.", "$values."),

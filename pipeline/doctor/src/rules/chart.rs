@@ -17,6 +17,7 @@ const SECRETS: &[&str] = &[
 /// Where budgets stand, ours first.
 const BUDGETS: &[&str] = &[
     "reporter.pdb",
+    "resourceReporter.pdb",
     "router.pdb",
     "tunnelClient.pdb",
     "tunnelServer.pdb",
@@ -30,12 +31,14 @@ const BUDGETS: &[&str] = &[
 
 pub(super) fn check(judged: &mut Judged) {
     bus(judged);
-    for path in SECRETS.iter().map(|path| format!("reporter.config.{path}")) {
-        if !judged.is_empty(&path) {
-            let todo = "mount a Secret by reporter.extraVolumes, and give the file";
-            judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", todo);
-            if let Some(finding) = judged.findings.last_mut() {
-                finding.found = crate::finding::MASKED.to_owned();
+    for component in ["reporter", "resourceReporter"] {
+        for path in SECRETS.iter().map(|path| format!("{component}.config.{path}")) {
+            if !judged.is_empty(&path) {
+                let todo = format!("mount a Secret by {component}.extraVolumes, and give the file");
+                judged.error("GR0066", &path, "no secret: settings stand in a ConfigMap", &todo);
+                if let Some(finding) = judged.findings.last_mut() {
+                    finding.found = crate::finding::MASKED.to_owned();
+                }
             }
         }
     }
@@ -63,9 +66,18 @@ pub(super) fn check(judged: &mut Judged) {
         judged.error("GR0068", host, "the host of the Ingress", "give it, or set enabled to false");
     }
     let single = judged.truth("global.runtime.singleNamespace");
+    let wanted = "none with global.runtime.singleNamespace";
     if single && !judged.is_empty("reporter.applicationNamespaces") {
-        let wanted = "none with global.runtime.singleNamespace";
         judged.error("GR0064", "reporter.applicationNamespaces", wanted, "take one of the two away");
+    }
+    let namespaces = "resourceReporter.namespaces";
+    if single && judged.truth("resourceReporter.enabled") && !judged.is_empty(namespaces) {
+        judged.error(
+            "GR0064",
+            namespaces,
+            wanted,
+            "set it to []: objects of Argo CD's namespace are reported",
+        );
     }
     for group in BUDGETS {
         let empty = |key: &str| judged.is_empty(&format!("{group}.{key}"));

@@ -14,7 +14,7 @@ use stages_kube::{Generated, Right, Scope};
 use super::applications::APPLICATIONS;
 use super::build;
 use crate::cli::{Account, RbacCommand, Role, is_label};
-use crate::config::{Config, Token, Variables};
+use crate::config::{Config, SourcesFrom, Token, Variables};
 
 /// Runs one of the commands.
 ///
@@ -47,6 +47,9 @@ fn rights(role: Role, namespace: &str, secret: Option<&str>, config: &Config) ->
             let mut rights = watch.rights(APPLICATIONS);
             if let Token::Secret { name, .. } = config.argocd.access().secret() {
                 rights.push(watch.secret_right(name));
+            }
+            if config.reporter.sources.from == SourcesFrom::Here {
+                rights.extend(super::sources::rights(config));
             }
             rights
         }

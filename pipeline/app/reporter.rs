@@ -112,19 +112,27 @@ async fn applications(
         .await
         .context("watch the applications of the cluster (settings under `kubernetes`)")?;
     let (mut enrichment, following) = build::enrichment(config, stop).await?;
-    enrichment.sources =
-        super::sources::of(config).await.context("ask what Git says (settings under `reporter.sources`)")?;
+    let (sources, credentials) = super::sources::of(config, stop)
+        .await
+        .context("ask what Git says (settings under `reporter.sources`)")?;
+    enrichment.sources = sources;
     let (enrich, settings) = enrichment
         .build(seen.clone(), redactor, meter)
         .await
         .context("reach Argo CD (settings under `argocd`)")?;
-    let following = following.map(|following| Box::pin(following) as BoxFuture<'static, ()>);
+    let following = async move {
+        tokio::join!(credentials, async {
+            if let Some(following) = following {
+                following.await;
+            }
+        });
+    };
     Ok(Built {
         source: Arc::new(source),
         enrich: Arc::new(enrich.clone()),
         keys: Arc::new(move || seen.keys()),
         argocd: Some(OfArgoCd { enrich, settings }),
-        following,
+        following: Some(Box::pin(following)),
     })
 }
 

@@ -47,16 +47,18 @@ fn print(text: &str) -> anyhow::Result<()> {
 
 async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     let settings = &config.source_server;
-    if settings.repositories.is_empty() {
+    if settings.repositories.is_empty() && !settings.git.is_used() {
         bail!(
             "no repository is configured: say where each is, such as --repository \
-             https://git.example.com/mono.git=/repositories/mono"
+             https://git.example.com/mono.git=/repositories/mono, or which are fetched, such as --fetch \
+             https://git.example.com/team"
         );
     }
     let registry = Registry::new();
     let bounds = ServeBounds { body: settings.max_body.len() };
-    let routes = routes(sources::library(config).await?, callers(config).await?, bounds, &registry)
-        .context("count what is answered")?;
+    let (library, following) = sources::library(config, &stop).await?;
+    let routes =
+        routes(library, callers(config).await?, bounds, &registry).context("count what is answered")?;
     let metrics = async move || {
         let text = TextEncoder::new().encode_to_string(&registry.gather()).unwrap_or_default();
         ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], text)
@@ -80,7 +82,16 @@ async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     };
     let server = serve.build_bare(pages).await?;
     tracing::info!(repositories = settings.repositories.len(), "answering questions");
-    Box::new(server).serve(Given::alone(stop)).await.context("answer questions")
+    let credentials = async {
+        following.await;
+        // Where there is nothing to follow.
+        std::future::pending().await
+    };
+    let served = tokio::select! {
+        served = Box::new(server).serve(Given::alone(stop)) => served,
+        never = credentials => never,
+    };
+    served.context("answer questions")
 }
 
 /// Who may ask.
@@ -101,10 +112,12 @@ async fn callers(config: &Config) -> anyhow::Result<Arc<dyn Callers>> {
     Ok(Arc::new(Accounts::new(Reviews(reader), allowed)))
 }
 
-/// What it needs to be allowed: to ask whose tokens are, where it asks that.
+/// What it needs to be allowed: to ask whose tokens are, where it asks that, and to read the credentials of repositories.
 pub(super) fn rights(config: &Config) -> Vec<Right> {
     let asks = config.source_server.callers.token_file.is_none();
-    if asks { vec![Reader::review_right()] } else { Vec::new() }
+    let mut rights = if asks { vec![Reader::review_right()] } else { Vec::new() };
+    rights.extend(sources::rights(config));
+    rights
 }
 
 /// Asks the cluster whose a token is.

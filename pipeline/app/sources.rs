@@ -5,24 +5,34 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use pipeline_core::async_trait;
+use futures::future::BoxFuture;
+use pipeline_core::{Shutdown, async_trait};
 use reqwest::Method;
 use stages_argocd::sources::{Described, SourceFile, Sources, SourcesAt};
 use stages_client::{Client, Fault, HttpError, Target, Token};
+use stages_kube::Right;
 use stages_source::{
-    Asked, AskedSource, Directories, Heard, HeardObject, Library, LibraryConfig, OneForAll,
-    PromotionTemplates, VersionSources, Versions,
+    Asked, AskedSource, Directories, Fetched, Heard, HeardObject, Library, LibraryConfig, OneForAll,
+    PromotionTemplates, Repositories, VersionSources, Versions,
 };
 
-use super::build;
+use super::{build, repositories};
 use crate::config::{Config, SourcesFrom};
 
 const ACT: &str = "ask the source server";
 /// Bytes of an answer of the source server's: twice the files of an application.
 const LARGEST: usize = 64 << 20;
 
-/// Answers from the repositories of the settings.
-pub(super) async fn library(config: &Config) -> anyhow::Result<Library> {
+/// What reading the credentials of repositories needs to be allowed.
+pub(super) fn rights(config: &Config) -> Vec<Right> {
+    repositories::rights(config, &config.source_server.git.repositories)
+}
+
+/// Answers from the repositories of the settings, and gives what follows their credentials until `stop`.
+pub(super) async fn library(
+    config: &Config,
+    stop: &Shutdown,
+) -> anyhow::Result<(Library, BoxFuture<'static, ()>)> {
     let settings = &config.source_server;
     let places = settings.repositories.iter();
     let directories: Vec<(&str, PathBuf)> =
@@ -36,7 +46,19 @@ pub(super) async fn library(config: &Config) -> anyhow::Result<Library> {
         true => Arc::new(templates(config).await?),
         false => Arc::new(OneForAll(settings.version_source())),
     };
-    Ok(library.build(Arc::new(Directories::new(directories)), versions))
+    let directories = Directories::new(directories);
+    if !settings.git.is_used() {
+        let following = Box::pin(std::future::ready(()));
+        return Ok((library.build(Arc::new(directories), versions), following));
+    }
+    let git = &settings.git;
+    let otherwise = std::env::temp_dir().join("gitops-runtime-sources");
+    let (checkouts, following) = repositories::open(config, &git.repositories, otherwise, stop)
+        .await
+        .context("have repositories (settings under `sourceServer.git`)")?;
+    let allowed = git.allowed.iter().map(|prefix| (**prefix).clone()).collect();
+    let repositories: Arc<dyn Repositories> = Arc::new(Fetched::new(directories, checkouts, allowed));
+    Ok((library.build(repositories, versions), following))
 }
 
 /// Where versions stand, as the platform says.
@@ -56,12 +78,19 @@ async fn templates(config: &Config) -> anyhow::Result<PromotionTemplates> {
     Ok(PromotionTemplates::new(client, token))
 }
 
-/// Whom the reporter asks, if it asks anybody.
-pub(super) async fn of(config: &Config) -> anyhow::Result<Option<Arc<dyn Sources>>> {
+/// Whom the reporter asks, if it asks anybody, and what follows the credentials that this needs.
+pub(super) async fn of(
+    config: &Config,
+    stop: &Shutdown,
+) -> anyhow::Result<(Option<Arc<dyn Sources>>, BoxFuture<'static, ()>)> {
     let settings = &config.reporter.sources;
+    let nothing: BoxFuture<'static, ()> = Box::pin(std::future::ready(()));
     Ok(match settings.from {
-        SourcesFrom::None => None,
-        SourcesFrom::Here => Some(Arc::new(Here(library(config).await?))),
+        SourcesFrom::None => (None, nothing),
+        SourcesFrom::Here => {
+            let (library, following) = library(config, stop).await?;
+            (Some(Arc::new(Here(library))), following)
+        }
         SourcesFrom::Server => {
             let url = settings.url.as_ref().context("reporter.sources.url is not set")?;
             let path = settings.token_file.as_ref().context("reporter.sources.tokenFile is not set")?;
@@ -71,7 +100,7 @@ pub(super) async fn of(config: &Config) -> anyhow::Result<Option<Arc<dyn Sources
             };
             let client =
                 http.build(Target::new(url.as_str(), "")?).await.context("reach the source server")?;
-            Some(Arc::new(There { client, token: Token::file(path) }))
+            (Some(Arc::new(There { client, token: Token::file(path) })), nothing)
         }
     })
 }

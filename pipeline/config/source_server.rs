@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stages_git::UrlPrefix;
 use stages_source::VersionSource;
 use url::Url;
 
 use super::problem::Problems;
+use super::repositories::Repositories;
 use super::units::{As, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -19,6 +21,7 @@ pub(crate) struct SourceServer {
     pub(crate) listen: As<Option<SocketAddr>>,
     pub(crate) callers: Callers,
     pub(crate) repositories: Vec<As<Place>>,
+    pub(crate) git: Git,
     #[schemars(range(min = 1, max = 256))]
     pub(crate) concurrency: usize,
     pub(crate) timeout: As<Duration>,
@@ -42,8 +45,24 @@ struct Versions {
     ask_platform: bool,
 }
 
+/// Repositories that are fetched.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Git {
+    pub(crate) allowed: Vec<As<UrlPrefix>>,
+    pub(crate) repositories: Repositories,
+}
+
+impl Git {
+    /// Whether any repository is fetched.
+    pub(crate) fn is_used(&self) -> bool {
+        !self.allowed.is_empty() || self.repositories.argocd_secrets
+    }
+}
+
 impl SourceServer {
     pub(super) fn check(&self, problems: &mut Problems) {
+        self.git.repositories.check("sourceServer.git.repositories", problems);
         problems.positive("sourceServer.timeout", *self.timeout);
         problems.at_least("sourceServer.maxBody", &self.max_body, "1Ki");
         if self.listen.is_none() {
@@ -96,6 +115,18 @@ impl Unit for Place {
             // What is not one may hold a password.
             _ => Err(format!("it {wrong}")),
         }
+    }
+}
+
+/// How the addresses of repositories begin that are fetched.
+impl Unit for UrlPrefix {
+    const FORMAT: &'static str = "repository-prefix";
+
+    fn read(text: &str) -> Result<Self, String> {
+        // What is none may hold a password.
+        let wrong =
+            |error| format!("it is not how an address begins, such as https://git.example.com/team: {error}");
+        Self::read(text).map_err(wrong)
     }
 }
 

@@ -345,7 +345,23 @@ fn the_source_server_may_ask_whose_a_token_is_unless_callers_have_one_token() {
     };
     let review: Grant = ["", "authentication.k8s.io", "tokenreviews", "", "create"].map(str::to_owned).into();
     assert_eq!(grants(&[]), BTreeSet::from([review]));
-    assert_eq!(grants(&["--set", "sourceServer.callers.tokenFile=token"]), BTreeSet::new());
+    let one_token = ["--set", "sourceServer.callers.tokenFile=token"];
+    assert_eq!(grants(&one_token), BTreeSet::new());
+    let credentials = [
+        "--set",
+        "sourceServer.git.repositories.argocdSecrets=true",
+        "--set",
+        "sourceServer.git.repositories.argocdCertificates=true",
+    ];
+    let grant = |resource: &str, name: &str, verb: &str| -> Grant {
+        ["argocd", "", resource, name, verb].map(str::to_owned).into()
+    };
+    let expected = BTreeSet::from([
+        grant("configmaps", "argocd-ssh-known-hosts-cm", "get"),
+        grant("configmaps", "argocd-tls-certs-cm", "get"),
+        grant("secrets", "", "list"),
+    ]);
+    assert_eq!(grants(&[&one_token[..], &credentials].concat()), expected);
 }
 
 #[test]

@@ -15,6 +15,8 @@ Examples:
       --repository https://git.example.com/mono.git=/repositories/mono
     curl -H \"authorization: Bearer $(cat token)\" \\
       'http://127.0.0.1:8090/v1/manifests?repoURL=https://git.example.com/mono.git&path=apps/shop'
+  Of whatever is below an address, fetched when it is asked about:
+    gitops-runtime source-server --token-file token --fetch https://git.example.com/team
   Which version an application packages:
     kubectl get application shop -o json | curl -H \"authorization: Bearer $(cat token)\" \\
       -H 'content-type: application/json' --data-binary @- http://127.0.0.1:8090/getAppVersion
@@ -44,6 +46,9 @@ pub(crate) struct OnSourceServer {
     /// A repository and the directory that it is kept in; several with commas between them
     #[arg(long, value_name = "URL=DIRECTORY")]
     repository: Option<String>,
+    /// How the addresses begin of repositories that are fetched when they are asked about; several with commas between them
+    #[arg(long, value_name = "URL")]
+    fetch: Option<String>,
 }
 
 /// What is done instead of answering.
@@ -60,6 +65,7 @@ impl OnSourceServer {
             ("sourceServer.listen", "--listen", &self.listen),
             ("sourceServer.callers.tokenFile", "--token-file", &self.token_file),
             ("sourceServer.repositories", "--repository", &self.repository),
+            ("sourceServer.git.allowed", "--fetch", &self.fetch),
         ];
         given(&self.config, &[], &self.set, &own)
     }

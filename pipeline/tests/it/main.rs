@@ -11,6 +11,7 @@ mod bus_cluster;
 mod bus_commands;
 mod changes;
 mod environment;
+mod forge;
 mod gentle;
 mod merged;
 mod overload;

@@ -1,14 +1,21 @@
 //! The role `source-server` as a process, and reports with what Git says where Argo CD does not.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use axum::extract::Query;
+use axum::routing::get;
+use axum::{Json, Router};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use git2::{IndexEntry, IndexTime, Oid, Repository, Signature, Time};
 use loadtest::process::Start;
 use loadtest::sim::Simulation;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::forge::Forge;
 use crate::runtime::{PROGRAM, Runtime, eventually};
 use crate::told;
 
@@ -85,8 +92,9 @@ impl Kept {
     }
 
     /// An application of that repository, synced at its commit; a hook of it is in no file.
-    fn put(&self, simulation: &Simulation) {
+    fn put(&self, simulation: &Simulation, url: &str) {
         let mut object = told::application("web", &told::thing());
+        object["spec"]["source"]["repoURL"] = json!(url);
         object["spec"]["source"]["directory"] = json!({"recurse": true});
         object["status"]["sync"]["revision"] = json!(self.revision);
         object["status"]["history"][0]["revision"] = json!(self.revision);
@@ -118,7 +126,7 @@ fn carries_what_git_says(simulation: &Simulation) -> bool {
 #[tokio::test]
 async fn reports_carry_what_git_says_where_argo_cd_says_nothing_of_it() {
     let (kept, simulation) = (Kept::new(), told::world(|_| {}).await);
-    kept.put(&simulation);
+    kept.put(&simulation, URL);
     let settings = json!({
         "reporter": {"sources": {"from": "here"}}, "sourceServer": {"repositories": [kept.place()]},
     });
@@ -131,9 +139,145 @@ async fn reports_carry_what_git_says_where_argo_cd_says_nothing_of_it() {
 }
 
 #[tokio::test]
+async fn reports_carry_what_git_says_of_a_repository_that_is_fetched() {
+    let (kept, simulation) = (Kept::new(), told::world(|_| {}).await);
+    let url = format!("file://{}", kept.folder.path().join("repo").display());
+    kept.put(&simulation, &url);
+    let repositories = json!({"files": true, "directory": kept.folder.path().join("clones")});
+    let settings = json!({
+        "reporter": {"sources": {"from": "here"}},
+        "sourceServer": {"git": {"allowed": [url], "repositories": repositories}},
+    });
+    let runtime = Runtime::start(&simulation, &settings).await;
+    eventually("what git says", || carries_what_git_says(&simulation)).await;
+    runtime.stop().await;
+}
+
+/// A Secret of Argo CD's that names a repository.
+fn secret(name: &str, url: &str, password: &str) -> Value {
+    // `git`, `ada`.
+    let mut data = json!({"type": "Z2l0", "username": "YWRh"});
+    for (key, value) in [("url", url), ("password", password)] {
+        data[key] = json!(BASE64.encode(value));
+    }
+    let labels = json!({"argocd.argoproj.io/secret-type": "repository"});
+    json!({"metadata": {"namespace": "argocd", "name": name, "labels": labels}, "data": data})
+}
+
+/// An API server that has these Secrets, for whoever asks for those of repositories.
+async fn api_server(secrets: Vec<Value>) -> String {
+    let list = json!({"apiVersion": "v1", "kind": "SecretList", "items": secrets});
+    let listed = async move |Query(query): Query<HashMap<String, String>>| {
+        let selector = "argocd.argoproj.io/secret-type in (repository,repo-creds)";
+        assert_eq!(query["labelSelector"], selector);
+        Json(list)
+    };
+    let router = Router::new().route("/api/v1/namespaces/argocd/secrets", get(listed));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    url
+}
+
+#[tokio::test]
+async fn repositories_elsewhere_are_fetched_where_that_is_allowed_and_no_others_are_called() {
+    let (kept, forge) = (Kept::new(), Forge::new().await);
+    let all =
+        ["open/repo.git", "open/vanished.git", "private/right.git", "private/wrong.git", "other/repo.git"];
+    let mut revision = String::new();
+    for name in all {
+        revision = repository(&forge.directory(name)).to_string();
+    }
+    let cluster = api_server(vec![
+        secret("right", &forge.url("private/right.git"), "right"),
+        secret("wrong", &forge.url("private/wrong.git"), "hidden-word"),
+    ])
+    .await;
+    let settings = json!({
+        "kubernetes": {"server": cluster, "token": "any", "namespace": "argocd"},
+        "log": {"format": "json"},
+        "sourceServer": {
+            "listen": "127.0.0.1:0", "callers": {"tokenFile": kept.token()}, "timeout": "5m",
+            "git": {"allowed": [forge.url("open")], "repositories": {
+                "argocdSecrets": true, "directory": kept.folder.path().join("clones"), "timeout": "5m",
+            }},
+        },
+    });
+    let file = kept.folder.path().join("settings.yaml");
+    std::fs::write(&file, settings.to_string()).unwrap();
+    let args = ["source-server", "--config", file.to_str().unwrap()];
+    let server = Runtime::serving(Start {
+        program: PROGRAM.into(),
+        args: args.into_iter().map(Into::into).collect(),
+        env: Vec::new(),
+        directory: kept.folder.path().to_path_buf(),
+    })
+    .await;
+    let client = reqwest::Client::builder().no_proxy().build().unwrap();
+    let ask = async |url: &str, revision: &str| {
+        let request = client.get(format!("{}/v1/commit", server.url())).bearer_auth("callers-token");
+        let answer = request.query(&[("repoURL", url), ("revision", revision)]).send().await.unwrap();
+        (answer.status().as_u16(), answer.json::<Value>().await.unwrap())
+    };
+    for name in ["open/repo.git", "open/vanished.git", "private/right.git"] {
+        let (status, told) = ask(&forge.url(name), "").await;
+        assert_eq!((status, &told["revision"]), (200, &json!(revision)), "{told}");
+    }
+    let why = async |url: &str, revision: &str| {
+        let (status, told) = ask(url, revision).await;
+        (status, told["error"].as_str().unwrap().to_owned())
+    };
+    let (open, wrong, other) =
+        (forge.url("open/repo.git"), forge.url("private/wrong.git"), forge.url("other/repo.git"));
+    assert_eq!(why(&open, "none").await, (404, format!("{open} has no branch, tag or commit none")));
+    let refused = format!(
+        "{wrong} refused the credentials of the Secret argocd/wrong: they are wrong, expired, or may not read it"
+    );
+    assert_eq!(why(&wrong, "").await, (502, refused));
+    let none = forge.url("open/none.git");
+    let nothing_at = |url: &str| {
+        let more = "it was moved or deleted, or the credentials may not see it";
+        (404, format!("no repository is at {url}: {more}"))
+    };
+    assert_eq!(why(&none, "").await, nothing_at(&none));
+    let not_allowed = |url: &str| {
+        let more = "add how it begins to sourceServer.git.allowed, or give Argo CD a Secret for it that \
+                    sourceServer.git.repositories.argocdSecrets reads";
+        (403, format!("{url} may not be fetched: {more}"))
+    };
+    let (nobody, beside) = (forge.url("private/nobody.git"), forge.url("open2/repo.git"));
+    for url in [&other, &nobody, &beside, "http://169.254.169.254/latest", "ssh://git@127.0.0.1/a"] {
+        assert_eq!(why(url, "").await, not_allowed(url));
+    }
+    let upwards = forge.url("open/..%2fother/repo.git");
+    for (url, more) in [
+        (upwards.as_str(), "its path leads upwards"),
+        (
+            "http://ada:hidden-word@127.0.0.1/a",
+            "it holds a password: give it in a Secret, a file or the environment",
+        ),
+    ] {
+        let refused = format!("the address of the repository is refused: {more}");
+        assert_eq!(why(url, "").await, (400, refused));
+    }
+    for name in ["other/", "open2/", "private/nobody"] {
+        assert!(!forge.was_asked(name), "{name} was called");
+    }
+    // What is here of a repository that vanished is told of; what is not, is not.
+    let vanished = forge.url("open/vanished.git");
+    std::fs::remove_dir_all(forge.directory("open/vanished.git")).unwrap();
+    assert_eq!(ask(&vanished, &revision).await.0, 200);
+    assert_eq!(why(&vanished, "other").await, nothing_at(&vanished));
+    let lines = server.stop().await;
+    let warned = lines.iter().filter(|line| line.message == "a repository could not be fetched").count();
+    assert_eq!(warned, 1);
+    assert!(lines.iter().all(|line| !line.fields.to_string().contains("hidden-word")));
+}
+
+#[tokio::test]
 async fn reports_carry_what_the_source_server_says_and_go_without_it_while_it_is_away() {
     let (kept, simulation) = (Kept::new(), told::world(|_| {}).await);
-    kept.put(&simulation);
+    kept.put(&simulation, URL);
     let server = kept.server().await;
     let sources = |url: &str| json!({"reporter": {"sources": {"from": "server", "url": url, "tokenFile": kept.token()}}});
     let runtime = Runtime::start(&simulation, &sources(server.url())).await;
@@ -142,7 +286,7 @@ async fn reports_carry_what_the_source_server_says_and_go_without_it_while_it_is
     server.stop().await;
 
     let simulation = told::world(|_| {}).await;
-    kept.put(&simulation);
+    kept.put(&simulation, URL);
     let runtime = Runtime::start(&simulation, &sources("http://127.0.0.1:9")).await;
     eventually("a report without it", || reported(&simulation, Some("thing")).is_some()).await;
     let thing = reported(&simulation, Some("thing")).unwrap();
@@ -187,7 +331,8 @@ fn refused(flags: &[&str]) -> String {
 #[test]
 fn without_repositories_or_callers_it_does_not_start() {
     let nothing = "gitops-runtime: no repository is configured: say where each is, such as --repository \
-                   https://git.example.com/mono.git=/repositories/mono";
+                   https://git.example.com/mono.git=/repositories/mono, or which are fetched, such as --fetch \
+                   https://git.example.com/team";
     assert_eq!(refused(&["--token-file", "token"]), nothing);
     let nobody = "gitops-runtime: nobody may ask: name the ServiceAccounts that may in sourceServer.callers.accounts, \
                   such as argocd/event-reporter, or set sourceServer.callers.tokenFile to a file with one token for all";

@@ -27,6 +27,6 @@ pub use address::Address;
 pub use draft::{Content, DraftError, MOST_FILES, NewCommit, NewFile};
 pub use error::GitError;
 pub use git2::Oid;
-pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl};
+pub use remote::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 pub use repository::{Commit, GitRepository};
 pub use snapshot::{Listed, Snapshot, join, shown};

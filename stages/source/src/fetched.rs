@@ -1,11 +1,14 @@
 //! Repositories that are fetched when they are asked about.
+//!
+//! Whoever asks names the address, so that only those are called that the settings or the credentials name: nobody makes
+//! this process call what they could not call themselves.
 
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use pipeline_core::async_trait;
-use stages_git::{Checkout, Checkouts, FetchError, RepositoryUrl};
+use stages_git::{Checkout, Checkouts, FetchError, RepositoryUrl, UrlPrefix};
 use tokio::sync::watch;
 
 use crate::repositories::{Directories, Held, NotHeld, Repositories};
@@ -21,6 +24,7 @@ type Fetches = Mutex<HashMap<Key, watch::Receiver<Outcome>>>;
 pub struct Fetched {
     kept: Directories,
     checkouts: Checkouts,
+    allowed: Vec<UrlPrefix>,
     running: Arc<Fetches>,
 }
 
@@ -31,9 +35,13 @@ impl fmt::Debug for Fetched {
 }
 
 impl Fetched {
-    /// What is in no directory is fetched.
-    pub fn new(kept: Directories, checkouts: Checkouts) -> Self {
-        Self { kept, checkouts, running: Arc::default() }
+    /// What is in no directory is fetched, where its address begins as one that is allowed, or there is a credential for it.
+    pub fn new(kept: Directories, checkouts: Checkouts, allowed: Vec<UrlPrefix>) -> Self {
+        Self { kept, checkouts, allowed, running: Arc::default() }
+    }
+
+    fn may_fetch(&self, url: &RepositoryUrl) -> bool {
+        self.allowed.iter().any(|prefix| prefix.covers(url)) || self.checkouts.names(url)
     }
 
     /// A fetch goes on when whoever asked has gone: a repository that takes longer than one answer may is there in the end.
@@ -77,6 +85,9 @@ impl Repositories for Fetched {
             other => return other,
         }
         let url = RepositoryUrl::read(repo_url).map_err(|error| NotHeld::Fetch(Arc::new(error)))?;
+        if !self.may_fetch(&url) {
+            return Err(NotHeld::NotAllowed { url: url.to_string() });
+        }
         let checkout = self.fetch((url, revision.to_owned())).await?;
         let (directory, commit) = (checkout.directory().to_owned(), checkout.commit);
         Ok(Held { directory, commit, checkout: Some(checkout) })

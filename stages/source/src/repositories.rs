@@ -41,6 +41,15 @@ pub enum NotHeld {
         /// The repository, without user and password.
         address: String,
     },
+    /// Nobody said that it may be fetched.
+    #[error(
+        "{url} may not be fetched: add how it begins to sourceServer.git.allowed, or give Argo CD a Secret for it that \
+         sourceServer.git.repositories.argocdSecrets reads"
+    )]
+    NotAllowed {
+        /// The repository.
+        url: String,
+    },
     /// It cannot be read, or has no such revision.
     #[error(transparent)]
     Git(#[from] GitError),

@@ -125,10 +125,8 @@ fn failed(error: &SourceError) -> Response {
         SourceError::NotHeld(NotHeld::Unconfigured { .. } | NotHeld::Git(GitError::NoRevision { .. })) => {
             refusal(StatusCode::NOT_FOUND, &why)
         }
-        SourceError::NotHeld(NotHeld::Fetch(error)) if matches!(**error, FetchError::NoRevision { .. }) => {
-            refusal(StatusCode::NOT_FOUND, &why)
-        }
-        SourceError::NotHeld(NotHeld::Fetch(error)) if error.is_transient() => later(&why),
+        SourceError::NotHeld(NotHeld::NotAllowed { .. }) => refusal(StatusCode::FORBIDDEN, &why),
+        SourceError::NotHeld(NotHeld::Fetch(error)) => not_fetched(error, &why),
         SourceError::Version(_) => refusal(StatusCode::UNPROCESSABLE_ENTITY, &why),
         SourceError::Busy(_) | SourceError::NotHeld(NotHeld::TooMany) => later(&why),
         error => {
@@ -137,6 +135,21 @@ fn failed(error: &SourceError) -> Response {
                 "a question about a repository was not answered"
             );
             refusal(StatusCode::INTERNAL_SERVER_ERROR, &why)
+        }
+    }
+}
+
+/// Nothing that a caller or this server did wrong, but for an address that is none.
+fn not_fetched(error: &FetchError, why: &str) -> Response {
+    match error {
+        FetchError::Address { .. } => refusal(StatusCode::BAD_REQUEST, why),
+        FetchError::NoRevision { .. } | FetchError::NoRepository { .. } => {
+            refusal(StatusCode::NOT_FOUND, why)
+        }
+        error if error.is_transient() => later(why),
+        error => {
+            tracing::warn!(error = error as &dyn std::error::Error, "a repository could not be fetched");
+            refusal(StatusCode::BAD_GATEWAY, why)
         }
     }
 }

@@ -234,6 +234,11 @@ impl Checkouts {
         }
     }
 
+    /// Whether there is a credential for this address, or it is named by one that has nothing to show.
+    pub fn names(&self, url: &RepositoryUrl) -> bool {
+        lock(&self.inner.access).credentials.names(url)
+    }
+
     /// The commit that a branch, a tag, `HEAD` or an (abbreviated) id means now; it is fetched.
     ///
     /// # Errors

@@ -6,6 +6,7 @@ use std::fmt;
 use secrecy::SecretString;
 
 use super::RepositoryUrl;
+use super::prefix::{begins, comparable};
 
 /// The label of Argo CD's Secrets that says what one is for: `repository` or `repo-creds`.
 pub const SECRET_TYPE: &str = "argocd.argoproj.io/secret-type";
@@ -98,6 +99,11 @@ impl Credentials {
         Self { all }
     }
 
+    /// Whether one of them is for this address.
+    pub fn names(&self, url: &RepositoryUrl) -> bool {
+        self.of(url).is_some()
+    }
+
     /// The credential of an address, as Argo CD finds it: that of the repository itself; where it holds none, that of the
     /// longest address that it begins with. Whether certificates are verified is said by the repository's own.
     pub fn of(&self, url: &RepositoryUrl) -> Option<Credential> {
@@ -118,24 +124,6 @@ impl Credentials {
             (own, longest) => longest.or(own).cloned(),
         }
     }
-}
-
-/// An address as two are compared: without case, `.git` and a slash at the end, and always as a URL.
-fn comparable(url: &str) -> String {
-    let url = url.trim();
-    let read = RepositoryUrl::read(url).map_or_else(|_| url.to_owned(), |url| url.as_str().to_owned());
-    let lower = read.to_ascii_lowercase();
-    let lower = lower.trim_end_matches('/');
-    lower.strip_suffix(".git").unwrap_or(lower).to_owned()
-}
-
-/// Whether an address begins with another at the end of a part: `https://host/team` is no beginning of `https://host/team2`,
-/// and `https://host` none of `https://host.example.com`.
-fn begins(url: &str, prefix: &str) -> bool {
-    prefix.is_empty()
-        || url
-            .strip_prefix(prefix)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/') || prefix.ends_with('/'))
 }
 
 #[cfg(test)]

@@ -39,6 +39,11 @@ impl RepositoryUrl {
         if text.is_empty() || text.len() > 2_048 || text.contains(char::is_control) {
             return Err(refused("it is empty, longer than 2,048 characters, or holds control characters"));
         }
+        // A server may read `%2f` as a slash, so that the path would not be below where it seems to be.
+        let decoded = percent_encoding::percent_decode_str(text).decode_utf8_lossy();
+        if text.contains('%') && climbs(&decoded) || text.starts_with('/') && climbs(text) {
+            return Err(refused("its path leads upwards"));
+        }
         if let Some(path) = text.strip_prefix('/') {
             return Ok(Self { text: format!("file:///{path}"), below_home: false });
         }
@@ -132,6 +137,11 @@ impl RepositoryUrl {
     }
 }
 
+/// Whether a part of a path is `..`.
+fn climbs(path: &str) -> bool {
+    path.split(['/', '\\']).any(|part| part == "..")
+}
+
 impl fmt::Display for RepositoryUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
@@ -176,6 +186,9 @@ mod tests {
                 "it holds a password: give it in a Secret, a file or the environment",
             ),
             ("https://example.com/a?token=hidden", "it holds a query or a fragment"),
+            ("https://example.com/team%2f..%2fother/a", "its path leads upwards"),
+            ("ssh://git@example.com/team/%2e%2E/a", "its path leads upwards"),
+            ("/srv/git/../../etc", "its path leads upwards"),
             ("ssh://-oProxyCommand=true/a", "its host or user begins with a dash"),
         ] {
             let error = RepositoryUrl::read(text).unwrap_err().to_string();

@@ -109,6 +109,9 @@ async fn proxy(
         }
         None => None,
     };
+    let checkouts = stages_git::Checkouts::new(settings.checkouts())
+        .await
+        .context("keep clones of repositories (settings under `appProxy.repositories`)")?;
     let origin = url.origin().ascii_serialization();
     let proxy = ProxyConfig {
         platform: url.to_string(),
@@ -120,6 +123,7 @@ async fn proxy(
         workflows,
         cluster: build::watch(config).cluster,
         namespace: config.kubernetes.namespace.to_string(),
+        checkouts,
         cors_origin: settings.cors.clone().unwrap_or(origin),
         limits: Limits {
             body: settings.max_body.len(),

@@ -24,6 +24,16 @@ pub(crate) struct AppProxy {
     pub(crate) log_streams: usize,
     pub(crate) remember: As<Duration>,
     pub(crate) heartbeat: As<Duration>,
+    repositories: Clones,
+}
+
+/// Clones of people's repositories.
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+struct Clones {
+    directory: As<Option<PathBuf>>,
+    size: As<Size>,
+    fetch_size: As<Size>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -46,12 +56,27 @@ impl AppProxy {
     pub(super) fn check(&self, problems: &mut Problems) {
         problems.positive("appProxy.heartbeat", *self.heartbeat);
         problems.at_least("appProxy.maxBody", &self.max_body, "1Ki");
+        problems.at_least("appProxy.repositories.size", &self.repositories.size, "1Mi");
+        problems.at_least("appProxy.repositories.fetchSize", &self.repositories.fetch_size, "1Mi");
         if *self.remember > Duration::from_secs(60) {
             problems
                 .add("appProxy.remember", "must be at most 1m: so long may a right that was taken away hold");
         }
         if self.workflows.url.is_some() && self.workflows.token_file.is_none() {
             problems.add("appProxy.workflows.tokenFile", "is not set, and appProxy.workflows.url needs it");
+        }
+    }
+
+    /// Where clones are kept, and what they may cost.
+    pub(crate) fn checkouts(&self) -> stages_git::remote::Config {
+        let otherwise = || std::env::temp_dir().join("gitops-runtime-repositories");
+        let of = &self.repositories;
+        stages_git::remote::Config {
+            bytes: of.size.0,
+            fetch_bytes: of.fetch_size.0,
+            // Its memory is for many: what people commit to by hand are texts.
+            object_bytes: 32 << 20,
+            ..stages_git::remote::Config::new(of.directory.clone().unwrap_or_else(otherwise))
         }
     }
 
@@ -93,6 +118,7 @@ mod tests {
                 "http://argo-server:2746",
                 "appProxy.workflows.tokenFile: is not set, and appProxy.workflows.url needs it",
             ),
+            ("appProxy.repositories.size", "1Ki", "appProxy.repositories.size: must be at least 1Mi"),
             (
                 "appProxy.namespaces",
                 "A_b",

@@ -86,8 +86,9 @@ const ARROWS: &[(&str, &[&str])] = &[
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
     ("stages-platform-store", &["pipeline-core"]),
-    // What people ask for is done through the API server too, by the one client of it that there is.
-    ("stages-proxy", &["pipeline-core", "pipeline-redact", "stages-client", "stages-kube"]),
+    // What people ask for is done through the API server too, by the one client of it that there is; what they commit goes
+    // through the one library of Git.
+    ("stages-proxy", &["pipeline-core", "pipeline-redact", "stages-client", "stages-git", "stages-kube"]),
     // What people type against a platform somewhere: it speaks HTTP alone, so that it can say nothing that the printed
     // schema does not.
     ("stages-remote", &["pipeline-core", "stages-client"]),

@@ -48,11 +48,9 @@ impl About {
     }
 
     fn record(&self, who: &str, outcome: &str) -> Record {
-        let place = match &*self.detail {
-            "" => self.subject.place(),
-            detail => format!("{} {detail}", self.subject.place()),
-        };
-        Record::new(who, self.operation.name, &place, outcome)
+        let place = format!("{} {}", self.subject.place(), self.detail);
+        let place = place.trim();
+        Record::new(who, self.operation.name, place, outcome)
     }
 }
 
@@ -71,6 +69,17 @@ impl Desk {
     ) -> Result<T, ActError> {
         self.let_in(caller, &about, self.audit.place().ok()).await?;
         doing.await
+    }
+
+    /// As [`Self::read`], of what depends on who it is.
+    pub(crate) async fn read_as<T>(
+        &self,
+        caller: &Caller,
+        about: About,
+        doing: impl AsyncFnOnce(String) -> Result<T, ActError>,
+    ) -> Result<T, ActError> {
+        let (granted, _) = self.let_in(caller, &about, self.audit.place().ok()).await?;
+        doing(granted.who).await
     }
 
     /// Changes something, for whoever may, and records it.

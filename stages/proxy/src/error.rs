@@ -2,6 +2,8 @@
 
 use async_graphql::ErrorExtensions as _;
 use stages_client::HttpError;
+use stages_git::remote::{CommitError, FetchError};
+use stages_git::{DraftError, GitError};
 use stages_kube::QuestionError;
 
 /// Why something was not done.
@@ -65,6 +67,15 @@ pub enum ActError {
         /// Why.
         source: QuestionError,
     },
+    /// A repository could not be had.
+    #[error(transparent)]
+    Git(Box<FetchError>),
+    /// What a repository holds could not be read.
+    #[error(transparent)]
+    GitRead(Box<GitError>),
+    /// Nothing was committed, or it is not known.
+    #[error(transparent)]
+    Commit(Box<CommitError>),
     /// An answer could not be read.
     #[error("{0} answered what cannot be read")]
     Unreadable(&'static str),
@@ -86,10 +97,43 @@ fn said(error: &QuestionError) -> String {
     }
 }
 
+const fn of_fetch(error: &FetchError) -> &'static str {
+    match error {
+        FetchError::NoRepository { .. } | FetchError::NoRevision { .. } => "NOT_FOUND",
+        FetchError::Address { .. } | FetchError::FilesRefused { .. } => "BAD_REQUEST",
+        FetchError::Refused { .. }
+        | FetchError::NotWritten { .. }
+        | FetchError::NoCredentials { .. }
+        | FetchError::BadCredentials { .. } => "PEER_REFUSED",
+        FetchError::Stopping => "STOPPING",
+        _ => "PEER_AWAY",
+    }
+}
+
+const fn of_commit(error: &CommitError) -> &'static str {
+    match error {
+        CommitError::Fetch(error) => of_fetch(error),
+        CommitError::Draft(DraftError::Git(error)) => of_git(error),
+        CommitError::Draft(DraftError::Conflict { .. }) => "CONFLICT",
+        CommitError::Draft(DraftError::Missing { .. }) => "NOT_FOUND",
+        CommitError::Draft(_) | CommitError::Revisions => "BAD_REQUEST",
+        CommitError::Refused { .. } => "PEER_REFUSED",
+        CommitError::Busy { .. } => "BUSY",
+        _ => "PEER_AWAY",
+    }
+}
+
+const fn of_git(error: &GitError) -> &'static str {
+    match error {
+        GitError::Open { .. } | GitError::Read { .. } | GitError::MissingParent { .. } => "PEER_AWAY",
+        _ => "BAD_REQUEST",
+    }
+}
+
 impl ActError {
     /// In the audit log and for programs, from a closed set.
     #[must_use]
-    pub const fn code(&self) -> &'static str {
+    pub fn code(&self) -> &'static str {
         match self {
             Self::NoCredentials | Self::Unknown(_) => "UNAUTHENTICATED",
             Self::Refused(_) => "FORBIDDEN",
@@ -101,6 +145,9 @@ impl ActError {
             Self::Away { .. } | Self::Unreadable(_) => "PEER_AWAY",
             Self::Cluster { source: QuestionError::Status(409), .. } => "CONFLICT",
             Self::Cluster { .. } => "CLUSTER_REFUSED",
+            Self::Git(error) => of_fetch(error),
+            Self::GitRead(error) => of_git(error),
+            Self::Commit(error) => of_commit(error),
             Self::Stopping => "STOPPING",
         }
     }
@@ -108,5 +155,23 @@ impl ActError {
     pub(crate) fn graphql(&self) -> async_graphql::Error {
         let code = self.code();
         async_graphql::Error::new(self.to_string()).extend_with(|_, extensions| extensions.set("code", code))
+    }
+}
+
+impl From<FetchError> for ActError {
+    fn from(error: FetchError) -> Self {
+        Self::Git(Box::new(error))
+    }
+}
+
+impl From<GitError> for ActError {
+    fn from(error: GitError) -> Self {
+        Self::GitRead(Box::new(error))
+    }
+}
+
+impl From<CommitError> for ActError {
+    fn from(error: CommitError) -> Self {
+        Self::Commit(Box::new(error))
     }
 }

@@ -42,6 +42,11 @@ impl Operation {
 
     pub const GIT_INTEGRATIONS: Self = reads("gitIntegrations", GIT);
     pub const GIT_INTEGRATION: Self = reads("gitIntegration", GIT);
+    pub const GIT_REPOSITORIES: Self = reads("gitRepositories", GIT);
+    pub const GIT_ORGANIZATIONS: Self = reads("gitOrganizations", GIT);
+    pub const REPOSITORY_BRANCHES: Self = reads("repositoryBranchesAndTags", GIT);
+    pub const REPOSITORY_FILES: Self = reads("repositoryFiles", GIT);
+    pub const READ_FILE: Self = reads("readFile", GIT);
 
     pub const SYNC: Self = acts("syncApplication", "SYNC", APPLICATIONS);
     pub const TERMINATE_OPERATION: Self = acts("terminateOperation", "TERMINATE_SYNC", APPLICATIONS);
@@ -73,12 +78,14 @@ impl Operation {
     pub const REMOVE_GIT: Self = acts("removeGitIntegration", "CREATE", GIT).of_admins();
     pub const REGISTER_GIT: Self = acts("registerToGitIntegration", "CREATE", GIT);
     pub const DEREGISTER_GIT: Self = acts("deregisterFromGitIntegration", "CREATE", GIT);
+    pub const COMMIT_FILES: Self = acts("commitFiles", "CREATE", GIT);
+    pub const DELETE_FILES: Self = acts("deleteFiles", "CREATE", GIT);
 
     pub const APPLICATION_LOGS: Self =
         Self { name: "applicationLogs", action: Some("VIEW_POD_LOGS"), entity: APPLICATIONS, is_act: true };
 
     /// All of them, in the order of the schema.
-    pub const ALL: [Self; 42] = [
+    pub const ALL: [Self; 49] = [
         Self::VERSION_INFO,
         Self::RUNTIME_STATUS,
         Self::RESOURCE_TREE,
@@ -93,6 +100,11 @@ impl Operation {
         Self::WORKFLOW,
         Self::GIT_INTEGRATIONS,
         Self::GIT_INTEGRATION,
+        Self::GIT_REPOSITORIES,
+        Self::GIT_ORGANIZATIONS,
+        Self::REPOSITORY_BRANCHES,
+        Self::REPOSITORY_FILES,
+        Self::READ_FILE,
         Self::SYNC,
         Self::TERMINATE_OPERATION,
         Self::REFRESH,
@@ -120,6 +132,8 @@ impl Operation {
         Self::REMOVE_GIT,
         Self::REGISTER_GIT,
         Self::DEREGISTER_GIT,
+        Self::COMMIT_FILES,
+        Self::DELETE_FILES,
         Self::APPLICATION_LOGS,
     ];
 }

@@ -9,6 +9,7 @@ use axum::http::HeaderValue;
 use pipeline_core::Shutdown;
 use pipeline_redact::{RedactionKey, Redactor};
 use stages_client::{Client, Target, TargetError, Token};
+use stages_git::Checkouts;
 use stages_kube::{Cluster, ConfigError, Right, Scope};
 use tokio::sync::{Semaphore, watch};
 
@@ -16,7 +17,7 @@ use crate::argocd::{Access, ArgoCd};
 use crate::audit::{Audit, Recorder};
 use crate::desk::Desk;
 use crate::gate::Gate;
-use crate::git::{Integrations, Kept};
+use crate::git::{GitFiles, Integrations, Kept};
 use crate::heartbeat::{GIT, Heartbeat, REPOSITORIES, TOKEN};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
@@ -45,6 +46,8 @@ pub struct ProxyConfig {
     pub cluster: Cluster,
     /// The runtime's namespace.
     pub namespace: String,
+    /// Clones of people's repositories.
+    pub checkouts: Checkouts,
     /// Which pages may ask; empty: none.
     pub cors_origin: String,
     /// How much is taken.
@@ -148,15 +151,17 @@ impl ProxyConfig {
         let (audit, recorder) = Audit::new(platform.clone());
         let desk = Desk::new(Gate::new(platform.clone(), self.limits.remembered), audit);
         let (status, looked) = watch::channel(RuntimeStatus::unlooked());
+        let git = Integrations {
+            kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
+            platform: platform.clone(),
+        };
         let works = Works {
             desk: desk.clone(),
             argocd: argocd.clone(),
             rollouts: Rollouts { cluster: cluster.clone(), argocd: argocd.clone() },
             workflows: Workflows { cluster: cluster.clone(), server },
-            git: Integrations {
-                kept: Kept { cluster: cluster.clone(), namespace: self.namespace.clone() },
-                platform: platform.clone(),
-            },
+            files: GitFiles { integrations: git.clone(), checkouts: self.checkouts },
+            git,
             platform: platform.clone(),
             streams: Arc::new(Semaphore::new(self.limits.streams.min(Semaphore::MAX_PERMITS))),
             status: looked,

@@ -26,6 +26,14 @@ pub(crate) struct Listed {
     pub(crate) users: Vec<(String, bool)>,
 }
 
+/// A person's token, opened.
+pub(super) struct Registered {
+    pub(super) integration: Integration,
+    /// Whose it is, at the provider.
+    pub(super) username: String,
+    pub(super) token: SecretString,
+}
+
 /// What is sealed along with a token.
 fn place(name: &str, user: &str) -> String {
     format!("{name}/{user}")
@@ -33,6 +41,10 @@ fn place(name: &str, user: &str) -> String {
 
 fn missing(name: &str) -> ActError {
     ActError::NotFound(format!("there is no Git integration {name}"))
+}
+
+fn unregistered(name: &str, user: &str) -> ActError {
+    ActError::NotFound(format!("'{user}' has no token registered with the Git integration {name}"))
 }
 
 impl Integrations {
@@ -148,14 +160,31 @@ impl Integrations {
             .await
     }
 
+    /// A person's token, as the provider of the integration takes it.
+    pub(super) async fn token_of(&self, name: &str, user: &str) -> Result<Registered, ActError> {
+        named(name)?;
+        let mut all = self.kept.everything().await?;
+        let integration = all.integrations.remove(name).ok_or_else(|| missing(name))?;
+        let none = || unregistered(name, user);
+        let kept = all.tokens_of(name).find(|token| token.user == user).ok_or_else(none)?;
+        let opened = match self.opener().await? {
+            Some(sealer) => sealer.open(&place(name, user), &kept.sealed).ok(),
+            None => None,
+        };
+        let token = opened.ok_or_else(|| {
+            ActError::Wrong(format!(
+                "the token of '{user}' does not open any more, because the runtime's key is another by now: register it again"
+            ))
+        })?;
+        Ok(Registered { integration, username: kept.username.clone(), token })
+    }
+
     pub(crate) async fn deregister(&self, name: &str, user: &str) -> Result<(), ActError> {
         named(name)?;
         self.kept
             .change(|all| match all.tokens_of(name).any(|token| token.user == user) {
                 true => Ok(Changes::default().forget_token(name, user)),
-                false => Err(ActError::NotFound(format!(
-                    "'{user}' has no token registered with the Git integration {name}"
-                ))),
+                false => Err(unregistered(name, user)),
             })
             .await
     }

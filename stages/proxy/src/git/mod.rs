@@ -1,14 +1,22 @@
-//! Git integrations, and the Git tokens that people register with them.
+//! Git integrations, the Git tokens that people register with them, and what is done in repositories with those.
 //!
-//! takes: an integration, a person, their token - gives: integrations and who is registered - calls: the provider, which says what
-//! a token may; the API server, which keeps it sealed - fails: a token that is not known, or may too little, is never kept
+//! takes: an integration, a person, their token - gives: integrations and who is registered; repositories, files and commits
+//! calls: the provider, which says what a token may; the API server, which keeps it sealed; the provider's Git server
+//! fails: a token that is not known, or may too little, is never kept
 
+mod files;
+mod forge;
 mod integration;
 mod integrations;
 mod kept;
 mod provider;
+mod repository;
 mod seal;
 
+pub(crate) use self::files::{
+    Change, Commit, CommitFile, GitFile, GitFiles, GitOrganization, RepositoriesPage,
+    RepositoryBranchesAndTagsOutput, RepositoryFiles,
+};
 pub(crate) use self::integration::{Integration, SharingPolicy};
 pub(crate) use self::integrations::{Integrations, Listed};
 pub(crate) use self::kept::Kept;

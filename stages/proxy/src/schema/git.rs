@@ -2,12 +2,18 @@
 
 use async_graphql::{Enum, InputObject, SimpleObject};
 use pipeline_core::SecretString;
+use stages_git::{Content, NewFile};
 
 use crate::error::ActError;
-use crate::git::{Listed, Provider, SharingPolicy};
+use crate::git::{Change, CommitFile, Listed, Provider, SharingPolicy};
 
 /// What an integration is called that nobody named.
-pub(crate) const DEFAULT: &str = "default";
+const DEFAULT: &str = "default";
+
+/// The name that was given.
+pub(crate) fn or_default(name: Option<String>) -> String {
+    name.unwrap_or_else(|| DEFAULT.to_owned())
+}
 
 /// A Git integration, and who registered a token with it.
 #[derive(SimpleObject)]
@@ -76,6 +82,121 @@ pub(crate) struct RegisterToGitIntegrationArgs {
     pub(crate) token_type: Option<GitTokenType>,
 }
 
+/// Which repositories are listed.
+#[derive(InputObject, Default)]
+pub(crate) struct GitRepositoriesArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// From 1 on, which it is unless another is named.
+    pub(crate) page: Option<u32>,
+    /// Of a page: 30 unless another number is named, 100 at most.
+    pub(crate) limit: Option<u32>,
+}
+
+/// Whose organisations are listed.
+#[derive(InputObject, Default)]
+pub(crate) struct GitOrganizationsArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+}
+
+/// Of which repository branches and tags are listed.
+#[derive(InputObject)]
+pub(crate) struct RepositoryBranchesAndTagsArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+}
+
+/// Which directory is listed.
+#[derive(InputObject)]
+pub(crate) struct RepositoryFilesArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// A branch, a tag or a commit.
+    #[graphql(name = "ref")]
+    pub(crate) revision: String,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+    /// None: the root.
+    pub(crate) path: Option<String>,
+}
+
+/// Which file is read.
+#[derive(InputObject)]
+pub(crate) struct ReadFileArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// A branch, a tag or a commit.
+    #[graphql(name = "ref")]
+    pub(crate) revision: String,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+    pub(crate) path: String,
+}
+
+/// Files that are to be committed.
+#[derive(InputObject)]
+pub(crate) struct CommitFilesArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// None: the repository's own.
+    pub(crate) branch_name: Option<String>,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+    pub(crate) files: Vec<CommitFile>,
+    /// The first line of what the commit says; none: it names the file.
+    pub(crate) msg: Option<String>,
+    /// What stands below.
+    pub(crate) description: Option<String>,
+    /// What others changed meanwhile is written over. Never their commits: those stay.
+    pub(crate) force: Option<bool>,
+    /// The commit is made although it changes nothing.
+    pub(crate) allow_empty: Option<bool>,
+}
+
+/// Files that are to be deleted.
+#[derive(InputObject)]
+pub(crate) struct DeleteFilesArgs {
+    /// None: `default`.
+    pub(crate) integration_name: Option<String>,
+    /// None: the repository's own.
+    pub(crate) branch_name: Option<String>,
+    /// Its owner and its name, such as `team/mono`.
+    pub(crate) repo: String,
+    pub(crate) paths: Vec<String>,
+    /// The first line of what the commit says; none: it names the file.
+    pub(crate) msg: Option<String>,
+    /// What stands below.
+    pub(crate) description: Option<String>,
+}
+
+impl CommitFilesArgs {
+    pub(crate) fn change(self) -> Change {
+        Change {
+            branch: self.branch_name,
+            files: self.files.into_iter().map(CommitFile::written).collect(),
+            message: (self.msg, self.description),
+            force: self.force.unwrap_or_default(),
+            allow_empty: self.allow_empty.unwrap_or_default(),
+        }
+    }
+}
+
+impl DeleteFilesArgs {
+    pub(crate) fn change(self) -> Change {
+        let deleted = |path| NewFile { path, content: Content::Deleted, revision: None };
+        Change {
+            branch: self.branch_name,
+            files: self.paths.into_iter().map(deleted).collect(),
+            message: (self.msg, self.description),
+            force: false,
+            allow_empty: false,
+        }
+    }
+}
+
 impl RegisterToGitIntegrationArgs {
     /// The integration, and the token, unless more is asked for than is done.
     pub(crate) fn read(self) -> Result<(String, Option<String>, SecretString), ActError> {
@@ -90,7 +211,7 @@ impl RegisterToGitIntegrationArgs {
                 "this registers the token of a person: tokenType is USER_TOKEN".to_owned(),
             ));
         }
-        Ok((self.name.unwrap_or_else(|| DEFAULT.to_owned()), self.user_id, token))
+        Ok((or_default(self.name), self.user_id, token))
     }
 }
 

@@ -18,7 +18,7 @@ use tokio::sync::Semaphore;
 
 use crate::argocd::ArgoCd;
 use crate::desk::{Caller, Desk};
-use crate::git::Integrations;
+use crate::git::{GitFiles, Integrations};
 use crate::platform::Platform;
 use crate::rollouts::Rollouts;
 use crate::workflows::Workflows;
@@ -41,6 +41,7 @@ pub(crate) struct Works {
     pub(crate) rollouts: Rollouts,
     pub(crate) workflows: Workflows,
     pub(crate) git: Integrations,
+    pub(crate) files: GitFiles,
     pub(crate) platform: Platform,
     /// Streams of logs that may be open.
     pub(crate) streams: Arc<Semaphore>,

@@ -4,7 +4,8 @@ use async_graphql::{Context, Object, Result, SimpleObject};
 use serde_json::Value;
 
 use super::git::{
-    AddGitIntegrationArgs, DEFAULT, EditGitIntegrationArgs, GitIntegration, RegisterToGitIntegrationArgs,
+    AddGitIntegrationArgs, CommitFilesArgs, DeleteFilesArgs, EditGitIntegrationArgs, GitIntegration,
+    RegisterToGitIntegrationArgs, or_default,
 };
 use super::inputs::{
     ApplicationId, CreateWorkflowFromTemplateArgs, DeleteResourceOptions, ObjectId, RefreshType, ResourceId,
@@ -16,7 +17,7 @@ use super::{ActedOn, caller, works};
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
-use crate::git::{Integration, SharingPolicy};
+use crate::git::{Change, Commit, Integration, SharingPolicy};
 use crate::operation::Operation;
 use crate::{rollouts, workflows};
 
@@ -64,9 +65,19 @@ fn of_git(operation: Operation, name: &str) -> About {
     About::new(operation, Subject::default()).of(format!("Git integration {name}"))
 }
 
-/// The name that was given.
-fn or_default(name: Option<String>) -> String {
-    name.unwrap_or_else(|| DEFAULT.to_owned())
+/// Commits, as whoever may.
+async fn commit(
+    context: &Context<'_>,
+    operation: Operation,
+    (integration, repo): (String, String),
+    change: Change,
+) -> Result<Commit> {
+    let (works, caller) = (works(context)?, caller(context)?);
+    let about = About::new(operation, Subject::default())
+        .of(format!("Git integration {integration} repository {repo}"));
+    let files = works.files.clone();
+    let doing = move |who: String| async move { files.commit(&who, (&integration, &repo), change).await };
+    works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
 }
 
 /// Changes a Rollout.
@@ -502,5 +513,17 @@ impl Mutation {
             git.get(&name).await.map(GitIntegration::from)
         };
         works.desk.act_as(caller, about, doing).await.map_err(|error| error.graphql())
+    }
+    /// Commits files to a branch, as whoever asks: with the token that they registered, and in their name. What others push
+    /// meanwhile stays; where both changes do not go together, it is refused.
+    async fn commit_files(&self, context: &Context<'_>, args: CommitFilesArgs) -> Result<Commit> {
+        let place = (or_default(args.integration_name.clone()), args.repo.clone());
+        commit(context, Operation::COMMIT_FILES, place, args.change()).await
+    }
+
+    /// Deletes files from a branch, as `commitFiles` commits them.
+    async fn delete_files(&self, context: &Context<'_>, args: DeleteFilesArgs) -> Result<Commit> {
+        let place = (or_default(args.integration_name.clone()), args.repo.clone());
+        commit(context, Operation::DELETE_FILES, place, args.change()).await
     }
 }

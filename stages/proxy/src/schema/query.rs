@@ -6,7 +6,10 @@ use serde_json::Value;
 use super::application::{
     Actions, ApplicationTree, Event, HistoryEntry, Items, ManagedResource, ResourceAction, ResourceDiff,
 };
-use super::git::{DEFAULT, GitIntegration};
+use super::git::{
+    GitIntegration, GitOrganizationsArgs, GitRepositoriesArgs, ReadFileArgs, RepositoryBranchesAndTagsArgs,
+    RepositoryFilesArgs, or_default,
+};
 use super::inputs::{ApplicationId, ObjectId, ResourceId};
 use super::rollout::{AnalysisRun, Rollout};
 use super::runtime::{RuntimeStatus, VersionInfo};
@@ -15,6 +18,9 @@ use super::{Works, caller, works};
 use crate::desk::About;
 use crate::error::ActError;
 use crate::gate::Subject;
+use crate::git::{
+    GitFile, GitOrganization, RepositoriesPage, RepositoryBranchesAndTagsOutput, RepositoryFiles,
+};
 use crate::operation::Operation;
 
 /// What may be read.
@@ -32,6 +38,18 @@ async fn read<T>(
 ) -> Result<T> {
     let (works, caller) = (works(context)?, caller(context)?);
     let done = works.desk.read(caller, About::new(operation, subject), doing(works)).await;
+    done.map_err(|error| error.graphql())
+}
+
+/// Reads something of a provider of Git, as whoever may.
+async fn read_git<T>(
+    context: &Context<'_>,
+    operation: Operation,
+    doing: impl AsyncFnOnce(&Works, String) -> std::result::Result<T, ActError>,
+) -> Result<T> {
+    let (works, caller) = (works(context)?, caller(context)?);
+    let about = About::new(operation, runtime());
+    let done = works.desk.read_as(caller, about, async |who| doing(works, who).await).await;
     done.map_err(|error| error.graphql())
 }
 
@@ -221,9 +239,72 @@ impl Query {
 
     /// One Git integration; none named: `default`.
     async fn git_integration(&self, context: &Context<'_>, name: Option<String>) -> Result<GitIntegration> {
-        let name = name.unwrap_or_else(|| DEFAULT.to_owned());
+        let name = or_default(name);
         read(context, Operation::GIT_INTEGRATION, runtime(), async |works| {
             works.git.get(&name).await.map(GitIntegration::from)
+        })
+        .await
+    }
+    /// Repositories that whoever asks may work with, by the token that they registered.
+    async fn git_repositories(
+        &self,
+        context: &Context<'_>,
+        args: Option<GitRepositoriesArgs>,
+    ) -> Result<RepositoriesPage> {
+        let args = args.unwrap_or_default();
+        let integration = or_default(args.integration_name);
+        read_git(context, Operation::GIT_REPOSITORIES, async |works, who| {
+            works.files.repositories(&who, &integration, (args.page, args.limit)).await
+        })
+        .await
+    }
+
+    /// Organisations or groups of whoever asks, by the token that they registered.
+    async fn git_organizations(
+        &self,
+        context: &Context<'_>,
+        args: Option<GitOrganizationsArgs>,
+    ) -> Result<Vec<GitOrganization>> {
+        let integration = or_default(args.unwrap_or_default().integration_name);
+        read_git(context, Operation::GIT_ORGANIZATIONS, async |works, who| {
+            works.files.organizations(&who, &integration).await
+        })
+        .await
+    }
+
+    /// Branches and tags of a repository.
+    async fn repository_branches_and_tags(
+        &self,
+        context: &Context<'_>,
+        args: RepositoryBranchesAndTagsArgs,
+    ) -> Result<RepositoryBranchesAndTagsOutput> {
+        let integration = or_default(args.integration_name);
+        read_git(context, Operation::REPOSITORY_BRANCHES, async |works, who| {
+            works.files.branches(&who, (&integration, &args.repo)).await
+        })
+        .await
+    }
+
+    /// What a directory of a repository holds.
+    async fn repository_files(
+        &self,
+        context: &Context<'_>,
+        args: RepositoryFilesArgs,
+    ) -> Result<RepositoryFiles> {
+        let integration = or_default(args.integration_name);
+        let at = (args.revision, args.path.unwrap_or_default());
+        read_git(context, Operation::REPOSITORY_FILES, async |works, who| {
+            works.files.list(&who, (&integration, &args.repo), at).await
+        })
+        .await
+    }
+
+    /// A file of text of a repository, of 1 MiB at most.
+    async fn read_file(&self, context: &Context<'_>, args: ReadFileArgs) -> Result<GitFile> {
+        let integration = or_default(args.integration_name);
+        let at = (args.revision, args.path);
+        read_git(context, Operation::READ_FILE, async |works, who| {
+            works.files.read(&who, (&integration, &args.repo), at).await
         })
         .await
     }

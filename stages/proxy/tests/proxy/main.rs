@@ -8,6 +8,7 @@ mod canaries;
 mod closed;
 mod cluster;
 mod effects;
+mod files;
 mod front;
 mod git;
 mod logs;

@@ -8,6 +8,7 @@ use pipeline_core::{ExposeSecret as _, Shutdown};
 use reqwest::Client;
 use serde_json::{Value, json};
 use stages_client::Token;
+use stages_git::Checkouts;
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_store::{
     Account, Action, Attribute, AttributeName, By, Entity, Place, Retention, Role, Rule, Scope, Store,
@@ -39,7 +40,7 @@ pub(crate) struct Running {
     pub(crate) runtime: String,
     pub(crate) stop: Shutdown,
     pub(crate) platform: JoinHandle<()>,
-    _folder: TempDir,
+    pub(crate) folder: TempDir,
 }
 
 pub(crate) fn by(who: &str) -> By {
@@ -95,6 +96,11 @@ impl Running {
         let (argocd, argocd_url) = ArgoCd::start().await;
         let (cluster, cluster_url) = Cluster::start(&provider.url).await;
         let http = || stages_client::Config::new(SOON, 1 << 20);
+        let clones = stages_git::remote::Config {
+            connect_timeout: SOON,
+            idle: SOON,
+            ..stages_git::remote::Config::new(folder.path().join("clones"))
+        };
         let config = ProxyConfig {
             platform: platform_url,
             platform_token: Token::literal(runtime.clone()),
@@ -110,6 +116,7 @@ impl Running {
                 ca_file: None,
             },
             namespace: "argocd".to_owned(),
+            checkouts: Checkouts::new(clones).await.unwrap(),
             cors_origin: "https://platform.example".to_owned(),
             limits: Limits { body: 64 << 10, streams: 2, remembered, heartbeat: Duration::from_millis(50) },
         };
@@ -132,7 +139,7 @@ impl Running {
             runtime,
             stop,
             platform,
-            _folder: folder,
+            folder,
         }
     }
 

@@ -1,0 +1,346 @@
+//! Repositories of a provider, and their files: read and committed to as whoever asks, with the token that they registered.
+//!
+//! takes: who asks, an integration, a repository - gives: what they see of it, or their commit - calls: the provider's API and
+//! its Git server, both with their token - fails: what they may not see is not there; a commit is whole or is not
+//!
+//! Clones are shared, and nobody reads of one what its server did not let them fetch just now.
+
+use std::time::SystemTime;
+
+use async_graphql::{InputObject, SimpleObject};
+use pipeline_core::ExposeSecret as _;
+use stages_client::Url;
+use stages_git::remote::{Credential, Named};
+use stages_git::{Checkouts, Content, NewCommit, NewFile, RepositoryUrl, Snapshot};
+
+use super::forge::{Forge, Person};
+use super::integrations::Integrations;
+use super::repository::Repository;
+use crate::error::ActError;
+
+/// Bytes of a file that is read.
+const LARGEST: usize = 1 << 20;
+/// Names of a directory that are told.
+const NAMES: usize = 2_000;
+/// Branches and tags that are told.
+const BRANCHES: usize = 2_000;
+/// Bytes of what a commit says.
+const MESSAGE: usize = 8 << 10;
+/// Repositories of a page, unless another number is asked for, and the most.
+const PAGE: (u32, u32) = (30, 100);
+
+/// Works with repositories. Cloning shares.
+#[derive(Clone)]
+pub(crate) struct GitFiles {
+    pub(crate) integrations: Integrations,
+    pub(crate) checkouts: Checkouts,
+}
+
+/// A page of repositories.
+#[derive(SimpleObject)]
+pub(crate) struct RepositoriesPage {
+    data: Vec<Repository>,
+    page: u32,
+    /// Of this page.
+    count: u32,
+    has_next: bool,
+}
+
+/// An organisation, or a group.
+#[derive(SimpleObject)]
+pub(crate) struct GitOrganization {
+    name: String,
+}
+
+/// Branches and tags, sorted: the first 2,000 of each.
+#[derive(SimpleObject)]
+pub(crate) struct RepositoryBranchesAndTagsOutput {
+    branches: Vec<String>,
+    tags: Vec<String>,
+}
+
+/// A name in a directory.
+#[derive(SimpleObject)]
+pub(crate) struct RepositoryFile {
+    /// From the root of the repository.
+    path: String,
+    is_directory: bool,
+}
+
+/// A directory of a repository: its first 2,000 names.
+#[derive(SimpleObject)]
+pub(crate) struct RepositoryFiles {
+    /// The commit that it was read of.
+    revision: String,
+    files: Vec<RepositoryFile>,
+}
+
+/// A file of a repository.
+#[derive(SimpleObject)]
+pub(crate) struct GitFile {
+    path: String,
+    /// The commit that it was read of: given to `commitFiles`, what others change meanwhile is merged, or a conflict.
+    revision: String,
+    data: String,
+}
+
+/// A file that is to be.
+#[derive(InputObject)]
+pub(crate) struct CommitFile {
+    path: String,
+    /// The commit that the file was read of; none: the branch as it is now.
+    revision: Option<String>,
+    data: String,
+}
+
+/// Whoever made a commit.
+#[derive(SimpleObject)]
+pub(crate) struct Committer {
+    name: String,
+    email: Option<String>,
+    avatar_url: Option<String>,
+    profile_url: Option<String>,
+}
+
+/// A commit.
+#[derive(SimpleObject)]
+pub(crate) struct Commit {
+    sha: String,
+    committer: Committer,
+    date: String,
+    message: String,
+    tags: Vec<String>,
+}
+
+/// A commit that is to be.
+pub(crate) struct Change {
+    /// None: the repository's own.
+    pub(crate) branch: Option<String>,
+    pub(crate) files: Vec<NewFile>,
+    /// Its first line, and what stands below.
+    pub(crate) message: (Option<String>, Option<String>),
+    pub(crate) force: bool,
+    pub(crate) allow_empty: bool,
+}
+
+/// A repository, and whoever works with it.
+struct Opened {
+    forge: Forge,
+    repository: Repository,
+    url: RepositoryUrl,
+    credential: Credential,
+}
+
+impl CommitFile {
+    pub(crate) fn written(self) -> NewFile {
+        NewFile {
+            path: self.path,
+            content: Content::Written(self.data.into_bytes()),
+            revision: self.revision,
+        }
+    }
+}
+
+impl GitFiles {
+    /// The repositories that somebody may work with, page by page.
+    pub(crate) async fn repositories(
+        &self,
+        who: &str,
+        integration: &str,
+        (page, limit): (Option<u32>, Option<u32>),
+    ) -> Result<RepositoriesPage, ActError> {
+        let (usual, most) = PAGE;
+        let (page, limit) = (page.unwrap_or(1).max(1), limit.unwrap_or(usual).clamp(1, most));
+        let (data, has_next) = self.forge(who, integration).await?.0.repositories(page, limit).await?;
+        let count = u32::try_from(data.len()).unwrap_or(u32::MAX);
+        Ok(RepositoriesPage { data, page, count, has_next })
+    }
+
+    pub(crate) async fn organizations(
+        &self,
+        who: &str,
+        integration: &str,
+    ) -> Result<Vec<GitOrganization>, ActError> {
+        let names = self.forge(who, integration).await?.0.organizations().await?;
+        Ok(names.into_iter().map(|name| GitOrganization { name }).collect())
+    }
+
+    pub(crate) async fn branches(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+    ) -> Result<RepositoryBranchesAndTagsOutput, ActError> {
+        let opened = self.open(who, integration, repo).await?;
+        let Named { mut branches, mut tags } =
+            self.checkouts.named_as(&opened.url, &opened.credential).await?;
+        branches.truncate(BRANCHES);
+        tags.truncate(BRANCHES);
+        Ok(RepositoryBranchesAndTagsOutput { branches, tags })
+    }
+
+    /// What a directory holds; an empty path is the root.
+    pub(crate) async fn list(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+        (revision, path): (String, String),
+    ) -> Result<RepositoryFiles, ActError> {
+        let list = move |snapshot: &Snapshot<'_>| {
+            let all = snapshot.list(&path)?;
+            let found = !all.is_empty() || snapshot.is_directory(&path)?;
+            Ok(found.then_some(all).ok_or(path))
+        };
+        let (revision, found) = self.look(who, (integration, repo), &revision, list).await?;
+        let all = found.map_err(|path| missing(&path))?;
+        let file = |of: stages_git::Listed| RepositoryFile { path: of.path, is_directory: of.is_directory };
+        Ok(RepositoryFiles { revision, files: all.into_iter().take(NAMES).map(file).collect() })
+    }
+
+    /// A file of text.
+    pub(crate) async fn read(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+        (revision, path): (String, String),
+    ) -> Result<GitFile, ActError> {
+        let of = path.clone();
+        let read = move |snapshot: &Snapshot<'_>| snapshot.read(&of, LARGEST);
+        let (revision, data) = self.look(who, (integration, repo), &revision, read).await?;
+        let data = data.ok_or_else(|| missing(&path))?;
+        let data = String::from_utf8(data)
+            .map_err(|_| ActError::Wrong(format!("{} is no text", stages_git::shown(&path))))?;
+        Ok(GitFile { path, revision, data })
+    }
+
+    /// Commits as somebody.
+    pub(crate) async fn commit(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+        change: Change,
+    ) -> Result<Commit, ActError> {
+        let message = message(&change)?;
+        let opened = self.open(who, integration, repo).await?;
+        let branch = change.branch.unwrap_or_else(|| opened.repository.default_branch.clone());
+        if branch.is_empty() {
+            return Err(ActError::Wrong(
+                "the repository has no branch yet: make its first commit elsewhere".to_owned(),
+            ));
+        }
+        let Person { username: _, name, email } = opened.forge.me().await?;
+        let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        let seconds = i64::try_from(since.as_secs()).unwrap_or_default();
+        let new = NewCommit {
+            branch,
+            files: change.files,
+            message: message.clone(),
+            name: name.clone(),
+            email: email.clone(),
+            seconds,
+            force: change.force,
+            allow_empty: change.allow_empty,
+        };
+        let done = self.checkouts.commit_as(&opened.url, &opened.credential, new).await?;
+        tracing::info!(who, repository = repo, commit = %done.id, rebased = done.rebased, "committed");
+        let date = jiff::Timestamp::from_second(seconds).unwrap_or_default().to_string();
+        let committer = Committer { name, email: Some(email), avatar_url: None, profile_url: None };
+        Ok(Commit { sha: done.id.to_string(), committer, date, message, tags: Vec::new() })
+    }
+
+    /// Reads of a revision as somebody: from the commit that it means, which is given too.
+    async fn look<T: Send + 'static>(
+        &self,
+        who: &str,
+        (integration, repo): (&str, &str),
+        revision: &str,
+        read: impl FnOnce(&Snapshot<'_>) -> Result<T, stages_git::GitError> + Send + 'static,
+    ) -> Result<(String, T), ActError> {
+        let opened = self.open(who, integration, repo).await?;
+        let at = self.checkouts.checkout_as(&opened.url, revision, &opened.credential).await?;
+        let read = at.read(move |repository, commit| read(&repository.snapshot(commit)?)).await?;
+        Ok((at.commit.to_string(), read?))
+    }
+
+    async fn forge(&self, who: &str, integration: &str) -> Result<(Forge, Credential, Url), ActError> {
+        let registered = self.integrations.token_of(integration, who).await?;
+        let of = registered.integration;
+        let forge = Forge::new(of.provider, &of.api_url, &registered.token).await?;
+        let credential = Credential {
+            from: format!("'{who}'"),
+            username: Some(registered.username),
+            password: Some(registered.token.expose_secret().to_owned().into()),
+            ..Credential::default()
+        };
+        let api = Url::parse(&of.api_url).map_err(|_| ActError::Wrong("apiUrl is no URL".to_owned()))?;
+        Ok((forge, credential, api))
+    }
+
+    async fn open(&self, who: &str, integration: &str, repo: &str) -> Result<Opened, ActError> {
+        let (forge, credential, api) = self.forge(who, integration).await?;
+        let repository = forge.repository(repo).await?;
+        let url = RepositoryUrl::read(&repository.clone_url)?;
+        if !is_of(&api, url.as_str()) {
+            return Err(ActError::Wrong(format!(
+                "the provider says that the repository is at {}, and a token of {} is not sent there",
+                url.host(),
+                api.host_str().unwrap_or_default()
+            )));
+        }
+        Ok(Opened { forge, repository, url, credential })
+    }
+}
+
+/// Whether a clone's address is that of the provider of an API: of the same host, or of the one that the API is the `api.` of,
+/// and not with less protection.
+fn is_of(api: &Url, clone: &str) -> bool {
+    let Ok(clone) = Url::parse(clone) else { return false };
+    let host = |url: &Url| url.host_str().unwrap_or_default().to_ascii_lowercase();
+    let (ours, theirs) = (host(api), host(&clone));
+    clone.scheme() == api.scheme() && (ours == theirs || ours == format!("api.{theirs}"))
+}
+
+fn missing(path: &str) -> ActError {
+    ActError::NotFound(format!("there is no {} in the repository", stages_git::shown(path)))
+}
+
+/// What a commit says: its first line, and below it what more there is to say.
+fn message(change: &Change) -> Result<String, ActError> {
+    let (first, more) = &change.message;
+    let first = first.as_deref().map(str::trim).filter(|first| !first.is_empty());
+    let first = match (first, change.files.as_slice()) {
+        (Some(first), _) => first.to_owned(),
+        (None, [file]) => format!("Change {}", stages_git::shown(&file.path)),
+        (None, files) => format!("Change {} files", files.len()),
+    };
+    let text = match more.as_deref().map(str::trim).filter(|more| !more.is_empty()) {
+        Some(more) => format!("{first}\n\n{more}\n"),
+        None => format!("{first}\n"),
+    };
+    match text.len() > MESSAGE || text.contains('\0') {
+        true => {
+            Err(ActError::Wrong(format!("what a commit says has at most {MESSAGE} bytes, none of them 0")))
+        }
+        false => Ok(text),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use stages_client::Url;
+
+    use super::is_of;
+
+    #[test]
+    fn a_token_goes_to_the_host_of_its_provider_alone() {
+        for (api, clone, goes) in [
+            ("https://api.github.com", "https://github.com/a/b.git", true),
+            ("https://git.example/api/v3", "https://git.example/a/b.git", true),
+            ("https://git.example/api/v3", "http://git.example/a/b.git", false),
+            ("https://git.example/api/v3", "https://evil.example/a/b.git", false),
+            ("https://api.github.com", "https://evilgithub.com/a/b.git", false),
+            ("https://git.example/api/v3", "git@git.example:a/b.git", false),
+        ] {
+            assert_eq!(is_of(&Url::parse(api).unwrap(), clone), goes, "{clone}");
+        }
+    }
+}

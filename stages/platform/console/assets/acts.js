@@ -120,8 +120,11 @@ const ACTS = {
   promote: rollout("promoteRollout", (name) => `${name} goes on from the pause that it stands at to its next step.`),
   "promote-full": rollout("promoteRollout", (name) => `${name} skips all steps and analyses that are left: the new version takes everything at once.`, ", full: true"),
   pause: rollout("pauseRollout", (name) => `${name} stays at the step that it is at until somebody lets it go on.`),
+  resume: rollout("resumeRollout", (name) => `${name} is held no longer: it goes on from where it stands.`),
+  skip: rollout("skipCurrentStep", (name) => `${name} leaves the step that it is at, whatever of it is not done, and goes on with the next one.`),
   abort: rollout("abortRollout", (name) => `${name} goes back to the stable version at once. Git still says the new one.`),
   retry: rollout("retryRollout", (name) => `${name}, which was aborted, begins anew.`),
+  restart: rollout("restartRollout", (name) => `${name} makes its pods anew, some at a time. Their version stays.`),
 };
 
 function frame(title) {

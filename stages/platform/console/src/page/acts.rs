@@ -3,6 +3,9 @@
 use maud::{Markup, html};
 use stages_platform_store::Action;
 
+use super::rollout::Standing;
+use crate::view::resource::ResourceKey;
+
 /// An act, as it may be asked for.
 struct Act {
     /// Of the script.
@@ -23,12 +26,15 @@ static OF_APPLICATION: [Act; 2] = [
     act("rollback", "Roll back…", Action::AppRollback, "roll it back"),
 ];
 static TERMINATE: Act = act("terminate", "Terminate", Action::TerminateSync, "terminate its sync");
-static OF_ROLLOUT: [Act; 5] = [
+static OF_ROLLOUT: [Act; 8] = [
     act("promote", "Promote", Action::RolloutResume, "let its rollouts go on"),
     act("promote-full", "Promote fully", Action::RolloutPromoteFull, "promote its rollouts fully"),
     act("pause", "Pause", Action::RolloutPause, "pause its rollouts"),
+    act("resume", "Resume", Action::RolloutResume, "let its rollouts go on"),
+    act("skip", "Skip step", Action::RolloutSkipCurrentStep, "skip steps of its rollouts"),
     act("abort", "Abort", Action::RolloutAbort, "abort its rollouts"),
     act("retry", "Retry", Action::RolloutRetry, "retry its rollouts"),
+    act("restart", "Restart", Action::RolloutRestart, "restart its rollouts"),
 ];
 static LOGS: Act = act("logs", "Logs", Action::ViewPodLogs, "see logs of its pods");
 
@@ -58,8 +64,9 @@ impl Acts {
         })
     }
 
-    fn button(&self, act: &Act) -> Markup {
-        let why = self.why(act);
+    /// `senseless` says why the act makes no sense now, if it makes none: whoever may not hears that first.
+    fn button(&self, act: &Act, senseless: Option<&str>) -> Markup {
+        let why = self.why(act).or_else(|| senseless.map(str::to_owned));
         // Not `disabled`: the reason is to be reached by the keyboard, too.
         html! {
             button type="button" data-act=(act.word) aria-disabled=[why.as_ref().map(|_| "true")] data-why=[why.as_ref()] title=[why.as_ref()] {
@@ -71,19 +78,21 @@ impl Acts {
     /// Those of an application; one that is under way can be terminated.
     pub(crate) fn of_application(&self, is_running: bool) -> Markup {
         html! {
-            (self.button(&SYNC))
-            @for act in &OF_APPLICATION { (self.button(act)) }
-            @if is_running { (self.button(&TERMINATE)) }
+            (self.button(&SYNC, None))
+            @for act in &OF_APPLICATION { (self.button(act, None)) }
+            @if is_running { (self.button(&TERMINATE, None)) }
         }
     }
 
-    /// Those of one of its resources.
-    pub(crate) fn of_resource(&self, group: &str, kind: &str, namespace: &str, name: &str) -> Markup {
+    /// Those of one of its resources, of which a manifest says what it stands at.
+    pub(crate) fn of_resource(&self, key: &ResourceKey, live: Option<&str>) -> Markup {
+        let ResourceKey { group, kind, namespace, name } = key;
         let is_rollout = group == "argoproj.io" && kind == "Rollout";
+        let standing = live.filter(|_| is_rollout).and_then(Standing::read);
         html! {
-            span.acts data-group=(group) data-kind=(kind) data-namespace=(namespace) data-name=(name) {
-                @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act)) } }
-                @if WITH_LOGS.contains(&kind) { (self.button(&LOGS)) }
+            span.acts data-key={"acts/" (key)} data-group=(group) data-kind=(kind) data-namespace=(namespace) data-name=(name) {
+                @if is_rollout { @for act in &OF_ROLLOUT { (self.button(act, standing.and_then(|standing| standing.why_not(act.action)))) } }
+                @if WITH_LOGS.contains(&&**kind) { (self.button(&LOGS, None)) }
             }
         }
     }

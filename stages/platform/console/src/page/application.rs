@@ -350,7 +350,7 @@ fn resources_tab(
                     None => { p.mute.pad { "Choose a resource: its live state is laid beside what Git says." } },
                     Some(key) => {
                         header { b { (key.kind) "/" (key.name) } span.mute { "live (+) against desired (−)" }
-                            (acts.of_resource(&key.group, &key.kind, &key.namespace, &key.name))
+                            (acts.of_resource(key, interval.after.as_deref()))
                             a href=(chosen(asked, key, Tab::Compare)) { "between two moments" } }
                         @if let Some(panel) = interval.after.as_deref().and_then(|live| super::progress::panel(live, now)) { (panel) }
                         @match (&interval.after, &interval.desired) {

@@ -11,6 +11,7 @@ pub(crate) mod pieces;
 pub(crate) mod preview;
 pub(crate) mod progress;
 pub(crate) mod resources;
+pub(crate) mod rollout;
 pub(crate) mod runtimes;
 pub(crate) mod settings;
 pub(crate) mod shell;

@@ -12,7 +12,7 @@ use crate::browser::Browser;
 use crate::platform::{Platform, by};
 
 /// Remembers what was said, which stands there for a moment only.
-async fn listen(browser: &Browser) {
+pub(crate) async fn listen(browser: &Browser) {
     let script = "const said = document.querySelector('#said'); window.said = []; \
         new MutationObserver(() => window.said.push(said.textContent)).observe(said, { childList: true })";
     browser.client.execute(script, vec![]).await.unwrap();
@@ -26,10 +26,7 @@ async fn press(browser: &Browser, css: &str) {
 async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_said_against_it() {
     let platform = Platform::new().await;
     let browser = Browser::open(1_440, 900).await;
-    browser.client.goto(&platform.link).await.unwrap();
-    browser.find("#password").await.send_keys("correct horse battery").await.unwrap();
-    press(&browser, "form button").await;
-    browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;
+    platform.sign_in(&browser).await;
     let page = format!("{}/applications/prod/argocd/shop", platform.url);
     browser.client.goto(&page).await.unwrap();
     browser.until("document.documentElement.dataset.ready").await;
@@ -105,6 +102,85 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_sense() {
+    let platform = Platform::new().await;
+    let token = platform.token().await;
+    let report = |version: u32, status: serde_json::Value| {
+        let object = json!({
+            "apiVersion": "argoproj.io/v1alpha1", "kind": "Rollout",
+            "metadata": {"name": "web", "namespace": "shop", "uid": "uid-Rollout", "resourceVersion": version.to_string()},
+            "spec": {"strategy": {"canary": {"steps": [{"setWeight": 20}, {"pause": {}}, {"setWeight": 60}]}}},
+            "status": status,
+        });
+        let source = json!({
+            "appName": "shop", "appNamespace": "argocd", "syncStatus": "Synced", "healthStatus": "Suspended",
+            "actualManifest": object.to_string(),
+        });
+        json!({"data": {"timestamp": Timestamp::now().to_string(), "object": object, "source": source}})
+    };
+    let waits = json!([{"reason": "CanaryPauseStep"}]);
+    let paused =
+        json!({"currentPodHash": "b", "stableRS": "a", "currentStepIndex": 1, "pauseConditions": waits});
+    platform.post(&token, &report(2, paused)).await;
+    let browser = Browser::open(1_440, 900).await;
+    platform.sign_in(&browser).await;
+    let page = format!(
+        "{}/applications/prod/argocd/shop?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb",
+        platform.url
+    );
+    browser.client.goto(&page).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    listen(&browser).await;
+    for (act, field, says) in [
+        ("resume", "resumeRollout", "Rollout web is held no longer: it goes on from where it stands."),
+        (
+            "skip",
+            "skipCurrentStep",
+            "Rollout web leaves the step that it is at, whatever of it is not done, and goes on with the next one.",
+        ),
+        (
+            "restart",
+            "restartRollout",
+            "Rollout web makes its pods anew, some at a time. Their version stays.",
+        ),
+    ] {
+        press(&browser, &format!("[data-act={act}]")).await;
+        browser.until(&format!("document.querySelector('#act .body p')?.textContent === '{says}'")).await;
+        browser.shot(&format!("act-{act}")).await;
+        browser.keys(&char::from(Key::Enter).to_string()).await;
+        browser.until("!document.querySelector('#act') && window.said.some((text) => text.startsWith('Rollout web: '))").await;
+        browser.client.execute("window.said = []", vec![]).await.unwrap();
+        let came = platform.came();
+        assert_eq!(came.len(), 1, "{came:?}");
+        assert!(came[0].1["query"].as_str().unwrap().contains(field), "{came:?}");
+        let rollout = json!({"namespace": "shop", "name": "web"});
+        assert_eq!(came[0].1["variables"]["rollout"], rollout);
+    }
+
+    // What makes no sense as it stands is told by the button, and nothing is asked for.
+    let why = |act: &str| format!("document.querySelector('[data-act={act}]').dataset.why");
+    let retry = "It was not aborted: there is nothing to retry.";
+    browser.until(&format!("{} === '{retry}'", why("retry"))).await;
+    press(&browser, "[data-act=retry]").await;
+    browser.until(&format!("window.said.includes('{retry}')")).await;
+    // It has gone through all its steps: the buttons follow while somebody looks.
+    browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
+    let done = json!({"currentPodHash": "b", "stableRS": "b", "currentStepIndex": 3});
+    platform.post(&token, &report(3, done)).await;
+    for (act, said) in [
+        ("promote", "It is not paused: skip its step, or promote it fully."),
+        ("promote-full", "There is nothing to promote: what is there is stable."),
+        ("resume", "It is not paused: skip its step, or promote it fully."),
+        ("skip", "It has no step left to skip."),
+    ] {
+        browser.until(&format!("{} === '{said}'", why(act))).await;
+    }
+    browser.until(&format!("{} === undefined && {} === undefined", why("restart"), why("abort"))).await;
+    assert_eq!(platform.came().len(), 0);
+    browser.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     let platform = Platform::new().await;
     let (store, now) = (&platform.store, Timestamp::now().as_millisecond());
@@ -139,5 +215,19 @@ async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     browser.until("window.said.includes('shop: refresh was asked for')").await;
     let came = platform.came();
     assert_eq!((came.len(), &*came[0].0), (1, "lin"));
+    // Of a rollout each says its own reason.
+    let rollout = "/applications/prod/argocd/shop?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb";
+    browser.client.goto(&format!("{}{rollout}", platform.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    for (act, verb) in [
+        ("resume", "let its rollouts go on"),
+        ("restart", "restart its rollouts"),
+        ("skip", "skip steps of its rollouts"),
+    ] {
+        let why = format!("No rule of your teams lets you {verb}: an admin can add one.");
+        let button = browser.client.find(Locator::Css(&format!("[data-act={act}]"))).await.unwrap();
+        assert_eq!(button.attr("aria-disabled").await.unwrap().as_deref(), Some("true"));
+        assert_eq!(button.attr("title").await.unwrap(), Some(why));
+    }
     browser.close().await;
 }

@@ -3,12 +3,15 @@
 use std::process::Stdio;
 use std::time::Duration;
 
+use axum::http::Method;
+use fantoccini::wd::WebDriverCompatibleCommand;
 use fantoccini::{Client, ClientBuilder, Locator, elements::Element};
-use serde_json::{Map, json};
+use serde_json::{Map, Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tokio::time::{Instant, sleep};
+use url::{ParseError, Url};
 
 const GIVE_UP: Duration = Duration::from_secs(180);
 
@@ -16,6 +19,20 @@ pub(crate) struct Browser {
     pub(crate) client: Client,
     driver: Child,
     _profile: TempDir,
+}
+
+/// A command of Chromium's own protocol, for what WebDriver has none.
+#[derive(Debug)]
+struct DevTools(&'static str, Value);
+
+impl WebDriverCompatibleCommand for DevTools {
+    fn endpoint(&self, base: &Url, session: Option<&str>) -> Result<Url, ParseError> {
+        base.join(&format!("session/{}/goog/cdp/execute", session.unwrap_or_default()))
+    }
+
+    fn method_and_body(&self, _: &Url) -> (Method, Option<String>) {
+        (Method::POST, Some(json!({ "cmd": self.0, "params": self.1 }).to_string()))
+    }
 }
 
 impl Browser {
@@ -65,6 +82,11 @@ impl Browser {
         self.client.refresh().await.unwrap();
     }
 
+    /// Pages run every script from here on, whatever their policy says: what comes into one is not hidden by that.
+    pub(crate) async fn let_any_script_run(&self) {
+        self.client.issue_cmd(DevTools("Page.setBypassCSP", json!({ "enabled": true }))).await.unwrap();
+    }
+
     /// The element, once it is there.
     pub(crate) async fn find(&self, css: &str) -> Element {
         self.client.wait().at_most(GIVE_UP).for_element(Locator::Css(css)).await.expect(css)
@@ -85,6 +107,18 @@ impl Browser {
                 || error.is_no_such_element();
             assert!(is_gone && begun.elapsed() < GIVE_UP, "nothing takes the keys: {error}");
             sleep(Duration::from_millis(20)).await;
+        }
+    }
+
+    /// To an element by the tab key alone, as many times as a page has elements that take it.
+    pub(crate) async fn tab_to(&self, css: &str) {
+        let is_there = format!("return Boolean(document.activeElement?.matches({}))", Value::from(css));
+        self.find(css).await;
+        let mut pressed = 0;
+        while self.client.execute(&is_there, vec![]).await.unwrap() != true {
+            assert!(pressed < 100, "no key leads to {css}");
+            self.keys(&char::from(fantoccini::key::Key::Tab).to_string()).await;
+            pressed += 1;
         }
     }
 
@@ -109,7 +143,7 @@ impl Browser {
         }
     }
 
-    pub(crate) async fn address(&self) -> url::Url {
+    pub(crate) async fn address(&self) -> Url {
         self.client.current_url().await.unwrap()
     }
 

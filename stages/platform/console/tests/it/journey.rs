@@ -5,6 +5,34 @@ use fantoccini::key::Key;
 use crate::browser::Browser;
 use crate::served::Served;
 
+/// Every page, by a name, as an admin has it.
+pub(crate) const PAGES: &[(&str, &str)] = &[
+    ("home", "/"),
+    ("applications", "/applications?q=label:team%3Dshop%20changed:7d"),
+    ("application", "/applications/eu-1/argocd-production/payments?q=env:production&tab=compare"),
+    ("tree", "/applications/eu-1/argocd-production/payments?q=env:production"),
+    (
+        "resources-of",
+        "/applications/eu-1/argocd-production/payments?tab=resources&r=apps%2FDeployment%2Fshop%2Fpayments-api",
+    ),
+    ("timeline", "/applications/eu-1/argocd-production/payments?tab=timeline"),
+    ("drift", "/applications/eu-1/argocd-production/payments?tab=drift"),
+    ("errors", "/applications/eu-1/argocd-production/payments?tab=errors"),
+    ("unknown", "/applications/eu-1/argocd-production/gone"),
+    ("runtimes", "/runtimes"),
+    ("add", "/runtimes/add"),
+    ("deployments", "/deployments"),
+    ("shipping", "/shipping/28/lead-time"),
+    ("keys", "/settings"),
+    ("users", "/settings/users?name=admin"),
+    ("rules", "/settings/rules?edit=new"),
+    ("tokens", "/settings/tokens"),
+    ("retention", "/settings/retention"),
+    ("audit", "/audit"),
+    ("resources", "/resources"),
+    ("nothing", "/applications?q=health:missing%20by:nobody"),
+];
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link() {
     let served = Served::new().await;
@@ -73,7 +101,7 @@ async fn somebody_new_finds_what_broke_compares_two_moments_and_shares_the_link(
 async fn keys_walk_a_filter_find_anything_and_say_themselves() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served).await;
+    sign_in(&browser, &served.link().await).await;
     browser.client.goto(&format!("{}/applications?q=env:staging&group=none", served.url)).await.unwrap();
     browser.until("document.documentElement.dataset.ready").await;
     browser.keys("jj").await;
@@ -107,7 +135,7 @@ async fn keys_walk_a_filter_find_anything_and_say_themselves() {
 async fn a_row_changes_in_place_while_somebody_looks() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served).await;
+    sign_in(&browser, &served.link().await).await;
     browser.client.goto(&format!("{}/applications?sort=name&q=basket", served.url)).await.unwrap();
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
     let client = &browser.client;
@@ -129,32 +157,12 @@ async fn a_row_changes_in_place_while_somebody_looks() {
 async fn pages_fit_wide_and_narrow_dark_and_light() {
     let served = Served::new().await;
     let browser = Browser::open(1_440, 900).await;
-    sign_in(&browser, &served).await;
+    sign_in(&browser, &served.link().await).await;
     let shots = std::env::var_os("CONSOLE_SHOTS").map(std::path::PathBuf::from);
-    let payments = "/applications/eu-1/argocd-production/payments";
-    let pages = [
-        ("home", "/".to_owned()),
-        ("applications", "/applications?q=label:team%3Dshop%20changed:7d".to_owned()),
-        ("application", format!("{payments}?q=env:production&tab=compare")),
-        ("tree", format!("{payments}?q=env:production")),
-        ("resources-of", format!("{payments}?tab=resources&r=apps%2FDeployment%2Fshop%2Fpayments-api")),
-        ("timeline", format!("{payments}?tab=timeline")),
-        ("errors", format!("{payments}?tab=errors")),
-        ("runtimes", "/runtimes".to_owned()),
-        ("add", "/runtimes/add".to_owned()),
-        ("deployments", "/deployments".to_owned()),
-        ("shipping", "/shipping/28/lead-time".to_owned()),
-        ("users", "/settings/users?name=admin".to_owned()),
-        ("rules", "/settings/rules?edit=new".to_owned()),
-        ("tokens", "/settings/tokens".to_owned()),
-        ("retention", "/settings/retention".to_owned()),
-        ("resources", "/resources".to_owned()),
-        ("nothing", "/applications?q=health:missing%20by:nobody".to_owned()),
-    ];
     for (width, height) in [(1_440, 900), (390, 844)] {
         for dark in [false, true] {
             browser.view(width, height, dark).await;
-            for (name, path) in &pages {
+            for (name, path) in PAGES {
                 browser.client.goto(&format!("{}{path}", served.url)).await.unwrap();
                 browser.until("document.documentElement.dataset.ready").await;
                 if *name == "applications" && width == 1_440 {
@@ -175,8 +183,9 @@ async fn pages_fit_wide_and_narrow_dark_and_light() {
     browser.close().await;
 }
 
-async fn sign_in(browser: &Browser, served: &Served) {
-    browser.client.goto(&served.link().await).await.unwrap();
+/// The first account, by its link.
+pub(crate) async fn sign_in(browser: &Browser, link: &str) {
+    browser.client.goto(link).await.unwrap();
     browser.find("#password").await.send_keys("correct horse battery").await.unwrap();
     browser.find("form button").await.click().await.unwrap();
     browser.until("document.documentElement.dataset.ready && location.pathname === '/'").await;

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::post;
 use axum::{Json, Router};
 use jiff::Timestamp;
+use pipeline_core::ExposeSecret as _;
 use serde_json::{Value, json};
 use stages_platform_api::{Api, ForwardConfig};
 use stages_platform_console::{Console, Settings, StoredFleet};
@@ -22,6 +23,8 @@ use stages_platform_store::{
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::browser::Browser;
 
 /// What was asked of the runtime: who by the platform's word, and what.
 type Came = Arc<Mutex<Vec<(String, Value)>>>;
@@ -94,7 +97,7 @@ fn report(resource: Option<(&str, &str)>, at: i64) -> Report {
                 name: "web".to_owned(),
             }),
         },
-        uid: format!("uid-{resource:?}"),
+        uid: format!("uid-{}", resource.map_or("Application", |(_, kind)| kind)),
         version: Some(1),
         created_at: None,
         at,
@@ -175,6 +178,26 @@ impl Platform {
     pub(crate) async fn at(&self, address: &str) {
         let body = json!({ "ingressHost": address }).to_string();
         self.store.register(&by(), "prod", &body, true, 1).await.unwrap().unwrap();
+    }
+
+    /// The first account, `admin`, by the link that was printed.
+    pub(crate) async fn sign_in(&self, browser: &Browser) {
+        crate::journey::sign_in(browser, &self.link).await;
+    }
+
+    /// A token of the runtime's reporters.
+    pub(crate) async fn token(&self) -> String {
+        let made = self.store.add_token(&by(), "prod", Timestamp::now().as_millisecond()).await.unwrap();
+        made.unwrap().expose_secret().to_owned()
+    }
+
+    /// Posts a report as reporters do.
+    pub(crate) async fn post(&self, token: &str, report: &Value) {
+        let url = format!("{}/2.0/api/events", self.url);
+        let asked = reqwest::Client::new().post(url).header("authorization", token).body(report.to_string());
+        let response = asked.send().await.unwrap();
+        let (status, said) = (response.status(), response.text().await.unwrap());
+        assert_eq!(status, reqwest::StatusCode::OK, "{said}");
     }
 
     /// Queries that came since the last time, with who sent them.

@@ -4,9 +4,12 @@
 mod access;
 mod acts;
 mod browser;
+mod forms;
 mod hostile;
 mod journey;
 mod platform;
+mod reported;
+mod reports;
 mod routes;
 mod sample;
 mod served;

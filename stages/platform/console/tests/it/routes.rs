@@ -82,3 +82,11 @@ async fn every_route_answers_each_role_as_the_table_says() {
     }
     assert_eq!(table, kept);
 }
+
+/// Whether an address is one of a route.
+pub(crate) fn is_of_route(route: &str, address: &str) -> bool {
+    let path = address.split('?').next().unwrap();
+    let (route, path): (Vec<_>, Vec<_>) = (route.split('/').collect(), path.split('/').collect());
+    let is = |(part, own): (&&str, &&str)| part.starts_with('{') || part == own;
+    route.len() == path.len() && route.iter().zip(&path).all(is)
+}

@@ -1,0 +1,47 @@
+//! Forms in a browser, by the keyboard: what a rule would do stands there while it is written, and what cannot be taken back is
+//! asked for.
+
+use fantoccini::key::Key;
+
+use crate::browser::Browser;
+use crate::platform::Platform;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rule_says_what_it_would_do_while_it_is_written_and_goes_once_that_is_confirmed() {
+    let platform = Platform::new().await;
+    let browser = Browser::open(1_440, 900).await;
+    platform.sign_in(&browser).await;
+    browser.client.goto(&format!("{}/settings/rules?edit=new", platform.url)).await.unwrap();
+    browser.until("document.documentElement.dataset.ready").await;
+    let (enter, escape) = (char::from(Key::Enter).to_string(), char::from(Key::Escape).to_string());
+
+    // Typing alone shows it: nothing is kept yet.
+    browser.tab_to("#rule-teams").await;
+    browser.keys("shop").await;
+    let effect = "Nobody gains anything yet, for 1 application: prod/shop.";
+    browser.until(&format!("document.querySelector('#preview').textContent.startsWith('{effect}')")).await;
+    assert!(platform.store.rules().await.unwrap().is_empty());
+    browser.keys(&enter).await;
+    let sentence = "Members of shop may view all applications.";
+    browser
+        .until(&format!("document.querySelector('.rules')?.textContent.includes('{sentence}') && !document.querySelector('.editor')"))
+        .await;
+
+    // What takes it away says what that does, and Escape leaves it.
+    browser.until("document.documentElement.dataset.ready").await;
+    browser.tab_to("[data-confirm] button").await;
+    browser.keys(&enter).await;
+    let what = "Whoever may something by this rule alone may it no more, at once.";
+    browser.until(&format!("document.querySelector('dialog[open] p')?.textContent === '{what}'")).await;
+    browser.keys(&escape).await;
+    browser
+        .until("!document.querySelector('dialog[open]') && document.activeElement.matches('[data-confirm] button')")
+        .await;
+    assert_eq!(platform.store.rules().await.unwrap().len(), 1);
+    browser.keys(&enter).await;
+    browser.tab_to("dialog[open] .primary").await;
+    browser.keys(&enter).await;
+    browser.until("document.querySelector('.rules')?.textContent.includes('There is no rule yet')").await;
+    assert!(platform.store.rules().await.unwrap().is_empty());
+    browser.close().await;
+}

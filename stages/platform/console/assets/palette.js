@@ -5,16 +5,23 @@ const commands = () => [...document.querySelectorAll("nav.side [data-go]")].map(
 let box, list, timer, shown;
 
 function mark(step) {
-  const all = [...list.children];
+  const all = [...list.querySelectorAll("a")];
   const at = all.findIndex((one) => one.getAttribute("aria-selected") === "true");
   const next = Math.min(Math.max(at + step, 0), all.length - 1);
-  all.forEach((one, index) => one.setAttribute("aria-selected", index === next ? "true" : "false"));
+  all.forEach((one, index) => {
+    one.id = `found-${index}`;
+    one.setAttribute("aria-selected", index === next ? "true" : "false");
+  });
+  if (all.length) box.setAttribute("aria-activedescendant", `found-${next}`);
+  else box.removeAttribute("aria-activedescendant");
 }
 
 function command(text) {
   const item = document.createElement("li");
-  item.setAttribute("role", "option");
+  item.setAttribute("role", "presentation");
   const link = document.createElement("a");
+  link.setAttribute("role", "option");
+  link.tabIndex = -1;
   [link.textContent, link.href] = text;
   item.append(link);
   return item;
@@ -61,7 +68,7 @@ export function start() {
       // Whoever types faster than it is looked for means what they typed.
       clearTimeout(timer);
       if (box.value !== shown) await find();
-      const link = list.querySelector("[aria-selected='true'] a");
+      const link = list.querySelector("a[aria-selected='true']");
       if (!link) return;
       document.getElementById("palette").close();
       go(link.href);

@@ -97,6 +97,7 @@ mod tests {
             };
             for (text, grounds) in [
                 ("ink", &["bg", "panel", "fill", "tint"][..]),
+                ("faint", &["bg", "panel", "fill", "tint", "gone", "new"]),
                 ("mute", &["bg", "panel", "fill", "tint"]),
                 ("accent", &["bg", "panel", "fill"]),
                 ("bad-text", &["bg", "panel"]),
@@ -114,9 +115,7 @@ mod tests {
                 }
             }
             // Shapes and what may be missed.
-            for (mark, least) in
-                [("ok", 3.0), ("progress", 3.0), ("bad", 3.0), ("still", 3.0), ("faint", 3.0)]
-            {
+            for (mark, least) in [("ok", 3.0), ("progress", 3.0), ("bad", 3.0), ("still", 3.0)] {
                 let found = contrast(&token(mark), &token("panel"));
                 assert!(found >= least, "{mark}: {found:.2}: {}", scheme.lines().next().unwrap_or_default());
             }

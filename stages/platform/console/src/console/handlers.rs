@@ -51,6 +51,7 @@ pub(crate) fn unavailable(error: &Unavailable, session: Option<&Session>, header
             (pieces::command("kubectl logs -n gitops-runtime deploy/platform --tail 50"))
         },
     );
+    let body = html! { h1.hidden { "Not now" } (body) };
     let markup = match session {
         Some(session) => {
             let page = Page { title: "Not now".to_owned(), section: Section::Home, bar: html! {}, body };
@@ -241,7 +242,7 @@ pub(crate) async fn find(
     let listing = listing.map_err(|error| unavailable(&error, Some(&session), &headers))?;
     let markup = html! {
         @for row in listing.rows.iter().take(8) {
-            li role="option" { a href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
+            li role="presentation" { a role="option" href=(row.id.path()) tabindex="-1" { (pieces::health(row.health)) " " (row.id.name) " " span.mute { (row.environment) " · " (row.id.runtime) } } }
         }
     };
     Ok(send(StatusCode::OK, &markup))

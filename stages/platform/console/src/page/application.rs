@@ -391,7 +391,7 @@ fn timeline_tab(asked: &Asked, application: &Application, now: Timestamp) -> Mar
     html! {
         section.panel.list aria-label="Timeline" {
             table.timeline data-rows {
-                thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" {} } }
+                thead { tr { th scope="col" { "when" } th scope="col" { span.hidden { "state" } } th scope="col" { "what" } th.narrow-away scope="col" { "by" } th.narrow-away scope="col" { "images" } th.number scope="col" { "took" } th scope="col" { span.hidden { "compare" } } } }
                 tbody {
                     @for (at, entry) in &entries {
                         @let moment = Asked { from: None, to: Some(at.as_millisecond()), tab: Tab::Compare, resource: None, ..asked.clone() };
@@ -494,7 +494,7 @@ fn drift_tab(application: &Application, link: &dyn Fn(Timestamp, Timestamp) -> S
     html! {
         section.panel.list aria-label="Drift" {
             table data-rows {
-                thead { tr { th scope="col" { "began" } th scope="col" { "ended" } th.number scope="col" { "lasted" } th scope="col" { "resources" } th scope="col" {} } }
+                thead { tr { th scope="col" { "began" } th scope="col" { "ended" } th.number scope="col" { "lasted" } th scope="col" { "resources" } th scope="col" { span.hidden { "compare" } } } }
                 tbody {
                     @for one in &application.drifts {
                         @let end = one.to.unwrap_or(application.life.to);
@@ -551,12 +551,12 @@ pub(crate) fn unknown(id: &ApplicationId) -> Page {
         title: "Not known".to_owned(),
         section: Section::Applications,
         bar: super::shell::find_bar(),
-        body: empty(
+        body: html! { h1.hidden { "Not known" } (empty(
             "This application is not known",
             &html! {
                 p { "Nobody reported " b { (id.name) } " in " (id.namespace) " of runtime " (id.runtime) "." }
                 p { a.button href=(with("/applications", &format!("q={}", percent_encoding::utf8_percent_encode(&id.name, super::link::SEGMENT)))) { "Search for its name" } }
             },
-        ),
+        )) },
     }
 }

@@ -44,11 +44,11 @@ pub(crate) fn tree(
                 @let (column, row) = parent_place(node, &nodes).unwrap_or((0, middle));
                 (edge(column * COLUMN + WIDTH, y(row) + HEIGHT / 2, node.column * COLUMN, y(node.row) + HEIGHT / 2))
             }
-            g.node { (card(0, y(middle), "Application", name, Some(health))) }
+            g.node { title { "Application " (name) } (card(0, y(middle), "Application", name, Some(health))) }
             @for node in &nodes {
                 @let resource = node.resource;
-                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key))
-                    aria-label={(resource.key.kind) " " (resource.key.name) (if resource.changed { ", changed" } else { "" })} {
+                a.node.changed[resource.changed].selected[Some(&resource.key) == selected] href=(link(&resource.key)) {
+                    title { (resource.key.kind) " " (resource.key.name) @if resource.changed { ", changed" } }
                     (card(node.column * COLUMN, y(node.row), &resource.key.kind, &resource.key.name, resource.health))
                 }
             }
@@ -95,7 +95,6 @@ fn edge(from_x: usize, from_y: usize, to_x: usize, to_y: usize) -> Markup {
 
 fn card(x: usize, y: usize, kind: &str, name: &str, health: Option<Health>) -> Markup {
     html! {
-        title { (kind) " " (name) }
         rect x=(x + 1) y=(y) width=(WIDTH - 2) height=(HEIGHT) rx="7" {}
         text.kind x=(x + 12) y=(y + 16) { (cut(kind, 24)) }
         text.name x=(x + 12) y=(y + 32) { (cut(name, 19)) }

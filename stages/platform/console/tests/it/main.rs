@@ -3,6 +3,7 @@
 
 mod access;
 mod acts;
+mod axe;
 mod browser;
 mod forms;
 mod hostile;

@@ -135,6 +135,16 @@
 {{- end -}}
 {{- end -}}
 {{- end -}}
+{{- with .Values.sourceServer -}}
+{{- if .enabled -}}
+{{- if not (or .allowed .argocdCredentials .config.sourceServer) -}}
+{{- $problems = append $problems "sourceServer.allowed: must be given, or argocdCredentials: it would fetch no repository" -}}
+{{- end -}}
+{{- if not (or $.Values.reporter.enabled .callers .config.sourceServer) -}}
+{{- $problems = append $problems "sourceServer.callers: must be given where the reporter is off: nobody may ask" -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.platform.ingress.enabled (not .Values.platform.ingress.host) -}}
 {{- $problems = append $problems "platform.ingress.host: must be given for an Ingress" -}}
 {{- end -}}

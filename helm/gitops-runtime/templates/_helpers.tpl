@@ -182,6 +182,7 @@ priorityClassName: {{ . | quote }}
   (ternary "tunnel-server" "" .Values.tunnelServer.enabled)
   (ternary "change-revision" "" .Values.changeRevision.enabled)
   (ternary "resource-reporter" "" .Values.resourceReporter.enabled)
+  (ternary "source-server" "" .Values.sourceServer.enabled)
 )) -}}
 {{- end }}
 
@@ -288,6 +289,9 @@ priorityClassName: {{ . | quote }}
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
 {{- end -}}
+{{- if .Values.sourceServer.enabled -}}
+{{- $_ := set $settings.reporter "sources" (dict "from" "server" "url" (printf "http://%s-source-server.%s.svc" (include "gitops-runtime.fullname" .) .Release.Namespace) "tokenFile" "/var/run/secrets/kubernetes.io/serviceaccount/token") -}}
+{{- end -}}
 {{- if include "gitops-runtime.hasBus" . -}}
 {{- $copies := ternary .Values.nats.replicaCount .Values.nats.copies (eq .Values.nats.mode "embedded") -}}
 {{- $bus := dict "url" (include "gitops-runtime.natsUrl" .) "copies" (int $copies) -}}
@@ -365,6 +369,25 @@ spec:
 {{- if .Values.ipv6.enabled -}}
 {{- $_ := set $settings "serve" (dict "address" "[::]:8088" "metricsAddress" "[::]:8087") -}}
 {{- end -}}
+{{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
+{{- end }}
+
+{{/* The settings of the source server: those that the values say, and above them `sourceServer.config`. */}}
+{{- define "gitops-runtime.sourceServerSettings" -}}
+{{- $values := .Values.sourceServer -}}
+{{- $callers := $values.callers -}}
+{{- if .Values.reporter.enabled -}}
+{{- $callers = append $callers (printf "%s/%s" .Release.Namespace (include "gitops-runtime.serviceAccount" .)) -}}
+{{- end -}}
+{{- $repositories := dict "directory" "/var/lib/gitops-runtime/repositories" "argocdSecrets" $values.argocdCredentials "argocdCertificates" $values.argocdCredentials -}}
+{{- $settings := dict
+  "kubernetes" (dict "namespace" (include "gitops-runtime.argocdNamespace" .))
+  "log" (dict "format" "json")
+  "sourceServer" (dict
+    "listen" (ternary "[::]:8088" "0.0.0.0:8088" .Values.ipv6.enabled)
+    "callers" (dict "accounts" (uniq $callers))
+    "git" (dict "allowed" $values.allowed "repositories" $repositories))
+-}}
 {{- toYaml (mergeOverwrite $settings (deepCopy $values.config)) -}}
 {{- end }}
 

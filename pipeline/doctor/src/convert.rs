@@ -41,8 +41,6 @@ pub struct Converted {
 }
 
 const NO_SUCH_VALUE: &str = "this component has no such value here";
-const SOURCES: &str =
-    "what is asked of Git is answered by the role source-server, which this chart does not run";
 const IMAGE: &str = "the image is this runtime's: `image`";
 const MONITOR: &str = "metrics.serviceMonitor serves every component";
 const NAMES: &str = "names are made of the release's, no account is needed, and every pod is restricted";
@@ -173,9 +171,7 @@ fn fate(path: &[&str], node: &Node) -> Fate {
         ["event-reporters", _] => {
             Fate::None("this reporter left the other chart; resources are reported with their applications")
         }
-        ["cf-argocd-extras", "sourcesServer", rest @ ..] | ["argo-gateway", rest @ ..] => {
-            if has("sourceServer") { sources(rest) } else { Fate::None(SOURCES) }
-        }
+        ["cf-argocd-extras", "sourcesServer", rest @ ..] | ["argo-gateway", rest @ ..] => sources(rest),
         ["cf-argocd-extras", _] => Fate::None(OTHER),
         ["internal-router", "ipv6"] => Fate::Below,
         ["internal-router", "ipv6", "enabled"] => to("ipv6.enabled".to_owned()),
@@ -479,11 +475,18 @@ fn settle_components(converted: &mut Converted) {
             "always runs in the other chart: enabled; its account in Argo CD must be allowed what people ask for",
         ),
         ("resourceReporter", false, "always runs in the other chart: enabled"),
-        ("sourceServer", false, "always runs in the other chart: enabled"),
+        (
+            "sourceServer",
+            false,
+            "always runs in the other chart: enabled; it fetches what Argo CD has Secrets of, with their credentials",
+        ),
     ] {
         let is_given = needed || converted.values.get(component).is_some();
         if is_given && has(&format!("{component}.enabled")) {
             set(&mut converted.values, &format!("{component}.enabled"), true.into());
+            if component == "sourceServer" {
+                set(&mut converted.values, "sourceServer.argocdCredentials", true.into());
+            }
             converted.notes.push(Note { path: component.to_owned(), line: 0, why: why.to_owned() });
         }
     }

@@ -68,6 +68,7 @@ pub(crate) const CODES: &[(&str, &str)] = &[
     ("GR0071", "a tunnel leads nowhere"),
     ("GR0072", "a tunnel server has no domain or no host"),
     ("GR0073", "nothing says who may open a tunnel"),
+    ("GR0074", "a source server has nothing to fetch, or nobody who may ask"),
     ("GR0101", "the IngressClass"),
     ("GR0102", "Secrets that are referred to"),
     ("GR0103", "the rights of who installs"),
@@ -182,6 +183,7 @@ pub fn validate(files: &[(String, Result<File, Unreadable>)], tiers: Tiers, arou
         for group in [
             "reporter.config",
             "resourceReporter.config",
+            "sourceServer.config",
             "platform.config",
             "router.config",
             "tunnelClient.config",

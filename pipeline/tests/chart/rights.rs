@@ -82,7 +82,7 @@ fn the_chart_grants_what_the_program_prints() {
             let printed = String::from_utf8(run(&given).stdout).unwrap();
             expected.extend(rights(&serde_saphyr::from_multiple::<Value>(&printed).unwrap()));
         }
-        for role in ["app-proxy", "change-revision", "resource-reporter"] {
+        for role in ["app-proxy", "change-revision", "resource-reporter", "source-server"] {
             if let Some(settings) = object(&objects, "ConfigMap", &format!("-{role}")) {
                 expected.extend(of_component(&objects, role, settings));
             }

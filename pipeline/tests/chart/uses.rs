@@ -62,6 +62,7 @@ fn readings(path: &str) -> Vec<String> {
         ("changeRevision.persistence.", "$persistence."),
         ("resourceReporter.", "$values."),
         ("resourceReporter.persistence.", "$persistence."),
+        ("sourceServer.", "$values."),
         // The roles without state have one template.
         ("router.", "$values."),
         ("tunnelClient.", "$values."),

@@ -94,7 +94,25 @@ pub(super) fn check(judged: &mut Judged) {
             );
         }
     }
+    source_server(judged);
     incumbent(judged);
+}
+
+fn source_server(judged: &mut Judged) {
+    let given = judged.at("sourceServer.config.sourceServer").is_some();
+    if !judged.truth("sourceServer.enabled") || given {
+        return;
+    }
+    let allowed = "sourceServer.allowed";
+    if judged.is_empty(allowed) && !judged.truth("sourceServer.argocdCredentials") {
+        let todo = "give them, or set sourceServer.argocdCredentials";
+        judged.error("GR0074", allowed, "how addresses of repositories begin that it fetches", todo);
+    }
+    let callers = "sourceServer.callers";
+    if judged.is_empty(callers) && !judged.truth("reporter.enabled") {
+        let wanted = "ServiceAccounts that may ask, where the reporter is off";
+        judged.error("GR0074", callers, wanted, "give them, such as argocd/event-reporter");
+    }
 }
 
 fn bus(judged: &mut Judged) {

@@ -101,6 +101,7 @@ pub(crate) fn run(given: &OnGit, variables: &Variables) -> anyhow::Result<ExitCo
         GitCommand::Changed(given) => changed(given, variables),
         GitCommand::Commits(given) => commits(given, variables),
         GitCommand::Manifests(given) => listed(given, variables),
+        GitCommand::Remote(command) => Ok(super::remote::run_git(command, variables)),
     }
 }
 

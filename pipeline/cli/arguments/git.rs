@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use stages_remote::RemoteGit;
 
 const GIT: &str = "\
 Examples:
@@ -17,7 +18,10 @@ Examples:
     gitops-runtime git manifests --revision v1.4.0 --path apps/shop --recurse
   The same of a repository elsewhere, without a clone of one's own:
     GIT_PASSWORD=... gitops-runtime git commits --repo https://git.example.com/team/mono.git --path apps/shop
-    gitops-runtime git commits --repo git@git.example.com:team/mono.git --ssh-key-file ~/.ssh/id_ed25519 --path apps/shop";
+    gitops-runtime git commits --repo git@git.example.com:team/mono.git --ssh-key-file ~/.ssh/id_ed25519 --path apps/shop
+  Which Git providers does a runtime work with, and is my token there still taken?
+    gitops-runtime git integration list
+    gitops-runtime git token check";
 
 const CHANGED: &str = "\
 Examples:
@@ -65,9 +69,11 @@ pub(crate) enum GitCommand {
     /// List the Kubernetes objects of a directory, each with its file and lines.
     #[command(after_help = MANIFESTS)]
     Manifests(ManifestsOf),
+    #[command(flatten)]
+    Remote(RemoteGit),
 }
 
-/// Ask a Git repository, without a cluster: which commits and pull requests change which applications.
+/// Ask a Git repository which commits and pull requests change which applications; see the Git providers of a runtime.
 #[derive(Args)]
 #[command(after_help = GIT, arg_required_else_help = true)]
 pub(crate) struct OnGit {

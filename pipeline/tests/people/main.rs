@@ -6,6 +6,7 @@ mod acts;
 mod app_proxy;
 mod desk;
 mod install;
+mod integrations;
 mod lists;
 mod login;
 mod platform;

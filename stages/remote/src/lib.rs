@@ -1,5 +1,5 @@
-//! The command line for people: `login`, `context`, `runtime`, `app`, `rollout` and `workflow` against a platform that runs
-//! elsewhere, and the app proxies of its runtimes.
+//! The command line for people: `login`, `context`, `runtime`, `app`, `rollout`, `workflow`, and of `git` what is about
+//! integrations and tokens, against a platform that runs elsewhere, and the app proxies of its runtimes.
 //!
 //! takes: the command line, the contexts that a person signed in to - gives: tables for people, JSON, YAML or names for
 //! programs, and an exit code
@@ -16,6 +16,7 @@ mod context;
 mod contexts;
 mod environment;
 mod error;
+mod git;
 mod install;
 mod login;
 mod names;
@@ -24,13 +25,14 @@ mod resource;
 mod rollout;
 mod run;
 mod runtime;
+mod secret;
 mod show;
 mod stream;
 mod watch;
 mod workflow;
 
-pub use arguments::RemoteCommand;
+pub use arguments::{RemoteCommand, RemoteGit};
 pub use environment::Environment;
 pub use error::RemoteError;
 pub use names::complete_with;
-pub use run::run;
+pub use run::{run, run_git};

@@ -1,11 +1,7 @@
 //! `gitops-runtime login`: takes a key, asks the platform whose it is, and keeps it.
 
-use std::fs::File;
-use std::io::{self, IsTerminal as _, Read};
-use std::path::Path;
 use std::time::Duration;
 
-use pipeline_core::SecretString;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -14,14 +10,13 @@ use crate::ask::{Platform, SIGN_IN};
 use crate::contexts::{Contexts, Kept};
 use crate::environment::Environment;
 use crate::error::RemoteError;
+use crate::secret::Wanted;
 use crate::show::{Screen, plain};
 
 /// The platform answers in this time.
 const ANSWER: Duration = Duration::from_secs(30);
 /// How keys and the tokens of runtimes begin.
 const KEYS: [&str; 2] = ["goak_", "gort_"];
-/// No key is longer.
-const LONGEST: u64 = 4_096;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -75,7 +70,7 @@ pub(crate) async fn run(
         None => before.as_ref().and_then(|before| before.ca_file.clone()),
     };
     let insecure = login.insecure || before.as_ref().is_some_and(|before| before.insecure);
-    let key = key(login.token_file.as_deref(), &target)?;
+    let key = wanted(&format!("API key of {target}: ")).take(login.token_file.as_deref())?;
     let platform = Platform::at(&target, key.clone(), ca_file.clone(), insecure, ANSWER).await?;
     let me: Me =
         platform.get(SIGN_IN, "query Me { me { name isAdmin runtimeName } }", json!({}), "me").await?;
@@ -125,41 +120,15 @@ fn checked(name: &str) -> Result<String, RemoteError> {
     Ok(name.to_owned())
 }
 
-/// The key: of a file, of whoever types it, or of standard input.
-fn key(file: Option<&Path>, target: &str) -> Result<SecretString, RemoteError> {
-    let standard = |error| RemoteError::Terminal("read the key from standard input", error);
-    let text = match file {
-        Some(path) if path != Path::new("-") => {
-            let failed =
-                |source| RemoteError::File { act: "read the key from", path: path.to_path_buf(), source };
-            bounded(File::open(path).map_err(failed)?).map_err(failed)?
-        }
-        None if io::stdin().is_terminal() => {
-            let asked = rpassword::prompt_password(format!("API key of {target}: "));
-            asked.map_err(|error| RemoteError::Terminal("ask for the key", error))?
-        }
-        _ => bounded(io::stdin().lock()).map_err(standard)?,
-    };
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(RemoteError::Missing(
-            "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file"
-                .to_owned(),
-        ));
+/// How a key is asked for.
+fn wanted(prompt: &str) -> Wanted<'_> {
+    Wanted {
+        prompt,
+        read: "read the key from",
+        none: "there is no key: it is asked for on a terminal, else read from standard input, or give --token-file",
+        wrong: "this is no API key: a key is one word, which is made on the page Keys of the platform",
+        longest: 4_096,
     }
-    if text.len() as u64 > LONGEST || !text.chars().all(|c| c.is_ascii_graphic()) {
-        return Err(RemoteError::Missing(
-            "this is no API key: a key is one word, which is made on the page Keys of the platform"
-                .to_owned(),
-        ));
-    }
-    Ok(SecretString::from(text))
-}
-
-fn bounded(from: impl Read) -> io::Result<String> {
-    let mut text = String::new();
-    from.take(LONGEST + 2).read_to_string(&mut text)?;
-    Ok(text)
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::act::{Act, Look, wait};
-use crate::arguments::act::Waiting;
+use crate::arguments::act::{Waiting, Way};
 use crate::arguments::workflow::{Done, Submit, Within, WorkflowCommand};
 use crate::ask::{Platform, read};
 use crate::environment::Environment;
@@ -150,6 +150,18 @@ impl In {
         };
         wait(waiting, screen, look).await
     }
+}
+
+/// The app proxy of a runtime that may be left out where there is no choice.
+pub(crate) async fn proxy(
+    runtime: Option<&str>,
+    way: &Way,
+    environment: &Environment,
+) -> Result<Proxy, RemoteError> {
+    // No namespace is asked about, so that it need not be known.
+    let namespace = Some(String::new());
+    let within = Within { runtime: runtime.map(str::to_owned), namespace, way: way.clone() };
+    Ok(In::find(&within, environment).await?.proxy)
 }
 
 /// It succeeded, or ended otherwise.

@@ -3,6 +3,7 @@
 pub(crate) mod act;
 pub(crate) mod app;
 pub(crate) mod context;
+pub(crate) mod git;
 pub(crate) mod install;
 pub(crate) mod rollout;
 pub(crate) mod runtime;
@@ -113,6 +114,7 @@ pub(crate) enum Command {
 }
 
 pub(crate) use self::act::Way;
+pub use self::git::RemoteGit;
 
 /// Which platform is asked.
 #[derive(Debug, Clone, Args)]

@@ -1,0 +1,148 @@
+//! Git providers of a runtime, and people's tokens there.
+
+use serde_json::{Value, json};
+
+use crate::app_proxy::AppProxy;
+use crate::desk::{Desk, Said};
+
+struct Working {
+    desk: Desk,
+    proxy: AppProxy,
+}
+
+impl Working {
+    async fn start() -> Self {
+        let (desk, proxy) = (Desk::signed_in().await, AppProxy::start().await);
+        Self { desk, proxy }
+    }
+
+    async fn typed(&self, arguments: &[&str], input: &str) -> Said {
+        let all = [&["git"], arguments, &["--app-proxy", &self.proxy.url]].concat();
+        self.desk.typed(&all, input).await
+    }
+
+    /// The field that was asked, and with what.
+    fn asked(&self) -> Vec<(String, Value)> {
+        self.proxy.changed().into_iter().map(|(field, variables, _)| (field, variables)).collect()
+    }
+}
+
+#[tokio::test]
+async fn integrations_are_listed_with_who_is_registered() {
+    let working = Working::start().await;
+    let users = json!([{"userId": "ada", "isValid": true}, {"userId": "lin", "isValid": false}]);
+    let one = json!({
+        "name": "default", "provider": "GITHUB", "apiUrl": "https://api.github.com",
+        "sharingPolicy": "ALL_USERS_IN_ACCOUNT", "registeredUsers": 2, "users": users,
+    });
+    working.proxy.answers("gitIntegrations", &[json!([one])]);
+    let list = ["integration", "list", "--runtime", "prod"];
+    let out = working.typed(&list, "").await.done();
+    let words: Vec<&str> = out.split_whitespace().collect();
+    let wanted =
+        "NAME PROVIDER API FOR REGISTERED default GITHUB https://api.github.com everybody ada, lin (again)";
+    assert_eq!(words.join(" "), wanted);
+    let names = [&list[..], &["-o", "name"]].concat();
+    assert_eq!(working.typed(&names, "").await.done(), "default\n");
+    let document = working.typed(&[&list[..], &["-o", "json"]].concat(), "").await.done();
+    assert_eq!(serde_json::from_str::<Value>(&document).unwrap(), json!([one]));
+}
+
+#[tokio::test]
+async fn what_is_changed_is_said_before_and_asked_as_the_schema_has_it() {
+    let working = Working::start().await;
+    let named = json!({"name": "lab"});
+    for field in [
+        "addGitIntegration",
+        "editGitIntegration",
+        "registerToGitIntegration",
+        "deregisterFromGitIntegration",
+    ] {
+        working.proxy.answers(field, std::slice::from_ref(&named));
+    }
+    working.proxy.answers("removeGitIntegration", &[json!("lab")]);
+    let cases: [(&[&str], &str, &str, &str, Value); 5] = [
+        (
+            &["add", "gitlab", "--api-url", "https://git.example", "--sharing", "admins"],
+            "add the Git integration lab of GitLab at https://git.example, for admins",
+            "was added",
+            "addGitIntegration",
+            json!({"args": {"name": "lab", "provider": "GITLAB", "apiUrl": "https://git.example", "sharingPolicy": "ACCOUNT_ADMINS"}}),
+        ),
+        (
+            &["edit", "--sharing", "everybody"],
+            "make the Git integration lab one for everybody",
+            "was changed",
+            "editGitIntegration",
+            json!({"args": {"name": "lab", "apiUrl": null, "sharingPolicy": "ALL_USERS_IN_ACCOUNT"}}),
+        ),
+        (
+            &["register"],
+            "register your token with the Git integration lab",
+            "has your token",
+            "registerToGitIntegration",
+            json!({"args": {"name": "lab", "token": "canary-of-git"}}),
+        ),
+        (
+            &["deregister"],
+            "have the Git integration lab forget your token",
+            "has forgotten your token",
+            "deregisterFromGitIntegration",
+            json!({"name": "lab"}),
+        ),
+        (
+            &["remove"],
+            "remove the Git integration lab, and every token registered with it",
+            "was removed",
+            "removeGitIntegration",
+            json!({"name": "lab"}),
+        ),
+    ];
+    for (arguments, does, is, field, variables) in cases {
+        let of = |more: &[&'static str]| {
+            let begin = [&["integration"][..], arguments, &["--runtime", "prod", "--name", "lab"]].concat();
+            begin.into_iter().chain(more.iter().copied()).map(str::to_owned).collect::<Vec<_>>()
+        };
+        let run = async |more: &[&'static str]| {
+            let all = of(more);
+            let all: Vec<&str> = all.iter().map(String::as_str).collect();
+            working.typed(&all, "canary-of-git\n").await
+        };
+        assert_eq!(run(&["--dry-run"]).await.done(), format!("would {does}\n"));
+        assert_eq!(working.asked(), [], "{field}");
+        let destroys = matches!(field, "deregisterFromGitIntegration" | "removeGitIntegration");
+        if destroys {
+            let unasked =
+                format!("gitops-runtime: this would {does}: give --yes, since nobody can be asked\n");
+            assert_eq!(run(&[]).await.refused().1, unasked);
+            assert_eq!(working.asked(), [], "{field}");
+        }
+        let done = run(if destroys { &["--yes"] } else { &[] }).await;
+        assert!(!format!("{done:?}").contains("canary"), "a token is printed");
+        assert_eq!(done.done(), format!("the Git integration lab {is}\n"));
+        assert_eq!(working.asked(), [(field.to_owned(), variables)]);
+    }
+}
+
+#[tokio::test]
+async fn a_token_is_checked_and_a_refusal_is_told_and_none_stands_on_the_command_line() {
+    let working = Working::start().await;
+    working.proxy.answers("gitRepositories", &[json!({"count": 1})]);
+    let check = ["token", "check", "--runtime", "prod"];
+    let taken = "the provider of the Git integration default takes your token\n";
+    assert_eq!(working.typed(&check, "").await.done(), taken);
+    assert_eq!(
+        working.asked(),
+        [("gitRepositories".to_owned(), json!({"args": {"integrationName": "default", "limit": 1}}))]
+    );
+    working
+        .proxy
+        .refuses("gitRepositories", "'ada' has no token registered with the Git integration default");
+    let said = working.typed(&check, "").await.refused().1;
+    assert!(said.ends_with(": 'ada' has no token registered with the Git integration default\n"), "{said}");
+    let register = ["integration", "register", "--runtime", "prod"];
+    let none = "gitops-runtime: there is no token: it is asked for on a terminal, else read from standard input, or give --token-file\n";
+    assert_eq!(working.typed(&register, "").await.refused().1, none);
+    let wrong = "gitops-runtime: this is no token: a token is one word, which is made on a page of the Git provider\n";
+    assert_eq!(working.typed(&register, "two words").await.refused().1, wrong);
+}

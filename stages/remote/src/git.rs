@@ -1,0 +1,249 @@
+//! `gitops-runtime git integration` and `git token`: Git providers of a runtime, and people's tokens there.
+
+use pipeline_core::ExposeSecret as _;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::act::Act;
+use crate::arguments::act::Careful;
+use crate::arguments::git::{GitCommand, IntegrationCommand, Named, Of, Provider, Sharing, TokenCommand};
+use crate::ask::read;
+use crate::environment::Environment;
+use crate::error::RemoteError;
+use crate::proxy::Proxy;
+use crate::secret::Wanted;
+use crate::show::{Cell, Column, Output, Screen, document, plain, table};
+use crate::workflow;
+
+const FIELDS: &str = "name provider apiUrl sharingPolicy registeredUsers users { userId isValid }";
+
+const COLUMNS: &[Column] = &[
+    Column::new("NAME").long(),
+    Column::new("PROVIDER"),
+    Column::new("API").long().rank(1),
+    Column::new("FOR").rank(3),
+    Column::new("REGISTERED").rank(2),
+];
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Integration {
+    name: String,
+    provider: String,
+    api_url: String,
+    sharing_policy: String,
+    users: Vec<User>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct User {
+    user_id: String,
+    is_valid: bool,
+}
+
+impl Integration {
+    /// Who is registered, and whose token has to be registered again.
+    fn registered(&self) -> String {
+        let user = |user: &User| match user.is_valid {
+            true => user.user_id.clone(),
+            false => format!("{} (again)", user.user_id),
+        };
+        self.users.iter().map(user).collect::<Vec<_>>().join(", ")
+    }
+}
+
+impl Provider {
+    /// As people call it, and as the schema does.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Github => ("GitHub", "GITHUB"),
+            Self::Gitlab => ("GitLab", "GITLAB"),
+        }
+    }
+}
+
+impl Sharing {
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Everybody => ("everybody", "ALL_USERS_IN_ACCOUNT"),
+            Self::Admins => ("admins", "ACCOUNT_ADMINS"),
+        }
+    }
+}
+
+pub(crate) async fn run(
+    command: &GitCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    match command {
+        GitCommand::Integration(command) => integration(command, screen, environment).await,
+        GitCommand::Token(TokenCommand::Check { named }) => {
+            let proxy = find(&named.of, environment).await?;
+            let query = "query Check($args: GitRepositoriesArgs) { gitRepositories(args: $args) { count } }";
+            let variables = json!({"args": {"integrationName": named.name, "limit": 1}});
+            proxy.ask("check the token", query, variables).await?;
+            let name = plain(&named.name);
+            screen.say(&format!("the provider of the Git integration {name} takes your token\n"))
+        }
+    }
+}
+
+async fn find(of: &Of, environment: &Environment) -> Result<Proxy, RemoteError> {
+    workflow::proxy(of.runtime.as_deref(), &of.way, environment).await
+}
+
+async fn integration(
+    command: &IntegrationCommand,
+    screen: &Screen,
+    environment: &Environment,
+) -> Result<(), RemoteError> {
+    match command {
+        IntegrationCommand::List { shown, of } => {
+            list(&find(of, environment).await?, shown.output, screen).await
+        }
+        IntegrationCommand::Add { provider, api_url, sharing, careful, named } => {
+            let ((people, provider), (whom, policy)) = (provider.words(), sharing.words());
+            let at = api_url.as_ref().map(|url| format!(" at {url}")).unwrap_or_default();
+            let what = Change {
+                act: "add a Git integration",
+                does: format!("add the Git integration {} of {people}{at}, for {whom}", named.name),
+                is: "was added",
+                destroys: false,
+                query: "mutation Add($args: AddGitIntegrationArgs!) { addGitIntegration(args: $args) { name } }",
+                variables: json!({"args": {
+                    "name": named.name, "provider": provider, "apiUrl": api_url, "sharingPolicy": policy,
+                }}),
+            };
+            what.carry_out((named, careful), screen, environment).await
+        }
+        IntegrationCommand::Edit { api_url, sharing, careful, named } => {
+            let (whom, policy) = sharing.words();
+            let at = api_url.as_ref().map(|url| format!(" at {url}, and forget tokens of another address"));
+            let what = Change {
+                act: "change a Git integration",
+                does: format!(
+                    "make the Git integration {} one for {whom}{}",
+                    named.name,
+                    at.unwrap_or_default()
+                ),
+                is: "was changed",
+                destroys: api_url.is_some(),
+                query: "mutation Edit($args: EditGitIntegrationArgs!) { editGitIntegration(args: $args) { name } }",
+                variables: json!({"args": {
+                    "name": named.name, "apiUrl": api_url, "sharingPolicy": policy,
+                }}),
+            };
+            what.carry_out((named, careful), screen, environment).await
+        }
+        IntegrationCommand::Remove { careful, named } => {
+            let what = Change {
+                act: "remove a Git integration",
+                does: format!(
+                    "remove the Git integration {}, and every token registered with it",
+                    named.name
+                ),
+                is: "was removed",
+                destroys: true,
+                query: "mutation Remove($name: String!) { removeGitIntegration(name: $name) }",
+                variables: json!({"name": named.name}),
+            };
+            what.carry_out((named, careful), screen, environment).await
+        }
+        IntegrationCommand::Register { token_file, dry_run, named } => {
+            let token = match dry_run {
+                true => String::new(),
+                false => WANTED.take(token_file.as_deref())?.expose_secret().to_owned(),
+            };
+            let what = Change {
+                act: "register a token",
+                does: format!("register your token with the Git integration {}", named.name),
+                is: "has your token",
+                destroys: false,
+                query: "mutation Register($args: RegisterToGitIntegrationArgs!) { registerToGitIntegration(args: $args) { name } }",
+                variables: json!({"args": {"name": named.name, "token": token}}),
+            };
+            let careful = Careful { dry_run: *dry_run, yes: true };
+            what.carry_out((named, &careful), screen, environment).await
+        }
+        IntegrationCommand::Deregister { careful, named } => {
+            let what = Change {
+                act: "forget a token",
+                does: format!("have the Git integration {} forget your token", named.name),
+                is: "has forgotten your token",
+                destroys: true,
+                query: "mutation Deregister($name: String) { deregisterFromGitIntegration(name: $name) { name } }",
+                variables: json!({"name": named.name}),
+            };
+            what.carry_out((named, careful), screen, environment).await
+        }
+    }
+}
+
+/// What is changed of an integration.
+struct Change {
+    act: &'static str,
+    does: String,
+    is: &'static str,
+    destroys: bool,
+    query: &'static str,
+    variables: Value,
+}
+
+impl Change {
+    async fn carry_out(
+        self,
+        (named, careful): (&Named, &Careful),
+        screen: &Screen,
+        environment: &Environment,
+    ) -> Result<(), RemoteError> {
+        let proxy = find(&named.of, environment).await?;
+        let act = Act {
+            act: self.act,
+            does: plain(&self.does),
+            done: plain(&format!("the Git integration {} {}", named.name, self.is)),
+            destroys: self.destroys,
+            query: self.query,
+            variables: self.variables,
+        };
+        act.carry_out(&proxy, careful, screen).await.map(drop)
+    }
+}
+
+/// How a token is asked for.
+const WANTED: Wanted<'static> = Wanted {
+    prompt: "Git token: ",
+    read: "read the token from",
+    none: "there is no token: it is asked for on a terminal, else read from standard input, or give --token-file",
+    wrong: "this is no token: a token is one word, which is made on a page of the Git provider",
+    longest: 4_096,
+};
+
+async fn list(proxy: &Proxy, output: Output, screen: &Screen) -> Result<(), RemoteError> {
+    let query = format!("query Integrations {{ gitIntegrations {{ {FIELDS} }} }}");
+    let found: Value = proxy.get("list Git integrations", &query, json!({}), "gitIntegrations").await?;
+    if matches!(output, Output::Json | Output::Yaml) {
+        return screen.say(&document(&found, output)?);
+    }
+    let all: Vec<Integration> = read(found)?;
+    if output == Output::Name {
+        return screen.say(&all.iter().map(|one| plain(&one.name) + "\n").collect::<String>());
+    }
+    if all.is_empty() {
+        screen.note(&format!("there is no Git integration in {}", proxy.runtime));
+        return Ok(());
+    }
+    let row = |one: &Integration| -> Vec<Cell> {
+        let whom = if one.sharing_policy == "ACCOUNT_ADMINS" { "admins" } else { "everybody" };
+        vec![
+            (&*one.name).into(),
+            (&*one.provider).into(),
+            (&*one.api_url).into(),
+            whom.into(),
+            one.registered().into(),
+        ]
+    };
+    let rows: Vec<_> = all.iter().map(row).collect();
+    screen.say(&table(COLUMNS, &rows, output == Output::Wide, true, screen))
+}

@@ -8,12 +8,13 @@ use moka::future::Cache;
 use serde::Serialize;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
-use stages_git::application::Source;
+use stages_git::application::{Application, Source};
 use stages_git::{Commit, GitError, Snapshot};
 use tokio::sync::Semaphore;
 
 use crate::answer::{Answer, At, Listed, listed};
 use crate::asked::{Asked, AskedSource, File, Told};
+use crate::changed::{AskedChange, Between, ToldChange, changed};
 use crate::compiled::Compiled;
 use crate::describe::{Checkout, describe, versions_of};
 use crate::provider::{Links, links};
@@ -237,6 +238,42 @@ impl Library {
                 let (files, more) =
                     change.map_or((Vec::new(), 0), |change| (change.paths, change.more_paths));
                 Ok(ToldChanges { from: old.commit.to_string(), to: new.commit.to_string(), files, more })
+            })
+            .await
+        })
+        .await
+    }
+
+    /// Which commits changed an application between two revisions, and which of its files differ between them.
+    ///
+    /// # Errors
+    /// [`SourceError`] says why not.
+    pub async fn changed(&self, asked: AskedChange) -> Result<ToldChange, SourceError> {
+        self.within(async {
+            let application =
+                Application::read(&asked.app).ok_or(SourceError::Asked("app is no Application"))?;
+            let source = application
+                .sources
+                .get(asked.source)
+                .ok_or(SourceError::Asked("the application has no source at this position"))?;
+            if source.chart.is_some() {
+                let why = "the source is a chart of a Helm repository, which has no commits";
+                return Err(SourceError::Asked(why));
+            }
+            let to = self.repositories.hold(&source.repo_url, &asked.to).await?;
+            let (from, from_unknown) = match asked.from.as_str() {
+                "" => (None, false),
+                from => match self.repositories.hold(&source.repo_url, from).await {
+                    Ok(held) => (Some(held), false),
+                    // After a forced push.
+                    Err(error) if error.is_no_revision() => (None, true),
+                    Err(error) => return Err(error.into()),
+                },
+            };
+            self.blocking(move || {
+                let from = from.as_ref().map(|held| held.commit);
+                let between = Between { from, from_unknown, to: to.commit };
+                Ok(changed(&to.open()?, &application, asked.source, between)?)
             })
             .await
         })

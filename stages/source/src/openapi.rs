@@ -53,7 +53,10 @@ pub fn document() -> Value {
             "/v1/commit": {"get": {"operationId": "getCommit", "summary": "What a commit says of itself.",
                 "parameters": [repo, query("revision", false, "A branch, a tag or a commit's id; HEAD without one.")],
                 "responses": responses("Commit", true)}},
-            "/v1/changes": {"get": {"operationId": "listChanges", "summary": "The files that differ between two revisions.",
+            "/v1/changes": {"post": {"operationId": "describeChanges", "summary": "The commits that changed an application between two revisions, and its files that differ between them.",
+                "requestBody": body(json!({"$ref": "#/components/schemas/AskedChange"})),
+                "responses": responses("Change", false)},
+                "get": {"operationId": "listChanges", "summary": "The files that differ between two revisions.",
                 "parameters": [repo, query("from", true, "The older revision."), query("to", true, "The newer revision."),
                     query("paths", false, "Directories or files, with ; between them; all without any.")],
                 "responses": responses("Changes", true)}},
@@ -97,6 +100,21 @@ pub fn document() -> Value {
                 "Changes": {"type": "object", "properties": {
                     "from": text("The older commit."), "to": text("The newer one."),
                     "files": {"type": "array", "maxItems": 100, "items": {"type": "string"}}, "more": {"type": "integer"}}},
+                "AskedChange": {"type": "object", "required": ["app", "to"], "additionalProperties": false, "properties": {
+                    "app": {"type": "object", "description": "The Application."},
+                    "source": {"type": "integer", "minimum": 0, "description": "The position of the source; 0 without it."},
+                    "from": text("The older revision; without it everything is new."), "to": text("The newer revision.")}},
+                "Change": {"type": "object", "required": ["to", "files", "more", "commits", "moreCommits"], "properties": {
+                    "from": text("The older commit; none where everything is new."),
+                    "fromUnknown": {"type": "boolean", "description": "The repository does not have the older revision any more, so that everything is new."},
+                    "to": text("The newer commit."),
+                    "files": {"type": "array", "maxItems": 100, "items": text("A file of the application that differs between the two.")},
+                    "more": {"type": "integer", "description": "How many more there are."},
+                    "commits": {"type": "array", "maxItems": 100, "items": {"type": "object", "properties": {
+                        "revision": text("Its id."), "author": text("Name and address."), "date": {"type": "string", "format": "date-time"},
+                        "message": text("What it says."), "files": {"type": "array", "maxItems": 100, "items": {"type": "string"}}, "more": {"type": "integer"}}}},
+                    "moreCommits": {"type": "boolean", "description": "There are more commits than are told."},
+                    "noneIsNew": {"type": "boolean", "description": "None of the commits is new: the newest that there is at all is told."}}},
                 "AppVersion": {"type": "object", "properties": {"appVersion": text("The version; empty where the file says none."),
                     "dependencies": {"type": "object", "properties": {"helm/Chart.lock": {"type": "string"},
                         "helm/dependencies": text("Chart.yaml."), "helm/requirements.yaml": {"type": "string"}}}}},

@@ -64,6 +64,17 @@ pub enum NotHeld {
     GivenUp,
 }
 
+impl NotHeld {
+    /// Whether the repository is there, and has no such revision.
+    pub fn is_no_revision(&self) -> bool {
+        match self {
+            Self::Git(error) => matches!(error, GitError::NoRevision { .. }),
+            Self::Fetch(error) => matches!(**error, FetchError::NoRevision { .. }),
+            _ => false,
+        }
+    }
+}
+
 /// Holds repositories, or fetches them.
 #[async_trait]
 pub trait Repositories: std::fmt::Debug + Send + Sync {

@@ -19,10 +19,11 @@ use prometheus::{IntCounterVec, Opts, Registry};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
-use stages_git::{FetchError, GitError};
+use stages_git::FetchError;
 
 use crate::asked::{Asked, AskedSource};
 use crate::callers::{Admitted, Callers};
+use crate::changed::AskedChange;
 use crate::library::{Library, SourceError};
 use crate::openapi::document;
 use crate::repositories::NotHeld;
@@ -62,7 +63,7 @@ pub fn routes(
         .route("/getAppVersion", post(app_version))
         .route("/v1/manifests", post(describe).get(list))
         .route("/v1/commit", get(commit))
-        .route("/v1/changes", get(changes))
+        .route("/v1/changes", get(changes).post(changed))
         .layer(DefaultBodyLimit::max(bounds.body))
         .route_layer(from_fn_with_state(served.clone(), admitted))
         .with_state(served)
@@ -122,9 +123,8 @@ fn failed(error: &SourceError) -> Response {
     match error {
         SourceError::Shared(error) => failed(error),
         SourceError::Asked(_) => refusal(StatusCode::BAD_REQUEST, &why),
-        SourceError::NotHeld(NotHeld::Unconfigured { .. } | NotHeld::Git(GitError::NoRevision { .. })) => {
-            refusal(StatusCode::NOT_FOUND, &why)
-        }
+        SourceError::NotHeld(NotHeld::Unconfigured { .. }) => refusal(StatusCode::NOT_FOUND, &why),
+        SourceError::NotHeld(error) if error.is_no_revision() => refusal(StatusCode::NOT_FOUND, &why),
         SourceError::NotHeld(NotHeld::NotAllowed { .. }) => refusal(StatusCode::FORBIDDEN, &why),
         SourceError::NotHeld(NotHeld::Fetch(error)) => not_fetched(error, &why),
         SourceError::Version(_) => refusal(StatusCode::UNPROCESSABLE_ENTITY, &why),
@@ -143,9 +143,7 @@ fn failed(error: &SourceError) -> Response {
 fn not_fetched(error: &FetchError, why: &str) -> Response {
     match error {
         FetchError::Address { .. } => refusal(StatusCode::BAD_REQUEST, why),
-        FetchError::NoRevision { .. } | FetchError::NoRepository { .. } => {
-            refusal(StatusCode::NOT_FOUND, why)
-        }
+        FetchError::NoRepository { .. } => refusal(StatusCode::NOT_FOUND, why),
         error if error.is_transient() => later(why),
         error => {
             tracing::warn!(error = error as &dyn std::error::Error, "a repository could not be fetched");
@@ -178,23 +176,25 @@ fn answer(headers: &HeaderMap, answer: &impl Serialize) -> Response {
 async fn describe(State(served): State<Arc<Served>>, asked: Result<Json<Asked>, JsonRejection>) -> Response {
     let asked = match asked {
         Ok(Json(asked)) => asked,
-        Err(JsonRejection::BytesRejection(error)) => return too_large(&error),
-        Err(JsonRejection::MissingJsonContentType(_)) => {
-            return refusal(
-                StatusCode::BAD_REQUEST,
-                "the body is no JSON: send it as content-type: application/json",
-            );
-        }
-        // What a parser says of a body may quote it.
-        Err(_) => {
-            return refusal(StatusCode::BAD_REQUEST, "the body is no question: /openapi.json describes it");
-        }
+        Err(error) => return unread(&error),
     };
     match served.library.describe(asked).await {
         // A question of this kind is never kept by whoever asks.
         Ok(told) => answer(&HeaderMap::new(), &*told),
         Err(error) => failed(&error),
     }
+}
+
+fn unread(error: &JsonRejection) -> Response {
+    let why = match error {
+        JsonRejection::BytesRejection(error) => return too_large(error),
+        JsonRejection::MissingJsonContentType(_) => {
+            "the body is no JSON: send it as content-type: application/json"
+        }
+        // What a parser says of a body may quote it.
+        _ => "the body is no question: /openapi.json describes it",
+    };
+    refusal(StatusCode::BAD_REQUEST, why)
 }
 
 fn too_large(error: &BytesRejection) -> Response {
@@ -315,6 +315,20 @@ async fn changes(
     let paths = paths.map(str::to_owned).collect();
     match served.library.changes(&asked.repo_url, &asked.from, &asked.to, paths).await {
         Ok(told) => answer(&headers, &told),
+        Err(error) => failed(&error),
+    }
+}
+
+async fn changed(
+    State(served): State<Arc<Served>>,
+    asked: Result<Json<AskedChange>, JsonRejection>,
+) -> Response {
+    let asked = match asked {
+        Ok(Json(asked)) => asked,
+        Err(error) => return unread(&error),
+    };
+    match served.library.changed(asked).await {
+        Ok(told) => answer(&HeaderMap::new(), &told),
         Err(error) => failed(&error),
     }
 }

@@ -147,6 +147,61 @@ async fn a_commit_and_what_changed_are_told() {
 }
 
 #[tokio::test]
+async fn the_commits_and_files_that_changed_an_application_are_told() {
+    let served = Served::new().await;
+    let write = |files: &[(&str, &str)]| commit(served.directory.path(), files).to_string();
+    // Each commit holds these files alone.
+    let other = write(&[("plain/web.yaml", WEB), ("chart/Chart.yaml", "appVersion: \"3\"\n")]);
+    let second = write(&[("plain/web.yaml", "2"), ("plain/more.yaml", "1"), ("chart/Chart.yaml", "x")]);
+    let third = write(&[("plain/web.yaml", "2"), ("plain/more.yaml", "2"), ("chart/Chart.yaml", "x")]);
+    let asked = |from: &str, to: &str| json!({"app": application("plain"), "from": from, "to": to});
+    let ask = async |body: Value| {
+        let (status, answer) = told(served.post("/v1/changes", &body)).await;
+        assert_eq!(status, StatusCode::OK, "{answer}");
+        answer
+    };
+    let entry = |revision: &str, files: &[&str]| {
+        json!({"revision": revision, "author": "Ada <ada@example.com>", "date": "2023-11-14T22:13:20Z",
+            "message": "All of it\n", "files": files, "more": 0})
+    };
+    let (newest, before) =
+        (entry(&third, &["plain/more.yaml"]), entry(&second, &["plain/more.yaml", "plain/web.yaml"]));
+    assert_eq!(
+        ask(asked(&served.first, "HEAD")).await,
+        json!({"from": served.first, "to": third, "files": ["plain/more.yaml", "plain/web.yaml"], "more": 0,
+            "commits": [newest, before], "moreCommits": false})
+    );
+    // Nothing is new in a rollback, nor in a commit that changed others alone.
+    let none = ask(asked(&served.first, &other)).await;
+    assert_eq!((&none["files"], &none["noneIsNew"]), (&json!([]), &json!(true)));
+    assert_eq!(none["commits"][0]["revision"], json!(served.first));
+    let mut first_sync = asked("", &third);
+    first_sync.as_object_mut().unwrap().remove("from");
+    let all = ask(first_sync).await;
+    assert_eq!((all.get("from"), all["commits"].as_array().unwrap().len()), (None, 3));
+    let gone = "0123456789012345678901234567890123456789";
+    let pushed_over = ask(asked(gone, &third)).await;
+    assert_eq!((&pushed_over["fromUnknown"], pushed_over.get("from")), (&json!(true), None));
+
+    let post = |body: &Value| served.post("/v1/changes", body);
+    refused(post(&json!({"app": {}, "to": "HEAD"})), 400, "app is no Application").await;
+    let mut second_source = asked("", "HEAD");
+    second_source["source"] = json!(1);
+    refused(post(&second_source), 400, "the application has no source at this position").await;
+    let mut chart = asked("", "HEAD");
+    chart["app"]["spec"]["source"]["chart"] = json!("web");
+    let why = "the source is a chart of a Helm repository, which has no commits";
+    refused(post(&chart), 400, why).await;
+    let unasked = "the body is no question: /openapi.json describes it";
+    refused(post(&json!({"app": application("plain")})), 400, unasked).await;
+    let why = "no commit is named gone: neither a branch, a tag nor an object of the repository is";
+    refused(post(&asked("", "gone")), 404, why).await;
+    let url = format!("{}/v1/changes", served.address);
+    let bare = served.client.post(url).json(&asked("", "HEAD")).bearer_auth("bad");
+    refused(bare, 403, "whoever has this token may not ask here").await;
+}
+
+#[tokio::test]
 async fn nobody_is_answered_who_may_not_ask() {
     let served = Served::new().await;
     let url = format!("{}/v1/commit?repoURL={URL}", served.address);

@@ -18,10 +18,6 @@ pub(crate) async fn listen(browser: &Browser) {
     browser.client.execute(script, vec![]).await.unwrap();
 }
 
-async fn press(browser: &Browser, css: &str) {
-    browser.find(css).await.click().await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_said_against_it() {
     let platform = Platform::new().await;
@@ -57,10 +53,10 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     assert_eq!(platform.store.audit(i64::MAX, 1).await.unwrap()[0].subject, "prod: syncApplication");
 
     // A refusal stays where it was asked for.
-    press(&browser, "[data-act=rollback]").await;
+    browser.press("[data-act=rollback]").await;
     browser.until("document.querySelectorAll('#act [name=id]').length === 2").await;
     browser.shot("act-rollback").await;
-    press(&browser, "#act .primary").await;
+    browser.press("#act .primary").await;
     let refused = "'admin' may not: rule 4 allows APP_ROLLBACK of gitopsApplications, and not of this one";
     browser
         .until(&format!("document.querySelector('#act [role=alert]').textContent === \"{refused}\""))
@@ -74,8 +70,8 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     browser.client.goto(&format!("{page}?tab=resources&r=argoproj.io%2FRollout%2Fshop%2Fweb")).await.unwrap();
     browser.until("document.documentElement.dataset.ready").await;
     listen(&browser).await;
-    press(&browser, "[data-act=pause]").await;
-    press(&browser, "#act .primary").await;
+    browser.press("[data-act=pause]").await;
+    browser.press("#act .primary").await;
     browser
         .until("!document.querySelector('#act') && window.said.includes('Rollout web: pause was asked for')")
         .await;
@@ -84,7 +80,7 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
         body["variables"],
         json!({"application": application, "rollout": {"namespace": "shop", "name": "web"}})
     );
-    press(&browser, "[data-act=logs]").await;
+    browser.press("[data-act=logs]").await;
     browser
         .until("document.querySelector('#act pre').textContent === 'web-1  one <img src=x>\\nweb-1  two\\n'")
         .await;
@@ -95,8 +91,8 @@ async fn an_act_says_what_it_will_do_does_it_as_whoever_asked_and_shows_what_is_
     // A runtime that cannot be reached is told with what to do.
     let nowhere = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
     platform.at(&format!("http://{nowhere}")).await;
-    press(&browser, "[data-act=refresh]").await;
-    press(&browser, "#act .primary").await;
+    browser.press("[data-act=refresh]").await;
+    browser.press("#act .primary").await;
     browser.until(&format!("document.querySelector('#act [role=alert]').textContent.startsWith(\"runtime 'prod' cannot be reached at {nowhere}: \")")).await;
     browser.close().await;
 }
@@ -144,7 +140,7 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
             "Rollout web makes its pods anew, some at a time. Their version stays.",
         ),
     ] {
-        press(&browser, &format!("[data-act={act}]")).await;
+        browser.press(&format!("[data-act={act}]")).await;
         browser.until(&format!("document.querySelector('#act .body p')?.textContent === '{says}'")).await;
         browser.shot(&format!("act-{act}")).await;
         browser.keys(&char::from(Key::Enter).to_string()).await;
@@ -161,7 +157,7 @@ async fn a_rollout_is_resumed_restarted_and_skips_a_step_and_says_what_makes_no_
     let why = |act: &str| format!("document.querySelector('[data-act={act}]').dataset.why");
     let retry = "It was not aborted: there is nothing to retry.";
     browser.until(&format!("{} === '{retry}'", why("retry"))).await;
-    press(&browser, "[data-act=retry]").await;
+    browser.press("[data-act=retry]").await;
     browser.until(&format!("window.said.includes('{retry}')")).await;
     // It has gone through all its steps: the buttons follow while somebody looks.
     browser.until("document.querySelector('[data-live]').dataset.state === 'live'").await;
@@ -210,8 +206,8 @@ async fn an_act_that_no_rule_allows_says_so_before_it_is_asked_for() {
     assert_eq!(sync.attr("title").await.unwrap().as_deref(), Some(why));
     browser.keys("s").await;
     browser.until(&format!("window.said.includes('{why}')")).await;
-    press(&browser, "[data-act=refresh]").await;
-    press(&browser, "#act .primary").await;
+    browser.press("[data-act=refresh]").await;
+    browser.press("#act .primary").await;
     browser.until("window.said.includes('shop: refresh was asked for')").await;
     let came = platform.came();
     assert_eq!((came.len(), &*came[0].0), (1, "lin"));

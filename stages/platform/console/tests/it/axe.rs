@@ -129,7 +129,7 @@ async fn no_dialog_keeps_anybody_out() {
             ("pause", "#act .body p"),
             ("logs", "#act pre span"),
         ] {
-            browser.find(&format!("[data-act={act}]")).await.click().await.unwrap();
+            browser.press(&format!("[data-act={act}]")).await;
             browser.find(shown).await;
             browser.what_keeps_out(act, &mut found).await;
             browser.keys(&escape).await;
@@ -138,7 +138,7 @@ async fn no_dialog_keeps_anybody_out() {
         client.goto(&format!("{}/settings/tokens", platform.url)).await.unwrap();
         browser.until("document.documentElement.dataset.ready").await;
         browser.what_keeps_out("tokens", &mut found).await;
-        browser.find("[data-confirm] button").await.click().await.unwrap();
+        browser.press("[data-confirm] button").await;
         browser.find("dialog[open] .primary").await;
         browser.what_keeps_out("a question", &mut found).await;
         // What nobody expects in a page is no reason to keep anybody out either.

@@ -271,14 +271,14 @@ async fn in_what_scripts_put_together(reader: &mut Reader, one: &str, token: &st
     reader.read(one).await;
     for (act, shown) in [("sync", "#act .diff"), ("rollback", "#act [name=id]"), ("refresh", "#act .body p")]
     {
-        reader.browser.find(&format!("[data-act={act}]")).await.click().await.unwrap();
+        reader.browser.press(&format!("[data-act={act}]")).await;
         reader.browser.find(shown).await;
         reader.look(act).await;
         reader.browser.keys(&escape).await;
         reader.browser.until("!document.querySelector('#act')").await;
     }
     listen(&reader.browser).await;
-    reader.browser.find("[data-act=refresh]").await.click().await.unwrap();
+    reader.browser.press("[data-act=refresh]").await;
     reader.browser.find("#act .body p").await;
     reader.browser.keys(&enter).await;
     let said =
@@ -291,7 +291,7 @@ async fn in_what_scripts_put_together(reader: &mut Reader, one: &str, token: &st
         segment(&name("rollout name"))
     );
     reader.read(&rollout).await;
-    reader.browser.find("[data-act=logs]").await.click().await.unwrap();
+    reader.browser.press("[data-act=logs]").await;
     reader.browser.until("document.querySelector('#act pre')?.textContent.includes('one <img src=x>')").await;
     reader.look("logs").await;
 }

@@ -57,7 +57,7 @@ pub(crate) use self::sharding::Algorithm;
 pub(crate) use self::source_server::From as SourcesFrom;
 pub(crate) use self::state::{Places, State};
 pub(crate) use self::traces::Traces;
-pub(crate) use self::units::SocketPlace;
+pub(crate) use self::units::{As, SocketPlace};
 
 /// Where a token comes from. Its text is never shown.
 #[derive(Debug, Clone)]

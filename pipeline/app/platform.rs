@@ -17,15 +17,17 @@ use jiff::Timestamp;
 use pipeline_core::{ExposeSecret as _, Given, Service as _, Shutdown};
 use pipeline_http::serve::ServeConfig;
 use prometheus::{Registry, TextEncoder};
+use stages_client::Token;
 use stages_platform_api::{Api, ForwardConfig};
-use stages_platform_console::{Console, Settings, StoredFleet};
+use stages_platform_console::{Console, OidcSignIn, Settings, StoredFleet};
 use stages_platform_ingest::IngestConfig;
+use stages_platform_oidc::OidcConfig;
 use stages_platform_store::{
     Place, Retention, Store, StoreConfig, backup, create_token, restore, revoke_token, tokens,
 };
 
 use crate::cli::{OnPlatform, PlatformCommand, TokenCommand};
-use crate::config::{Config, Variables};
+use crate::config::{As, Config, Variables};
 
 /// What a backup is called that is named after its moment, which is written as digits in this shape.
 const BACKUP: &str = "platform-";
@@ -160,12 +162,9 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         None => None,
     };
     let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
-    let console = Settings {
-        external: external(config, server.address()),
-        store: store.clone(),
-        retention,
-        clock: Timestamp::now,
-    };
+    let external = external(config, server.address());
+    let oidc = oidc(config, &external)?;
+    let console = Settings { external, store: store.clone(), retention, clock: Timestamp::now, oidc };
     let console = Console::new(fleet.clone(), console, stop.clone());
     if let Some(link) = console.first_link().await.context("make the link of the first account")? {
         // For whoever starts it: a line of its own, since an entry of the log is no place for a secret.
@@ -192,6 +191,35 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
     drop(store);
     writing.finished().await;
     Ok(())
+}
+
+/// The provider by which people sign in, if one is set.
+fn oidc(config: &Config, external: &str) -> anyhow::Result<Option<OidcSignIn>> {
+    let settings = &config.platform_server.oidc;
+    let Some(issuer) = &*settings.issuer else { return Ok(None) };
+    let secret = match (&*settings.client_secret, &*settings.client_secret_file) {
+        (Some(secret), _) => Token::Literal(secret.clone()),
+        (None, Some(file)) => Token::file(file),
+        (None, None) => anyhow::bail!("platformServer.oidc.clientSecretFile is not set"),
+    };
+    let redirect = format!("{}/login/oidc/callback", external.trim_end_matches('/'));
+    let redirect = redirect.parse().context("platformServer.externalUrl is no address to come back to")?;
+    let texts = |list: &[As<String>]| list.iter().map(|one| one.trim().to_owned()).collect::<Vec<_>>();
+    let client_id = settings.client_id.clone().context("platformServer.oidc.clientId is not set")?;
+    let provider = OidcConfig {
+        scopes: texts(&settings.scopes),
+        groups_claim: settings.groups_claim.clone(),
+        ca_file: settings.ca_file.clone(),
+        ..OidcConfig::new(issuer.clone(), client_id, secret, redirect)
+    };
+    let default = || format!("Sign in with {}", issuer.host());
+    Ok(Some(OidcSignIn {
+        provider: provider.build(),
+        button: settings.button_text.clone().unwrap_or_else(default),
+        teams: settings.teams.iter().map(|one| (one.group.clone(), one.team.clone())).collect(),
+        domains: texts(&settings.allowed_domains),
+        creates_users: settings.create_users,
+    }))
 }
 
 /// The address that people have for it: as it is set, or as it listens.

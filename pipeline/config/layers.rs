@@ -19,7 +19,7 @@ const FILE_LIMIT: u64 = 1 << 20;
 const SET: &str = "--set";
 
 /// Settings that are different ways to say one thing.
-const ALTERNATIVES: [&[&str]; 9] = [
+const ALTERNATIVES: [&[&str]; 10] = [
     &["kubernetes.kubeconfig", "kubernetes.server"],
     &["kubernetes.token", "kubernetes.tokenFile"],
     &[
@@ -36,6 +36,7 @@ const ALTERNATIVES: [&[&str]; 9] = [
         "platformServer.store.postgresUrl",
         "platformServer.store.postgresUrlFile",
     ],
+    &["platformServer.oidc.clientSecret", "platformServer.oidc.clientSecretFile"],
     &["tunnelClient.token", "tunnelClient.tokenFile"],
     &["admin.token", "admin.tokenFile"],
     &["traces.otlp.token", "traces.otlp.tokenFile"],

@@ -6,10 +6,11 @@ use std::time::Duration;
 use pipeline_core::SecretString;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use stages_platform_oidc::Issuer;
 use url::Url;
 
 use super::problem::Problems;
-use super::units::{As, Size};
+use super::units::{As, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -17,6 +18,7 @@ pub(crate) struct PlatformServer {
     pub(crate) external_url: As<Option<Url>>,
     pub(crate) store: Store,
     pub(crate) ingest: Ingest,
+    pub(crate) oidc: Oidc,
     pub(crate) retention: Retention,
 }
 
@@ -41,6 +43,29 @@ pub(crate) struct Ingest {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Oidc {
+    pub(crate) issuer: As<Option<Issuer>>,
+    pub(crate) client_id: As<Option<String>>,
+    pub(crate) client_secret: As<Option<SecretString>>,
+    pub(crate) client_secret_file: As<Option<PathBuf>>,
+    pub(crate) scopes: Vec<As<String>>,
+    pub(crate) groups_claim: As<Option<String>>,
+    pub(crate) teams: Vec<As<TeamOfGroup>>,
+    pub(crate) allowed_domains: Vec<As<String>>,
+    pub(crate) create_users: bool,
+    pub(crate) ca_file: As<Option<PathBuf>>,
+    pub(crate) button_text: As<Option<String>>,
+}
+
+/// A group at the provider, and the team here that its people are in.
+#[derive(Debug, Clone)]
+pub(crate) struct TeamOfGroup {
+    pub(crate) group: String,
+    pub(crate) team: String,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Retention {
     pub(crate) history: As<Duration>,
@@ -59,11 +84,63 @@ impl PlatformServer {
         );
         let both = postgres_url.is_some() && postgres_url_file.is_some();
         problems.exclusive(both, "platformServer.store.postgresUrl", "platformServer.store.postgresUrlFile");
+        self.oidc.check(problems);
         problems.positive("platformServer.ingest.bodyTimeout", *self.ingest.body_timeout);
         problems.at_least("platformServer.ingest.maxBody", &self.ingest.max_body, "1Ki");
         problems.at_least("platformServer.ingest.maxUnpacked", &self.ingest.max_unpacked, "1Ki");
         problems.positive("platformServer.retention.history", *self.retention.history);
         problems.positive("platformServer.retention.keys", *self.retention.keys);
         problems.positive("platformServer.retention.interval", *self.retention.interval);
+    }
+}
+
+impl Oidc {
+    fn check(&self, problems: &mut Problems) {
+        let (secret, file) = (self.client_secret.is_some(), self.client_secret_file.is_some());
+        let at = |name: &str| format!("platformServer.oidc.{name}");
+        problems.exclusive(secret && file, &at("clientSecret"), &at("clientSecretFile"));
+        if self.issuer.is_none() {
+            return;
+        }
+        if self.client_id.is_none() {
+            problems.missing(at("clientId"), "must be given with issuer: who this platform is there");
+        }
+        if !secret && !file {
+            problems.missing(
+                at("clientSecretFile"),
+                "must be given with issuer: how this platform proves who it is",
+            );
+        }
+        if !self.teams.is_empty() && self.groups_claim.is_none() {
+            problems.add(at("teams"), "needs groupsClaim: without it nobody has any group");
+        }
+    }
+}
+
+impl Unit for Option<Issuer> {
+    const FORMAT: &'static str = "issuer";
+
+    fn read(text: &str) -> Result<Self, String> {
+        match text.trim() {
+            "" => Ok(None),
+            text => Issuer::parse(text).map(Some).map_err(|error| error.to_string()),
+        }
+    }
+}
+
+impl Unit for TeamOfGroup {
+    const FORMAT: &'static str = "team-of-group";
+
+    fn read(text: &str) -> Result<Self, String> {
+        // A group may be called by a distinguished name, which has signs of equality in it; a team has none.
+        let parts = text.rsplit_once('=').map(|(group, team)| (group.trim(), team.trim()));
+        match parts {
+            Some((group, team)) if !group.is_empty() && (1..=100).contains(&team.chars().count()) => {
+                Ok(Self { group: group.to_owned(), team: team.to_owned() })
+            }
+            _ => Err(format!(
+                "'{text}' is not a group and a team of at most 100 characters, such as platform-ops=ops"
+            )),
+        }
     }
 }

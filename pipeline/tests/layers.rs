@@ -25,6 +25,7 @@ const ARROWS: &[(&str, &[&str])] = &[
             "stages-platform-api",
             "stages-platform-console",
             "stages-platform-ingest",
+            "stages-platform-oidc",
             "stages-platform-store",
             "stages-proxy",
             "stages-remote",
@@ -81,10 +82,12 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-kube", &["pipeline-core"]),
     // What somebody asks of a runtime is sent on to it.
     ("stages-platform-api", &["pipeline-core", "stages-client", "stages-platform-store"]),
-    // Pages over traits, and the store behind them.
-    ("stages-platform-console", &["pipeline-core", "stages-platform-store"]),
+    // Pages over traits, and the store behind them; people come in by a password, or sent by a provider.
+    ("stages-platform-console", &["pipeline-core", "stages-platform-oidc", "stages-platform-store"]),
     // A digest speaks of the shard that an application is in, which the platform works out as the reporter does.
     ("stages-platform-ingest", &["pipeline-core", "pipeline-ownership", "stages-platform-store"]),
+    // A provider is a peer as others are, and knows nobody of the store.
+    ("stages-platform-oidc", &["pipeline-core", "stages-client"]),
     ("stages-platform-store", &["pipeline-core"]),
     // What people ask for is done through the API server too, by the one client of it that there is; what they commit goes
     // through the one library of Git.
@@ -110,7 +113,7 @@ const TEST_ARROWS: &[(&str, &[&str])] = &[
     ("pipeline-engine", &["pipeline-http", "pipeline-ledger"]),
     ("pipeline-redact", &["loadtest-judge"]),
     // A whole platform is served: an act goes from a page to a runtime, and one table has every route.
-    ("stages-platform-console", &["stages-platform-api", "stages-platform-ingest"]),
+    ("stages-platform-console", &["stages-client", "stages-platform-api", "stages-platform-ingest"]),
     ("stages-platform-ingest", &["loadtest-sim"]),
     // Who may do what is asked of a real platform.
     ("stages-proxy", &["stages-platform-api", "stages-platform-store"]),

@@ -229,6 +229,20 @@ impl Client {
         Ok(self.http.request(method, url))
     }
 
+    /// Begins a request to the URL that the peer itself gave as that of one of its endpoints.
+    ///
+    /// # Errors
+    /// A URL that is not at the target's host.
+    pub fn request_at(
+        &self,
+        act: &'static str,
+        method: Method,
+        url: &Url,
+    ) -> Result<RequestBuilder, HttpError> {
+        let url = self.target.told(url).map_err(|error| self.error(act, Fault::Address(error)))?;
+        Ok(self.http.request(method, url))
+    }
+
     /// Adds the `Authorization` header `prefix` + token.
     ///
     /// # Errors

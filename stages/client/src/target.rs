@@ -29,6 +29,9 @@ pub enum TargetError {
     /// A query or a fragment, which no path can be put behind.
     #[error("the address must not hold a query or a fragment")]
     Query,
+    /// An address at another host or port, or of another scheme.
+    #[error("the address is not at the peer's host")]
+    Elsewhere,
     /// An empty, `.` or `..` path segment: it would address something else than it names.
     #[error("an empty path segment, `.` and `..` cannot be addressed")]
     Segment,
@@ -82,6 +85,18 @@ impl Target {
         url.set_path(&format!("{}/{below}", self.base.path().trim_end_matches('/')));
         url.set_query(query);
         Ok(url)
+    }
+
+    /// The URL that the peer itself gave as that of one of its endpoints, as it stands.
+    ///
+    /// # Errors
+    /// [`TargetError::Elsewhere`] when it is at another host or port, or of another scheme; [`TargetError::Credentials`] when it
+    /// holds a user name or a password.
+    pub fn told(&self, url: &Url) -> Result<Url, TargetError> {
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(TargetError::Credentials);
+        }
+        if url.origin() == self.base.origin() { Ok(url.clone()) } else { Err(TargetError::Elsewhere) }
     }
 
     /// The host, with its port where one is given; what errors and logs name the peer by.
@@ -173,6 +188,20 @@ mod tests {
         assert!(!Target::new("http://a.example", "").unwrap().is_https());
         let shown = format!("{:?}", Target::new("http://a.example/path", "").unwrap());
         assert_eq!(shown, "Target { host: \"a.example\", .. }");
+    }
+
+    #[test]
+    fn an_endpoint_that_the_peer_told_stands_as_it_is_and_is_nowhere_else() {
+        let target = Target::new("https://a.example/x", "").unwrap();
+        let told = |url: &str| target.told(&Url::parse(url).unwrap()).map(|url| url.to_string());
+        for url in ["https://a.example/o/token/", "https://a.example:443/a//b?c=d"] {
+            assert_eq!(told(url), Ok(url.replace(":443", "")));
+        }
+        for url in ["http://a.example/x", "https://a.example:8443/x", "https://b.example/x"] {
+            assert_eq!(told(url), Err(TargetError::Elsewhere), "{url}");
+        }
+        assert_eq!(told("https://me:pw@a.example/x"), Err(TargetError::Credentials));
+        assert_eq!(TargetError::Elsewhere.to_string(), "the address is not at the peer's host");
     }
 
     #[test]

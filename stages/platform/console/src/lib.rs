@@ -16,7 +16,7 @@ mod stored;
 mod time;
 mod view;
 
-pub use console::{Console, Settings};
+pub use console::{Console, OidcSignIn, Settings};
 pub use filter::{Changed, Filter, Grouping, Order, Term};
 pub use fleet::{Changes, Fleet, Fleets, Side, Unavailable, Window};
 pub use routes::{Who, table};

@@ -2,7 +2,7 @@
 
 use axum::routing::{MethodRouter, get, post};
 
-use crate::console::{Console, handlers, partial, settings};
+use crate::console::{Console, handlers, oidc, partial, settings};
 
 /// Who may ask a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,7 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/settings", SignedIn, get(settings::keys)),
         acts("/settings/keys", SignedIn, post(settings::add_key)),
         acts("/settings/keys/remove", SignedIn, post(settings::remove_key)),
+        acts("/settings/identity", SignedIn, post(settings::identity::act)),
         reads("/settings/users", Admin, get(settings::people::list)),
         acts("/settings/users", Admin, post(settings::people::invite)),
         acts("/settings/users/change", Admin, post(settings::people::change)),
@@ -69,6 +70,8 @@ pub(crate) fn all() -> Vec<Route> {
         reads("/audit", Admin, get(settings::audit)),
         reads("/sign-in", Anyone, get(handlers::sign_in_form)),
         acts("/sign-in", Anyone, post(handlers::sign_in)),
+        reads("/login/oidc", Anyone, get(oidc::start)),
+        reads("/login/oidc/callback", Anyone, get(oidc::callback)),
         reads("/welcome", Anyone, get(handlers::welcome_form)),
         acts("/welcome", Anyone, post(handlers::welcome)),
         reads("/assets", Anyone, get(partial::assets)),

@@ -11,7 +11,7 @@ use maud::{Markup, html};
 use stages_platform_store::Link;
 use url::form_urlencoded;
 
-use super::{Console, Session, cookie, live};
+use super::{Console, Session, cookie, live, oidc};
 use crate::accounts::User;
 use crate::assets;
 use crate::filter::Filter;
@@ -19,17 +19,18 @@ use crate::fleet::{Side, Unavailable, Window};
 use crate::page::application::{Asked, Interval, Tab};
 use crate::page::shell::{Page, Section, outside, shell};
 use crate::page::shipping::Figure;
+use crate::page::sign_in::SignIn;
 use crate::page::{self, pieces};
 use crate::session::password::{HashError, Passwords};
 use crate::session::token;
 use crate::view::application::ApplicationId;
 use crate::view::runtime::Added;
 
-const SESSION_DAYS: i64 = 7;
+pub(super) const SESSION_DAYS: i64 = 7;
 
 pub(super) type Answer = Result<Response, Response>;
 
-fn theme(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn theme(headers: &HeaderMap) -> Option<&str> {
     cookie(headers, "theme").filter(|theme| ["dark", "light"].contains(theme))
 }
 
@@ -37,7 +38,7 @@ pub(super) fn page_of(page: &Page, session: &Session, headers: &HeaderMap) -> Re
     send(StatusCode::OK, &shell(page, &session.user, theme(headers)))
 }
 
-fn send(status: StatusCode, markup: &Markup) -> Response {
+pub(super) fn send(status: StatusCode, markup: &Markup) -> Response {
     (status, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], markup.0.clone()).into_response()
 }
 
@@ -268,7 +269,7 @@ pub(crate) async fn asset(Path((version, name)): Path<(String, String)>) -> Resp
 }
 
 /// Only a path of this console is gone to afterwards.
-fn next_of(text: &str) -> String {
+pub(super) fn next_of(text: &str) -> String {
     let next = value(text, "next");
     let mut begins = next.chars();
     let local = begins.next() == Some('/')
@@ -284,7 +285,8 @@ pub(crate) async fn sign_in_form(
 ) -> Answer {
     let any_user = console.0.accounts.any_user().await;
     let any_user = any_user.map_err(|error| unavailable(&error, None, &headers))?;
-    let body = page::sign_in::sign_in(None, &next_of(&query.unwrap_or_default()), any_user);
+    let (next, offer) = (next_of(&query.unwrap_or_default()), oidc::offer(&console, true).await);
+    let body = page::sign_in::sign_in(&SignIn { failed: None, next: &next, any_user, offer });
     Ok(send(StatusCode::OK, &outside("Sign in", theme(&headers), &body)))
 }
 
@@ -297,11 +299,10 @@ pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, 
     let failed = |error: Unavailable| unavailable(&error, None, &headers);
     let form = String::from_utf8_lossy(&body).into_owned();
     let (name, password) = (value(&form, "name").to_lowercase(), value(&form, "password"));
+    let (next, offer) = (next_of(&form), oidc::offer(&console, false).await);
     let said = |status: StatusCode, why: &str| {
-        send(
-            status,
-            &outside("Sign in", theme(&headers), &page::sign_in::sign_in(Some(why), &next_of(&form), true)),
-        )
+        let shown = SignIn { failed: Some(why), next: &next, any_user: true, offer: offer.clone() };
+        send(status, &outside("Sign in", theme(&headers), &page::sign_in::sign_in(&shown)))
     };
     // What can never be right is not counted either: whoever made names up with it would fill the throttle for nothing.
     if name.is_empty() || name.len() > 200 || password.is_empty() {
@@ -320,7 +321,7 @@ pub(crate) async fn sign_in(State(console): State<Console>, headers: HeaderMap, 
         return Err(said(StatusCode::UNAUTHORIZED, "That name and password do not go together."));
     }
     console.0.throttle.right(&name);
-    begin(&console, &name, &next_of(&form)).await.map_err(failed)
+    begin(&console, &name, &next).await.map_err(failed)
 }
 
 /// A session of its own for each time that somebody signs in.
@@ -328,10 +329,13 @@ async fn begin(console: &Console, user: &str, next: &str) -> Result<Response, Un
     let token = token::fresh().map_err(|error| Unavailable(error.into()))?;
     let until = console.now() + SignedDuration::from_hours(24 * SESSION_DAYS);
     console.0.accounts.keep_session(token::digest(&token), user, until).await?;
+    Ok(([(header::SET_COOKIE, session_cookie(console, &token))], Redirect::to(next)).into_response())
+}
+
+pub(super) fn session_cookie(console: &Console, token: &str) -> String {
     let secure = if console.0.settings.external.starts_with("https:") { "; Secure" } else { "" };
     let age = 86_400 * SESSION_DAYS;
-    let cookie = format!("session={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}");
-    Ok(([(header::SET_COOKIE, cookie)], Redirect::to(next)).into_response())
+    format!("session={token}; Path=/; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")
 }
 
 pub(crate) async fn sign_out(

@@ -3,6 +3,7 @@
 mod acts;
 pub(crate) mod handlers;
 mod live;
+pub(crate) mod oidc;
 pub(crate) mod partial;
 pub(crate) mod settings;
 
@@ -27,6 +28,8 @@ use crate::session::password::Passwords;
 use crate::session::throttle::Throttle;
 use crate::session::token;
 
+pub use oidc::OidcSignIn;
+
 /// The most that a form may be long.
 const FORM: usize = 16 * 1_024;
 
@@ -43,6 +46,8 @@ pub struct Settings {
     pub store: Store,
     /// How long what is kept where no page says otherwise.
     pub retention: Retention,
+    /// The provider by which people come in beside their passwords.
+    pub oidc: Option<OidcSignIn>,
     /// What time it is.
     pub clock: fn() -> Timestamp,
 }
@@ -53,6 +58,8 @@ struct Inner {
     settings: Settings,
     passwords: Passwords,
     throttle: Throttle,
+    /// Codes of attempts to come in by the provider, and people whom it vouched for and who were refused.
+    attempts: Throttle,
     stop: Shutdown,
 }
 
@@ -76,8 +83,8 @@ impl Console {
     #[must_use]
     pub fn new(fleets: Arc<dyn Fleets>, settings: Settings, stop: Shutdown) -> Self {
         let accounts: Arc<dyn Accounts> = Arc::new(settings.store.clone());
-        let (passwords, throttle) = (Passwords::new(), Throttle::default());
-        Self(Arc::new(Inner { fleets, accounts, settings, passwords, throttle, stop }))
+        let (passwords, throttle, attempts) = (Passwords::new(), Throttle::default(), Throttle::default());
+        Self(Arc::new(Inner { fleets, accounts, settings, passwords, throttle, attempts, stop }))
     }
 
     /// A fresh link that makes the first user; `None` where there is one already.

@@ -2,15 +2,44 @@
 
 use maud::{Markup, html};
 
+/// The page to sign in.
+pub(crate) struct SignIn<'a> {
+    /// Why somebody is not signed in who tried to.
+    pub(crate) failed: Option<&'a str>,
+    /// Where they go in the end.
+    pub(crate) next: &'a str,
+    /// Whether anybody has an account yet.
+    pub(crate) any_user: bool,
+    /// How else than by a password.
+    pub(crate) offer: Option<Offer<'a>>,
+}
+
+/// A provider to sign in by.
+#[derive(Clone)]
+pub(crate) struct Offer<'a> {
+    /// What stands on its button.
+    pub(crate) button: &'a str,
+    /// Why nobody can be sent there now.
+    pub(crate) away: Option<String>,
+}
+
 /// The form to sign in with.
-pub(crate) fn sign_in(failed: Option<&str>, next: &str, any_user: bool) -> Markup {
+pub(crate) fn sign_in(shown: &SignIn<'_>) -> Markup {
+    let SignIn { failed, next, any_user, offer } = shown;
     html! {
         h1 { "Sign in" }
-        @if !any_user {
+        @if let Some(why) = failed { p.bad role="alert" { (why) } }
+        @if !*any_user {
             p { "Nobody has an account yet. When the platform starts it prints a link that makes the first one; it lasts 15 minutes, and each start prints a new one:" }
             (super::pieces::command("kubectl logs -n gitops-runtime deploy/platform | grep welcome"))
         } @else {
-            @if let Some(why) = failed { p.bad role="alert" { (why) } }
+            @if let Some(offer) = offer {
+                @if let Some(why) = &offer.away {
+                    p.warn role="status" { (offer.button) " is not possible now. " (why) " Passwords go on." }
+                }
+                a.button.provider href={"/login/oidc?next=" (encoded(next))} { (offer.button) }
+                p.or { "or with a password" }
+            }
             form method="post" action="/sign-in" {
                 input type="hidden" name="next" value=(next);
                 label for="name" { "Name" }
@@ -20,6 +49,28 @@ pub(crate) fn sign_in(failed: Option<&str>, next: &str, any_user: bool) -> Marku
                 button.primary { "Sign in" }
             }
         }
+    }
+}
+
+fn encoded(next: &str) -> String {
+    url::form_urlencoded::byte_serialize(next.as_bytes()).collect()
+}
+
+/// On the way to the provider, for somebody who links an identity.
+pub(crate) fn going(host: &str, url: &str) -> Markup {
+    html! {
+        h1 { "On the way to " (host) }
+        p { "You come back here once " (host) " knows you." }
+        p { a.button href=(url) { "Go on" } }
+    }
+}
+
+/// An identity was not linked.
+pub(crate) fn not_linked(why: &str) -> Markup {
+    html! {
+        h1 { "Not linked" }
+        p.bad role="alert" { (why) }
+        p { a.button href="/settings" { "Settings" } }
     }
 }
 

@@ -141,8 +141,13 @@ impl Platform {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}", listener.local_addr().unwrap());
         let stop = CancellationToken::new();
-        let settings =
-            Settings { external: url.clone(), store: store.clone(), retention, clock: Timestamp::now };
+        let settings = Settings {
+            external: url.clone(),
+            store: store.clone(),
+            retention,
+            clock: Timestamp::now,
+            oidc: None,
+        };
         let fleet = Arc::new(StoredFleet::new(store.clone(), Timestamp::now));
         let following = (fleet.clone(), stop.clone());
         tokio::spawn(async move { following.0.follow(following.1).await });

@@ -5,7 +5,7 @@ use std::sync::{Arc, OnceLock};
 use jiff::Timestamp;
 use reqwest::{Client, Response, StatusCode, redirect};
 use sha2::Digest as _;
-use stages_platform_console::{Console, Settings};
+use stages_platform_console::{Console, OidcSignIn, Settings};
 use stages_platform_store::{Account, By, Place, Retention, Role, Store, StoreConfig};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
@@ -26,6 +26,15 @@ pub(crate) struct Served {
 
 impl Served {
     pub(crate) async fn with(fleet: Sample, clock: fn() -> Timestamp) -> Self {
+        Self::by(fleet, clock, async |_| None).await
+    }
+
+    /// With a provider that people come in by, made for the address that this is served at.
+    pub(crate) async fn by(
+        fleet: Sample,
+        clock: fn() -> Timestamp,
+        oidc: impl AsyncFnOnce(&str) -> Option<OidcSignIn>,
+    ) -> Self {
         static ONCE: OnceLock<()> = OnceLock::new();
         ONCE.get_or_init(|| drop(rustls::crypto::ring::default_provider().install_default()));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -36,7 +45,8 @@ impl Served {
         let retention = Retention { history: forever, keys: forever, interval: forever };
         let opening = StoreConfig { place: Place::Sqlite(folder.path().join("platform.db")), retention };
         let (store, _) = opening.build(&prometheus::Registry::new()).await.unwrap();
-        let settings = Settings { external: url.clone(), store: store.clone(), retention, clock };
+        let oidc = oidc(&url).await;
+        let settings = Settings { external: url.clone(), store: store.clone(), retention, clock, oidc };
         let console = Console::new(Arc::new(ForEverybody(fleet.clone())), settings, stop.clone());
         let served = axum::serve(listener, console.clone().router())
             .with_graceful_shutdown(stop.clone().cancelled_owned());

@@ -1,5 +1,6 @@
 //! Settings: what people do to keys, what was done, and what admins do to people, rules, tokens and retention.
 
+pub(crate) mod identity;
 pub(crate) mod people;
 pub(crate) mod retention;
 pub(crate) mod rules;
@@ -100,8 +101,11 @@ fn failed(error: impl std::error::Error + Send + Sync + 'static) -> Unavailable 
 /// Somebody's keys, with what is to be said above them.
 async fn listed(console: &Console, session: &Session, headers: &HeaderMap, said: &Said<'_>) -> Answer {
     let keys = console.0.settings.store.keys(Some(&session.user)).await;
-    let keys = keys.map_err(|error| unavailable(&failed(error), Some(session), headers))?;
-    Ok(page_of(&keys_page::page(&keys, session.role == Role::Admin, said), session, headers))
+    let unread = |error| unavailable(&failed(error), Some(session), headers);
+    let keys = keys.map_err(unread)?;
+    let linked = identity::of(console, &session.user).await.map_err(unread)?;
+    let page = keys_page::page(&keys, linked.as_ref(), session.role == Role::Admin, said);
+    Ok(page_of(&page, session, headers))
 }
 
 pub(crate) async fn keys(

@@ -2,10 +2,10 @@
 
 use axum::response::{IntoResponse as _, Redirect, Response};
 use jiff::SignedDuration;
-use stages_platform_store::{Account, Role};
+use stages_platform_store::{Account, Identity, Role};
 use url::form_urlencoded;
 
-use super::Desk;
+use super::{Desk, identity};
 use crate::console::handlers::Answer;
 use crate::page::settings::{Said, people as page};
 use crate::session::token;
@@ -15,11 +15,14 @@ const LINK_HOURS: i64 = 72;
 /// Teams that somebody is in, and how long a name of one is.
 const TEAMS: usize = 50;
 const TEAM: usize = 100;
+/// How long a subject of a provider is.
+const SUBJECT: usize = 255;
 
 async fn listed(desk: &Desk, chosen: &str, said: &Said<'_>) -> Answer {
     let people = desk.store().people().await.map_err(|error| desk.unread(error))?;
     let rules = desk.store().rules().await.map_err(|error| desk.unread(error))?;
-    Ok(desk.shown(&page::page(&people, &rules, chosen, &desk.session.user, said)))
+    let linked = identity::of(&desk.console, chosen).await.map_err(|error| desk.unread(error))?;
+    Ok(desk.shown(&page::page(&people, &rules, (chosen, linked.as_ref()), &desk.session.user, said)))
 }
 
 fn to(name: &str) -> Response {
@@ -111,6 +114,22 @@ pub(crate) async fn act(desk: Desk) -> Answer {
         "enable" => (store.set_disabled(&by, &name, false, now).await, last),
         "sign-out" => (store.end_sessions(&by, &name, now).await, "They have no session."),
         "remove" => (store.remove_person(&by, &name, now).await, last),
+        act @ ("link-identity" | "unlink-identity") => {
+            let Some(oidc) = &desk.console.0.settings.oidc else {
+                return listed(&desk, &name, &Said::Refused("This platform has no provider to sign in by."))
+                    .await;
+            };
+            let (issuer, subject) = (oidc.provider.issuer().as_str().to_owned(), desk.value("subject"));
+            if act == "unlink-identity" {
+                (store.unlink_identity(&by, &name, &issuer, now).await, "They are not linked.")
+            } else if subject.is_empty() || subject.len() > SUBJECT {
+                (Ok(false), "A subject has 1 to 255 characters.")
+            } else {
+                let identity = Identity { issuer, subject };
+                let taken = "Somebody is linked to that subject, or they to another.";
+                (store.link_identity(&by, &name, &identity, now).await, taken)
+            }
+        }
         _ => (Ok(false), "There is no such act."),
     };
     match done.map_err(|error| desk.unread(error))? {

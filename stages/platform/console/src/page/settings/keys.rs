@@ -3,11 +3,12 @@
 use maud::html;
 use stages_platform_store::Key;
 
+use super::identity::{self, Linked};
 use super::{Said, above, day, settings, tabs};
 use crate::page::shell::Page;
 
-/// The keys of somebody, with the form that makes one.
-pub(crate) fn page(keys: &[Key], is_admin: bool, said: &Said<'_>) -> Page {
+/// The keys of somebody, with the form that makes one, and who they are at the provider.
+pub(crate) fn page(keys: &[Key], linked: Option<&Linked<'_>>, is_admin: bool, said: &Said<'_>) -> Page {
     settings(
         "API keys",
         html! {
@@ -46,6 +47,7 @@ pub(crate) fn page(keys: &[Key], is_admin: bool, said: &Said<'_>) -> Page {
                 input #days type="number" name="days" min="1" max="365" value="90" required;
                 button.primary { "Make the key" }
             }
+            @if let Some(linked) = linked { (identity::own(linked)) }
         },
     )
 }

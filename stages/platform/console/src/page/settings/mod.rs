@@ -1,6 +1,7 @@
 //! Settings: what stands around each of its pages.
 
 pub(crate) mod audit;
+pub(crate) mod identity;
 pub(crate) mod keys;
 pub(crate) mod people;
 pub(crate) mod retention;

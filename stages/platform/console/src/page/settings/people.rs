@@ -3,6 +3,7 @@
 use maud::{Markup, html};
 use stages_platform_store::{Person, Role, Rule};
 
+use super::identity::{self, Linked};
 use super::{Said, above, day, settings, tabs};
 use crate::page::link::with;
 use crate::page::shell::Page;
@@ -10,8 +11,14 @@ use crate::page::shell::Page;
 const ROLES: [(Role, &str); 2] =
     [(Role::Member, "member: what the rules of their teams grant"), (Role::Admin, "admin: everything")];
 
-/// `chosen` is whose form stands beside the list, `own` whoever looks.
-pub(crate) fn page(people: &[Person], rules: &[Rule], chosen: &str, own: &str, said: &Said<'_>) -> Page {
+/// `chosen` is whose form stands beside the list and `linked` who they are at the provider, `own` whoever looks.
+pub(crate) fn page(
+    people: &[Person],
+    rules: &[Rule],
+    (chosen, linked): (&str, Option<&Linked<'_>>),
+    own: &str,
+    said: &Said<'_>,
+) -> Page {
     let chosen = people.iter().find(|one| one.name == chosen);
     let mut teams: Vec<&str> = people
         .iter()
@@ -46,7 +53,7 @@ pub(crate) fn page(people: &[Person], rules: &[Rule], chosen: &str, own: &str, s
                 aside.panel.form aria-label=(chosen.map_or("Invite somebody", |_| "Change somebody")) {
                     datalist #teams-known { @for team in &teams { option value=(team) {} } }
                     @match chosen {
-                        Some(one) => { (change(one, own)) },
+                        Some(one) => { (change(one, linked, own)) },
                         None => { (invite()) },
                     }
                 }
@@ -86,7 +93,7 @@ fn invite() -> Markup {
     }
 }
 
-fn change(one: &Person, own: &str) -> Markup {
+fn change(one: &Person, linked: Option<&Linked<'_>>, own: &str) -> Markup {
     let name = &*one.name;
     let acts = [
         (
@@ -135,6 +142,7 @@ fn change(one: &Person, own: &str) -> Markup {
                 }
             }
         }
+        @if let Some(linked) = linked { (identity::of_another(linked, name)) }
         @if name == own { p.mute { "This is you." } }
         p { a href="/settings/users" { "Invite somebody else" } }
     }

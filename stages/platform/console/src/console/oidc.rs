@@ -1,0 +1,416 @@
+//! Coming in by a provider of OpenID Connect: a browser is sent there, and comes back with a code.
+//!
+//! Somebody is known by issuer and subject alone. A name or an address that the provider tells finds no account: an account that is
+//! here already is linked by whoever is signed in to it, or by an admin.
+
+use axum::extract::{RawQuery, State};
+use axum::http::header::{self, HeaderMap};
+use axum::http::{HeaderValue, StatusCode};
+use axum::response::{IntoResponse as _, Redirect, Response};
+use jiff::SignedDuration;
+use sha2::{Digest as _, Sha256};
+use stages_platform_oidc::{ATTEMPT_LASTS, Attempt, Claims, OidcError, Provider};
+use stages_platform_store::{Account, By, Identified, Identity, ProvidedTeams, Role};
+
+use super::handlers::{Answer, SESSION_DAYS, next_of, send, session_cookie, theme, unavailable, value};
+use super::{Console, cookie};
+use crate::fleet::Unavailable;
+use crate::page::shell::outside;
+use crate::page::sign_in::{self as page, Offer, SignIn};
+use crate::session::token;
+
+/// Holds the attempt while the browser is at the provider.
+const COOKIE: &str = "attempt";
+/// A path that is longer is not come back to: a cookie holds it.
+const LONGEST_NEXT: usize = 1_000;
+/// The longest name of somebody.
+const NAME: usize = 60;
+
+const STALE: &str = "This attempt began in another browser, or more than 10 minutes ago: begin again.";
+const NO_ACCOUNT: &str = "You have no account here: ask an admin for one, or to link you to yours.";
+const NOBODY_YET: &str =
+    "The first account is made by the link that the platform prints, and not by a provider.";
+const DISABLED: &str = "Your account here is disabled: ask an admin.";
+const TAKEN: &str = "Somebody else has your name here: ask an admin to link you to your account.";
+const NOT_YOURS: &str = "You are not signed in any more as whoever began this: sign in, and link it again.";
+const LINKED_ALREADY: &str =
+    "That identity belongs to an account here already, or yours has another one: an admin can take it away.";
+
+/// A provider by which people come in beside their passwords.
+#[derive(Debug, Clone)]
+pub struct OidcSignIn {
+    /// The provider.
+    pub provider: Provider,
+    /// What stands on its button, such as `Sign in with Example`.
+    pub button: String,
+    /// Groups there and the teams here that their people are in.
+    pub teams: Vec<(String, String)>,
+    /// Whose verified addresses may come in, by the domain; none means all, with an address or without.
+    pub domains: Vec<String>,
+    /// Whether somebody who has no account gets one, as a member.
+    pub creates_users: bool,
+}
+
+/// A refusal: how it is answered, what is said, and what the audit log says.
+struct Refusal {
+    status: StatusCode,
+    why: String,
+}
+
+impl Refusal {
+    fn new(status: StatusCode, why: impl Into<String>) -> Self {
+        Self { status, why: why.into() }
+    }
+}
+
+impl From<OidcError> for Refusal {
+    fn from(error: OidcError) -> Self {
+        let status = match &error {
+            OidcError::Away(_) | OidcError::Random => StatusCode::SERVICE_UNAVAILABLE,
+            OidcError::Code => StatusCode::BAD_REQUEST,
+            _ => StatusCode::BAD_GATEWAY,
+        };
+        if !matches!(error, OidcError::Code) {
+            let told = &error as &(dyn std::error::Error + 'static);
+            tracing::warn!(error = told, "nobody was signed in by the provider");
+        }
+        Self::new(status, sentence(&error.to_string()))
+    }
+}
+
+/// An error as a sentence.
+fn sentence(text: &str) -> String {
+    let mut rest = text.chars();
+    let first = rest.next().map(|first| first.to_uppercase().to_string()).unwrap_or_default();
+    format!("{first}{}.", rest.as_str())
+}
+
+/// What the page to sign in offers beside passwords; `look` asks the provider whether it is there.
+pub(super) async fn offer(console: &Console, look: bool) -> Option<Offer<'_>> {
+    let oidc = console.0.settings.oidc.as_ref()?;
+    let away = match look {
+        true => oidc.provider.look().await.err().map(|error| sentence(&error.to_string())),
+        false => None,
+    };
+    Some(Offer { button: &oidc.button, away })
+}
+
+/// Sends a browser to the provider.
+pub(crate) async fn start(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let Some(oidc) = &console.0.settings.oidc else { return Err(no_provider()) };
+    let next = short(next_of(&query.unwrap_or_default()));
+    match oidc.provider.begin(&next, None, console.now()).await {
+        Ok(begun) => {
+            let kept = [(header::SET_COOKIE, keep(&console, &begun.sealed))];
+            Ok((kept, Redirect::to(begun.url.as_str())).into_response())
+        }
+        Err(error) => Err(shown(&console, &headers, &next, error.into()).await),
+    }
+}
+
+/// The way to the provider for somebody who is signed in and wants to be known by who they are there. A form led here, and where a
+/// form leads is told by the policy of its page: so the browser goes on from an answer, and not by a redirect.
+pub(super) async fn link(console: &Console, oidc: &OidcSignIn, user: &str, headers: &HeaderMap) -> Response {
+    match oidc.provider.begin("/settings", Some(user), console.now()).await {
+        Ok(begun) => {
+            let (host, url) = (oidc.provider.issuer().host(), begun.url.as_str());
+            let body = page::going(host, url);
+            let mut response = send(StatusCode::OK, &outside("Link an identity", theme(headers), &body));
+            let all = response.headers_mut();
+            let refresh = HeaderValue::from_str(&format!("0; url={url}"));
+            all.extend(refresh.ok().map(|refresh| (header::REFRESH, refresh)));
+            let kept = HeaderValue::from_str(&keep(console, &begun.sealed));
+            all.extend(kept.ok().map(|kept| (header::SET_COOKIE, kept)));
+            response
+        }
+        Err(error) => not_linked(headers, &error.into()),
+    }
+}
+
+/// Whoever comes back from the provider.
+pub(crate) async fn callback(
+    State(console): State<Console>,
+    headers: HeaderMap,
+    RawQuery(query): RawQuery,
+) -> Answer {
+    let Some(oidc) = &console.0.settings.oidc else { return Err(no_provider()) };
+    let query = query.unwrap_or_default();
+    let (attempt, claims) = match Box::pin(verified(&console, oidc, &headers, &query)).await {
+        Ok(verified) => verified,
+        Err((next, refusal)) => return Ok(over(shown(&console, &headers, &next, refusal).await)),
+    };
+    let unread = |error: Unavailable| unavailable(&error, None, &headers);
+    let identity =
+        Identity { issuer: oidc.provider.issuer().as_str().to_owned(), subject: claims.subject.clone() };
+    if let Some(user) = &attempt.links {
+        let linked = link_to(&console, &headers, user, &identity).await.map_err(unread)?;
+        return Ok(over(match linked {
+            Ok(()) => Redirect::to("/settings").into_response(),
+            Err(refusal) => not_linked(&headers, &refusal),
+        }));
+    }
+    let response = match enter(&console, oidc, &claims, &identity).await.map_err(unread)? {
+        Ok(session) => {
+            let cookie = session_cookie(&console, &session);
+            ([(header::SET_COOKIE, cookie)], Redirect::to(&attempt.next)).into_response()
+        }
+        Err(why) => {
+            let refusal = refuse(&console, &identity, why).await.map_err(unread)?;
+            shown(&console, &headers, &attempt.next, refusal).await
+        }
+    };
+    Ok(over(response))
+}
+
+/// The attempt that a browser came back of, and who the provider says that is; or where it wanted to go, and why not.
+async fn verified(
+    console: &Console,
+    oidc: &OidcSignIn,
+    headers: &HeaderMap,
+    query: &str,
+) -> Result<(Attempt, Claims), (String, Refusal)> {
+    let provider = &oidc.provider;
+    let nowhere = |refusal| ("/".to_owned(), refusal);
+    let opened = match cookie(headers, COOKIE) {
+        Some(sealed) => provider.open(sealed, console.now()).await.map_err(|error| nowhere(error.into()))?,
+        None => None,
+    };
+    let state = value(query, "state");
+    let Some(attempt) = opened.filter(|attempt| attempt.is_of(&state)) else {
+        return Err(nowhere(Refusal::new(StatusCode::BAD_REQUEST, STALE)));
+    };
+    let no = |status, why: String| (attempt.next.clone(), Refusal::new(status, why));
+    let (host, issuer) = (provider.issuer().host(), value(query, "iss"));
+    if !issuer.is_empty() && issuer != provider.issuer().as_str() {
+        let why = format!("This answer is of another provider than {host}: begin again.");
+        return Err(no(StatusCode::BAD_REQUEST, why));
+    }
+    let error = value(query, "error");
+    if !error.is_empty() {
+        let why = match &*error {
+            "access_denied" => {
+                format!("{host} did not let you in: try again there, or ask whoever manages it.")
+            }
+            _ => format!("{host} could not sign you in: begin again, and if it comes back, ask an admin."),
+        };
+        return Err(no(StatusCode::FORBIDDEN, why));
+    }
+    // A code can be tried for an attempt as often as a password for a name.
+    if let Err(seconds) = console.0.attempts.begin(&state, console.now()) {
+        let why = format!("Too many codes for this attempt. Try again in {seconds} s.");
+        return Err(no(StatusCode::TOO_MANY_REQUESTS, why));
+    }
+    let claims = provider.finish(&attempt, &value(query, "code")).await;
+    let claims = claims.map_err(|error| (attempt.next.clone(), error.into()))?;
+    console.0.attempts.right(&state);
+    Ok((attempt, claims))
+}
+
+/// A session of whoever the provider vouches for, or why there is none.
+async fn enter(
+    console: &Console,
+    oidc: &OidcSignIn,
+    claims: &Claims,
+    identity: &Identity,
+) -> Result<Result<String, String>, Unavailable> {
+    let store = &console.0.settings.store;
+    let now = console.now();
+    if !oidc.domains.is_empty() && !is_of(&oidc.domains, claims.email.as_deref()) {
+        let (host, domains) = (oidc.provider.issuer().host(), oidc.domains.join(", "));
+        return Ok(Err(format!("Only addresses at {domains} that {host} has verified come in here.")));
+    }
+    let known = match store.identified(identity).await.map_err(failed)? {
+        Some(known) => Ok(known),
+        None if !store.has_accounts().await.map_err(failed)? => Err(NOBODY_YET),
+        None if !oidc.creates_users => Err(NO_ACCOUNT),
+        None => add(console, claims, identity).await?.ok_or(TAKEN),
+    };
+    let known = match known {
+        Ok(known) if known.disabled => return Ok(Err(DISABLED.to_owned())),
+        Ok(known) => known,
+        Err(why) => return Ok(Err(why.to_owned())),
+    };
+    let session = token::fresh().map_err(|error| Unavailable(error.into()))?;
+    let until = now + SignedDuration::from_hours(24 * SESSION_DAYS);
+    let (digest, teams) = (token::digest(&session), teams(&oidc.teams, &claims.groups));
+    let (now, until) = (now.as_millisecond(), until.as_millisecond());
+    let signed_in = store.sign_in_identified(digest, identity, &teams, now, until).await.map_err(failed)?;
+    if !signed_in {
+        // Disabled or taken away just now.
+        return Ok(Err(DISABLED.to_owned()));
+    }
+    console.0.attempts.right(&refused_name(identity));
+    tracing::debug!(user = known.name, "somebody came in by the provider");
+    Ok(Ok(session))
+}
+
+/// An account for somebody who has none, as a member; `None`: their name is somebody's, and so is the one beside it.
+async fn add(
+    console: &Console,
+    claims: &Claims,
+    identity: &Identity,
+) -> Result<Option<Identified>, Unavailable> {
+    let store = &console.0.settings.store;
+    for name in names(claims, identity) {
+        let account = Account { name: name.clone(), password: String::new(), role: Role::Member };
+        let now = console.now().as_millisecond();
+        if store.add_identified(&account, identity, now).await.map_err(failed)? {
+            return Ok(Some(Identified { name, disabled: false }));
+        }
+        // They came twice at once, and the other was faster.
+        if let Some(known) = store.identified(identity).await.map_err(failed)? {
+            return Ok(Some(known));
+        }
+    }
+    Ok(None)
+}
+
+async fn link_to(
+    console: &Console,
+    headers: &HeaderMap,
+    user: &str,
+    identity: &Identity,
+) -> Result<Result<(), Refusal>, Unavailable> {
+    let session = match cookie(headers, "session").map(token::digest) {
+        Some(digest) => console.session(digest).await?,
+        None => None,
+    };
+    if session.is_none_or(|session| session.user != user) {
+        return Ok(Err(Refusal::new(StatusCode::FORBIDDEN, NOT_YOURS)));
+    }
+    let by = By { who: user.to_owned(), how: "session" };
+    let now = console.now().as_millisecond();
+    let linked = console.0.settings.store.link_identity(&by, user, identity, now).await.map_err(failed)?;
+    Ok(if linked { Ok(()) } else { Err(Refusal::new(StatusCode::CONFLICT, LINKED_ALREADY)) })
+}
+
+/// Keeps a refusal in the audit log, no oftener than a wrong password may be tried.
+async fn refuse(console: &Console, identity: &Identity, why: String) -> Result<Refusal, Unavailable> {
+    if let Err(seconds) = console.0.attempts.begin(&refused_name(identity), console.now()) {
+        let why = format!("You were refused too often. Try again in {seconds} s.");
+        return Ok(Refusal::new(StatusCode::TOO_MANY_REQUESTS, why));
+    }
+    let now = console.now().as_millisecond();
+    console.0.settings.store.refuse_identified(identity, &why, now).await.map_err(failed)?;
+    Ok(Refusal::new(StatusCode::FORBIDDEN, why))
+}
+
+fn refused_name(identity: &Identity) -> String {
+    format!("{} {}", identity.issuer, identity.subject)
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Unavailable {
+    Unavailable(error.into())
+}
+
+/// The page to sign in, with what went wrong.
+async fn shown(console: &Console, headers: &HeaderMap, next: &str, refusal: Refusal) -> Response {
+    let any_user = match console.0.accounts.any_user().await {
+        Ok(any_user) => any_user,
+        Err(error) => return unavailable(&error, None, headers),
+    };
+    let offer = offer(console, false).await;
+    let body = page::sign_in(&SignIn { failed: Some(&refusal.why), next, any_user, offer });
+    send(refusal.status, &outside("Sign in", theme(headers), &body))
+}
+
+fn not_linked(headers: &HeaderMap, refusal: &Refusal) -> Response {
+    send(refusal.status, &outside("Not linked", theme(headers), &page::not_linked(&refusal.why)))
+}
+
+fn no_provider() -> Response {
+    (StatusCode::NOT_FOUND, "this platform has no provider to sign in by\n").into_response()
+}
+
+/// The attempt's cookie: for the way back alone.
+fn keep(console: &Console, sealed: &str) -> String {
+    let secure = if console.0.settings.external.starts_with("https:") { "; Secure" } else { "" };
+    let age = ATTEMPT_LASTS.as_secs();
+    format!("{COOKIE}={sealed}; Path=/login/oidc; HttpOnly; SameSite=Lax; Max-Age={age}{secure}")
+}
+
+/// An attempt is good for one answer.
+fn over(mut response: Response) -> Response {
+    let gone = format!("{COOKIE}=; Path=/login/oidc; HttpOnly; SameSite=Lax; Max-Age=0");
+    let gone = HeaderValue::from_str(&gone).ok();
+    response.headers_mut().extend(gone.map(|gone| (header::SET_COOKIE, gone)));
+    response
+}
+
+fn short(next: String) -> String {
+    if next.len() > LONGEST_NEXT { "/".to_owned() } else { next }
+}
+
+fn is_of(domains: &[String], email: Option<&str>) -> bool {
+    let domain = email.and_then(|email| email.rsplit_once('@')).map(|(_, domain)| domain);
+    domain.is_some_and(|domain| domains.iter().any(|one| one.eq_ignore_ascii_case(domain)))
+}
+
+/// The teams that the provider decides about, and those of somebody in these groups.
+fn teams(all: &[(String, String)], groups: &[String]) -> ProvidedTeams {
+    let joined = all.iter().filter(|(group, _)| groups.contains(group));
+    ProvidedTeams {
+        decided: all.iter().map(|(_, team)| team.clone()).collect(),
+        joined: joined.map(|(_, team)| team.clone()).collect(),
+    }
+}
+
+/// What somebody may be called here: as there, or so with a few letters that are theirs alone.
+fn names(claims: &Claims, identity: &Identity) -> [String; 2] {
+    let told = [claims.name.as_deref(), claims.email.as_deref(), Some(&*claims.subject)];
+    let plain =
+        |name: &str| name.trim().chars().filter(|c| !c.is_control()).collect::<String>().to_lowercase();
+    let name = told.into_iter().flatten().map(plain).find(|name| !name.is_empty()).unwrap_or_default();
+    let digest = Sha256::digest(refused_name(identity).as_bytes());
+    let mark: String = digest.iter().take(3).map(|byte| format!("{byte:02x}")).collect();
+    let cut = |length| name.chars().take(length).collect::<String>();
+    [cut(NAME), format!("{}-{mark}", cut(NAME - 7))]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn claims(name: Option<&str>, email: Option<&str>) -> Claims {
+        let (name, email) = (name.map(str::to_owned), email.map(str::to_owned));
+        Claims { subject: "S-1".to_owned(), name, email, groups: Vec::new() }
+    }
+
+    #[test]
+    fn somebody_is_called_as_they_are_there_or_so_with_letters_of_their_own() {
+        let identity = Identity { issuer: "https://id.example.com".to_owned(), subject: "S-1".to_owned() };
+        let names = |name, email| names(&claims(name, email), &identity);
+        let [first, second] = names(Some(" Mia\u{7} "), Some("mia@example.com"));
+        assert_eq!(first, "mia");
+        assert!(second.starts_with("mia-") && second.len() == 10, "{second}");
+        assert_eq!(names(None, Some("Mia@example.com"))[0], "mia@example.com");
+        assert_eq!(names(Some("  "), None)[0], "s-1");
+        let long = "é".repeat(100);
+        let [first, second] = names(Some(&long), None);
+        assert_eq!((first.chars().count(), second.chars().count()), (60, 60));
+    }
+
+    #[test]
+    fn teams_are_those_of_the_groups_and_a_domain_is_the_whole_of_it() {
+        let all = [("a", "ops"), ("b", "shop"), ("c", "ops")]
+            .map(|(group, team)| (group.to_owned(), team.to_owned()));
+        let found = teams(&all, &["c".to_owned(), "z".to_owned()]);
+        assert_eq!((found.decided.len(), found.joined), (3, vec!["ops".to_owned()]));
+        let domains = ["example.com".to_owned()];
+        for (email, may) in [
+            (Some("mia@example.com"), true),
+            (Some("mia@EXAMPLE.com"), true),
+            (Some("mia@evil.example.com"), false),
+            (Some("mia@example.com.evil.example"), false),
+            (Some("example.com"), false),
+            (None, false),
+        ] {
+            assert_eq!(is_of(&domains, email), may, "{email:?}");
+        }
+        assert_eq!(sentence("id.example.com refused"), "Id.example.com refused.");
+    }
+}

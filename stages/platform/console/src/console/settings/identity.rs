@@ -1,0 +1,47 @@
+//! Who somebody is at the provider: linked by themselves, and taken away.
+
+use axum::response::{IntoResponse as _, Redirect};
+use stages_platform_store::StoreError;
+
+use super::{Desk, listed};
+use crate::console::handlers::Answer;
+use crate::console::{Console, oidc};
+use crate::page::settings::{Said, identity::Linked};
+
+/// What is known of somebody at the provider; `None`: there is no provider.
+pub(super) async fn of<'c>(console: &'c Console, name: &str) -> Result<Option<Linked<'c>>, StoreError> {
+    let settings = &console.0.settings;
+    let Some(oidc) = &settings.oidc else { return Ok(None) };
+    let issuer = oidc.provider.issuer();
+    let subject = settings.store.subject_of(name, issuer.as_str()).await?;
+    Ok(Some(Linked { host: issuer.host(), subject }))
+}
+
+pub(crate) async fn act(desk: Desk) -> Answer {
+    let Desk { console, session, headers, .. } = &desk;
+    let name = &session.user;
+    let Some(oidc) = &console.0.settings.oidc else {
+        return refused(&desk, "This platform has no provider to sign in by.").await;
+    };
+    match &*desk.value("act") {
+        "link" => Ok(oidc::link(console, oidc, name, headers).await),
+        "unlink" => {
+            let account = desk.store().account(name).await.map_err(|error| desk.unread(error))?;
+            if account.is_some_and(|account| account.password.is_empty()) {
+                let why = "You have no password, and would not come in any more: ask an admin for a link to set one first.";
+                return refused(&desk, why).await;
+            }
+            let issuer = oidc.provider.issuer().as_str();
+            let gone = desk.store().unlink_identity(&desk.by(), name, issuer, desk.now()).await;
+            match gone.map_err(|error| desk.unread(error))? {
+                true => Ok(Redirect::to("/settings").into_response()),
+                false => refused(&desk, "You are not linked.").await,
+            }
+        }
+        _ => refused(&desk, "There is no such act.").await,
+    }
+}
+
+async fn refused(desk: &Desk, why: &str) -> Answer {
+    listed(&desk.console, &desk.session, &desk.headers, &Said::Refused(why)).await
+}

@@ -1,0 +1,108 @@
+// A provider of OpenID Connect for tests: npm's `oidc-provider`, with people, keys and faults that a test sets by `POST /test`.
+//
+//   node provider.mjs FOLDER PORT REDIRECT
+//
+// FOLDER holds the package, PORT 0 takes any, REDIRECT is where the platform is come back to. Prints its issuer once it listens.
+import { createPrivateKey, generateKeyPairSync, sign } from 'node:crypto';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { pathToFileURL } from 'node:url';
+
+const [folder, port, redirect] = process.argv.slice(2);
+const entry = createRequire(`${folder}/`).resolve('oidc-provider');
+const { default: Provider } = await import(pathToFileURL(entry));
+
+let keys = 0;
+const key = () => {
+  const { privateKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
+  keys += 1;
+  return { ...privateKey.export({ format: 'jwk' }), kid: `key-${keys}`, use: 'sig', alg: 'RS256' };
+};
+
+// What a test sets: claims by login, the next ID token's other claims or key, how long a code is good, whether it is away.
+const people = new Map();
+const set = { twist: null, forge: false, code: 60, away: false };
+let current = key();
+let provider;
+let issuer;
+
+const signed = (header, payload, jwk) => {
+  const part = (value) => Buffer.from(JSON.stringify(value)).toString('base64url');
+  const text = `${part(header)}.${part(payload)}`;
+  return `${text}.${sign('sha256', text, createPrivateKey({ key: jwk, format: 'jwk' })).toString('base64url')}`;
+};
+
+// The ID token that is answered with other claims, or signed by a key that is nobody's.
+const twisted = async (ctx, next) => {
+  await next();
+  if (!ctx.path.endsWith('/token') || !ctx.body?.id_token || !(set.twist || set.forge)) return;
+  const [header, payload] = ctx.body.id_token.split('.').slice(0, 2).map((part) => JSON.parse(Buffer.from(part, 'base64url')));
+  const by = set.forge ? { ...key(), kid: header.kid } : current;
+  ctx.body = { ...ctx.body, id_token: signed(header, { ...payload, ...set.twist }, by) };
+};
+
+const build = () => {
+  provider = new Provider(issuer, {
+    clients: [{ client_id: 'platform', client_secret: 'a secret of the platform', redirect_uris: [redirect] }],
+    claims: {
+      openid: ['sub'], profile: ['preferred_username', 'name'], email: ['email', 'email_verified'], groups: ['groups'],
+    },
+    cookies: { keys: ['for tests alone'] },
+    features: { devInteractions: { enabled: false } },
+    findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id, ...people.get(id) }) }),
+    interactions: { url: (_, interaction) => `/interaction/${interaction.uid}` },
+    jwks: { keys: [current] },
+    async loadExistingGrant(ctx) {
+      const grant = new ctx.oidc.provider.Grant({ clientId: ctx.oidc.client.clientId, accountId: ctx.oidc.session.accountId });
+      grant.addOIDCScope('openid profile email groups');
+      await grant.save();
+      return grant;
+    },
+    scopes: ['openid', 'profile', 'email', 'groups'],
+    ttl: { AuthorizationCode: () => set.code },
+  });
+  provider.use(twisted);
+};
+
+const body = async (request) => {
+  const parts = [];
+  for await (const part of request) parts.push(part);
+  return Buffer.concat(parts).toString();
+};
+
+const form = `<!doctype html><html lang="en"><title>Example Identity</title><h1>Example Identity</h1>
+<form method="post"><label>Login <input name="login" autofocus></label><button>Continue</button></form>`;
+
+const server = createServer(async (request, response) => {
+  try {
+    if (request.url === '/test') {
+      const { person, rotate, ...rest } = JSON.parse(await body(request));
+      if (person) people.set(person.login, person.claims);
+      Object.assign(set, rest);
+      if (rotate) {
+        current = key();
+        build();
+      }
+      response.end('set\n');
+    } else if (set.away) {
+      response.writeHead(503).end('down for maintenance\n');
+    } else if (request.url.startsWith('/interaction/') && request.method === 'GET') {
+      response.writeHead(200, { 'content-type': 'text/html' }).end(form);
+    } else if (request.url.startsWith('/interaction/')) {
+      const login = new URLSearchParams(await body(request)).get('login');
+      const result = people.has(login) ? { login: { accountId: login } } : { error: 'access_denied', error_description: 'nobody' };
+      await provider.interactionFinished(request, response, result, { mergeWithLastSubmission: false });
+    } else {
+      await provider.callback()(request, response);
+    }
+  } catch (error) {
+    console.error(error);
+    response.writeHead(500).end('broken\n');
+  }
+});
+
+server.listen(Number(port), '127.0.0.1', () => {
+  issuer = `http://127.0.0.1:${server.address().port}`;
+  build();
+  console.log(`issuer ${issuer}`);
+});

@@ -1,0 +1,118 @@
+//! Why nobody was signed in, told to whoever wanted to: what to do next, and nothing that is secret.
+
+use std::sync::Arc;
+
+use stages_client::{BuildError, HttpError, TokenError};
+
+/// What is wrong with an ID token.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum TokenFault {
+    /// There is none.
+    #[error("no ID token")]
+    None,
+    /// Another client's.
+    #[error("an ID token that is for another client")]
+    Audience,
+    /// Another provider's.
+    #[error("an ID token of another issuer")]
+    Issuer,
+    /// Too old, or a clock is wrong.
+    #[error("an ID token that has expired (are the clocks of both right?)")]
+    Expired,
+    /// Of another attempt.
+    #[error("an ID token that answers another attempt")]
+    Nonce,
+    /// By no key of the provider.
+    #[error("an ID token that no key of it has signed")]
+    Signature,
+    /// Anything else.
+    #[error("an ID token that cannot be used")]
+    Other,
+}
+
+/// Nobody was signed in.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum OidcError {
+    /// There is no answer, or one that says "later".
+    #[error("{0}")]
+    Away(#[source] Arc<HttpError>),
+    /// It answers, but is no provider of this issuer.
+    #[error(
+        "{host} answers, but not as the provider that platformServer.oidc.issuer names: an admin looks at that setting"
+    )]
+    NoProvider {
+        /// The provider.
+        host: Arc<str>,
+    },
+    /// It does not take the client's id and secret.
+    #[error(
+        "{host} does not know this platform: an admin looks at platformServer.oidc.clientId and the client's secret"
+    )]
+    Client {
+        /// The provider.
+        host: Arc<str>,
+    },
+    /// The client's secret cannot be read.
+    #[error(
+        "this platform cannot read its client's secret: an admin looks at platformServer.oidc.clientSecretFile"
+    )]
+    Secret(#[source] Arc<TokenError>),
+    /// Its certificate authorities cannot be read.
+    #[error("this platform has nothing to verify {host} by: an admin looks at platformServer.oidc.caFile")]
+    Authorities {
+        /// The provider.
+        host: Arc<str>,
+        /// Why.
+        source: Arc<BuildError>,
+    },
+    /// The code was used, is too old, or somebody else's.
+    #[error("this attempt was used already, or took too long: begin again")]
+    Code,
+    /// It refused the code for another reason.
+    #[error("{host} refused ({code}): begin again, and if it comes back, an admin looks at the client there")]
+    Refused {
+        /// The provider.
+        host: Arc<str>,
+        /// Its word for it.
+        code: String,
+    },
+    /// It vouched for nobody.
+    #[error("{host} sent {fault}: nobody is signed in by it")]
+    Token {
+        /// The provider.
+        host: Arc<str>,
+        /// What is wrong.
+        fault: TokenFault,
+    },
+    /// This machine gives no random bytes.
+    #[error("this platform cannot make random bytes")]
+    Random,
+}
+
+impl OidcError {
+    /// Whether it may be otherwise in a moment, without anybody doing anything.
+    #[must_use]
+    pub fn is_away(&self) -> bool {
+        matches!(self, Self::Away(_))
+    }
+}
+
+/// An error's word of a provider, if it is one and not a text.
+pub(crate) fn word(code: &str) -> String {
+    let well = |c: char| c.is_ascii_lowercase() || c == '_';
+    let is_word = (1..=60).contains(&code.len()) && code.chars().all(well);
+    if is_word { code.to_owned() } else { "for a reason of its own".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::word;
+
+    #[test]
+    fn a_word_of_the_provider_is_told_and_a_text_is_not() {
+        assert_eq!(word("access_denied"), "access_denied");
+        for text in ["", "token=secret", "Access Denied", &"a".repeat(61)] {
+            assert_eq!(word(text), "for a reason of its own", "{text}");
+        }
+    }
+}

@@ -18,7 +18,8 @@ pub(crate) struct PlatformServer {
     pub(crate) external_url: As<Option<Url>>,
     pub(crate) store: Store,
     pub(crate) ingest: Ingest,
-    pub(crate) oidc: Oidc,
+    /// Apart: the settings are held by value where they are read, and this is large.
+    pub(crate) oidc: Box<Oidc>,
     pub(crate) retention: Retention,
 }
 

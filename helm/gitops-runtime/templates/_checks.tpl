@@ -49,6 +49,8 @@
   "nats.auth.tokenSecretKeyRef" .Values.nats.auth.tokenSecretKeyRef
   "nats.tls.caSecretKeyRef" .Values.nats.tls.caSecretKeyRef
   "platform.postgres.secretKeyRef" .Values.platform.postgres.secretKeyRef
+  "platform.oidc.secretKeyRef" .Values.platform.oidc.secretKeyRef
+  "platform.oidc.caSecretKeyRef" .Values.platform.oidc.caSecretKeyRef
   "tunnelClient.tokenSecretKeyRef" .Values.tunnelClient.tokenSecretKeyRef
   "tunnelClient.tls.caSecretKeyRef" .Values.tunnelClient.tls.caSecretKeyRef
   "tunnelServer.tokensSecretKeyRef" .Values.tunnelServer.tokensSecretKeyRef
@@ -148,7 +150,20 @@
 {{- if and .Values.platform.ingress.enabled (not .Values.platform.ingress.host) -}}
 {{- $problems = append $problems "platform.ingress.host: must be given for an Ingress" -}}
 {{- end -}}
+{{- with .Values.platform.oidc -}}
+{{- if and .issuer (not .clientId) -}}
+{{- $problems = append $problems "platform.oidc.clientId: must be given with issuer" -}}
+{{- end -}}
+{{- if and .issuer (not .secretKeyRef) -}}
+{{- $problems = append $problems "platform.oidc.secretKeyRef: must be given with issuer" -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.platform.config.platformServer -}}
+{{- if and (kindIs "map" .) (kindIs "map" .oidc) -}}
+{{- if .oidc.clientSecret -}}
+{{- $problems = append $problems "platform.config.platformServer.oidc.clientSecret: a secret does not belong in a ConfigMap; give platform.oidc.secretKeyRef" -}}
+{{- end -}}
+{{- end -}}
 {{- if and (kindIs "map" .) (kindIs "map" .store) -}}
 {{- if .store.postgresUrl -}}
 {{- $problems = append $problems "platform.config.platformServer.store.postgresUrl: a secret does not belong in a ConfigMap; give platform.postgres.secretKeyRef" -}}

@@ -413,6 +413,15 @@ spec:
 {{- if .Values.platform.postgres.secretKeyRef.name -}}
 {{- $_ := set $server "store" (dict "postgresUrlFile" "/etc/gitops-runtime/postgres/url") -}}
 {{- end -}}
+{{- with .Values.platform.oidc -}}
+{{- if .issuer -}}
+{{- $oidc := dict "issuer" .issuer "clientId" .clientId "clientSecretFile" "/etc/gitops-runtime/oidc/secret" -}}
+{{- if .caSecretKeyRef.name -}}
+{{- $_ := set $oidc "caFile" "/etc/gitops-runtime/oidc-ca/ca.crt" -}}
+{{- end -}}
+{{- $_ := set $server "oidc" $oidc -}}
+{{- end -}}
+{{- end -}}
 {{- with .Values.platform.ingress -}}
 {{- if .enabled -}}
 {{- $_ := set $server "externalUrl" (printf "%s://%s" (ternary "https" "http" (ne .tlsSecretName "")) .host) -}}

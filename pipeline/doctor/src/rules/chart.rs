@@ -44,6 +44,7 @@ pub(super) fn check(judged: &mut Judged) {
     }
     for (path, todo) in [
         ("platform.config.platformServer.store.postgresUrl", "give platform.postgres.secretKeyRef"),
+        ("platform.config.platformServer.oidc.clientSecret", "give platform.oidc.secretKeyRef"),
         ("tunnelClient.config.tunnelClient.token", "give tunnelClient.tokenSecretKeyRef"),
     ] {
         if !judged.is_empty(path) {
@@ -64,6 +65,16 @@ pub(super) fn check(judged: &mut Judged) {
     let host = "platform.ingress.host";
     if judged.truth("platform.ingress.enabled") && judged.is_empty(host) {
         judged.error("GR0068", host, "the host of the Ingress", "give it, or set enabled to false");
+    }
+    if !judged.is_empty("platform.oidc.issuer") {
+        for (path, wanted) in [
+            ("platform.oidc.clientId", "who the platform is at the provider"),
+            ("platform.oidc.secretKeyRef", "the Secret by which the platform proves that"),
+        ] {
+            if judged.is_empty(path) {
+                judged.error("GR0075", path, wanted, "give it, or take the issuer away");
+            }
+        }
     }
     let single = judged.truth("global.runtime.singleNamespace");
     let wanted = "none with global.runtime.singleNamespace";

@@ -53,6 +53,8 @@ const SECRETS: &[(&str, bool)] = &[
     ("nats.auth.credentialsSecretKeyRef", false),
     ("nats.tls.caSecretKeyRef", false),
     ("platform.postgres.secretKeyRef", false),
+    ("platform.oidc.secretKeyRef", false),
+    ("platform.oidc.caSecretKeyRef", false),
     ("tunnelClient.tokenSecretKeyRef", false),
     ("tunnelClient.tls.caSecretKeyRef", false),
     ("tunnelServer.tokensSecretKeyRef", false),

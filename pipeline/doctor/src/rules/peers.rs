@@ -11,6 +11,8 @@ pub(super) const REFERENCES: &[&str] = &[
     "global.runtime.gitCredentials.password.secretKeyRef",
     "global.integrations.argo-cd.server.tls.caSecretKeyRef",
     "platform.postgres.secretKeyRef",
+    "platform.oidc.secretKeyRef",
+    "platform.oidc.caSecretKeyRef",
     "reporter.redactionKey.secretKeyRef",
     "nats.auth.tokenSecretKeyRef",
     "nats.auth.credentialsSecretKeyRef",

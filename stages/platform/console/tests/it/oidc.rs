@@ -55,7 +55,7 @@ fn by(config: OidcConfig) -> OidcSignIn {
 }
 
 /// A console with its provider, at which `mia` is; `ada` is the first user here.
-async fn served(
+pub(crate) async fn served(
     clock: fn() -> Timestamp,
     change: impl FnOnce(OidcSignIn) -> OidcSignIn,
 ) -> (Served, Provider, String) {

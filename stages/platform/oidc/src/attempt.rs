@@ -84,7 +84,6 @@ fn key(secret: &SecretString) -> Option<LessSafeKey> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 mod tests {
     use super::*;
 

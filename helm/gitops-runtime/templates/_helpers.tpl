@@ -415,7 +415,7 @@ spec:
 {{- end -}}
 {{- with .Values.platform.oidc -}}
 {{- if .issuer -}}
-{{- $oidc := dict "issuer" .issuer "clientId" .clientId "clientSecretFile" "/etc/gitops-runtime/oidc/secret" -}}
+{{- $oidc := dict "issuer" .issuer "clientId" $.Values.platform.oidc.clientId "clientSecretFile" "/etc/gitops-runtime/oidc/secret" -}}
 {{- if .caSecretKeyRef.name -}}
 {{- $_ := set $oidc "caFile" "/etc/gitops-runtime/oidc-ca/ca.crt" -}}
 {{- end -}}

@@ -99,7 +99,7 @@ const ARROWS: &[(&str, &[&str])] = &[
     ("stages-resources", &["pipeline-core", "pipeline-redact"]),
     // What changed an application stands on what a repository is.
     ("stages-revision", &["pipeline-core", "pipeline-redact", "stages-git"]),
-    ("stages-router", &["pipeline-core"]),
+    ("stages-router", &["pipeline-core", "stages-client"]),
     // What Git says stands on what a repository is.
     ("stages-source", &["pipeline-core", "stages-client", "stages-git"]),
     ("stages-tunnel", &["pipeline-core", "stages-client"]),

@@ -8,6 +8,7 @@
 
 mod client;
 mod error;
+mod forwarded;
 mod retry_after;
 mod session;
 mod target;
@@ -15,6 +16,7 @@ mod token;
 
 pub use client::{BuildError, Client, Config, Opened, Reply};
 pub use error::{Fault, HttpError, reason_of_status};
+pub use forwarded::says_who_asked;
 pub use reqwest::{Method, RequestBuilder, Url, header};
 pub use retry_after::{MAX_RETRY_AFTER, retry_after};
 pub use session::{Login, Session, Sessions};

@@ -8,6 +8,7 @@ use std::net::{IpAddr, SocketAddr};
 use http::header::{FORWARDED, HeaderName};
 use http::{HeaderMap, HeaderValue};
 use ipnet::IpNet;
+use stages_client::says_who_asked;
 
 const FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const HOST: HeaderName = HeaderName::from_static("x-forwarded-host");
@@ -35,7 +36,7 @@ pub(crate) fn forward(
     let is_trusted = |address: IpAddr| trusted.iter().any(|net| net.contains(&address));
     let believed = is_trusted(peer);
     if !believed {
-        let named: Vec<HeaderName> = headers.keys().filter(|name| says_who(name)).cloned().collect();
+        let named: Vec<HeaderName> = headers.keys().filter(|name| says_who_asked(name)).cloned().collect();
         for name in named {
             headers.remove(name);
         }
@@ -58,19 +59,6 @@ pub(crate) fn forward(
     }
     set(headers, REAL, &client.to_string());
     client
-}
-
-/// Whether a header says who asked or how.
-pub(crate) fn says_who(name: &HeaderName) -> bool {
-    const OTHERS: [&str; 6] = [
-        "forwarded",
-        "x-real-ip",
-        "x-client-ip",
-        "x-original-forwarded-for",
-        "true-client-ip",
-        "front-end-https",
-    ];
-    name.as_str().starts_with("x-forwarded") || OTHERS.contains(&name.as_str())
 }
 
 /// The last address of the chain that nobody trusted has added.

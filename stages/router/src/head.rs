@@ -9,8 +9,8 @@ use http::header::{
 use http::request::Parts;
 use http::uri::Authority;
 use http::{HeaderMap, HeaderValue, Method, Version};
+use stages_client::says_who_asked;
 
-use crate::forwarded::says_who;
 use crate::refusal::Refusal;
 
 /// Between two neighbours alone.
@@ -124,7 +124,7 @@ pub(crate) fn pass_on(headers: &mut HeaderMap) {
 pub(crate) fn strip(headers: &mut HeaderMap) {
     let named: Vec<HeaderName> = tokens(headers, &CONNECTION)
         .filter_map(|token| HeaderName::from_bytes(token.as_bytes()).ok())
-        .filter(|name| !KEPT.contains(name) && !says_who(name))
+        .filter(|name| !KEPT.contains(name) && !says_who_asked(name))
         .collect();
     for name in named.iter().chain(&HOP_BY_HOP) {
         headers.remove(name);

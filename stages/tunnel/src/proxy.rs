@@ -17,6 +17,7 @@ use http_body_util::{BodyExt as _, Empty, Full};
 use hyper::body::{Body as _, Frame, Incoming, SizeHint};
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
+use stages_client::says_who_asked;
 
 use crate::metrics::{Metrics, Outcome, Refusal};
 use crate::registry::{Registry, Route};
@@ -37,9 +38,6 @@ const HOP: [HeaderName; 7] = [
     header::UPGRADE,
     HeaderName::from_static("keep-alive"),
 ];
-
-/// Headers that say who asked.
-const FORWARDED: [&str; 4] = ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"];
 
 /// What leads visitors through.
 #[derive(Debug)]
@@ -85,6 +83,10 @@ impl Proxy {
         mut request: Request<Incoming>,
     ) -> (Outcome, Response<Body>) {
         let none = || (Outcome::NoTunnel, say(StatusCode::NOT_FOUND, "no tunnel is open for this host\n"));
+        if request.headers().get_all(header::HOST).iter().count() > 1 {
+            // The service behind the tunnel may take the other for the one that counts.
+            return (Outcome::Refused, say(StatusCode::BAD_REQUEST, "a request names one host\n"));
+        }
         // Whatever the request's line says, one host decides.
         let host = match request.uri().authority() {
             Some(authority) => Some(authority.as_str()),
@@ -296,7 +298,9 @@ fn prepared(
     let (mut parts, body) = request.into_parts();
     strip(&mut parts.headers);
     if !is_trusted {
-        for name in FORWARDED {
+        let said: Vec<HeaderName> =
+            parts.headers.keys().filter(|name| says_who_asked(name)).cloned().collect();
+        for name in said {
             parts.headers.remove(name);
         }
     }

@@ -42,8 +42,8 @@ const HEAD_BYTES: usize = 64 << 10;
 /// After this pause the next connection is taken when there was no room for one.
 const NO_ROOM: Duration = Duration::from_millis(50);
 
-/// Clients of the frp family that log in at a time.
-const LOGINS: usize = 256;
+/// Clients of the frp family without a tunnel at a time, whether they have logged in or not: anybody may.
+pub(crate) const LOGINS: usize = 256;
 
 /// How long things may take.
 #[derive(Debug, Clone, Copy)]
@@ -154,7 +154,7 @@ pub(crate) struct Shared {
     pub(crate) streams: usize,
     /// Where it listens.
     pub(crate) port: u16,
-    /// Clients of the frp family that have not said yet who they are.
+    /// Places for clients of the frp family that have no tunnel yet.
     pub(crate) logins: Arc<Semaphore>,
     /// Told to stop: clients are to connect elsewhere.
     pub(crate) leaving: CancellationToken,

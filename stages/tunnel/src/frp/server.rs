@@ -14,7 +14,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 use pipeline_core::SecretString;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt as _};
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep_until, timeout};
 use yamux::Mode;
@@ -43,6 +43,9 @@ const POOL: i64 = 5;
 const WAITING: usize = 15;
 /// Streams of a connection that a client opens beside those of visitors.
 const OWN_STREAMS: usize = 64;
+/// Work connections that are taken from a client which has no tunnel yet: anybody may log in, and what is sent over one is kept
+/// until it is read.
+const EARLY: i64 = 1;
 /// A client that is not heard for so long is gone: it pings every thirty seconds.
 const SILENCE: Duration = Duration::from_secs(90);
 /// Bytes of a run id at most.
@@ -62,16 +65,16 @@ pub(crate) fn upgrade(
         return say(StatusCode::SERVICE_UNAVAILABLE, "this server is stopping\n");
     }
     let Ok(place) = shared.logins.clone().try_acquire_owned() else {
-        return say(StatusCode::SERVICE_UNAVAILABLE, "as many clients log in as may at a time\n");
+        return say(
+            StatusCode::SERVICE_UNAVAILABLE,
+            "as many clients without a tunnel are here as may at a time\n",
+        );
     };
     let upgraded = hyper::upgrade::on(&mut request);
     let task = shared.clone();
     shared.tunnels.spawn(async move {
         let Ok(io) = upgraded.await else { return };
-        let connection = Connection::begin(task, TokioIo::new(io), peer);
-        let connection = connection.await;
-        drop(place);
-        let ended = match connection {
+        let ended = match Connection::begin(task, TokioIo::new(io), peer, place).await {
             Ok(connection) => connection.serve().await,
             Err(error) => Err(error),
         };
@@ -191,6 +194,8 @@ struct Connection {
     control: Encrypted<MuxStream>,
     run_id: String,
     pool: i64,
+    /// Its place among those that have no tunnel yet.
+    login: Option<OwnedSemaphorePermit>,
 }
 
 /// Who asks whom.
@@ -255,7 +260,12 @@ struct Serving {
 
 impl Connection {
     /// Waits for the login, and answers it.
-    async fn begin<S>(shared: Arc<Shared>, io: S, peer: SocketAddr) -> io::Result<Self>
+    async fn begin<S>(
+        shared: Arc<Shared>,
+        io: S,
+        peer: SocketAddr,
+        login: OwnedSemaphorePermit,
+    ) -> io::Result<Self>
     where
         S: AsyncRead + AsyncWrite + Send + Unpin + 'static,
     {
@@ -269,16 +279,16 @@ impl Connection {
             Ok::<_, io::Error>((control, message))
         };
         let (mut control, message) = timeout(shared.times.handshake, beginning).await.map_err(late)??;
-        let login: Login = match message.kind {
+        let said: Login = match message.kind {
             kind::LOGIN => message.content()?,
             _ => return Err(io::Error::new(io::ErrorKind::InvalidData, "the first message is no login")),
         };
-        let is_word = login.run_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
-        let error = if login.privilege_key != privilege_key(login.timestamp) {
+        let is_word = said.run_id.bytes().all(|byte| byte.is_ascii_alphanumeric());
+        let error = if said.privilege_key != privilege_key(said.timestamp) {
             "token in login doesn't match token from configuration"
-        } else if login.run_id.len() > RUN_ID || !is_word {
+        } else if said.run_id.len() > RUN_ID || !is_word {
             "a run id has letters and digits alone, and not too many"
-        } else if !login.version.starts_with("0.") {
+        } else if !said.version.starts_with("0.") {
             "this version of the protocol is not spoken here"
         } else {
             ""
@@ -292,7 +302,7 @@ impl Connection {
             drop(timeout(shared.times.handshake, Message::read(&mut control)).await);
             return Err(io::Error::new(io::ErrorKind::PermissionDenied, error));
         }
-        let mut run_id = login.run_id;
+        let mut run_id = said.run_id;
         if run_id.is_empty() {
             let mut bytes = [0; 8];
             getrandom::fill(&mut bytes).map_err(io::Error::other)?;
@@ -301,9 +311,10 @@ impl Connection {
         let answer =
             LoginAnswer { version: VERSION.to_owned(), run_id: run_id.clone(), error: String::new() };
         Message::write(&mut control, kind::LOGIN_ANSWER, &answer).await?;
-        let pool = login.pool_count.clamp(0, POOL);
+        let pool = said.pool_count.clamp(0, POOL);
         let by = By { shared, peer };
-        Ok(Self { by, mux, _closing: closing, accepted, control: Encrypted::new(control), run_id, pool })
+        let (control, login) = (Encrypted::new(control), Some(login));
+        Ok(Self { by, mux, _closing: closing, accepted, control, run_id, pool, login })
     }
 
     /// Serves it until it ends.
@@ -336,11 +347,11 @@ impl Connection {
                 }
             }
         });
-        for _ in 0..self.pool {
+        for _ in 0..self.pool.min(EARLY) {
             Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
         }
         let (mut heard, begun) = (Instant::now(), Instant::now());
-        let (mut overdue, mut is_leaving) = (None, false);
+        let (mut overdue, mut is_leaving, mut early) = (None, false, 0);
         loop {
             // What is to be said next.
             let bytes = tokio::select! {
@@ -369,8 +380,13 @@ impl Connection {
                                 Some(_) => Err(format!("proxy name [{}] is already in use", proxy.proxy_name)),
                                 None => add(&self.by, &proxy, &owner, visits).await,
                             };
+                            let mut more = Vec::new();
                             let (remote_addr, error) = match added {
                                 Ok(added) => {
+                                    self.login = None;
+                                    for _ in EARLY..self.pool {
+                                        more.extend(Message::bytes(kind::WANT_WORK, &Bare {})?);
+                                    }
                                     let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
                                     *serving = Some(added);
                                     (at, String::new())
@@ -378,7 +394,10 @@ impl Connection {
                                 Err(error) => (String::new(), error),
                             };
                             let proxy_name = proxy.proxy_name;
-                            Message::bytes(kind::NEW_PROXY_ANSWER, &NewProxyAnswer { proxy_name, remote_addr, error })?
+                            let answer = NewProxyAnswer { proxy_name, remote_addr, error };
+                            let mut bytes = Message::bytes(kind::NEW_PROXY_ANSWER, &answer)?;
+                            bytes.extend(more);
+                            bytes
                         }
                         kind::CLOSE_PROXY => {
                             let close: CloseProxy = message.content()?;
@@ -395,6 +414,10 @@ impl Connection {
                 }
                 stream = self.accepted.recv() => {
                     let Some(stream) = stream else { return Ok(()) };
+                    if serving.is_none() {
+                        early += 1;
+                        if early > EARLY { continue }
+                    }
                     tasks.spawn(work(stream, self.run_id.clone(), works.clone(), shared.times.handshake));
                     continue;
                 }
@@ -496,7 +519,88 @@ async fn until(when: Option<Instant>) {
 
 #[cfg(test)]
 mod tests {
+    use std::time::SystemTime;
+
+    use http::HeaderMap;
+    use pipeline_core::{Given, Service as _, Shutdown};
+    use tokio::io::AsyncReadExt as _;
+
     use super::*;
+    use crate::server::LOGINS;
+    use crate::{Anybody, Dial, ServerConfig, Times};
+
+    async fn server() -> (SocketAddr, Shutdown) {
+        let config = ServerConfig {
+            address: "127.0.0.1:0".parse().unwrap(),
+            domain: "tunnels.example.com".to_owned(),
+            tls: None,
+            trusted: Networks::default(),
+            streams: 256,
+            connections: 1_000,
+            grace: Duration::ZERO,
+            times: Times::default(),
+        };
+        let server = config.build(Arc::new(Anybody), &prometheus::Registry::new()).await.unwrap();
+        let (address, stop) = (server.address(), Shutdown::new());
+        tokio::spawn(Box::new(server).serve(Given::alone(stop.clone())));
+        (address, stop)
+    }
+
+    /// Logs in with a token that everybody knows, and asks for no tunnel.
+    async fn logged_in(address: SocketAddr) -> Result<(Mux, MuxStream, String), String> {
+        let url = format!("http://{address}").parse().unwrap();
+        let dial = Dial::new(&url, None, Duration::from_secs(60)).unwrap();
+        let io =
+            dial.upgrade(super::super::PATH, HeaderMap::new()).await.map_err(|error| error.to_string())?;
+        let (mux, _) = Mux::start(WebSocket::new(io, Side::Client, Frames::Text), Mode::Client, 64);
+        let mut control = mux.open().await.unwrap();
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap().as_secs();
+        let timestamp = i64::try_from(now).unwrap();
+        let login = Login {
+            version: VERSION.to_owned(),
+            privilege_key: privilege_key(timestamp),
+            timestamp,
+            ..Login::default()
+        };
+        Message::write(&mut control, kind::LOGIN, &login).await.unwrap();
+        let answer: LoginAnswer = Message::read(&mut control).await.unwrap().content().unwrap();
+        assert_eq!(answer.error, "");
+        Ok((mux, control, answer.run_id))
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn a_client_that_has_no_tunnel_keeps_one_work_connection_and_no_more() {
+        let (address, stop) = server().await;
+        let (mux, _control, run_id) = logged_in(address).await.unwrap();
+        let mut ended = Vec::new();
+        for _ in 0..20 {
+            let mut work = mux.open().await.unwrap();
+            let new = NewWork { run_id: run_id.clone() };
+            Message::write(&mut work, kind::NEW_WORK, &new).await.unwrap();
+            // What is not taken is reset, which ends the wait; what is taken waits for a visitor.
+            ended.push(tokio::spawn(async move { work.read_u8().await.is_err() }));
+        }
+        let first = ended.remove(0);
+        for work in ended {
+            assert!(timeout(Duration::from_secs(60), work).await.expect("it is not kept").unwrap());
+        }
+        assert!(!first.is_finished(), "the first is kept");
+        stop.cancel();
+    }
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn so_many_clients_without_a_tunnel_are_kept_and_no_more() {
+        let (address, stop) = server().await;
+        let mut kept = Vec::new();
+        for _ in 0..LOGINS {
+            kept.push(logged_in(address).await.unwrap());
+        }
+        let refused = format!(
+            "{address} refused the tunnel with 503 Service Unavailable: as many clients without a tunnel are here as may at a time"
+        );
+        assert_eq!(logged_in(address).await.map(|_| ()).unwrap_err(), refused);
+        stop.cancel();
+    }
 
     #[test]
     fn the_key_of_a_login_is_that_of_the_family() {

@@ -193,6 +193,8 @@ where
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let control = tokio::time::timeout(times.handshake, accepted.recv()).await.map_err(late)?;
     let mut control = control.ok_or(io::ErrorKind::UnexpectedEof)?;
+    // All other streams are the server's: what else a client opens is refused, and takes no room here.
+    drop(accepted);
     let first = tokio::time::timeout(times.handshake, control.read_u8()).await.map_err(late)??;
     if Note::of(first) != Some(Note::Hello) {
         return Err(io::Error::new(io::ErrorKind::InvalidData, "the first note is no greeting"));

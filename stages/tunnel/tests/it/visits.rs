@@ -80,6 +80,22 @@ async fn hosts_without_a_tunnel_are_answered_that_there_is_none() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_request_that_names_two_hosts_is_refused() {
+    let (world, service) = (World::start().await, Service::default());
+    let client = world.client(service.start().await, |_| {});
+    client.is_ready().await;
+    // The tunnel's own host stands beside it.
+    let mut raw =
+        world.raw("GET /headers HTTP/1.1\r\nHost: other.example.com\r\nConnection: close\r\n\r\n").await;
+    let answer = read_to(&mut raw, "").await;
+    assert!(
+        answer.starts_with("HTTP/1.1 400 ") && answer.ends_with("a request names one host\n"),
+        "{answer}"
+    );
+    client.stopped().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn visitors_from_elsewhere_are_refused_by_their_real_address() {
     let (world, service) = (World::start().await, Service::default());
     let client = world.client(service.start().await, |config| config.allowed = "203.0.113.0/24".to_owned());
@@ -131,7 +147,16 @@ async fn what_a_visitor_says_of_who_asks_is_not_passed_on() {
     let client = world.client(Service::default().start().await, |_| {});
     client.is_ready().await;
     let mut request = world.visit("/headers");
-    for name in ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto"] {
+    for name in [
+        "forwarded",
+        "x-forwarded-for",
+        "x-forwarded-host",
+        "x-forwarded-proto",
+        "x-forwarded-prefix",
+        "x-real-ip",
+        "true-client-ip",
+        "x_forwarded_for",
+    ] {
         request = request.header(name, "canary");
     }
     let text = request.send().await.unwrap().text().await.unwrap();

@@ -105,7 +105,8 @@ impl Recorder {
                 return;
             }
             let mut tries = 0;
-            while !self.send(&records).await {
+            while let Some(left) = self.send(records).await {
+                records = left;
                 tries += 1;
                 tokio::select! {
                     () = tokio::time::sleep(AGAIN.wait(tries, None, u64::from(tries))) => {}
@@ -114,38 +115,126 @@ impl Recorder {
             }
         }
         self.waiting.close();
-        let mut records = Vec::new();
         let rest = async {
-            while self.waiting.recv_many(&mut records, TOGETHER).await > 0 {
-                if !self.send(&records).await {
-                    break;
+            loop {
+                let mut records = Vec::new();
+                if self.waiting.recv_many(&mut records, TOGETHER).await == 0 {
+                    return;
                 }
-                records.clear();
+                if let Some(left) = self.send(records).await {
+                    return lost(&left);
+                }
             }
         };
         let _ = tokio::time::timeout(LAST, rest).await;
-        lost(&records);
+        while let Ok(record) = self.waiting.try_recv() {
+            lost(&[record]);
+        }
     }
 
-    async fn send(&self, records: &[Record]) -> bool {
-        match self.platform.record(&json!({ "records": records })).await {
-            Ok(()) => true,
-            // Said again, it would be refused again.
-            Err(error) if matches!(error.status(), Some(400 | 413)) => {
-                lost(records);
-                true
+    /// Sends them; `Some`: those that are to be sent again. One that is refused for what it says is not sent again, and takes none
+    /// of those beside it along.
+    async fn send(&self, records: Vec<Record>) -> Option<Vec<Record>> {
+        let records = match self.told(&records).await {
+            Told::Taken => return None,
+            Told::Later => return Some(records),
+            Told::Refused => records,
+        };
+        if let [_] = records[..] {
+            lost(&records);
+            return None;
+        }
+        for (at, record) in records.iter().enumerate() {
+            let one = std::slice::from_ref(record);
+            match self.told(one).await {
+                Told::Taken => {}
+                Told::Refused => lost(one),
+                Told::Later => return records.get(at..).map(<[Record]>::to_vec),
             }
+        }
+        None
+    }
+
+    async fn told(&self, records: &[Record]) -> Told {
+        match self.platform.record(&json!({ "records": records })).await {
+            Ok(()) => Told::Taken,
+            Err(error) if matches!(error.status(), Some(400 | 413)) => Told::Refused,
             Err(error) => {
                 tracing::warn!(error = &error as &dyn std::error::Error, "acts wait to be recorded");
-                false
+                Told::Later
             }
         }
     }
+}
+
+/// What became of records.
+enum Told {
+    Taken,
+    /// Said again, they would be refused again.
+    Refused,
+    Later,
 }
 
 /// The log is what is left to tell of them.
 fn lost(records: &[Record]) {
     for Record { who, act, place, outcome } in records {
         tracing::error!(who, act, place, outcome, "an act could not be recorded in the audit log");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use axum::Json;
+    use axum::http::StatusCode;
+    use axum::routing::post;
+    use serde_json::Value;
+    use stages_client::{Config, Target, Token};
+
+    use super::*;
+
+    /// A platform that refuses what holds `refused`, and says 503 once before it takes anything. Gives the outcomes that it took.
+    async fn platform(refused: &'static str, status: StatusCode) -> (Platform, Arc<Mutex<Vec<String>>>) {
+        let taken = Arc::new(Mutex::new(Vec::new()));
+        let (log, is_first) = (taken.clone(), Mutex::new(true));
+        let first = Arc::new(is_first);
+        let record = move |Json(body): Json<Value>| {
+            let (log, first) = (log.clone(), first.clone());
+            async move {
+                if std::mem::replace(&mut *first.lock().unwrap(), false) {
+                    return (StatusCode::SERVICE_UNAVAILABLE, Json(Value::Null));
+                }
+                if body.to_string().contains(refused) {
+                    return (status, Json(Value::Null));
+                }
+                for record in body["records"].as_array().unwrap() {
+                    log.lock().unwrap().push(record["outcome"].as_str().unwrap().to_owned());
+                }
+                (StatusCode::OK, Json(Value::Null))
+            }
+        };
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = format!("http://{}", listener.local_addr().unwrap());
+        let app = axum::Router::new().route("/2.0/api/audit", post(record));
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        stages_client::install_crypto();
+        let config = Config::new(Duration::from_secs(120), 1);
+        let client = config.build(Target::new(&address, "").unwrap()).await.unwrap();
+        (Platform { client, token: Token::literal("token") }, taken)
+    }
+
+    #[tokio::test]
+    async fn a_record_that_is_refused_takes_none_of_those_beside_it_along() {
+        for status in [StatusCode::BAD_REQUEST, StatusCode::PAYLOAD_TOO_LARGE] {
+            let (platform, taken) = platform("unwanted", status).await;
+            let (audit, recorder) = Audit::new(platform);
+            for outcome in ["first", "unwanted", "third"] {
+                audit.place().unwrap().take(Record::new("ada", "sync", "shop/web", outcome));
+            }
+            drop(audit);
+            recorder.run(Shutdown::new()).await;
+            assert_eq!(*taken.lock().unwrap(), ["first", "third"], "{status}");
+        }
     }
 }

@@ -143,7 +143,16 @@ pub(super) async fn run(config: &Config, stop: Shutdown) -> anyhow::Result<()> {
         all_bytes: ingest.all_bytes.len(),
     };
     let ingest = ingest.build(store.clone(), &registry).context("count what is received")?;
-    let api = Api::new(store.clone(), Timestamp::now, ForwardConfig::new(stop.clone()));
+    let forward = &settings.forward;
+    let forward = ForwardConfig {
+        connect_timeout: *forward.connect_timeout,
+        timeout: *forward.timeout,
+        idle_timeout: *forward.idle_timeout,
+        concurrency: forward.concurrency,
+        refused: forward.refused_networks.iter().map(|network| network.0).collect(),
+        stop: stop.clone(),
+    };
+    let api = Api::new(store.clone(), Timestamp::now, forward);
     let address = config.serve.address.context("serve.address is not set: the platform is reached there")?;
     let serve = ServeConfig {
         request_timeout: *settings.ingest.body_timeout + ANSWERED_WITHIN,

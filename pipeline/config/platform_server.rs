@@ -10,7 +10,7 @@ use stages_platform_oidc::Issuer;
 use url::Url;
 
 use super::problem::Problems;
-use super::units::{As, Size, Unit};
+use super::units::{As, Network, Size, Unit};
 
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -18,6 +18,7 @@ pub(crate) struct PlatformServer {
     pub(crate) external_url: As<Option<Url>>,
     pub(crate) store: Store,
     pub(crate) ingest: Ingest,
+    pub(crate) forward: Forward,
     /// Apart: the settings are held by value where they are read, and this is large.
     pub(crate) oidc: Box<Oidc>,
     pub(crate) retention: Retention,
@@ -41,6 +42,17 @@ pub(crate) struct Ingest {
     pub(crate) runtime_requests: usize,
     pub(crate) runtime_bytes: As<Size>,
     pub(crate) all_bytes: As<Size>,
+}
+
+#[derive(Debug, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub(crate) struct Forward {
+    pub(crate) connect_timeout: As<Duration>,
+    pub(crate) timeout: As<Duration>,
+    pub(crate) idle_timeout: As<Duration>,
+    #[schemars(range(min = 1, max = 10_000))]
+    pub(crate) concurrency: usize,
+    pub(crate) refused_networks: Vec<As<Network>>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -89,6 +101,9 @@ impl PlatformServer {
         problems.positive("platformServer.ingest.bodyTimeout", *self.ingest.body_timeout);
         problems.at_least("platformServer.ingest.maxBody", &self.ingest.max_body, "1Ki");
         problems.at_least("platformServer.ingest.maxUnpacked", &self.ingest.max_unpacked, "1Ki");
+        problems.positive("platformServer.forward.connectTimeout", *self.forward.connect_timeout);
+        problems.positive("platformServer.forward.timeout", *self.forward.timeout);
+        problems.positive("platformServer.forward.idleTimeout", *self.forward.idle_timeout);
         problems.positive("platformServer.retention.history", *self.retention.history);
         problems.positive("platformServer.retention.keys", *self.retention.keys);
         problems.positive("platformServer.retention.interval", *self.retention.interval);

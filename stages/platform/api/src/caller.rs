@@ -57,6 +57,10 @@ pub(crate) enum Refusal {
     #[error("runtime '{0}' has an address that cannot be used: register it anew with another; {1}")]
     BadAddress(String, stages_client::TargetError),
     #[error(
+        "runtime '{0}' is registered at {1}, where this platform asks nobody (platformServer.forward.refusedNetworks): register it anew with another address"
+    )]
+    RefusedAddress(String, String),
+    #[error(
         "runtime '{0}' cannot be reached at {1}: look whether its router and app proxy run, and whether this platform may connect there"
     )]
     Unreachable(String, String),
@@ -82,7 +86,7 @@ impl Refusal {
             Self::Wrong(_) => StatusCode::BAD_REQUEST,
             Self::TooLong(_) => StatusCode::PAYLOAD_TOO_LARGE,
             Self::Store | Self::Busy => StatusCode::SERVICE_UNAVAILABLE,
-            Self::NoAddress(_) | Self::BadAddress(..) => StatusCode::CONFLICT,
+            Self::NoAddress(_) | Self::BadAddress(..) | Self::RefusedAddress(..) => StatusCode::CONFLICT,
             Self::Unreachable(..) | Self::NotAnAppProxy(..) => StatusCode::BAD_GATEWAY,
             Self::Late(..) => StatusCode::GATEWAY_TIMEOUT,
         }

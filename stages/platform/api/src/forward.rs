@@ -15,12 +15,14 @@ use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::{Stream, StreamExt as _};
+use ipnet::IpNet;
 use pipeline_core::{ExposeSecret as _, SecretString, Shutdown};
 use serde::Deserialize;
 use stages_client::{Target, install_crypto};
 use stages_platform_store::Scope;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::addresses::{Addresses, RefusedName};
 use crate::api::Api;
 use crate::caller::{Caller, Refusal, kept, unread};
 
@@ -46,6 +48,8 @@ pub struct ForwardConfig {
     pub idle_timeout: Duration,
     /// So many are asked at a time.
     pub concurrency: usize,
+    /// No runtime is there: whoever registers one could otherwise have this process ask what it alone reaches.
+    pub refused: Vec<IpNet>,
     /// Answers that come as a stream end with it.
     pub stop: Shutdown,
 }
@@ -59,6 +63,7 @@ impl ForwardConfig {
             timeout: Duration::from_secs(30),
             idle_timeout: Duration::from_secs(120),
             concurrency: 256,
+            refused: Vec::new(),
             stop,
         }
     }
@@ -70,6 +75,7 @@ pub(crate) struct Forward {
     /// None where this machine has nothing to make it of, which was told.
     http: Option<reqwest::Client>,
     places: Arc<Semaphore>,
+    addresses: Addresses,
     timeout: Duration,
     stop: Shutdown,
 }
@@ -85,11 +91,13 @@ struct Address {
 impl Forward {
     pub(crate) fn new(config: ForwardConfig) -> Self {
         install_crypto();
+        let addresses = Addresses::new(config.refused);
         let builder = || {
             reqwest::Client::builder()
                 .user_agent(concat!("gitops-runtime/", env!("CARGO_PKG_VERSION")))
                 .redirect(reqwest::redirect::Policy::none())
                 .referer(false)
+                .dns_resolver(addresses.clone())
                 .no_gzip()
                 .tcp_nodelay(true)
                 .connect_timeout(config.connect_timeout)
@@ -102,7 +110,7 @@ impl Forward {
             tracing::error!(error, "no runtime can be asked anything in the name of somebody");
         });
         let places = Arc::new(Semaphore::new(config.concurrency));
-        Self { http: http.ok(), places, timeout: config.timeout, stop: config.stop }
+        Self { http: http.ok(), places, addresses, timeout: config.timeout, stop: config.stop }
     }
 
     /// The answer of a runtime, whose head came in time.
@@ -116,7 +124,11 @@ impl Forward {
     ) -> Result<reqwest::Response, Refusal> {
         let away = || Refusal::Unreachable(runtime.to_owned(), to.host().to_string());
         let http = self.http.as_ref().ok_or_else(away)?;
+        let refused = || Refusal::RefusedAddress(runtime.to_owned(), to.host().to_string());
         let url = to.escaped(PATH).map_err(|error| Refusal::BadAddress(runtime.to_owned(), error))?;
+        if url.host_str().is_some_and(|host| self.addresses.refuse(host)) {
+            return Err(refused());
+        }
         let mut authorization = HeaderValue::from_str(pass.expose_secret()).map_err(|_| Refusal::Store)?;
         authorization.set_sensitive(true);
         let asked = http.post(url).header(header::AUTHORIZATION, authorization);
@@ -127,6 +139,7 @@ impl Forward {
         let late = || Refusal::Late(runtime.to_owned(), self.timeout.as_secs());
         match tokio::time::timeout(self.timeout, asked.send()).await {
             Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) if RefusedName::is_in(&error) => Err(refused()),
             Ok(Err(error)) => {
                 tracing::warn!(
                     runtime,

@@ -4,6 +4,7 @@
 //! calls: the store, and runtimes in the name of whoever asks - fails: 401 for who is not known, 413 for a body that is too long, 503 while the store does not answer;
 //! whatever else is wrong stands under `errors` of an answer 200, as clients of this API expect it
 
+mod addresses;
 mod api;
 mod authorize;
 mod caller;

@@ -154,6 +154,26 @@ async fn a_runtime_that_somebody_does_not_see_is_none_to_them() {
 }
 
 #[tokio::test]
+async fn what_the_platform_is_not_to_ask_is_not_asked_by_address_or_by_name() {
+    let refused = |network: &str| network.parse().unwrap();
+    let served = Served::forwarding(|config| stages_platform_api::ForwardConfig {
+        refused: ["127.0.0.0/8", "::1/128", "169.254.0.0/16"].map(refused).to_vec(),
+        ..config
+    })
+    .await;
+    let runtime = Runtime::new().await;
+    let port = runtime.url.rsplit_once(':').unwrap().1;
+    for host in ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "[::1]", "2130706433", "169.254.169.254"] {
+        served.at(json!({"ingressHost": format!("http://{host}:{port}")})).await;
+        let (status, said) = served.said(&served.admin, SYNC).await;
+        let why = "where this platform asks nobody (platformServer.forward.refusedNetworks): register it anew with another address\n";
+        assert!(status == 409 && said.starts_with("runtime 'prod' is registered at "), "{host}: {said}");
+        assert!(said.ends_with(why), "{host}: {said}");
+    }
+    assert_eq!(runtime.came.lock().unwrap().len(), 0);
+}
+
+#[tokio::test]
 async fn a_runtime_that_does_not_answer_as_an_app_proxy_is_told_with_what_to_do() {
     let served = Served::forwarding(|config| stages_platform_api::ForwardConfig {
         timeout: Duration::from_millis(500),

@@ -100,7 +100,8 @@ pub(crate) struct Config {
     pub(crate) kubernetes: Kubernetes,
     pub(crate) argocd: Argocd,
     pub(crate) platform: Platform,
-    pub(crate) platform_server: PlatformServer,
+    /// Apart: the settings are held by value where they are read, and these are large.
+    pub(crate) platform_server: Box<PlatformServer>,
     pub(crate) router: router::Router,
     pub(crate) app_proxy: app_proxy::AppProxy,
     pub(crate) source_server: source_server::SourceServer,

@@ -19,8 +19,7 @@ pub(crate) struct PlatformServer {
     pub(crate) store: Store,
     pub(crate) ingest: Ingest,
     pub(crate) forward: Forward,
-    /// Apart: the settings are held by value where they are read, and this is large.
-    pub(crate) oidc: Box<Oidc>,
+    pub(crate) oidc: Oidc,
     pub(crate) retention: Retention,
 }
 

@@ -219,7 +219,7 @@ mod tests {
         let app = axum::Router::new().route("/2.0/api/audit", post(record));
         tokio::spawn(async move { axum::serve(listener, app).await });
         stages_client::install_crypto();
-        let config = Config::new(Duration::from_secs(120), 1);
+        let config = Config::new(Duration::from_secs(120), 1 << 20);
         let client = config.build(Target::new(&address, "").unwrap()).await.unwrap();
         (Platform { client, token: Token::literal("token") }, taken)
     }

@@ -37,15 +37,13 @@ use crate::visitors::Networks;
 use crate::ws::{Frames, Side, WebSocket, accept_of};
 use crate::{Name, Verdict};
 
-/// Work connections that wait for a visitor at most, whatever the client asks for.
+/// Work connections that wait for a visitor at most, whatever the client asks for. No more are taken from a client which has no
+/// tunnel yet: anybody may log in, and what is sent over one is kept until it is read.
 const POOL: i64 = 5;
 /// Those beyond are closed.
 const WAITING: usize = 15;
 /// Streams of a connection that a client opens beside those of visitors.
 const OWN_STREAMS: usize = 64;
-/// Work connections that are taken from a client which has no tunnel yet: anybody may log in, and what is sent over one is kept
-/// until it is read.
-const EARLY: i64 = 1;
 /// A client that is not heard for so long is gone: it pings every thirty seconds.
 const SILENCE: Duration = Duration::from_secs(90);
 /// Bytes of a run id at most.
@@ -347,7 +345,7 @@ impl Connection {
                 }
             }
         });
-        for _ in 0..self.pool.min(EARLY) {
+        for _ in 0..self.pool {
             Message::write(&mut writing, kind::WANT_WORK, &Bare {}).await?;
         }
         let (mut heard, begun) = (Instant::now(), Instant::now());
@@ -380,13 +378,9 @@ impl Connection {
                                 Some(_) => Err(format!("proxy name [{}] is already in use", proxy.proxy_name)),
                                 None => add(&self.by, &proxy, &owner, visits).await,
                             };
-                            let mut more = Vec::new();
                             let (remote_addr, error) = match added {
                                 Ok(added) => {
                                     self.login = None;
-                                    for _ in EARLY..self.pool {
-                                        more.extend(Message::bytes(kind::WANT_WORK, &Bare {})?);
-                                    }
                                     let at = format!("{}.{}:{}", added.name, shared.proxy.domain, shared.port);
                                     *serving = Some(added);
                                     (at, String::new())
@@ -395,9 +389,7 @@ impl Connection {
                             };
                             let proxy_name = proxy.proxy_name;
                             let answer = NewProxyAnswer { proxy_name, remote_addr, error };
-                            let mut bytes = Message::bytes(kind::NEW_PROXY_ANSWER, &answer)?;
-                            bytes.extend(more);
-                            bytes
+                            Message::bytes(kind::NEW_PROXY_ANSWER, &answer)?
                         }
                         kind::CLOSE_PROXY => {
                             let close: CloseProxy = message.content()?;
@@ -416,7 +408,7 @@ impl Connection {
                     let Some(stream) = stream else { return Ok(()) };
                     if serving.is_none() {
                         early += 1;
-                        if early > EARLY { continue }
+                        if early > POOL { continue }
                     }
                     tasks.spawn(work(stream, self.run_id.clone(), works.clone(), shared.times.handshake));
                     continue;
@@ -569,7 +561,7 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread")]
-    async fn a_client_that_has_no_tunnel_keeps_one_work_connection_and_no_more() {
+    async fn a_client_that_has_no_tunnel_keeps_a_few_work_connections_and_no_more() {
         let (address, stop) = server().await;
         let (mux, _control, run_id) = logged_in(address).await.unwrap();
         let mut ended = Vec::new();
@@ -580,11 +572,10 @@ mod tests {
             // What is not taken is reset, which ends the wait; what is taken waits for a visitor.
             ended.push(tokio::spawn(async move { work.read_u8().await.is_err() }));
         }
-        let first = ended.remove(0);
-        for work in ended {
+        for work in ended.split_off(usize::try_from(POOL).unwrap()) {
             assert!(timeout(Duration::from_secs(60), work).await.expect("it is not kept").unwrap());
         }
-        assert!(!first.is_finished(), "the first is kept");
+        assert!(ended.iter().all(|work| !work.is_finished()), "the first are kept");
         stop.cancel();
     }
 

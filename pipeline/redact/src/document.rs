@@ -248,7 +248,7 @@ impl Walk<'_> {
 }
 
 /// Whether a text is manifests, and nothing else.
-fn is_manifests(text: &str) -> bool {
+pub(super) fn is_manifests(text: &str) -> bool {
     let begins = ["apiVersion:", "kind:", "---", "{"].iter().any(|begin| text.starts_with(begin));
     let manifest = |one: &Value| one.get("apiVersion").is_some() && one.get("kind").is_some();
     begins && tree::yaml(text).is_ok_and(|all| all.iter().all(|one| one.is_null() || manifest(one)))

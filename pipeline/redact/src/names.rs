@@ -5,8 +5,8 @@
 
 use super::shape;
 use super::words::{
-    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, REFERRERS, SETTINGS,
-    STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
+    ABOUT, EXEMPT, KEPT_KEYS, KEY_OWNERS, NOT_KEY_OWNERS, NOT_PASS, NOT_STEMS, OBJECTS, PIECES, REFERRERS,
+    SETTINGS, STEMS, SUFFIXES, TERMS, VALUE_OWNERS, WEAK,
 };
 
 /// Bytes of a name that are judged, at its end.
@@ -65,12 +65,16 @@ impl Class {
                 // `proxy_pass http://backend`.
                 let address = is_password(name) && shape::is_address(text);
                 let folder = name.eq_ignore_ascii_case("pwd") && text.starts_with('/');
+                // `community: https://discord.example`, and what every agent of SNMP is delivered with.
+                let community = words(name).last().is_some_and(|last| last == "community")
+                    && (text.contains([' ', ':']) || matches!(text, "public" | "enterprise"));
                 let term = TERMS.contains(text.to_ascii_lowercase().as_str());
                 !(checksum
                     || version
                     || other
                     || folder
                     || digest
+                    || community
                     || duration
                     || address
                     || variable
@@ -137,14 +141,24 @@ pub(super) fn classify(name: &str) -> Class {
     {
         return Class::Key;
     }
+    if last == "login" && before.ends_with("sonar") {
+        // A scanner takes a token there.
+        return Class::Key;
+    }
     let third = words.len().checked_sub(3).and_then(|third| words.get(third)).map_or("", String::as_str);
     if last == "key" && before == "secret" && (KEPT_KEYS.contains(third) || third.ends_with("password")) {
         // `adminPasswordSecretKey`: the key of the password in its Secret.
         return Class::Key;
     }
     let id = matches!(last.as_str(), "id" | "ids" | "accessor")
-        && matches!(before, "token" | "credential" | "credentials" | "password" | "jwt");
-    if id || is_about(&words, last, &compact) {
+        && matches!(before, "token" | "credential" | "credentials" | "password" | "jwt")
+        // Vault's `VAULT_DEV_ROOT_TOKEN_ID` is the token itself.
+        && third != "root";
+    // Which key it is: `GPG_KEY_ID`. That of AWS goes with the key.
+    let key_id = matches!(last.as_str(), "id" | "ids")
+        && matches!(before, "key" | "keys")
+        && !matches!(third, "access" | "application" | "secret" | "private");
+    if id || key_id || is_about(&words, last, &compact) {
         return if hook && matches!(last.as_str(), "url" | "uri" | "webhook" | "endpoint") {
             Class::Link
         } else {
@@ -156,6 +170,9 @@ pub(super) fn classify(name: &str) -> Class {
         && !name.bytes().any(|b| b.is_ascii_lowercase())
         || matches!(last.as_str(), "users" | "user" | "accounts")
             && words.iter().any(|word| matches!(word.as_str(), "auth" | "basicauth" | "htpasswd"))
+        || last == "basic" && before == "auth"
+        || last == "auth" && before == "basic"
+        || last == "basicauth"
     {
         return Class::Logon;
     }
@@ -178,6 +195,7 @@ pub(super) fn classify(name: &str) -> Class {
         "pin" | "pincode" if words.len() > 1 => Class::Scalar,
         "encrypt" if words.len() == 1 => Class::Key,
         "hmac" | "seed" => Class::Key,
+
         "key" | "keys" if words.len() > 1 && !NOT_KEY_OWNERS.contains(before) => Class::Key,
         "base" if before == "key" => Class::Key,
         "salt" | "salts" if words.len() > 1 => Class::Scalar,
@@ -316,7 +334,8 @@ fn is_about(words: &[String], last: &str, compact: &str) -> bool {
         return true;
     }
     let counts = words.first().is_some_and(|first| matches!(first.as_str(), "max" | "min" | "num" | "total"));
-    if counts && matches!(last, "token" | "tokens") {
+    let piece = words.iter().rev().nth(1).is_some_and(|owner| PIECES.contains(owner.as_str()));
+    if counts && matches!(last, "token" | "tokens") || piece && last == "tokens" {
         return true;
     }
     ["name", "ref", "type", "path", "url", "file", "from", "policy", "ttl"].iter().any(|about| {

@@ -153,7 +153,7 @@ pub(super) fn unpack(text: &str, left: &mut usize) -> Packed {
 
 fn is_readable(text: &str) -> bool {
     !text.chars().any(|letter| letter.is_control() && !letter.is_whitespace())
-        && (text.contains(['=', ':', '.', '-', '{', ' ']) || is_encoded(text))
+        && (text.contains(['=', ':', '.', '-', '{', ' ', '$']) || is_encoded(text))
 }
 
 /// What can be read of it; nothing when it is more than is left.

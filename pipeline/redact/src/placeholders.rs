@@ -70,6 +70,9 @@ pub(super) fn one(text: &str, at: usize) -> Option<usize> {
     }) {
         return Some(at + inner.end + 1);
     }
+    if let Some(inner) = range("%env(", ")%") {
+        return Some(at + inner.end + 2);
+    }
     if rest.starts_with("%(") {
         let end = rest.find(')')?;
         return name(rest.get(2..end)?).then_some(

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS};
+use super::words::{DIRECTIVES, FILL, FUNCTION, STATES, TELL, TERMS, TYPES};
 use super::{names, shape};
 
 /// Whether what follows a name and a colon is a sentence about it.
@@ -19,6 +19,11 @@ pub(super) fn follows(name: &str, line: &str) -> bool {
         return true;
     }
     if words.clone().next() == Some("/") {
+        return false;
+    }
+    // Of several pairs in a line: `client_secret: x, scopes: y`.
+    if first.ends_with(',') && words.clone().next().is_some_and(|next| next.len() > 1 && next.ends_with(':'))
+    {
         return false;
     }
     if !plain {
@@ -130,7 +135,14 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         let id = matches!(bare.len(), 8 | 16)
             && bare.bytes().all(|byte| byte.is_ascii_digit() || (b'A'..=b'F').contains(&byte));
         let hash = id || shape::is_hash(bare) && !(given && bare.len() >= 32);
+        // `pw changed from one word to another`, of which one was made up.
+        let next = || {
+            let mut rest = line.get(at..).unwrap_or_default().split_whitespace();
+            rest.next().filter(|word| matches!(*word, "to" | "->" | "=>" | "into")).and_then(|_| rest.next())
+        };
+        let changed = password && behind == "from" && next().is_some_and(shape::is_password);
         let like = phrase
+            || changed && !is_word_of_prose(bare)
             || !word_only
                 && !bare.starts_with('-')
                 && if password {
@@ -162,6 +174,68 @@ pub(super) fn told(name: &str, line: &str) -> Option<Range<usize>> {
         }
     }
     found
+}
+
+/// What a check quotes that refuses a secret: `DB_PASSWORD must not be a literal: got "x"`.
+pub(super) fn checked(line: &str) -> Option<Range<usize>> {
+    let opens = [
+        " got \"",
+        " got '",
+        "value \"",
+        "value '",
+        " found \"",
+        " received \"",
+        "actual \"",
+        "literal \"",
+        "^got \"",
+    ];
+    let at = opens.iter().find_map(|open| match open.strip_prefix('^') {
+        Some(open) => line.starts_with(open).then_some(open.len()),
+        None => line.find(open).map(|at| at + open.len()),
+    })?;
+    let quote = line.get(..at)?.chars().next_back()?;
+    let text = line.get(at..)?.split(quote).next()?;
+    let word = !TYPES.contains(text) && !is_name_of_field(text) && !is_state(text) && !text.contains(' ');
+    (at <= 160 && word && !shape::is_harmless(text) && !shape::is_switch(text)).then(|| at..at + text.len())
+}
+
+/// Whether what follows this word and a colon is something else than the secret of which the sentence speaks.
+pub(super) fn introduces_other(word: &str) -> bool {
+    let word = word.trim_matches(['(', '"', '\'', '`']).to_ascii_lowercase();
+    [
+        "user",
+        "username",
+        "account",
+        "host",
+        "name",
+        "id",
+        "version",
+        "namespace",
+        "reason",
+        "code",
+        "status",
+        "image",
+        "error",
+        "server",
+        "see",
+        "ticket",
+        "issue",
+        "at",
+        "commit",
+        "email",
+        "role",
+        "database",
+        "realm",
+        "client",
+    ]
+    .contains(&word.as_str())
+}
+
+/// Whether a text is a part of a sentence: four words of letters or more, one of which holds it together.
+pub(super) fn is_saying(text: &str) -> bool {
+    text.split_whitespace().count() >= 4
+        && text.split_whitespace().all(is_letters)
+        && text.split_whitespace().any(|word| FUNCTION.contains(word))
 }
 
 /// Whether a word of a sentence was made up: `0ld-Faithful`, and neither a term nor a version.

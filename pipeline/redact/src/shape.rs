@@ -203,7 +203,7 @@ pub(super) fn is_redacted(text: &str) -> bool {
 
 /// Words that say yes or no; they are switches, under whatever name.
 pub(super) fn is_switch(text: &str) -> bool {
-    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt"
+    "true false yes no on off enabled disabled required optional always never auto include omit same-origin prompt anonymous"
         .split(' ')
         .any(|word| text.eq_ignore_ascii_case(word))
 }
@@ -305,6 +305,26 @@ pub(super) fn is_duration(text: &str) -> bool {
             .as_bytes()
             .windows(2)
             .all(|pair| pair.iter().any(|byte| !units(*byte)) || matches!(pair, [b'm' | b'n', b's']))
+}
+
+/// Whether `text` is the address of a mailbox.
+pub(super) fn is_mail_address(text: &str) -> bool {
+    text.split_once('@').is_some_and(|(name, domain)| {
+        let part = |part: &str| {
+            !part.is_empty()
+                && part.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"._+-".contains(&byte))
+        };
+        part(name) && part(domain) && domain.contains('.')
+    })
+}
+
+/// Whether `text` is a UUID.
+pub(super) fn is_uuid(text: &str) -> bool {
+    text.len() == 36
+        && text.bytes().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
 }
 
 /// Whether `text` is the address of a service, without credentials.

@@ -5,19 +5,21 @@ use std::cell::Cell;
 use std::ops::Range;
 
 use super::names::{self, Class};
-use super::programs::{Arguments, Words, is_flag, takes_secret};
+use super::programs::{Arguments, Words, takes_secret};
 use super::prose;
 use super::scan::{Found, Marks, around};
 use super::table::Cut;
 use super::{marks, shape};
 
+mod apart;
+mod csv;
 mod pairs;
 mod sql;
 #[cfg(test)]
 mod tests;
 mod value;
 
-use value::{holds_keys, is_filled_line};
+use value::is_filled_line;
 
 /// How far a name reaches back from its end, in bytes.
 const NAME: usize = 128;
@@ -69,6 +71,7 @@ pub(super) fn secrets(text: &str, named: bool) -> Vec<Found> {
         scan.values(&marks.values, &mut found);
         scan.commands(&marks.commands, &mut found);
         scan.inserts(&marks.inserts, &mut found);
+        scan.tables(&marks.names, &mut found);
     }
     apart(text, found, &marks.digests)
 }
@@ -175,6 +178,14 @@ impl<'t> Scan<'t> {
         self.text.get(from..end).unwrap_or_default()
     }
 
+    /// The same, to the quote that opened before the name: `-H "X-API-Key: x" -H "Accept: y"`.
+    fn rest_of(&self, name: &Name<'t>, from: usize) -> &'t str {
+        let line = self.line_from(from);
+        let quote = self.before(name.start).filter(|byte| is_quote(*byte));
+        let end = quote.and_then(|quote| line.bytes().position(|byte| byte == quote));
+        end.and_then(|end| line.get(..end)).unwrap_or(line)
+    }
+
     /// The first place from `at` on at which a letter begins.
     fn boundary(&self, at: usize) -> usize {
         (at..at + 4).find(|at| self.text.is_char_boundary(*at)).unwrap_or(at)
@@ -235,6 +246,10 @@ impl<'t> Scan<'t> {
             }
             let class = match names::classify(text) {
                 Class::Plain => self.class_of_words(text, start),
+                // PHP: `tcp://redis:6379?auth=x`.
+                Class::Header if self.line_before(start, NAME).ends_with('?') && text == "auth" => {
+                    Class::Scalar
+                }
                 class => class,
             };
             if class == Class::Plain {
@@ -277,8 +292,14 @@ impl<'t> Scan<'t> {
         let head = self.line_before(start, 32);
         match head.strip_suffix(' ').and_then(|head| head.rsplit(' ').next()) {
             Some(owner) if owner.bytes().all(|byte| byte.is_ascii_alphabetic()) => {
+                let line =
+                    self.line_from(start + text.len()).trim_start_matches([':', '=', ' ', '"', '\'', '`']);
+                let word =
+                    line.split(|letter: char| letter.is_whitespace() || is_quote_letter(letter)).next();
                 match names::classify(&format!("{owner}_{text}")) {
                     Class::Plain => Class::Plain,
+                    // `Invalid API key: x`.
+                    Class::Secret if word.is_some_and(shape::is_password) => Class::Secret,
                     _ => Class::Key,
                 }
             }
@@ -315,7 +336,10 @@ impl<'t> Scan<'t> {
                 (!shape::is_harmless(self.text.get(value.clone())?)).then_some((value, "value beside a name"))
             }
             _ if gap > shut && !name.quoted => self.apart(&name, gap, class),
-            _ if gap > shut => self.attribute(&name, gap, class),
+            Some(b'|') => self.row(&name, gap, class).map(|range| (range, "value of a column")),
+            _ if gap > shut => self
+                .attribute(&name, gap, class)
+                .or_else(|| self.set_to(&name, gap, class).map(|range| (range, "told in a sentence"))),
             _ => None,
         }
     }
@@ -347,8 +371,10 @@ impl<'t> Scan<'t> {
             return None;
         }
         from = self.until(from, |byte| byte != b' ' && byte != b'\t');
-        if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.line_from(from)) {
-            return None;
+        if delimiter == b':' && spaced && !name.quoted && prose::follows(name.text, self.rest_of(name, from))
+        {
+            let checked = prose::checked(self.line_from(from)).filter(|_| class != Class::Key);
+            return checked.map(|found| from + found.start..from + found.end);
         }
         if self.looked.get() > LEAST_LOOKED.max(LOOKS * self.bytes.len()) {
             return Some(from..self.bytes.len());
@@ -375,10 +401,16 @@ impl<'t> Scan<'t> {
         {
             return None;
         }
-        if delimiter == b':'
-            && text.strip_suffix(':').is_some_and(|code| code.bytes().all(|byte| byte.is_ascii_digit()))
-        {
-            // The number of an error.
+        let code = |code: &str| {
+            code.bytes().all(|byte| byte.is_ascii_digit())
+                || code.contains('_') && code.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
+        };
+        if delimiter == b':' && text.strip_suffix(':').is_some_and(code) {
+            // The number or the name of an error: `failed to refresh token: invalid_grant: expired`.
+            return None;
+        }
+        if delimiter == b'=' && !names::is_password(name.text) && prose::is_saying(text) {
+            // `token=bucket algorithm for the rate limit`.
             return None;
         }
         let checksum = self.before(name.start) == Some(b'/')
@@ -407,123 +439,6 @@ impl<'t> Scan<'t> {
         let quote = self.byte(from).filter(|byte| is_quote(*byte))?;
         let value = from + 1..self.close(from + 1, quote);
         class.holds(name.text, self.text.get(value.clone())?).then_some(value)
-    }
-
-    /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
-    /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
-    fn apart(&self, name: &Name<'t>, from: usize, class: Class) -> Option<(Range<usize>, &'static str)> {
-        let first = self.byte(from).filter(|first| !matches!(first, b'}' | b')'))?;
-        if matches!(first, b'|' | b'?') {
-            // `process.env.TOKEN || "x"`.
-            let value = self.instead(from)?;
-            return class
-                .holds(name.text, self.text.get(value.clone())?)
-                .then_some((value, "literal instead"));
-        }
-        if name.text.starts_with('-') {
-            let starts =
-                !self.before(name.start).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte));
-            let (from, to) = match first {
-                b'-' => return None,
-                quote if is_quote(quote) => (from + 1, self.close(from + 1, quote)),
-                _ => (from, self.until(from, is_end)),
-            };
-            let flag = name.text;
-            return (starts && takes_secret(flag, self.text.get(from..to)?))
-                .then_some((from..to, "argument"));
-        }
-        let line = self.line_from(from);
-        if first == b'{' {
-            let end = self.within(from, 4 * LINE, |byte| byte == b'}');
-            let block = line.trim_end() == "{" && holds_keys(self.text.get(from + 1..end)?);
-            return (block && self.byte(end) == Some(b'}')).then_some((from + 1..end, "block of keys"));
-        }
-        let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
-        if matches!(first, b'!' | b'~') && literal.starts_with(['"', '\'']) {
-            // It is compared: `$http_x_token != "x"`.
-            let from = from + line.len() - literal.len() + 1;
-            let value = from..self.close(from, self.before(from)?);
-            let text = self.text.get(value.clone())?;
-            return (shape::is_key(text) || shape::is_password(text))
-                .then_some((value, "value beside a name"));
-        }
-        let quoted = is_quote(first);
-        let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
-        let word = if quoted { from + 1..word_end } else { from..word_end };
-        let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
-        let word = word.start..word.start + text.len();
-        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
-        let flag = text.starts_with("--") && is_flag(text);
-        if sign || flag || shape::is_harmless(text) || shape::is_switch(text) {
-            return None;
-        }
-        let rest = self
-            .text
-            .get(word_end + usize::from(quoted)..(from + line.len()).max(word_end + usize::from(quoted)))
-            .unwrap_or_default();
-        let alone = rest.trim().trim_end_matches(';').is_empty() || rest.trim_start().starts_with('#');
-        let password = names::is_password(name.text);
-        let head = self.line_before(name.start, NAME);
-        // Files of configuration write them small; `DB_PASSWORD` in a sentence is a word of it.
-        let small = !name.text.bytes().any(|byte| byte.is_ascii_uppercase());
-        let directive = prose::is_directive(name.text) && (small || self.leads_line(name.start));
-        let logon =
-            ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
-                || name.text == "password"
-                    && ["login ", "user "]
-                        .iter()
-                        .any(|word| self.line_above(name.start).trim_start().starts_with(word));
-        let above = self.line_above(name.start - head.len()).trim_start();
-        let sets = head.trim() == "set"
-            && (head.starts_with([' ', '\t'])
-                || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
-        if (sets || head.trim() == "enable" && shape::is_password(text))
-            && alone
-            && matches!(class, Class::Secret | Class::Scalar)
-            && !prose::is_word_of_prose(text)
-        {
-            return Some((word, "directive"));
-        }
-        if (directive || logon && password)
-            && (!prose::is_word_of_prose(text)
-                || alone && head.trim().is_empty()
-                || logon && ["user ", "machine "].iter().any(|word| head.trim_start().starts_with(word)))
-        {
-            return Some((word, "directive"));
-        }
-        if quoted {
-            let missing = rest.trim_start().starts_with("not found") || rest.contains("does not exist");
-            let key = shape::is_key(text) || shape::is_password(text);
-            let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
-            let sql = first == b'\'' && upper;
-            let spaced = text.contains(' ') && !sql;
-            let secret =
-                !missing && !spaced && if password || sql { !prose::is_name_of_field(text) } else { key };
-            return secret.then_some((word, "value beside a name"));
-        }
-        let compound =
-            name.text.contains(['_', '-', '.']) || name.text.bytes().any(|byte| byte.is_ascii_uppercase());
-        let leads = head.trim_matches([' ', '\t', '#', ';', '{', '$']).is_empty();
-        if leads && alone && !text.contains([':', '(']) {
-            let secret = match class {
-                Class::Key => shape::is_key(text),
-                _ => {
-                    shape::is_key(text)
-                        || shape::is_password(text)
-                        || (compound
-                            && !prose::is_word_of_prose(text)
-                            && text.bytes().any(|byte| byte.is_ascii_digit()))
-                }
-            };
-            if secret {
-                return Some((word, "directive"));
-            }
-        }
-        if self.before(name.start) == Some(b'/') {
-            // The last part of a path: `ghcr.io/acme/auth to 1.2`, `/oauth/token x`.
-            return None;
-        }
-        prose::told(name.text, line).map(|range| (from + range.start..from + range.end, "told in a sentence"))
     }
 
     /// Arguments of programs that take secrets under names that do not say so.

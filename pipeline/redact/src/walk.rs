@@ -6,6 +6,7 @@ use std::collections::HashSet;
 use aho_corasick::AhoCorasick;
 use serde_json::{Map, Value};
 
+use super::document::is_manifests;
 use super::explain::Notes;
 use super::names::{self, Class};
 use super::programs::Arguments;
@@ -15,8 +16,8 @@ use super::{Redactor, packed, shape};
 mod members;
 
 use members::{
-    Members, container, is_injected, is_logons, is_odd, is_pair_value, is_schema, is_tracking_id, lower,
-    names_secret, pair_is_secret, repeatable,
+    Members, container, is_injected, is_list_of_users, is_logons, is_named_secret, is_odd, is_pair_value,
+    is_schema, is_tracking_id, lower, names_secret, pair_is_secret, repeatable,
 };
 pub(super) use members::{is_bare, is_key_reference, is_secret_value, stays};
 
@@ -202,6 +203,15 @@ impl<'r> Walk<'r> {
                 (_, "patch") if patches_secret && value.is_string() => Place::Clear,
                 _ if class != Class::Plain && value.is_object() && is_schema(value) => Place::SecretSchema,
                 _ if class != Class::Plain && is_key_reference(name, value) => Place::Keep,
+                _ if value.as_object().is_some_and(is_named_secret) => Place::Keep,
+                _ if value.is_string() && is_list_of_users(name) => Place::Secret,
+                // The file of a manifest, whatever the file is called.
+                _ if class != Class::Plain
+                    && (lower.ends_with(".yaml") || lower.ends_with(".yml"))
+                    && value.as_str().is_some_and(is_manifests) =>
+                {
+                    Place::Plain
+                }
                 _ if class != Class::Plain
                     && value.as_str().is_some_and(|text| is_injected(&lower, text)) =>
                 {
@@ -274,24 +284,27 @@ impl<'r> Walk<'r> {
                 }
             }
         }
-        if !inner.keys().any(|member| matches!(member.as_str(), "key" | "keys" | "salt")) {
+        let is_key =
+            |member: &str| ["key", "keys", "salt"].iter().any(|known| member.eq_ignore_ascii_case(known));
+        if !inner.keys().any(|member| is_key(member)) {
             return;
         }
+        // Beside what else a token is made with, whatever it looks like: `Jwt: {Key: x, Issuer: y}`.
+        let signs = name == "encrypt"
+            || ["issuer", "audience"].iter().any(|other| shape::member(inner, other).is_some());
         if ["name", "operator", "path", "effect", "secretName", "property"]
             .iter()
             .any(|other| inner.contains_key(*other))
         {
             return;
         }
-        for member in ["key", "keys", "salt"] {
-            if let Some(Value::String(text)) = inner.get(member)
-                && (shape::is_key(text)
-                    || shape::is_password(text)
-                        && names::classify(&format!("{name}.{member}")) == Class::Secret)
-                && names::classify(&format!("{name}.{member}")) != Class::Plain
-                && let Some(text) = inner.get_mut(member)
+        for (member, value) in inner.iter_mut().filter(|(member, _)| is_key(member)) {
+            let class = names::classify(&format!("{name}.{member}"));
+            if let Value::String(text) = &*value
+                && (shape::is_key(text) || class == Class::Secret && (signs || shape::is_password(text)))
+                && class != Class::Plain
             {
-                self.seal(text, Place::Secret, depth);
+                self.seal(value, Place::Secret, depth);
             }
         }
     }

@@ -16,7 +16,7 @@ pub(super) static STEMS: Words = LazyLock::new(|| {
          connectionstring connstring connstr dockerconfigjson dockercfg idrsa ided25519 idecdsa stringdata \
          amzsignature masterauth authtok securejsondata fernet secretkeybase presharedkey storepass mnemonic \
          rediscliauth erlangcookie setcookie pepper totpseed otpseed walletseed seedphrase recoverycode \
-         authstring honeycombteam")
+         authstring honeycombteam googsignature nodecookie releasecookie authkey")
 });
 
 /// Longer words that hold a stem by chance.
@@ -29,7 +29,7 @@ pub(super) static NOT_STEMS: Words = LazyLock::new(|| {
 pub(super) static WEAK: Words = LazyLock::new(|| {
     set(
         "pass pwd dsn bearer jwt psk otp totp cred creds pgpass sig pfx p12 jks keytab passwords pw htpasswd \
-         seckey",
+         seckey community",
     )
 });
 
@@ -53,7 +53,7 @@ pub(super) static NOT_KEY_OWNERS: Words = LazyLock::new(|| {
          idempotency match toleration node object index config file annotation field column lookup registry hot \
          project issue pub authorized known shard range context attribute metadata image header parent unique \
          composite mon don tur hoc jac whis hac publishable resource translation i18n message topic record attr \
-         property region zone tenant queue stream")
+         property region zone tenant queue stream site")
 });
 
 /// Words that end like a password.
@@ -110,7 +110,7 @@ pub(super) static ABOUT: Words = LazyLock::new(|| {
          replicas resources quota arn username usernames owner holder expiresin expire validity lookup filter \
          parser alg serializer minimum maximum total consumed remaining generation filename filenames minute hour \
          day checker policies reviewer page screen form view dialog button event events listener quality example \
-         docs documentation flow flows prompts ms millis milliseconds sec secs mins bytes kb mb",
+         docs documentation flow flows project projects prompts ms millis milliseconds sec secs mins bytes kb mb",
     )
 });
 
@@ -153,7 +153,7 @@ pub(super) static TELL: Words = LazyLock::new(|| {
          default defaults unexpected length minimum maximum exceeded ok valid verified verify accepted rejected \
          issued signature signed unset needs need want wants more less than two one both off takes gets keeps \
          expires expiring prompts prompt reads goes belongs works looks appears seems looked checks sent passed \
-         ignored deprecated supported being been yet into onto over under between because while until since \
+         ignored deprecated supported got being been yet into onto over under between because while until since \
          unless instead rather also always sometimes here there now then them their us page button screen dialog \
          form link endpoint handling handler expiry lifetime parsing validation leak storage manager provider \
          generation flow review controller fallback logic module plugin backend cache limit limits min max current remaining quota exhausted",
@@ -249,6 +249,26 @@ pub(super) static SCHEMA: Words = LazyLock::new(|| {
         "type title description format default example examples enum const pattern minLength maxLength minimum \
          maximum nullable writeOnly readOnly properties items required additionalProperties $ref deprecated \
          x-kubernetes-preserve-unknown-fields form hidden sensitive",
+    )
+});
+
+/// With `tokens` behind them they name pieces of text, which models read and write.
+pub(super) static PIECES: Words = LazyLock::new(|| {
+    set(
+        "stop special eos bos pad added input output prompt completion context cached new banned bad reasoning",
+    )
+});
+
+/// Files that list users and their passwords, by their last two words.
+pub(super) static USER_FILES: Words = LazyLock::new(|| {
+    set("realm.properties users.properties users.txt userlist.txt chap.secrets pap.secrets ipsec.secrets \
+         users.passwd mosquitto.passwd user.properties")
+});
+
+/// Types of values, which checks name in the place of values.
+pub(super) static TYPES: Words = LazyLock::new(|| {
+    set(
+        "string map array object integer number boolean bool null int float list nothing slice struct undefined",
     )
 });
 

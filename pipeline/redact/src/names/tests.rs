@@ -28,6 +28,10 @@ fn names_that_say_secret() {
         "apiKey",
         "API_KEY",
         "api-key",
+        "VAULT_DEV_ROOT_TOKEN_ID",
+        "TS_AUTHKEY",
+        "X-Goog-Signature",
+        "node.cookie",
         "APIKey",
         "accesskey",
         "accessKeyId",
@@ -74,6 +78,24 @@ fn names_that_say_secret() {
 }
 
 #[test]
+fn names_of_logons_hold_a_password_behind_a_user() {
+    for name in ["auth.basic", "basicAuth", "basic-auth"] {
+        assert_eq!(classify(name), Class::Logon, "{name}");
+        assert!(Class::Logon.holds(name, "ada:thistle"), "{name}");
+        assert!(!Class::Logon.holds(name, "https://sso.example.org"), "{name}");
+    }
+}
+
+#[test]
+fn the_community_of_an_agent_is_secret_and_a_place_of_people_is_not() {
+    for name in ["community", "snmpCommunity", "read_community"] {
+        assert!(classify(name).holds(name, "thistle-ro"), "{name}");
+        assert!(!classify(name).holds(name, "https://discord.example.org"), "{name}");
+        assert!(!classify(name).holds(name, "public"), "{name}");
+    }
+}
+
+#[test]
 fn names_that_only_sound_like_it() {
     for name in [
         "secretName",
@@ -86,6 +108,11 @@ fn names_that_only_sound_like_it() {
         "imagePullSecrets",
         "existingSecret",
         "existingSecretPasswordKey",
+        "RECAPTCHA_SITE_KEY",
+        "SECRET_MANAGER_PROJECT",
+        "stopTokens",
+        "GPG_KEY_ID",
+        "VAULT_TOKEN_ID",
         "argocd.argoproj.io/secret-type",
         "tokenUrl",
         "TOKEN_URL",

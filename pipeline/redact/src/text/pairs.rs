@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::Value;
 
 use super::super::names::{self, Class};
+use super::super::prose;
 use super::super::scan::Found;
 use super::super::shape;
 use super::super::tree;
@@ -141,6 +142,33 @@ impl<'t> Scan<'t> {
         }
         let text = self.content(end + 1)?;
         class.holds(name.text, self.text.get(text.clone())?.trim()).then_some((text, "text of an element"))
+    }
+
+    /// What a name in quotes is set to: ``set `JWT_SECRET` to "x"``.
+    pub(super) fn set_to(&self, name: &Name<'t>, gap: usize, class: Class) -> Option<Range<usize>> {
+        let line = self.line_from(gap);
+        let value = ["to ", "is ", "as ", "with "].iter().find_map(|word| line.strip_prefix(word))?;
+        let quote = value.bytes().next().filter(|byte| is_quote(*byte))?;
+        let from = gap + line.len() - value.len() + 1;
+        let value = from..self.close(from, quote);
+        let text = self.text.get(value.clone())?;
+        (class.holds(name.text, text) && !prose::is_name_of_field(text) && !text.contains(' '))
+            .then_some(value)
+    }
+
+    /// The default in the last cell of a row of Markdown whose first cell is the name: ``| `password` | told | `x` |``.
+    pub(super) fn row(&self, name: &Name<'t>, gap: usize, class: Class) -> Option<Range<usize>> {
+        if self.line_before(name.start, NAME).trim_end_matches(is_quote_letter).rsplit('|').next()?.len() > 1
+        {
+            return None;
+        }
+        let line = self.line_from(gap).trim_end().strip_suffix('|')?.trim_end();
+        let text = line.strip_suffix('`')?.rsplit('`').next()?;
+        let end = gap + line.len() - 1;
+        let bare = text.trim_matches(['"', '\'']);
+        let start = end - text.len() + text.find(bare).unwrap_or_default();
+        (class.holds(name.text, bare) && !prose::is_name_of_field(bare) && !bare.contains(' '))
+            .then(|| start..start + bare.len())
     }
 
     /// Whether a quote opens before the name that begins at `start`, with or without the section it lies in:

@@ -25,7 +25,8 @@ impl<'t> Scan<'t> {
                 return self.block(from + 1, name.start);
             }
         }
-        if first == b'`' && is_command(self.text.get(from + 1..self.close(from + 1, first))?) {
+        // Of a shell, which has no space before the sign.
+        if first == b'`' && !name.apart && is_command(self.text.get(from + 1..self.close(from + 1, first))?) {
             return None;
         }
         if is_quote(first)
@@ -96,7 +97,7 @@ impl<'t> Scan<'t> {
             {
                 return Some(from..from + value.len());
             }
-            let pair = line.find(';').filter(|more| {
+            let pair = line.find([';', ',']).filter(|more| {
                 delimiter == b'=' && !names::is_password(name.text) && begins_pair(line, *more)
             });
             return Some(

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::super::names::{self, Class};
 use super::super::programs::Arguments;
-use super::super::words::{OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA};
+use super::super::words::{OBJECTS, PAIR_NAMES, PAIR_VALUES, SCHEMA, USER_FILES};
 use super::super::{packed, prose, shape};
 
 /// Whether a member carries the value of a pair whose other member says secret: environment variables, Helm and plugin
@@ -28,6 +28,19 @@ pub(in super::super) fn stays(name: &str, value: &Value) -> bool {
     }
     if names::is_reference(name) && shape::is_reference(value) {
         return !value.as_str().is_some_and(shape::is_key);
+    }
+    if matches!(name, "url" | "repoURL" | "server" | "registry")
+        && value.as_str().is_some_and(|text| text.starts_with("git@") || shape::is_address(text))
+    {
+        return true;
+    }
+    let last = names::words(name).pop();
+    if value.as_str().is_some_and(|text| match last.as_deref() {
+        Some("email" | "mail" | "username" | "user") => shape::is_mail_address(text),
+        Some("id") => shape::is_uuid(text),
+        _ => false,
+    }) {
+        return true;
     }
     names::is_setting(name)
         && match value {
@@ -138,12 +151,38 @@ pub(in super::super) fn is_key_reference(name: &str, value: &Value) -> bool {
     if name.ends_with("Secret") && map.contains_key("secretName") && map.len() > 1 && map.iter().all(keys) {
         return true;
     }
+    if is_named_secret(map) {
+        return true;
+    }
     let object = ["name", "secret", "secretName", "secretKeyRef", "secretRef"]
         .iter()
         .any(|member| map.contains_key(*member));
     object
         && (map.contains_key("key") || map.contains_key("secretKeyRef") || map.contains_key("secretRef"))
         && shape::is_reference(value)
+}
+
+/// Whether an object only names a Secret, and perhaps a key of it: `password: {secret: smtp-pass}`.
+pub(super) fn is_named_secret(map: &Map<String, Value>) -> bool {
+    let name = map.get("secret").and_then(Value::as_str);
+    name.is_some_and(|name| {
+        name.contains('-')
+            && name.starts_with(|letter: char| letter.is_ascii_lowercase())
+            && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
+            && !shape::is_key(name)
+            && (map.contains_key("key") || !shape::is_password(name))
+    }) && map.iter().all(|(member, value)| {
+        member == "secret"
+            || matches!(member.as_str(), "key" | "name" | "namespace" | "optional")
+                && (value.is_boolean() || value.as_str().is_some_and(|text| !shape::is_key(text)))
+    })
+}
+
+/// Whether a file lists users and their passwords: `realm.properties`.
+pub(super) fn is_list_of_users(name: &str) -> bool {
+    let words = names::words(name);
+    let last = words.len().saturating_sub(2);
+    words.get(last..).is_some_and(|last| USER_FILES.contains(last.join(".").as_str()))
 }
 
 /// Whether the value under `name` is to be sealed.

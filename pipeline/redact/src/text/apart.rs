@@ -1,0 +1,192 @@
+//! Values that stand behind their names with nothing but space between: directives of configuration files, flags,
+//! sentences.
+
+use std::ops::Range;
+
+use super::super::names::{self, Class};
+use super::super::programs::{is_flag, takes_secret};
+use super::super::{prose, shape};
+use super::value::holds_keys;
+use super::{LINE, NAME, Name, Scan, is_end, is_quote};
+
+impl<'t> Scan<'t> {
+    /// A value that stands behind its name with nothing but space between: `requirepass x`, `user a password b`,
+    /// `IDENTIFIED BY 'x'`, `the password is x`, `--password x`.
+    pub(super) fn apart(
+        &self,
+        name: &Name<'t>,
+        from: usize,
+        class: Class,
+    ) -> Option<(Range<usize>, &'static str)> {
+        let first = self.byte(from).filter(|first| !matches!(first, b'}' | b')'))?;
+        if matches!(first, b'|' | b'?') {
+            // `process.env.TOKEN || "x"`.
+            let value = self.instead(from)?;
+            return class
+                .holds(name.text, self.text.get(value.clone())?)
+                .then_some((value, "literal instead"));
+        }
+        if name.text.starts_with('-') {
+            let starts =
+                !self.before(name.start).is_some_and(|byte| !byte.is_ascii_whitespace() && !is_quote(byte));
+            let (from, to) = match first {
+                b'-' => return None,
+                quote if is_quote(quote) => (from + 1, self.close(from + 1, quote)),
+                _ => (from, self.until(from, is_end)),
+            };
+            let flag = name.text;
+            return (starts && takes_secret(flag, self.text.get(from..to)?))
+                .then_some((from..to, "argument"));
+        }
+        let line = self.line_from(from);
+        if first == b'{' {
+            let end = self.within(from, 4 * LINE, |byte| byte == b'}');
+            let block = line.trim_end() == "{" && holds_keys(self.text.get(from + 1..end)?);
+            return (block && self.byte(end) == Some(b'}')).then_some((from + 1..end, "block of keys"));
+        }
+        let literal = line.trim_start_matches(['!', '=', '~', '*', ' ']);
+        if matches!(first, b'!' | b'~') && literal.starts_with(['"', '\'']) {
+            // It is compared: `$http_x_token != "x"`.
+            let from = from + line.len() - literal.len() + 1;
+            let value = from..self.close(from, self.before(from)?);
+            let text = self.text.get(value.clone())?;
+            return (shape::is_key(text) || shape::is_password(text))
+                .then_some((value, "value beside a name"));
+        }
+        let quoted = is_quote(first);
+        let word_end = if quoted { self.close(from + 1, first) } else { self.within(from, LINE, is_end) };
+        let word = if quoted { from + 1..word_end } else { from..word_end };
+        let text = self.text.get(word.clone())?.trim_end_matches([';', ',']);
+        let word = word.start..word.start + text.len();
+        let sign = !text.bytes().any(|byte| byte.is_ascii_alphanumeric());
+        let flag = text.starts_with("--") && is_flag(text);
+        if sign || flag || shape::is_harmless(text) || shape::is_switch(text) {
+            return None;
+        }
+        let rest = self
+            .text
+            .get(word_end + usize::from(quoted)..(from + line.len()).max(word_end + usize::from(quoted)))
+            .unwrap_or_default();
+        let alone = rest.trim().trim_end_matches(';').is_empty() || rest.trim_start().starts_with('#');
+        let password = names::is_password(name.text);
+        let head = self.line_before(name.start, NAME);
+        // Files of configuration write them small; `DB_PASSWORD` in a sentence is a word of it.
+        let small = !name.text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let directive = prose::is_directive(name.text) && (small || self.leads_line(name.start));
+        let logon =
+            ["user ", "login ", "username ", "machine ", "account "].iter().any(|word| head.contains(word))
+                || name.text == "password"
+                    && ["login ", "user "]
+                        .iter()
+                        .any(|word| self.line_above(name.start).trim_start().starts_with(word));
+        let above = self.line_above(name.start - head.len()).trim_start();
+        let sets = matches!(head.trim(), "set" | "set $")
+            && (head.starts_with([' ', '\t'])
+                || head.ends_with('$')
+                || ["set ", "edit ", "config "].iter().any(|word| above.starts_with(word)));
+        if (sets || head.trim() == "enable" && shape::is_password(text))
+            && alone
+            && matches!(class, Class::Secret | Class::Scalar)
+            && !prose::is_word_of_prose(text)
+        {
+            return Some((word, "directive"));
+        }
+        if (directive || logon && password)
+            && (!prose::is_word_of_prose(text)
+                || alone && head.trim().is_empty()
+                || logon && ["user ", "machine "].iter().any(|word| head.trim_start().starts_with(word)))
+        {
+            return Some((word, "directive"));
+        }
+        if quoted {
+            let missing = rest.trim_start().starts_with("not found") || rest.contains("does not exist");
+            let key = shape::is_key(text) || shape::is_password(text);
+            let upper = name.text.len() > 4 && name.text.bytes().all(|byte| byte.is_ascii_uppercase());
+            let sql = first == b'\'' && upper;
+            let spaced = text.contains(' ') && !sql;
+            // `using token "x"`; of a Secret that would be its name.
+            let used = ["using", "with"].iter().any(|word| head.trim_end().ends_with(word))
+                && class == Class::Secret
+                && !names::may_refer(name.text)
+                && !text.contains(['-', '/', '.'])
+                && text.len() >= 6;
+            let any = password || sql || used;
+            let secret = !missing && !spaced && if any { !prose::is_name_of_field(text) } else { key };
+            return secret.then_some((word, "value beside a name"));
+        }
+        let compound =
+            name.text.contains(['_', '-', '.']) || name.text.bytes().any(|byte| byte.is_ascii_uppercase());
+        let leads = head.trim_matches([' ', '\t', '#', ';', '{', '$']).is_empty();
+        if leads && alone && !text.contains([':', '(']) {
+            // `remote_password x`, of a file whose lines give one name one value each.
+            let one_each = || {
+                (small || head.starts_with([' ', '\t']))
+                    && name.text.contains(['_', '-', '.'])
+                    && !prose::is_name_of_field(text)
+                    && (password || !text.bytes().all(|byte| byte.is_ascii_lowercase()))
+            };
+            let secret = match class {
+                Class::Key => shape::is_key(text),
+                Class::Secret | Class::Scalar if one_each() && self.among_directives(name.start, from) => {
+                    true
+                }
+                _ => {
+                    shape::is_key(text)
+                        || shape::is_password(text)
+                        || (compound
+                            && !prose::is_word_of_prose(text)
+                            && text.bytes().any(|byte| byte.is_ascii_digit()))
+                }
+            };
+            if secret {
+                return Some((word, "directive"));
+            }
+        }
+        if self.before(name.start) == Some(b'/') {
+            // The last part of a path: `ghcr.io/acme/auth to 1.2`, `/oauth/token x`.
+            return None;
+        }
+        let checked = || prose::checked(line).filter(|_| class != Class::Key);
+        let told = prose::told(name.text, line).or_else(checked);
+        let told = told.map(|range| from + range.start..from + range.end);
+        told.or_else(|| self.at_the_end(name, from).filter(|_| class != Class::Key))
+            .map(|range| (range, "told in a sentence"))
+    }
+
+    /// Whether the line above or below that of a name is one name and one value too.
+    fn among_directives(&self, start: usize, from: usize) -> bool {
+        let end = from + self.line_from(from).len();
+        let below = self.line_from(self.within(end, 2, |byte| !byte.is_ascii_whitespace()));
+        let above = self.line_above(start - self.line_before(start, NAME).len());
+        [above, below].iter().any(|line| {
+            let mut words = line.split_whitespace();
+            let directive = words.next().is_some_and(|name| {
+                name.starts_with(|letter: char| letter.is_ascii_alphabetic())
+                    && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-.".contains(&byte))
+                    && !prose::is_word_of_prose(name)
+            });
+            directive && matches!(words.count(), 1 | 2)
+        })
+    }
+
+    /// A secret that ends a sentence about it, behind its colon: `the password for root@localhost: x`.
+    fn at_the_end(&self, name: &Name<'t>, from: usize) -> Option<Range<usize>> {
+        if !names::is_password(name.text) {
+            return None;
+        }
+        let line = self.line_from(from);
+        let (head, word) = line.rsplit_once(':')?;
+        let told = head.split_whitespace().next_back().is_some_and(prose::introduces_other);
+        let (word, start) = match word.trim() {
+            // In the next line that is not empty.
+            "" => {
+                let end = from + line.len();
+                let start = self.within(end, 8, |byte| !byte.is_ascii_whitespace());
+                (self.text.get(start..self.within(start, NAME, is_end))?, start)
+            }
+            trimmed => (trimmed, from + line.len() - word.trim_start().len()),
+        };
+        let secret = !told && !head.contains(':') && (shape::is_password(word) || shape::is_key(word));
+        (secret && head.split_whitespace().count() >= 2).then(|| start..start + word.len())
+    }
+}
